@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "config/values.h"
+#include "rewards/rewards.h"
 #include "train/optimizer_options.h"
 
 namespace spillway::train {
@@ -66,6 +67,37 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
   settings["ref_model_mixup_alpha"] = config::print_value(preference->sync->mixup_alpha);
 }
 
+void add_grpo(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["loss_type"] = config::name_of(online.loss);
+  settings["importance_sampling_level"] = config::print_value(online.level);
+  settings["scale_rewards"] = config::print_value(online.scale_rewards);
+  settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
+  settings["use_bias_correction_kl"] = config::print_value(online.use_bias_correction_kl);
+  for (const auto& [key, value] : {std::pair{"delta", online.delta.value_or(0)},
+                                   {"top_entropy_quantile", online.top_entropy_quantile},
+                                   {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)},
+                                   {"entropy_coef", online.entropy_coef}})
+    settings[key] = config::print_value(value);
+}
+
+void add_rloo(RunSettings& settings, const config::OnlineSettings& online) {
+  const auto& range = online.reward_clip_range;
+  settings["reward_clip_range"] = range ? fmt::format("{} to {}", range->first, range->second) : "";
+  settings["normalize_advantages"] = config::print_value(online.normalize_advantages);
+}
+
+// Ratios of rounds that several updates train on.
+void add_clipping(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["mask_truncated_completions"] = config::print_value(online.mask_truncated_completions);
+  settings["epsilon"] = config::print_value(online.epsilon);
+  settings["epsilon_high"] = config::print_value(online.epsilon_high);
+}
+
+void add_pairs(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["loss_type"] = config::name_of(online.pair_loss);
+  settings["missing_eos_penalty"] = config::print_value(online.missing_eos_penalty);
+}
+
 void add_ppo(RunSettings& settings, const config::PpoSettings& ppo) {
   settings["value_model_path"] = config::print_value(ppo.value_model);
   settings["num_mini_batches"] = config::print_value(ppo.num_mini_batches);
@@ -80,16 +112,27 @@ void add_ppo(RunSettings& settings, const config::PpoSettings& ppo) {
     settings[key] = config::print_value(value);
 }
 
+// What each kind of loss reads, and nothing that another one does.
+void add_loss(RunSettings& settings, const config::OnlineSettings& online) {
+  switch (online.kind) {
+    case config::OnlineKind::kGrpo:
+      add_grpo(settings, online);
+      return add_clipping(settings, online);
+    case config::OnlineKind::kRloo:
+      add_rloo(settings, online);
+      return add_clipping(settings, online);
+    case config::OnlineKind::kOnlineDpo:
+      return add_pairs(settings, online);
+    case config::OnlineKind::kPpo:
+      settings["missing_eos_penalty"] = config::print_value(online.missing_eos_penalty);
+      return add_ppo(settings, online.ppo);
+  }
+}
+
 void add_online(RunSettings& settings, const config::OnlineSettings& online) {
   settings["rl"] = online.name;
-  const bool is_pairs = online.kind == config::OnlineKind::kOnlineDpo;
-  settings["loss_type"] = is_pairs ? config::name_of(online.pair_loss) : config::name_of(online.loss);
-  if (online.kind == config::OnlineKind::kPpo) add_ppo(settings, online.ppo);
-  settings["importance_sampling_level"] = config::print_value(online.level);
-  settings["scale_rewards"] = config::print_value(online.scale_rewards);
-  settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
-  settings["mask_truncated_completions"] = config::print_value(online.mask_truncated_completions);
-  settings["use_bias_correction_kl"] = config::print_value(online.use_bias_correction_kl);
+  add_loss(settings, online);
+  if (online.kind != config::OnlineKind::kPpo) settings["rl_beta"] = config::print_value(online.beta);
   for (const auto& [key, value] : {std::pair{"max_completion_length", online.completions.max_tokens},
                                    {"top_k", online.completions.top_k},
                                    {"generation_kwargs.min_new_tokens", online.completions.min_tokens},
@@ -100,16 +143,16 @@ void add_online(RunSettings& settings, const config::OnlineSettings& online) {
   for (const auto& [key, value] : {std::pair{"temperature", online.completions.temperature},
                                    {"top_p", online.completions.top_p},
                                    {"min_p", online.completions.min_p},
-                                   {"repetition_penalty", online.completions.repetition_penalty},
-                                   {"epsilon", online.epsilon},
-                                   {"epsilon_high", online.epsilon_high},
-                                   {"delta", online.delta.value_or(0)},
-                                   {"rl_beta", online.beta},
-                                   {"top_entropy_quantile", online.top_entropy_quantile},
-                                   {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)},
-                                   {"missing_eos_penalty", online.missing_eos_penalty},
-                                   {"entropy_coef", online.entropy_coef}})
+                                   {"repetition_penalty", online.completions.repetition_penalty}})
     settings[key] = config::print_value(value);
+}
+
+// What is made large.
+void add_rewards(RunSettings& settings, const rewards::RewardSettings& rewards) {
+  settings["reward_funcs"] = config::print_value(rewards::names_of(rewards.functions));
+  std::vector<std::string> weights;
+  for (const double weight : rewards.weights) weights.push_back(config::print_value(weight));
+  settings["reward_weights"] = config::print_value(weights);
 }
 
 void add_video(RunSettings& settings, const ClipJob& clips) {
@@ -203,6 +246,7 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings = forward_settings_of(job);
   add_preference(settings, job.config.preference);
   if (job.config.online) add_online(settings, *job.config.online);
+  if (job.config.online && job.config.rewards) add_rewards(settings, *job.config.rewards);
   if (job.clips) add_video(settings, *job.clips);
   if (job.graph.ema) {
     settings["ema_decay"] = config::print_value(job.graph.ema->decay);

@@ -35,6 +35,29 @@ const std::set<std::string_view> kElsewhere = {
 
 }  // namespace
 
+TEST_CASE("the settings of an online run have the keys that its loss reads, and of another loss none") {
+  const auto settings_for = [](config::OnlineKind kind) {
+    Job job;
+    job.config.online = config::OnlineSettings{.kind = kind};
+    job.config.rewards = rewards::RewardSettings{};
+    return settings_of(job, {.total_steps = 10});
+  };
+  const RunSettings grpo = settings_for(config::OnlineKind::kGrpo), rloo = settings_for(config::OnlineKind::kRloo),
+                    pairs = settings_for(config::OnlineKind::kOnlineDpo), ppo = settings_for(config::OnlineKind::kPpo);
+  CHECK(grpo.at("loss_type") == "dapo");
+  CHECK(pairs.at("loss_type") == "sigmoid");
+  for (const RunSettings* one : {&rloo, &ppo}) {
+    CHECK_FALSE(one->contains("loss_type"));
+    CHECK_FALSE(one->contains("scale_rewards"));
+  }
+  CHECK(rloo.contains("normalize_advantages"));
+  CHECK(rloo.contains("epsilon"));
+  CHECK(ppo.contains("vf_coef"));
+  CHECK_FALSE(ppo.contains("epsilon"));
+  CHECK_FALSE(ppo.contains("rl_beta"));
+  CHECK_FALSE(grpo.contains("vf_coef"));
+}
+
 TEST_CASE("every key of adapter, batches and optimisation is a setting of the run, or is known to need none") {
   Job job;
   job.config.adapter.emplace();
