@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "graph/verify.h"
 #include "model/decoder/decoder.h"
 #include "plan/planner.h"
+#include "plan/verify.h"
 #include "tests/support/tiered_machine.h"
+#include "train/objectives/online/online.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -30,7 +33,86 @@ Graph graph_of(bool lora) {
   return train::build_training_graph(*model, options).graph;
 }
 
+// PPO's: a policy with an adapter, and a value model half as deep that is trained in full.
+train::TrainingGraph two_models() {
+  const auto model_of = [](int layers) {
+    return make_decoder(
+        parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "max_position_embeddings": 64,
+    "num_attention_heads": 2, "num_hidden_layers": {}, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 4096}})",
+                                         layers),
+                             "test"));
+  };
+  const ModelPtr policy = model_of(4);
+  train::TrainingGraphOptions options;
+  options.model = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .max_rows = 2, .sequence_len = 32};
+  train::ValueModel value{.model = model_of(2)->with_score(ScoreHead{}, std::nullopt), .options = options.model};
+  value.options.prefix = "value.";
+  value.options.train_base = true;
+  options.model.lora = LoraOptions{.r = 4, .alpha = 8};
+  options.reference.model = options.model;
+  options.reference.model->lora.reset();
+  options.value = std::move(value);
+  config::OnlineSettings settings{.kind = config::OnlineKind::kPpo, .name = "ppo", .num_generations = 1};
+  options.objective = train::online_objective(settings, 1);
+  options.max_grad_norm = 0;
+  return train::build_training_graph(*policy, options);
+}
+
 }  // namespace
+
+TEST_CASE("a graph of two models has the blocks and weights of both, each trained as its own options say") {
+  const train::TrainingGraph training = two_models();
+  CHECK(verify(training.graph).empty());
+  std::vector<std::string> blocks;
+  for (const Block& block : training.graph.blocks) blocks.push_back(block.name);
+  CHECK(blocks ==
+        std::vector<std::string>{"layer 0", "layer 1", "layer 2", "layer 3", "value.layer 0", "value.layer 1"});
+  REQUIRE(training.value);
+  // Names of parameters are those of files, names of values are of the graph.
+  const Parameter* const of_policy = training.model.parameters.find("model.layers.0.mlp.up_proj.weight");
+  const Parameter* const of_value = training.value->parameters.find("model.layers.0.mlp.up_proj.weight");
+  REQUIRE(of_policy);
+  REQUIRE(of_value);
+  CHECK(of_policy->values != of_value->values);
+  CHECK(training.graph.value(of_value->values[0]).name == "value.model.layers.0.mlp.up_proj.weight");
+  CHECK(training.graph.value(of_policy->values[0]).kind == ValueKind::kFrozenWeight);
+  CHECK(training.graph.value(of_value->values[0]).kind == ValueKind::kTrainableWeight);
+  // All that is written for inference is of the policy, and stands first.
+  const size_t of_model = training.trained_of_model().size();
+  CHECK(of_model == 2 * 7 * 4);
+  for (size_t i = 0; i < training.trained.size(); ++i) CHECK(training.trained[i].is_value == (i >= of_model));
+  CHECK(training.trained.size() - of_model == 2 * 9 + 3);  // with embedding, final norm and score
+}
+
+TEST_CASE("one plan has the blocks of two models, and a smaller budget treats those of both") {
+  const train::TrainingGraph training = two_models();
+  const Graph& graph = training.graph;
+  const Machine machine = tiered_machine();
+  const Plan whole = make_plan(graph, machine, {}, {});
+  REQUIRE(whole.choices.blocks.size() == 6);
+  const auto plan_within = [&](int64_t device) {
+    return make_plan(graph, machine, {.device = device, .host = 1 << 30, .disk = 1 << 30}, {});
+  };
+  const int64_t least = plan_within(0).peaks[0].bytes;
+  CHECK(least < whole.peaks[0].bytes);
+  const auto is_elsewhere = [](const BlockChoice& block) {
+    return block.frozen_weights != Tier::kDevice || block.trainable_weights != Tier::kDevice;
+  };
+  for (const int64_t budget : {whole.peaks[0].bytes, (whole.peaks[0].bytes + least) / 2, least}) {
+    CAPTURE(budget);
+    const Plan plan = plan_within(budget);
+    CHECK(plan.fits);
+    CHECK(plan.peaks[0].bytes <= budget);
+    CHECK(verify(graph, plan.program, {.device = budget, .host = 1 << 30, .disk = 1 << 30}).empty());
+    const auto& blocks = plan.choices.blocks;
+    const bool of_policy = std::any_of(blocks.begin(), blocks.begin() + 4, is_elsewhere),
+               of_value = std::any_of(blocks.begin() + 4, blocks.end(), is_elsewhere);
+    if (budget == whole.peaks[0].bytes) CHECK_FALSE((of_policy || of_value));
+    if (budget == least) CHECK((of_policy && of_value));
+  }
+}
 
 TEST_CASE("the embedding leaves the device where that is too small even without the layers, and not before") {
   const Graph graph = graph_of(/*lora=*/true);
