@@ -178,6 +178,42 @@ TEST_CASE("training scores its completions as the command does, wherever the pla
   }
 }
 
+TEST_CASE("a run goes on with the reward models that it began with, wherever they lie, and with no others") {
+  const WorkingFolder folder;
+  const fs::path first = changed_model(llama(), "first", json::object());
+  const auto train = [&](const json& functions, int steps) {
+    folder.write("train.yml", online_config(functions, {{"max_steps", steps},
+                                                        {"save_strategy", "steps"},
+                                                        {"save_steps", 1},
+                                                        {"auto_resume_from_checkpoints", true}})
+                                  .dump());
+    return run_spillway({"train", "train.yml"});
+  };
+  REQUIRE(train({first.string()}, 1).status == 0);
+  const auto is_refused = [&](const json& functions, const std::string& message) {
+    const Finished result = train(functions, 2);
+    CAPTURE(result.err);
+    CHECK(result.status == 2);
+    CHECK(result.err.find(message) != std::string::npos);
+  };
+  is_refused({qwen3().string()}, "expected the reward model that");
+  is_refused({first.string(), qwen3().string()}, "expected the 1 reward models that");
+  is_refused({"get_repetition_penalty_reward"}, "got 0; resume with those that the run began with");
+  CHECK_FALSE(fs::exists("out/checkpoint-2"));
+  // Where it lies says nothing of it.
+  fs::rename(first, "second");
+  CHECK(train({(fs::current_path() / "second").string()}, 2).status == 0);
+  // What it says does.
+  fs::path changed = fs::current_path() / "second/model.safetensors";
+  std::string bytes = read_file(changed, 1 << 24);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file(changed, bytes);
+  const Finished result = train({(fs::current_path() / "second").string()}, 3);
+  CAPTURE(result.err);
+  CHECK(result.status == 2);
+  CHECK(result.err.find("with other values in") != std::string::npos);
+}
+
 TEST_CASE("the plan of a job has the bytes of its reward models") {
   const WorkingFolder folder;
   const auto planned = [&](const json& functions) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "model/layout.h"
@@ -50,6 +51,11 @@ Json to_json(const TrainingPosition& position) {
   json["run"] = to_json(position.run);
   json["settings"] = position.settings;
   json["base_model"] = position.base;
+  if (position.reward_models) {
+    Json& models = json["reward_models"] = Json::array();
+    for (const RewardModelIdentity& one : *position.reward_models)
+      models.push_back({{"folder", one.folder}, {"weights", one.weights}});
+  }
   if (position.stopping) json["stopping"] = to_json(*position.stopping);
   return json;
 }
@@ -70,6 +76,11 @@ TrainingPosition position_from_json(const Json& json) {
   position.run = run_from_json(json.at("run"));
   position.settings = json.at("settings").get<RunSettings>();
   position.base = json.at("base_model").get<BaseIdentity>();
+  if (json.contains("reward_models")) {
+    position.reward_models.emplace();
+    for (const Json& one : json["reward_models"])
+      position.reward_models->push_back({one.at("folder"), one.at("weights").get<BaseIdentity>()});
+  }
   if (json.contains("stopping")) position.stopping = stopping_from_json(json["stopping"]);
   return position;
 }
@@ -125,6 +136,29 @@ void check_data(const std::string& path, const TrainingPosition& position, const
                       "that wrote it, or begin a new run with this folder as base_model (lora_model_dir, if it is an "
                       "adapter)",
                       position.rows);
+  }
+}
+
+// Rewards of another model would be another training.
+void check_reward_models(const fs::path& checkpoint, const TrainingPosition& position,
+                         const TrainingPosition& expected) {
+  if (!position.reward_models || !expected.reward_models) return;
+  const std::vector<RewardModelIdentity>&before = *position.reward_models, &now = *expected.reward_models;
+  constexpr const char* kWhere = "reward_funcs";
+  if (before.size() != now.size()) {
+    throw input_error(kWhere,
+                      "expected the {} reward models that {} was trained with, got {}; resume with those that the run "
+                      "began with",
+                      before.size(), checkpoint.string(), now.size());
+  }
+  for (size_t i = 0; i < now.size(); ++i) {
+    const std::string other = difference(before[i].weights, now[i].weights);
+    if (other.empty()) continue;
+    throw input_error(
+        kWhere,
+        "expected the reward model that {} was trained with, {} then, got {} {}; resume with the one that "
+        "the run began with",
+        checkpoint.string(), quote(before[i].folder), quote(now[i].folder), other);
   }
 }
 
@@ -222,6 +256,7 @@ void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition
                       "began with",
                       checkpoint.folder.string(), other);
   }
+  check_reward_models(checkpoint.folder, position, expected);
   if (position.step > total_steps) {
     throw input_error("max_steps",
                       "expected at least the {} steps that {} has done, got a run of {}; let it run longer, take the "

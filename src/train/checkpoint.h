@@ -18,6 +18,12 @@
 
 namespace spillway::train {
 
+// A model that scores completions, which training does not change.
+struct RewardModelIdentity {
+  std::string folder;  // for messages: it may lie elsewhere when the run goes on
+  BaseIdentity weights;
+};
+
 // Where a run is. Everything else follows from the config: the order of rows is a pure function of seed and epoch, and
 // every random number one of seed and step. With a stream, rows and steps_per_epoch are 0.
 struct TrainingPosition {
@@ -32,8 +38,10 @@ struct TrainingPosition {
   std::optional<nlohmann::ordered_json> feed;  // StepFeed::state, of the step that was done last
   // Of the run.
   RunIdentity run;
-  BaseIdentity base;                      // empty: not known
-  RunSettings settings;                   // the same
+  BaseIdentity base;     // empty: not known
+  RunSettings settings;  // the same
+  // Each folder once, in the order of the config; none: not known.
+  std::optional<std::vector<RewardModelIdentity>> reward_models;
   std::optional<StoppingState> stopping;  // the same
 };
 
@@ -67,8 +75,8 @@ struct FoundCheckpoint {
 // Throws InputError for what is none of ours, or damaged. Reads no tensors.
 [[nodiscard]] CheckpointRecord read_checkpoint(const std::filesystem::path& folder);
 
-// Throws InputError where the checkpoint belongs to other data or another base than `expected`, or has done more than
-// `total_steps`; warns of settings that differ.
+// Throws InputError where the checkpoint belongs to other data, another base or other reward models than `expected`, or
+// has done more than `total_steps`; warns of settings that differ.
 void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition& expected, int64_t total_steps);
 
 // Reads the state, and verifies all tensors of the checkpoint. Throws InputError that names the first one that does not

@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "io/file.h"
+#include "model/layout.h"
 #include "train/evaluated_weights.h"
 #include "train/reference_sync.h"
 #include "train/saved_model.h"
@@ -46,6 +47,14 @@ void check_finite(const StepRecord& record) {
                     "at the data, then go on from an earlier checkpoint");
 }
 
+std::optional<std::vector<RewardModelIdentity>> reward_models_of(const Job& job) {
+  if (!job.online) return {};
+  std::vector<RewardModelIdentity> models;
+  for (const JobRewardModel& one : job.online->reward_models)
+    models.push_back({one.model->folder(), identify_base(open_weights(one.model->folder()))});
+  return models;
+}
+
 }  // namespace
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
@@ -71,6 +80,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   position_.run = std::move(start.run);
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
+  position_.reward_models = reward_models_of(job);
   if (from_) go_on_from(from_->position);
 }
 
