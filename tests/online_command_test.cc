@@ -116,6 +116,16 @@ TEST_CASE("a plan says what a round of completions takes, and what generation an
   const int64_t generating = device.at("by_phase").at("generation"), training = device.at("by_phase").at("training");
   CHECK(generating >= generation.at("cache_bytes").get<int64_t>());
   CHECK(device.at("peak_bytes") == std::max(generating, training));
+  double sum = 0, made = 0;
+  for (const json& phase : generation.at("phases")) {
+    const std::string name = phase.at("name");
+    sum += phase.at("seconds").get<double>();
+    if (name == "prompts" || name == "decoding" || name == "choosing tokens") made += phase.at("seconds").get<double>();
+    if (name == "decoding") CHECK(phase.at("runs") == 6);
+  }
+  CHECK(made == doctest::Approx(generation.at("seconds").get<double>()));
+  const double steps = 2;  // that are trained on a round
+  CHECK(resident.at("step_seconds") == doctest::Approx(sum / steps));
   run_train(config, folder.path() / "run.yml");
   const json report = json::parse(content(folder.path() / "out/report.json"));
   CHECK(report.at("tiers").at("device").at("planned_peak_bytes") == device.at("peak_bytes"));

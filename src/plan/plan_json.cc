@@ -100,7 +100,17 @@ ordered_json frontier_json(const PlanContext& context) {
   return json;
 }
 
-ordered_json generation_json(const PlanContext::Generation& generation) {
+ordered_json generation_json(const PlanContext& context, const Simulation& training) {
+  const PlanContext::Generation& generation = *context.generation;
+  ordered_json phases = ordered_json::array();
+  const auto add = [&](std::string_view name, double runs, double seconds) {
+    phases.push_back({{"name", name}, {"runs", runs}, {"seconds", seconds}});
+  };
+  for (const PlanContext::Generation::Phase& phase : generation.phases) add(phase.name, phase.runs, phase.seconds);
+  const double micro_batches = generation.micro_batches,
+               updates = micro_batches / static_cast<double>(context.accumulation);
+  add("training", micro_batches, micro_batches * training.micro_step_seconds);
+  add("update", updates, updates * training.update_seconds);
   return {
       {"rounds", nullptr},
       {"tokens", generation.tokens},
@@ -109,7 +119,8 @@ ordered_json generation_json(const PlanContext::Generation& generation) {
       {"sequences_at_once", generation.sequences_at_once},
       {"cache_bytes", generation.cache_bytes},
       {"weights", generation.is_streamed ? "streamed" : "resident"},
-      {"bytes_streamed", generation.bytes_streamed}};
+      {"bytes_streamed", generation.bytes_streamed},
+      {"phases", phases}};
 }
 
 ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context) {
@@ -120,7 +131,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   }
   if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
   if (context.reference) json["reference"] = reference_json(*context.reference);
-  if (context.generation) json["generation"] = generation_json(*context.generation);
+  if (context.generation) json["generation"] = generation_json(context, plan.simulation);
   const double seconds = context.step_seconds(plan.simulation);
   json["step_seconds"] = seconds;
   json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.micro_batches()) / seconds;

@@ -10,8 +10,8 @@ namespace spillway {
 // Sizes in bytes, times in seconds. `missing`, `alive_at_peak` and `nearest` are there where the plan does not fit.
 [[nodiscard]] nlohmann::ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context);
 
-// Its `generation`: of a round; what only a run knows is null.
-[[nodiscard]] nlohmann::ordered_json generation_json(const PlanContext::Generation& generation);
+// Its `generation`: of a round; what only a run knows is null. REQUIRES: the job has one.
+[[nodiscard]] nlohmann::ordered_json generation_json(const PlanContext& context, const Simulation& training);
 // Its `frontier`: the fastest step for each amount of device memory.
 [[nodiscard]] nlohmann::ordered_json frontier_json(const PlanContext& context);
 

@@ -375,8 +375,10 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
     text +=
         fmt::format("process  {} of memory in all, program and data included\n", format_bytes(context.process_bytes));
   text += fmt::format("arena    {:.1f} % larger than the live bytes at the peak\n", 100 * std::max(0.0, packed - 1));
-  text += fmt::format("step     {} predicted: compute {}, waiting {};\n         bottleneck {}; {:.0f} tokens/s\n",
-                      duration(seconds), duration(seconds - waiting), duration(waiting), name_of(s.bottleneck),
+  const double round = context.round_seconds();
+  text += fmt::format("step     {} predicted: {}compute {}, waiting {};\n         bottleneck {}; {:.0f} tokens/s\n",
+                      duration(seconds), round > 0 ? fmt::format("completions {}, ", duration(round)) : "",
+                      duration(seconds - round - waiting), duration(waiting), name_of(s.bottleneck),
                       static_cast<double>(graph.tokens() * context.micro_batches()) / seconds);
   text += moves_text(plan, context);
   text += comparison(plan, context);

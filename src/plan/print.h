@@ -43,17 +43,37 @@ struct PlanContext {
     std::array<int64_t, kBudgetedTiers> peak_bytes{};
     // Of a round, predicted.
     int64_t tokens = 0, bytes_streamed = 0;
-    double seconds = 0;
+    double seconds = 0;  // of generating it
+    // What a round consists of before it is trained on, in order.
+    struct Phase {
+      enum class Of { kGeneration, kReward, kScores } of = Of::kGeneration;
+      std::string name;
+      int64_t program = -1;          // of the job's programs the one that runs; below 0: the host works alone
+      double runs = 0, seconds = 0;  // of all of them
+    };
+    std::vector<Phase> phases;
+    double micro_batches = 0;  // that are trained on it
+
+    [[nodiscard]] double phase_seconds() const {
+      double sum = 0;
+      for (const Phase& phase : phases) sum += phase.seconds;
+      return sum;
+    }
   };
   std::optional<Generation> generation;
   std::vector<Change> nearest;  // settings that fit, where this does not; the best first
   std::optional<Change> least;  // where none does: what comes nearest, with all that it needs
 
   [[nodiscard]] int64_t micro_batches() const { return accumulation * updates; }  // per step
+  // What programs beside training take of a step: its share of rounds of completions.
+  [[nodiscard]] double round_seconds() const {
+    if (!generation) return 0;
+    return generation->phase_seconds() * static_cast<double>(micro_batches()) / generation->micro_batches;
+  }
   // Of a step, from what a Simulation or a FrontierPoint says of its parts.
   template <typename Timed>
   [[nodiscard]] double step_seconds(const Timed& timed) const {
-    return static_cast<double>(updates) * timed.step_seconds(accumulation);
+    return round_seconds() + static_cast<double>(updates) * timed.step_seconds(accumulation);
   }
   [[nodiscard]] double stall_seconds(const Simulation& simulation) const {
     return static_cast<double>(updates) * simulation.stall_seconds(accumulation);

@@ -158,7 +158,7 @@ double flops_per_micro_step(const Graph& graph, const Program& program) {
 // The predicted numbers of a round, before a run; null where nothing is generated.
 ordered_json planned_generation_json(const train::PlannedJob& planned) {
   if (!planned.context.generation) return nullptr;
-  return generation_json(*planned.context.generation);
+  return generation_json(planned.context, planned.plan.simulation);
 }
 
 // The parts that are equal before and after a run, but for what `executor` has measured.

@@ -11,14 +11,6 @@ namespace {
 
 using Generation = PlannedJob::Generation;
 
-// What is answered at once, where up to `at_once` completions are generated together.
-GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
-  std::vector<int64_t> lengths;
-  for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
-  if (job.online) lengths.insert(lengths.end(), static_cast<size_t>(at_once), job.online->sequence_len);
-  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
-}
-
 Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, const Budget& budget, int64_t at_once,
                        const ParameterNames& gathered) {
   Generation generation;
@@ -67,7 +59,7 @@ ParameterNames weights_elsewhere(const PlannedJob& planned) {
 
 double round_seconds(const PlanningInputs& in, PlannedJob& planned, const Generation& generation) {
   planned.generation = generation;
-  return forecast_round(in.job, planned).seconds;
+  return forecast_round(in.job, planned, in.machine).seconds;
 }
 
 int64_t device_bytes(const Generation& generation) {
@@ -75,6 +67,13 @@ int64_t device_bytes(const Generation& generation) {
 }
 
 }  // namespace
+
+GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
+  std::vector<int64_t> lengths;
+  for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
+  if (job.online) lengths.insert(lengths.end(), static_cast<size_t>(at_once), job.online->sequence_len);
+  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
+}
 
 void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
   const ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : ParameterNames{};

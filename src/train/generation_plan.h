@@ -6,6 +6,10 @@
 
 namespace spillway::train {
 
+// What is answered at once, where up to `at_once` completions are generated together. REQUIRES: the job has prompts to
+// answer.
+[[nodiscard]] GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
+
 struct PlanningInputs {
   const Job& job;
   const Machine& machine;

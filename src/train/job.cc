@@ -410,7 +410,7 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   if (job.online || !job.samples.empty()) plan_generation({job, machine, budget, policy}, result);
   plan_rewards(job, machine, budget, policy, result);
   note_others(result);
-  if (job.online) result.context.generation = forecast_round(job, result);
+  if (job.online) result.context.generation = forecast_round(job, result, machine);
   result.context.reference = reference_of(job, result);
   if (job.graph.value)
     result.context.value_model = fmt::format("{}, trained in full: its layers stand behind the model's",

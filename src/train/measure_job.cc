@@ -1,65 +1,171 @@
 #include "train/measure_job.h"
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
+#include "base/math.h"
 #include "runtime/machine_cache.h"
 #include "runtime/measure_operations.h"
+#include "train/generation/cache_rows.h"
+#include "train/generation_plan.h"
+#include "train/online/round_forecast.h"
 
 namespace spillway::train {
 namespace {
+
+using Fill = std::function<void(ValueId value, const TensorView& view, int64_t tokens)>;
 
 // Content for batch values like that of a training step: a stream of sequences of the usual length, each token of which
 // is a target.
 class TypicalValues {
  public:
-  TypicalValues(const Job& job, const TrainingGraph& training)
-      : training_(training),
-        sequence_len_(job.graph.model.sequence_len),
-        vocab_size_(job.model->text() ? job.model->text()->vocab_size : 0),
+  TypicalValues(const Job& job, const Model& model)
+      : sequence_len_(job.graph.model.sequence_len),
+        vocab_size_(model.text() ? model.text()->vocab_size : 0),
         text_tokens_(job.graph.model.text_tokens) {}
 
-  void fill(ValueId id, const TensorView& view, int64_t tokens) const {
-    if (id == training_.step) {
+  void fill_training(const TrainingGraph& training, ValueId id, const TensorView& view, int64_t tokens) const {
+    if (id == training.step) {
       *view.as<int32_t>() = 1;
-    } else if (id == training_.model.dropout_seed) {
-      *view.as<int64_t>() = 1;
-    } else if (id == training_.objective.scale) {
+    } else if (id == training.objective.scale) {
       *view.as<float>() = 1.0f / static_cast<float>(tokens);
-    } else if (id == training_.learning_rate || id == training_.loraplus_rate) {
+    } else if (id == training.learning_rate || id == training.loraplus_rate) {
       *view.as<float>() = 1e-4f;
     } else {
-      column_of(id).fill_typical(view, {.tokens = tokens,
-                                        .sequence_len = sequence_len_ > 0 ? sequence_len_ : tokens,
-                                        .vocab_size = vocab_size_,
-                                        .text_tokens = text_tokens_});
+      fill(training.graph, training.objective.columns, id, view, tokens);
     }
   }
 
- private:
-  [[nodiscard]] const Column& column_of(ValueId id) const {
-    for (const BatchColumn& column : training_.objective.columns)
-      if (column.value == id) return column.column;
-    report_bug(__FILE__, __LINE__, "column", training_.graph.value(id).name);
+  // A column, or what dropout is chosen by.
+  void fill(const Graph& graph, std::span<const BatchColumn> columns, ValueId id, const TensorView& view,
+            int64_t tokens) const {
+    for (const BatchColumn& column : columns) {
+      if (column.value != id) continue;
+      return column.column.fill_typical(view, {.tokens = tokens,
+                                               .sequence_len = sequence_len_ > 0 ? sequence_len_ : tokens,
+                                               .vocab_size = vocab_size_,
+                                               .text_tokens = text_tokens_});
+    }
+    if (view.dtype != DType::kI64) report_bug(__FILE__, __LINE__, "column", graph.value(id).name);
+    *view.as<int64_t>() = 1;
   }
 
-  const TrainingGraph& training_;
+ private:
   int64_t sequence_len_, vocab_size_, text_tokens_;
+};
+
+// Content for the programs that generate a round. Prompts are read one behind the other; while decoding, half of each
+// completion is there.
+class TypicalRound {
+ public:
+  TypicalRound(const Job& job, const GenerationSizes& sizes)
+      : sizes_(sizes),
+        vocab_size_(job.model->text()->vocab_size),
+        completion_(job.config.online->completions.max_tokens) {}
+
+  void fill_decode(const CachedModelGraph& model, ValueId id, const TensorView& view) const {
+    const int64_t cached = sizes_.longest - completion_ / 2 - 1;
+    fill(model, id, view, [&](int64_t i) { return Token{i, cached}; });
+  }
+
+  void fill_prompt(const CachedModelGraph& model, ValueId id, const TensorView& view) const {
+    const int64_t least = div_ceil(sizes_.prompt_tokens, sizes_.sequences);
+    const int64_t prompt = std::max(least, sizes_.longest - completion_);
+    fill(model, id, view, [&](int64_t i) { return Token{i / prompt, i % prompt}; });
+  }
+
+ private:
+  struct Token {
+    int64_t sequence, position;
+  };
+
+  template <typename TokenOf>
+  void fill(const CachedModelGraph& model, ValueId id, const TensorView& view, const TokenOf& token_of) const {
+    if (id == model.ids) return fill_typical_ids(view, {.vocab_size = vocab_size_});
+    for (int64_t i = 0; i < view.elems(); ++i) {
+      const Token token = token_of(i);
+      const int64_t first = token.sequence * CacheRows::rows_for(sizes_.longest);
+      const int64_t number = id == model.positions ? token.position
+                             : id == model.first   ? first
+                                                   : first + token.position;
+      view.as<int32_t>()[i] = narrow<int32_t>(number);
+    }
+  }
+
+  GenerationSizes sizes_;
+  int64_t vocab_size_, completion_;
+};
+
+class JobBench {
+ public:
+  JobBench(const Job& job, Machine& machine, Device& device, std::function<void(int64_t done, int64_t of)> on_progress)
+      : job_(job), machine_(machine) {
+    options_.device = &device;
+    options_.on_progress = std::move(on_progress);
+    options_.sequence_len = job.graph.model.sequence_len;
+    if (!device.shares_host_memory()) options_.memory_bytes = device.free_bytes() / 4;
+    if (job.budget.device) options_.memory_bytes = std::min(options_.memory_bytes, *job.budget.device);
+  }
+
+  // Whether there was anything to measure.
+  bool run(const TrainingGraph& training) {
+    const TypicalValues typical(job_, *job_.model);
+    measure(training.graph, [&](ValueId id, const TensorView& view, int64_t tokens) {
+      typical.fill_training(training, id, view, tokens);
+    });
+    if (job_.online) measure_round(training);
+    return measured_;
+  }
+
+ private:
+  void measure(const Graph& graph, Fill fill) {
+    options_.fill_batch = std::move(fill);
+    measured_ |= measure_operations(graph, options_, machine_) > 0;
+  }
+
+  void measure_columns(const Graph& graph, std::span<const BatchColumn> columns, const Model& model) {
+    const TypicalValues typical(job_, model);
+    measure(graph, [&](ValueId id, const TensorView& view, int64_t tokens) {
+      typical.fill(graph, columns, id, view, tokens);
+    });
+  }
+
+  // The programs beside training, with as many completions at once as there may be.
+  void measure_round(const TrainingGraph& training) {
+    if (!job_.online->objective->passes().empty()) {
+      const ScoringGraph scoring = build_scoring_graph(*job_.model, job_.graph, training);
+      measure_columns(scoring.graph, scoring.objective.columns, *job_.model);
+    }
+    for (size_t i = 0; i < job_.graph.beside.size(); ++i) {
+      const ModelBeside& beside = job_.graph.beside[i];
+      const RewardGraph reward = build_reward_graph(beside, job_.online->reward_models[i].room, training);
+      measure_columns(reward.graph, reward.model.columns, *beside.model);
+    }
+    const GenerationSizes sizes = generation_sizes_of(job_, job_.online->most_at_once);
+    const GenerationGraphs graphs = build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph);
+    const TypicalRound round(job_, sizes);
+    measure(graphs.decode.graph,
+            [&](ValueId id, const TensorView& view, int64_t) { round.fill_decode(graphs.decode.model, id, view); });
+    measure(graphs.prompt.graph,
+            [&](ValueId id, const TensorView& view, int64_t) { round.fill_prompt(graphs.prompt.model, id, view); });
+    measured_ |= measure_choosing(choosing_work(job_, sizes.sequences), machine_);
+  }
+
+  const Job& job_;
+  Machine& machine_;
+  OperationMeasureOptions options_;
+  bool measured_ = false;
 };
 
 }  // namespace
 
 void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device,
                  std::function<void(int64_t done, int64_t of)> on_progress) {
-  const TypicalValues batch(job, training);
-  OperationMeasureOptions options{.device = &device};
-  options.fill_batch = [&](ValueId id, const TensorView& view, int64_t tokens) { batch.fill(id, view, tokens); };
-  options.on_progress = std::move(on_progress);
-  options.sequence_len = job.graph.model.sequence_len;
-  if (!device.shares_host_memory()) options.memory_bytes = device.free_bytes() / 4;
-  if (job.budget.device) options.memory_bytes = std::min(options.memory_bytes, *job.budget.device);
-  if (measure_operations(training.graph, options, machine) == 0) return;
+  if (!JobBench(job, machine, device, std::move(on_progress)).run(training)) return;
   // Another run may have written there since this one read it.
   Machine known = cached_machine(device).value_or(machine);
   for (const auto& [signature, seconds] : machine.operations) {

@@ -50,7 +50,9 @@ class NearestSearch {
  public:
   NearestSearch(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
       : loaded_(loaded), job_(job), plan_(plan), machine_(machine), levers_(levers_of(loaded, job, plan, machine)) {
-    nearest_ = &(trials_[""] = trial_of(plan, job, ""));
+    const PlanContext context = {.accumulation = job.config.batches.gradient_accumulation_steps,
+                                 .updates = updates_per_step(job)};
+    nearest_ = &(trials_[""] = trial_of(plan, context, ""));
   }
 
   NearestChanges run() {
@@ -96,11 +98,9 @@ class NearestSearch {
     }
   }
 
-  [[nodiscard]] static Trial trial_of(const Plan& plan, const Job& job, const std::string& text) {
+  [[nodiscard]] static Trial trial_of(const Plan& plan, const PlanContext& context, const std::string& text) {
     Trial trial{.fits = plan.fits, .missing_bytes = plan.missing_bytes, .change = {.text = text}};
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) trial.change.bytes[tier] = plan.peaks[tier].bytes;
-    const PlanContext context = {.accumulation = job.config.batches.gradient_accumulation_steps,
-                                 .updates = updates_per_step(job)};
     trial.change.step_seconds = context.step_seconds(plan.simulation);
     return trial;
   }
@@ -115,7 +115,7 @@ class NearestSearch {
     if (!changed) return nullptr;
     ++searches_;
     const PlannedJob planned = plan_job(*changed, machine_);
-    Trial& trial = trials_[text] = trial_of(planned.plan, *changed, text);
+    Trial& trial = trials_[text] = trial_of(planned.plan, planned.context, text);
     trial.fits = trial.fits && shortage_beside(planned).empty();
     const auto rank = [this](const Trial& of) { return std::pair(needed_bytes(of), of.change.text.size()); };
     if (road.more_memory.empty() && rank(trial) < rank(*nearest_)) nearest_ = &trial;

@@ -183,18 +183,13 @@ Chosen Decoder::choose(Sequence& sequence, std::span<const float> logits) {
   const SequenceRules& rules = sequence.rules;
   std::vector<float> changed;
   const std::span<const float> scores = scores_of(sequence, logits, changed);
-  std::optional<TokenDistribution> plain;
-  if (rules.logprobs) plain.emplace(logits, rules.logprob_temperature);
-  // Often the distribution to draw from is the one that is asked for, and a vocabulary is long.
-  const bool is_drawn_from = plain && scores.data() == logits.data() && sampling.draws_from_all() &&
-                             sampling.temperature == rules.logprob_temperature;
-  const double uniform = sequence.random.uniform();
-  Chosen chosen{.sequence = sequence.name};
-  chosen.id = is_drawn_from ? plain->draw(uniform) : sample(scores, sampling, uniform);
+  const Choice choice =
+      choose_token(logits, scores, sampling, rules.logprobs ? std::optional(rules.logprob_temperature) : std::nullopt,
+                   sequence.random.uniform());
+  Chosen chosen{.sequence = sequence.name, .id = choice.id, .logprob = choice.logprob};
   chosen.stopped = std::find(rules.stop_ids.begin(), rules.stop_ids.end(), chosen.id) != rules.stop_ids.end();
   chosen.shown = !chosen.stopped || rules.keeps_stop;
   if (chosen.shown) sequence.ids.push_back(chosen.id);
-  if (plain) chosen.logprob = plain->log_probability(chosen.id);
   chosen.is_last =
       chosen.stopped || std::ssize(sequence.ids) >= sequence.prompt_tokens + sequence.sampling.max_new_tokens;
   return chosen;

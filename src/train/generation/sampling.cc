@@ -107,4 +107,15 @@ int32_t sample(std::span<const float> logits, const Sampling& sampling, double u
   return draw_filtered(logits, sampling, uniform);
 }
 
+Choice choose_token(std::span<const float> logits, std::span<const float> scores, const Sampling& sampling,
+                    std::optional<double> logprob_temperature, double uniform) {
+  if (!logprob_temperature) return {sample(scores, sampling, uniform)};
+  const TokenDistribution plain(logits, *logprob_temperature);
+  // Often the distribution to draw from is the one that is asked for, and a vocabulary is long.
+  const bool is_drawn_from =
+      scores.data() == logits.data() && sampling.draws_from_all() && sampling.temperature == *logprob_temperature;
+  const int32_t id = is_drawn_from ? plain.draw(uniform) : sample(scores, sampling, uniform);
+  return {id, plain.log_probability(id)};
+}
+
 }  // namespace spillway::train

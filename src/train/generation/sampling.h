@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,5 +52,14 @@ class TokenDistribution {
 // Chooses a token: greedy, or by temperature, top-k, top-p and min-p in that order, as transformers does. `uniform` is
 // a random number in [0, 1).
 [[nodiscard]] int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform);
+
+struct Choice {
+  int32_t id = 0;
+  double logprob = 0;
+};
+// As sample() of `scores`, which are the logits or what penalties made of them. With `logprob_temperature`, the log of
+// the token's share of softmax(logits / *logprob_temperature) besides.
+[[nodiscard]] Choice choose_token(std::span<const float> logits, std::span<const float> scores,
+                                  const Sampling& sampling, std::optional<double> logprob_temperature, double uniform);
 
 }  // namespace spillway::train

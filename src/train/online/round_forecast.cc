@@ -1,6 +1,10 @@
 #include "train/online/round_forecast.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/index.h"
 #include "base/math.h"
@@ -24,9 +28,72 @@ int64_t cache_bytes(const PlannedJob::Generation& generation) {
   return bytes;
 }
 
+using Phase = PlanContext::Generation::Phase;
+
+// The phases of a round, by the programs that run them.
+class RoundPhases {
+ public:
+  RoundPhases(const PlannedJob& planned, PlanContext::Generation& result)
+      : programs_(programs_of(planned)), result_(result) {}
+
+  void add(Phase::Of of, std::string name, const Plan& plan, double runs) {
+    const auto at = std::find_if(programs_.begin(), programs_.end(),
+                                 [&](const JobProgram& program) { return program.plan == &plan; });
+    if (runs > 0)
+      result_.phases.push_back(
+          {of, std::move(name), at - programs_.begin(), runs, runs * plan.simulation.micro_step_seconds});
+  }
+
+ private:
+  std::vector<JobProgram> programs_;
+  PlanContext::Generation& result_;
+};
+
+// How often each program of the generation runs in a round.
+struct GenerationRuns {
+  double prompt = 0, decode = 0;
+};
+
+void add_generation(const Job& job, const PlannedJob& planned, const Machine& machine, const GenerationRuns& runs,
+                    PlanContext::Generation& result) {
+  const PlannedJob::Generation& generation = *planned.generation;
+  RoundPhases phases(planned, result);
+  constexpr auto kOf = Phase::Of::kGeneration;
+  if (generation.gather) phases.add(kOf, "weights", *generation.gather, 1);
+  phases.add(kOf, "prompts", generation.prompt, runs.prompt);
+  phases.add(kOf, "decoding", generation.decode, runs.decode);
+  const double choosing = choosing_seconds(choosing_work(job, result.sequences_at_once), machine);
+  result.phases.push_back({kOf, "choosing tokens", -1, runs.decode, runs.decode * choosing});
+  for (const Phase& phase : result.phases) result.seconds += phase.seconds;
+}
+
+// What is found out of completions before they are trained on, but for functions that are not the engine's.
+void add_scores(const Job& job, const PlannedJob& planned, double completions, PlanContext::Generation& result) {
+  RoundPhases phases(planned, result);
+  for (size_t i = 0; i < planned.rewards.size(); ++i) {
+    const double tokens = completions * static_cast<double>(job.online->sequence_len);
+    phases.add(Phase::Of::kReward, planned.rewards[i].name, planned.rewards[i].plan,
+               std::ceil(tokens / static_cast<double>(job.online->reward_models[i].room.tokens)));
+  }
+  if (planned.scoring)
+    phases.add(Phase::Of::kScores, "scores", planned.scoring->plan,
+               static_cast<double>(job.config.online->steps_per_generation));
+}
+
 }  // namespace
 
-PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned) {
+ChoosingWork choosing_work(const Job& job, int64_t sequences) {
+  const config::CompletionSettings& settings = job.config.online->completions;
+  return {.sequences = sequences,
+          .vocabulary = job.model->text()->vocab_size,
+          .sampling = {.temperature = settings.temperature,
+                       .top_p = settings.top_p,
+                       .top_k = settings.top_k,
+                       .min_p = settings.min_p},
+          .logprob_temperature = settings.temperature};
+}
+
+PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned, const Machine& machine) {
   const PlannedJob::Generation& generation = *planned.generation;
   const config::OnlineSettings& online = *job.config.online;
   const int64_t completions = online.round_size(job.config.batches.micro_batch_size);
@@ -34,24 +101,23 @@ PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned
   PlanContext::Generation result{.sequences_at_once = generation.graphs.decode.graph.tokens(),
                                  .cache_bytes = cache_bytes(generation),
                                  .tokens = completions * online.completions.max_tokens};
-  for (size_t i = 0; i < kBudgetedTiers; ++i)
-    result.peak_bytes[i] = std::max(generation.decode.peaks[i].bytes, generation.prompt.peaks[i].bytes);
-  // A prompt is read once for its completions.
-  const int64_t read = completions / online.num_generations * prompt;
-  const auto prompt_runs = static_cast<double>(div_ceil(read, generation.graphs.prompt.graph.tokens()));
-  const auto decode_runs =
-      static_cast<double>(div_ceil(completions, result.sequences_at_once) * online.completions.max_tokens);
-  result.seconds = prompt_runs * generation.prompt.simulation.micro_step_seconds +
-                   decode_runs * generation.decode.simulation.micro_step_seconds;
-  result.bytes_streamed = static_cast<int64_t>(prompt_runs * streamed_bytes(generation.prompt) +
-                                               decode_runs * streamed_bytes(generation.decode));
-  result.is_streamed = streamed_bytes(generation.decode) > 0;
-  if (generation.gather) {
-    result.seconds += generation.gather->simulation.micro_step_seconds;
-    result.bytes_streamed += static_cast<int64_t>(streamed_bytes(*generation.gather));
+  for (const Plan* plan : {&generation.decode, &generation.prompt, generation.gather ? &*generation.gather : nullptr}) {
+    if (plan == nullptr) continue;
     for (size_t i = 0; i < kBudgetedTiers; ++i)
-      result.peak_bytes[i] = std::max(result.peak_bytes[i], generation.gather->peaks[i].bytes);
+      result.peak_bytes[i] = std::max(result.peak_bytes[i], plan->peaks[i].bytes);
   }
+  // A prompt is read once for its completions, all but its last token, which is the first to be decoded.
+  const int64_t read = completions / online.num_generations * (prompt - 1);
+  const GenerationRuns runs = {
+      .prompt = static_cast<double>(div_ceil(read, generation.graphs.prompt.graph.tokens())),
+      .decode = static_cast<double>(div_ceil(completions, result.sequences_at_once) * online.completions.max_tokens)};
+  add_generation(job, planned, machine, runs, result);
+  add_scores(job, planned, static_cast<double>(completions), result);
+  result.bytes_streamed = static_cast<int64_t>(runs.prompt * streamed_bytes(generation.prompt) +
+                                               runs.decode * streamed_bytes(generation.decode));
+  if (generation.gather) result.bytes_streamed += static_cast<int64_t>(streamed_bytes(*generation.gather));
+  result.is_streamed = streamed_bytes(generation.decode) > 0;
+  result.micro_batches = static_cast<double>(online.steps_per_generation * online.num_iterations);
   return result;
 }
 

@@ -1,12 +1,16 @@
 // What a round of completions will take, for those who read the plan.
 #pragma once
 
+#include "train/generation/choosing_cost.h"
 #include "train/job.h"
 
 namespace spillway::train {
 
+// What is chosen behind each run of the decoding program, with so many sequences at once. REQUIRES: the job is online.
+[[nodiscard]] ChoosingWork choosing_work(const Job& job, int64_t sequences);
+
 // With completions that are all as long as they may be, and the longest prompts. REQUIRES: the job is online, and its
-// generation is planned.
-[[nodiscard]] PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned);
+// programs are planned.
+[[nodiscard]] PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned, const Machine& machine);
 
 }  // namespace spillway::train
