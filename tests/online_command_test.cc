@@ -59,6 +59,27 @@ std::vector<json> lines_of(const fs::path& file) {
   return lines;
 }
 
+// The phases of a round follow each other on both axes, and what is in memory is known at every point.
+void check_round(const json& report) {
+  const json &round = report.at("round"), &timeline = round.at("timeline");
+  for (const char* clock : {"predicted", "measured"}) {
+    CAPTURE(clock);
+    double end = 0;
+    for (const json& phase : round.at("phases")) {
+      CHECK(phase.at(clock)[0].get<double>() == doctest::Approx(end));
+      end += phase.at(clock)[1].get<double>();
+    }
+    CHECK(timeline.at(clock).at("seconds").get<double>() == doctest::Approx(end));
+    for (const auto& [tier, curve] : round.at("memory").items()) {
+      const json& times = curve.at(std::string(clock) + "_seconds");
+      CHECK(std::is_sorted(times.begin(), times.end()));
+      for (const auto& [kind, bytes] : curve.at("kinds").items()) CHECK(bytes.size() == times.size());
+    }
+  }
+  CHECK(round.at("memory").at("device").at("kinds").contains("cache"));
+  CHECK(timeline.at("instructions").size() > report.at("timeline").at("instructions").size());
+}
+
 std::string content(const fs::path& file) { return read_file(file, 1 << 24); }
 
 }  // namespace
@@ -128,6 +149,7 @@ TEST_CASE("a plan says what a round of completions takes, and what generation an
   CHECK(resident.at("step_seconds") == doctest::Approx(sum / steps));
   run_train(config, folder.path() / "run.yml");
   const json report = json::parse(content(folder.path() / "out/report.json"));
+  check_round(report);
   CHECK(report.at("tiers").at("device").at("planned_peak_bytes") == device.at("peak_bytes"));
   CHECK(report.at("tiers").at("device").at("measured_peak_bytes") <= device.at("peak_bytes"));
   CHECK(report.at("generation").at("bytes_streamed") == 0);

@@ -27,6 +27,7 @@
 #include "report/load_progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
+#include "report/round_json.h"
 #include "report/run_record.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
@@ -284,6 +285,7 @@ class TrainingRun {
     totals.seconds += r.answer->generation_seconds;
     totals.reward_seconds += r.answer->reward_seconds;
     totals.bytes_streamed = session_.generation_bytes_streamed();
+    add_round(totals, planned_, session_.profiles(), r.program_seconds);
     add_completions(record_, job_, r, trainer_.length().total_steps);
   }
 

@@ -9,6 +9,7 @@
 #include "plan/plan_json.h"
 #include "report/memory_over_step.h"
 #include "report/moved_bytes.h"
+#include "report/round_json.h"
 #include "report/step_difference.h"
 #include "report/timeline.h"
 #include "report/timeline_json.h"
@@ -163,7 +164,7 @@ ordered_json planned_generation_json(const train::PlannedJob& planned) {
 
 // The parts that are equal before and after a run, but for what `executor` has measured.
 ordered_json report_of(const train::PlannedJob& planned, const Machine& machine, const Executor* executor,
-                       const std::optional<Timeline>& measured) {
+                       const std::optional<Timeline>& measured, const GenerationTotals* rounds) {
   const Graph& graph = planned.training.graph;
   const Plan& plan = planned.plan;
   const PlanContext& context = planned.context;
@@ -197,6 +198,8 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
   report["generation"] = planned_generation_json(planned);
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
+  report["round"] = nullptr;
+  if (context.generation) report["round"] = round_json(planned, machine, measured ? &*measured : nullptr, rounds);
   return report;
 }
 
@@ -252,7 +255,7 @@ int64_t outside_arenas_bytes(const Program& program, const Machine& machine, int
 }
 
 ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {
-  ordered_json report = report_of(planned, machine, nullptr, std::nullopt);
+  ordered_json report = report_of(planned, machine, nullptr, std::nullopt, nullptr);
   if (planned.plan.fits) return report;
   const ordered_json plan = plan_json(planned.training.graph, planned.plan, planned.context);
   report["shortage"] = {{"missing", plan["missing"]}, {"nearest", plan["nearest"]}};
@@ -264,7 +267,7 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
                         const RunFacts& facts) {
   std::optional<Timeline> measured;
   if (record.traced_step() != 0) measured = measured_timeline(planned.plan.program, record.trace());
-  ordered_json report = report_of(planned, machine, &executor, measured);
+  ordered_json report = report_of(planned, machine, &executor, measured, &record.generation());
   if (measured) report["timeline"]["measured"]["step"] = record.traced_step();
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     ordered_json& peak = report["tiers"][std::string(name_of(static_cast<Tier>(i)))]["measured_peak_bytes"];
@@ -326,7 +329,7 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
 
 std::string print_report(const ordered_json& report) {
   constexpr auto kReplace = ordered_json::error_handler_t::replace;
-  constexpr std::string_view kCompact[] = {"loss", "eval_loss", "metrics", "memory_over_step", "timeline"};
+  constexpr std::string_view kCompact[] = {"loss", "eval_loss", "metrics", "memory_over_step", "timeline", "round"};
   std::string text = "{";
   for (const auto& [key, value] : report.items()) {
     const bool is_compact = std::find(std::begin(kCompact), std::end(kCompact), key) != std::end(kCompact);

@@ -54,6 +54,10 @@ struct GenerationTotals {
   int64_t rounds = 0, tokens = 0;
   double seconds = 0, reward_seconds = 0;
   int64_t bytes_streamed = 0;  // weights that came to the device for it
+  // By program of the job (train::programs_of): what each took for the rounds, and the times of its instructions in one
+  // of its runs; none of a program that no round ran, or whose instructions' times nobody knows.
+  std::vector<double> program_seconds;
+  std::vector<std::vector<LaneTime>> traces;
 };
 
 class RunRecord {

@@ -111,6 +111,32 @@ Timeline measured_timeline(const Program& program, std::vector<LaneTime> times) 
   return timeline;
 }
 
+Timeline stretched(const Program& program, const Timeline& timeline, double begin, std::span<const double> factors) {
+  Timeline result{.times = timeline.times};
+  double next = begin;
+  for (size_t s = 0; s < program.sections.size(); ++s) {
+    const SectionRange& section = program.sections[s];
+    double first = kNever, last = 0;
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      first = std::min(first, nth(timeline.times, i).start);
+      last = std::max(last, nth(timeline.times, i).finish);
+    }
+    if (section.begin == section.end) continue;
+    const auto moved = [&](double time) { return next + factors[s] * (time - first); };
+    for (int32_t i = section.begin; i < section.end; ++i) {
+      const LaneTime& time = nth(timeline.times, i);
+      nth(result.times, i) = {moved(time.start), moved(time.finish)};
+    }
+    for (const Stall& stall : timeline.stalls) {
+      if (stall.waits_for < section.begin || stall.waits_for >= section.end) continue;
+      result.stalls.push_back({moved(stall.start), moved(stall.finish), stall.waits_for, stall.next});
+    }
+    next = moved(last);
+  }
+  result.seconds = next;
+  return result;
+}
+
 std::vector<double> clock_of(const Program& program, const Timeline& timeline) {
   std::vector<double> clock(program.instructions.size(), timeline.seconds);
   double next = timeline.seconds;

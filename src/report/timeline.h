@@ -34,6 +34,11 @@ struct Timeline {
 // The timeline of such a trace.
 [[nodiscard]] Timeline measured_timeline(const Program& program, std::vector<LaneTime> times);
 
+// The sections one behind the other from `begin` on, each as many times as long as its factor says: one run of it in
+// the place of as many. REQUIRES: one factor a section.
+[[nodiscard]] Timeline stretched(const Program& program, const Timeline& timeline, double begin,
+                                 std::span<const double> factors);
+
 // By instruction: when the computation reaches its place in the program, in seconds. Never falls. A transfer may run
 // earlier or later than that; what is live at its place is live then.
 [[nodiscard]] std::vector<double> clock_of(const Program& program, const Timeline& timeline);

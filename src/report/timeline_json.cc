@@ -78,29 +78,30 @@ class TimelineWriter {
     }
   }
 
-  [[nodiscard]] ordered_json instructions(StringTable& strings) const {
-    ordered_json rows = ordered_json::array();
+  // `blocks`: how many stand before those of this program.
+  void add_instructions(StringTable& strings, int64_t blocks, ordered_json& rows) const {
     for (const Group& group : groups_) {
       const Instruction& instruction = at(static_cast<size_t>(group.first));
       const ValueId value = instruction.outputs[0].value;
+      const BlockId block = block_of(group.first);
       rows.push_back({static_cast<int>(instruction.lane), class_of(group.first, group.section),
-                      strings.index(what(instruction)), strings.index(graph_.value(value).name), block_of(group.first),
-                      group.bytes, group.count});
+                      strings.index(what(instruction)), strings.index(graph_.value(value).name),
+                      block == kNone ? block : blocks + block, group.bytes, group.count});
     }
-    return rows;
   }
 
-  [[nodiscard]] ordered_json times(const Timeline& timeline) const {
-    ordered_json start = ordered_json::array(), duration = ordered_json::array(), stalls = ordered_json::array();
+  // `groups`: how many rows stand before those of this program.
+  void add_times(const Timeline& timeline, int64_t groups, ordered_json& json) const {
     for (const Group& group : groups_) {
       const double begin = nth(timeline.times, group.first).start;
-      start.push_back(units(begin));
-      duration.push_back(units(nth(timeline.times, group.last).finish - begin));
+      json["start"].push_back(units(begin));
+      json["duration"].push_back(units(nth(timeline.times, group.last).finish - begin));
     }
     for (const Stall& stall : timeline.stalls) {
-      stalls.push_back({units(stall.start), units(stall.finish - stall.start), nth(group_of_, stall.waits_for)});
+      json["stalls"].push_back(
+          {units(stall.start), units(stall.finish - stall.start), groups + nth(group_of_, stall.waits_for)});
     }
-    return {{"seconds", timeline.seconds}, {"start", start}, {"duration", duration}, {"stalls", stalls}};
+    json["seconds"] = std::max(json["seconds"].get<double>(), timeline.seconds);
   }
 
  private:
@@ -154,22 +155,39 @@ class TimelineWriter {
 
 }  // namespace
 
-ordered_json timeline_json(const Graph& graph, const Program& program, const Timeline& predicted,
-                           const std::optional<Timeline>& measured, size_t most) {
-  TimelineWriter writer(graph, program);
-  writer.keep_apart(predicted);
-  if (measured) writer.keep_apart(*measured);
-  writer.make_groups(most);
+ordered_json timeline_json(std::span<const TimelinePart> parts, size_t most) {
   StringTable strings;
-  const ordered_json instructions = writer.instructions(strings);
-  ordered_json blocks = ordered_json::array();
-  for (const Block& block : graph.blocks) blocks.push_back(block.name);
+  ordered_json instructions = ordered_json::array(), blocks = ordered_json::array();
+  const ordered_json no_times = {{"seconds", 0.0},
+                                 {"start", ordered_json::array()},
+                                 {"duration", ordered_json::array()},
+                                 {"stalls", ordered_json::array()}};
+  ordered_json predicted = no_times, measured = no_times;
+  const bool is_measured =
+      std::all_of(parts.begin(), parts.end(), [](const TimelinePart& part) { return part.measured.has_value(); });
+  for (const TimelinePart& part : parts) {
+    TimelineWriter writer(*part.graph, *part.program);
+    writer.keep_apart(part.predicted);
+    if (is_measured) writer.keep_apart(*part.measured);
+    writer.make_groups(most);
+    const auto before = static_cast<int64_t>(instructions.size());
+    writer.add_instructions(strings, static_cast<int64_t>(blocks.size()), instructions);
+    writer.add_times(part.predicted, before, predicted);
+    if (is_measured) writer.add_times(*part.measured, before, measured);
+    for (const Block& block : part.graph->blocks) blocks.push_back(block.name);
+  }
   return {{"unit_seconds", kUnitSeconds},
           {"strings", strings.take()},
           {"blocks", blocks},
           {"instructions", instructions},
-          {"predicted", writer.times(predicted)},
-          {"measured", measured ? writer.times(*measured) : ordered_json(nullptr)}};
+          {"predicted", predicted},
+          {"measured", is_measured ? measured : ordered_json(nullptr)}};
+}
+
+ordered_json timeline_json(const Graph& graph, const Program& program, const Timeline& predicted,
+                           const std::optional<Timeline>& measured, size_t most) {
+  const TimelinePart whole{&graph, &program, predicted, measured};
+  return timeline_json(std::span(&whole, 1), most);
 }
 
 }  // namespace spillway

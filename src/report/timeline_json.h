@@ -1,10 +1,11 @@
-// Timelines of one program as compact JSON: each instruction once, with its times in every timeline.
+// Timelines of programs as compact JSON: each instruction once, with its times in every timeline.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <optional>
+#include <span>
 
 #include "report/timeline.h"
 
@@ -21,5 +22,14 @@ namespace spillway {
 [[nodiscard]] nlohmann::ordered_json timeline_json(const Graph& graph, const Program& program,
                                                    const Timeline& predicted, const std::optional<Timeline>& measured,
                                                    size_t most = 8000);
+
+// The same of several programs on one axis, each with its own number of most instructions; measured where all are.
+struct TimelinePart {
+  const Graph* graph;
+  const Program* program;
+  Timeline predicted;
+  std::optional<Timeline> measured;
+};
+[[nodiscard]] nlohmann::ordered_json timeline_json(std::span<const TimelinePart> parts, size_t most = 8000);
 
 }  // namespace spillway

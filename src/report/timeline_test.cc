@@ -84,3 +84,70 @@ TEST_CASE("merged neighbours keep every instruction, byte and stall") {
   CHECK(whole["measured"].is_null());
   for (const auto& stall : merged["predicted"]["stalls"]) CHECK(stall[2].get<size_t>() < merged["instructions"].size());
 }
+
+TEST_CASE("stretched sections stand one behind the other, each as long as its factor says") {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    CAPTURE(seed);
+    RandomStream random(seed, 1);
+    const Graph graph = random_graph(seed);
+    const Plan plan = random_plan(graph, random);
+    const Program& program = plan.program;
+    const Timeline timeline = predicted_timeline(program, CostModel(graph, slow_machine()));
+    const std::vector<double> ones(program.sections.size(), 1.0);
+    CHECK(stretched(program, timeline, 5, ones).seconds == doctest::Approx(5 + timeline.seconds));
+    std::vector<double> factors;
+    double seconds = 5;
+    for (size_t i = 0; i < program.sections.size(); ++i) {
+      const SectionRange& section = program.sections[i];
+      double begin = timeline.seconds, end = 0;
+      for (int32_t k = section.begin; k < section.end; ++k) {
+        begin = std::min(begin, nth(timeline.times, k).start);
+        end = std::max(end, nth(timeline.times, k).finish);
+      }
+      factors.push_back(static_cast<double>(i) + 2);
+      if (section.begin < section.end) seconds += factors.back() * (end - begin);
+    }
+    const Timeline longer = stretched(program, timeline, 5, factors);
+    CHECK(longer.seconds == doctest::Approx(seconds));
+    CHECK(longer.stalls.size() == timeline.stalls.size());
+    for (const LaneTime& time : longer.times) {
+      CHECK(time.start >= 5);
+      CHECK(time.finish <= longer.seconds + 1e-9);
+    }
+    const std::vector<double> clock = clock_of(program, longer);
+    CHECK(std::is_sorted(clock.begin(), clock.end()));
+  }
+}
+
+TEST_CASE("timelines of several programs are one list, with blocks and waits of each") {
+  std::vector<Graph> graphs;
+  std::vector<Plan> plans;
+  for (const uint64_t seed : {3, 4}) {
+    RandomStream random(seed, 1);
+    graphs.push_back(random_graph(seed));
+    plans.push_back(random_plan(graphs.back(), random));
+  }
+  std::vector<TimelinePart> parts;
+  for (size_t i = 0; i < 2; ++i)
+    parts.push_back({&graphs[i], &plans[i].program,
+                     predicted_timeline(plans[i].program, CostModel(graphs[i], slow_machine())), std::nullopt});
+  const auto both = timeline_json(parts);
+  size_t first = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto one = timeline_json(graphs[i], plans[i].program, parts[i].predicted, std::nullopt);
+    for (size_t row = 0; row < one["instructions"].size(); ++row) {
+      const auto &alone = one["instructions"][row], &beside = both["instructions"][first + row];
+      CHECK(both["strings"][beside[3].get<size_t>()] == one["strings"][alone[3].get<size_t>()]);
+      if (alone[4] == -1) {
+        CHECK(beside[4] == -1);
+      } else {
+        CHECK(both["blocks"][beside[4].get<size_t>()] == one["blocks"][alone[4].get<size_t>()]);
+      }
+    }
+    first += one["instructions"].size();
+  }
+  CHECK(both["instructions"].size() == first);
+  CHECK(both["predicted"]["start"].size() == first);
+  CHECK(both["predicted"]["stalls"].size() == parts[0].predicted.stalls.size() + parts[1].predicted.stalls.size());
+  CHECK(both["measured"].is_null());
+}

@@ -54,6 +54,21 @@ void run_pass(Executor& executor, const PassSection& pass, std::span<const Batch
   executor.run(pass.section);
 }
 
+// Traces what an executor runs meanwhile; null: nothing.
+class Traced {
+ public:
+  explicit Traced(Executor* executor) : executor_(executor) {
+    if (executor_ != nullptr) executor_->start_trace();
+  }
+  ~Traced() {
+    if (executor_ != nullptr) executor_->stop_trace();
+  }
+  Traced(Traced&&) = delete;
+
+ private:
+  Executor* executor_;
+};
+
 // Results last no longer than their section.
 void copy_results(const Executor& executor, size_t first, std::span<std::vector<double>> to) {
   for (size_t i = 0; i < to.size(); ++i) {
@@ -182,6 +197,7 @@ Executor& TrainingSession::scoring() {
 std::span<const std::vector<double>> TrainingSession::score(std::span<const Batch> streams) {
   const ScoringGraph& graph = planned_.scoring->graph;
   Executor& executor = scoring();
+  const Traced traced(&executor);
   fill(executor, graph.graph, graph.objective, streams, 1.0f);
   set_rows(executor, graph.objective, streams);
   reference_scores_.resize(graph.scores.size());
@@ -199,10 +215,9 @@ std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts
   const GenerationGraphs& graphs = generation.graphs;
   start(decode_, graphs.decode.graph, generation.decode);
   start(prompt_, graphs.prompt.graph, generation.prompt);
-  if (generation.gather) {
-    start(gather_, *graphs.gather, *generation.gather);
-    gather_->run(0);
-  }
+  if (generation.gather) start(gather_, *graphs.gather, *generation.gather);
+  const Traced decode(decode_.get()), prompt(prompt_.get()), gather(gather_.get());
+  if (gather_) gather_->run(0);
   return train::generate({graphs, *decode_, *prompt_, pool_}, prompts, options);
 }
 
@@ -210,12 +225,30 @@ std::span<const float> TrainingSession::score_texts(size_t model, const data::Mi
   const PlannedJob::Reward& reward = planned_.rewards[model];
   start(rewards_[model], reward.graph.graph, reward.plan);
   Executor& executor = *rewards_[model];
+  const Traced traced(&executor);
   const Batch batch = batch_of(texts);
   for (const BatchColumn& column : reward.graph.model.columns)
     copy_column(reward.graph.graph.value(column.value), batch.content(column.column.name), executor.home(column.value));
   executor.set_rows(kTokenAxis, batch.tokens);
   executor.run(0);
   return {executor.result(0).as<float>(), static_cast<size_t>(batch.tokens)};
+}
+
+// In the order of programs_of().
+std::vector<const LaneProfile*> TrainingSession::profiles() const {
+  std::vector<const LaneProfile*> result = {&executor_.lanes()};
+  const auto add = [&](const std::unique_ptr<Executor>& executor) {
+    result.push_back(executor ? &executor->lanes() : nullptr);
+  };
+  add(evaluation_);
+  if (planned_.scoring) add(scoring_);
+  for (const std::unique_ptr<Executor>& executor : rewards_) add(executor);
+  if (planned_.generation) {
+    add(decode_);
+    add(prompt_);
+    if (planned_.generation->gather) add(gather_);
+  }
+  return result;
 }
 
 template <typename Visit>

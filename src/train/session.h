@@ -90,6 +90,9 @@ class TrainingSession {
   [[nodiscard]] std::array<int64_t, kTiers> measured_peak_bytes() const;
   // The same since this was last asked for.
   [[nodiscard]] std::array<int64_t, kTiers> take_recent_peak_bytes();
+  // Of each of programs_of() of the plan what its lanes did so far, null where it has not run. Of one beside training
+  // that is traced (ExecutorOptions), the trace is of its first runs in the last round.
+  [[nodiscard]] std::vector<const LaneProfile*> profiles() const;
   // What came to the device from other tiers for it so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
   // The answers to the job's sample prompts. REQUIRES: it has some.

@@ -1,18 +1,15 @@
-// The lanes over one step, predicted and measured, one below the other on the same axis.
+// The lanes over one step or round, predicted and measured, one below the other on the same axis.
 
 const kRow = { height: 22, gap: 5, label: 112, top: 24, bottom: 22, right: 18 };
 
-// Lanes that the plan does not use have no row.
-const kUsedLanes = new Set(report.timeline.instructions.map((row) => row[0]));
-
 // Instructions of each lane in order, with the stalls of the compute lane.
-function laneSpans(timeline) {
-  const unit = report.timeline.unit_seconds, lanes = kLanes.map(() => []);
-  report.timeline.instructions.forEach((row, i) => {
+function laneSpans(source, timeline) {
+  const unit = source.unit_seconds, lanes = kLanes.map(() => []);
+  source.instructions.forEach((row, i) => {
     lanes[row[0]].push({ start: timeline.start[i] * unit, finish: (timeline.start[i] + timeline.duration[i]) * unit, row });
   });
   for (const [start, duration, cause] of timeline.stalls) {
-    lanes[0].push({ start: start * unit, finish: (start + duration) * unit, cause: report.timeline.instructions[cause] });
+    lanes[0].push({ start: start * unit, finish: (start + duration) * unit, cause: source.instructions[cause] });
   }
   for (const lane of lanes) lane.sort((a, b) => a.start - b.start);
   return lanes;
@@ -21,7 +18,7 @@ function laneSpans(timeline) {
 function className(index) { return index < kKinds.length ? kKinds[index] : kWork[index - kKinds.length]; }
 
 function describe(row) {
-  const { strings, blocks } = report.timeline;
+  const { strings, blocks } = view.timeline;
   const [lane, index, what, value, block, bytes, count] = row;
   const rows = [["lane", kNames[kLanes[lane]]]];
   if (block >= 0) rows.push(["block", blocks[block]]);
@@ -32,12 +29,14 @@ function describe(row) {
 }
 
 class LanePanel {
-  constructor(name, timeline) {
+  constructor(name, source) {
+    const timeline = source[name];
     this.name = name;
     this.timeline = timeline;
-    this.lanes = laneSpans(timeline);
+    this.lanes = laneSpans(source, timeline);
+    this.used = new Set(source.instructions.map((row) => row[0]));  // lanes that the plan does not use have no row
     this.canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `Lanes, ${name}` });
-    const waiting = timeline.stalls.reduce((sum, stall) => sum + stall[1], 0) * report.timeline.unit_seconds;
+    const waiting = timeline.stalls.reduce((sum, stall) => sum + stall[1], 0) * source.unit_seconds;
     this.box = element("div", { class: "timeline" }, element("div", { class: "caption" },
       element("h3", {}, timeline.step ? `${name}, step ${timeline.step}` : name),
       element("span", {}, `${formatSeconds(timeline.seconds)}, of which compute waits ${formatSeconds(waiting)}`)), this.canvas);
@@ -45,7 +44,7 @@ class LanePanel {
   }
 
   rowTop(lane) {
-    const above = [...kUsedLanes].filter((other) => other < lane).length;
+    const above = [...this.used].filter((other) => other < lane).length;
     return kRow.top + above * (kRow.height + kRow.gap);
   }
   x(t) { return kRow.label + (this.width - kRow.label - kRow.right) * (t - view.from) / (view.to - view.from); }
@@ -63,7 +62,7 @@ class LanePanel {
     this.pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     this.pen.textBaseline = "middle";
     this.drawAxis();
-    kUsedLanes.forEach((lane) => this.drawLane(lane));
+    this.used.forEach((lane) => this.drawLane(lane));
     this.drawLabels();
     if (this.drag) {
       this.pen.fillStyle = color("accent");
@@ -92,8 +91,10 @@ class LanePanel {
     }
   }
 
-  // [name, from, to] of forward, backward and update.
+  // [name, from, to] of forward, backward and update, or of what a round consists of.
   phases() {
+    if (view.what === "round")
+      return view.phases(this.name).map(({ name, start, seconds }) => [name, start, start + seconds]);
     const phases = [["forward", Infinity, 0], ["backward", Infinity, 0], ["update", Infinity, 0]];
     for (const { start, finish, row } of this.lanes.flat()) {
       if (!row || row[1] < kKinds.length) continue;
@@ -147,12 +148,12 @@ class LanePanel {
     const { pen } = this;
     pen.textAlign = "right";
     pen.fillStyle = color("ink");
-    kUsedLanes.forEach((lane) => pen.fillText(kNames[kLanes[lane]], kRow.label - 10, this.rowTop(lane) + kRow.height / 2 + 1));
+    this.used.forEach((lane) => pen.fillText(kNames[kLanes[lane]], kRow.label - 10, this.rowTop(lane) + kRow.height / 2 + 1));
   }
 
   spanAt(event) {
     const box = this.canvas.getBoundingClientRect(), y = event.clientY - box.top, t = this.timeAt(event.clientX - box.left);
-    const lane = [...kUsedLanes].find((one) => y >= this.rowTop(one) && y < this.rowTop(one) + kRow.height);
+    const lane = [...this.used].find((one) => y >= this.rowTop(one) && y < this.rowTop(one) + kRow.height);
     if (lane === undefined) return null;
     const slack = 1.5 * (view.to - view.from) / this.width;
     const near = this.lanes[lane].filter((span) => span.start - slack <= t && t <= span.finish + slack);
@@ -162,15 +163,19 @@ class LanePanel {
   hover(event) {
     const span = this.spanAt(event);
     if (!span) { tip.hide(); return; }
-    const when = [["starts", formatSeconds(span.start)], ["takes", formatSeconds(span.finish - span.start)]];
+    const takes = span.finish - span.start, middle = (span.start + span.finish) / 2;
+    const phase = view.phases(this.name).find((one) => one.start <= middle && middle <= one.start + one.seconds);
+    const when = phase
+      ? [["part of the round", phase.name], ["takes", `${formatSeconds(takes)} of ${formatNumber(phase.runs)} runs`]]
+      : [["starts", formatSeconds(span.start)], ["takes", formatSeconds(takes)]];
     if (!span.row) {
       const cause = describe(span.cause);
       tip.show(event, "compute waits", [...when, ["for", kNames[kLanes[span.cause[0]]]], ["", cause.title]]);
       return;
     }
     const { title, rows } = describe(span.row);
-    if (span.row[1] < kKinds.length && span.finish > span.start)
-      when.push(["rate", `${(span.row[5] / (span.finish - span.start) / 1e9).toFixed(2)} GB/s`]);
+    if (span.row[1] < kKinds.length && takes > 0)
+      when.push(["rate", `${((phase ? phase.runs : 1) * span.row[5] / takes / 1e9).toFixed(2)} GB/s`]);
     tip.show(event, title, [...rows, ...when]);
   }
 
@@ -217,18 +222,19 @@ function zoomBy(factor, center = (view.from + view.to) / 2) {
 }
 
 function makeLanePanels() {
-  const panels = ["predicted", "measured"].filter((name) => report.timeline[name])
-    .map((name) => new LanePanel(name, report.timeline[name]));
+  const panels = ["predicted", "measured"].filter((name) => view.timeline[name])
+    .map((name) => new LanePanel(name, view.timeline));
   document.getElementById("timelines").replaceChildren(...panels.map((panel) => panel.box));
-  const classes = new Set(report.timeline.instructions.map((row) => className(row[1])));
+  const classes = new Set(view.timeline.instructions.map((row) => className(row[1])));
   const stalls = panels.some((panel) => panel.timeline.stalls.length);
   legend(document.getElementById("work"), [...kWork.filter((name) => classes.has(name)), ...kStack.filter((name) => classes.has(name)),
     ...(stalls ? ["stall"] : [])], { ...kNames, stall: "compute waits" });
   const many = report.micro_steps_per_step;
-  const what = many > 1 ? `One micro-batch of ${many} and the update` : "Every instruction of a step";
+  const what = view.what === "round" ? "One run of each program, as long as all of its runs in a round take"
+    : many > 1 ? `One micro-batch of ${many} and the update` : "Every instruction of a step";
   document.getElementById("lanes-note").textContent =
-    `${what}, on the lane that runs it. ` + (report.moved_bytes_per_step.length
+    `${what}, on the lane that runs it. ` + ([...classes].some((name) => kKinds.includes(name))
       ? "Grey is computation, colour is the kind of value that moves, red is computation that waits."
-      : "Nothing moves between tiers: all that a step needs is on the device.");
+      : `Nothing moves between tiers: all that a ${view.what} needs is on the device.`);
   return panels;
 }

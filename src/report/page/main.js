@@ -21,6 +21,25 @@ for (const button of document.querySelectorAll("[data-zoom]")) {
   button.addEventListener("click", () => (factor ? zoomBy(factor) : showPart(0, view.seconds())));
 }
 
+// Of a job that generates what it is trained on, the pictures are of a whole round or of a training step.
+const whats = ["round", "step"];
+const whatButtons = [...document.querySelectorAll(".what")].flatMap((box) => whats.map((what) => {
+  const button = element("button", { type: "button" }, what === "round" ? "a whole round" : "a training step");
+  box.append(button);
+  button.addEventListener("click", () => {
+    view.what = what;
+    view.set(0, view.seconds());
+    makePictures();
+    drawStep();
+  });
+  return { what, button };
+}));
+function drawWhat() {
+  for (const box of document.querySelectorAll(".what")) box.hidden = !report.round;
+  for (const { what, button } of whatButtons) button.setAttribute("aria-pressed", `${view.what === what}`);
+  for (const name of document.querySelectorAll(".what-name")) name.textContent = view.what;
+}
+
 const clock = document.getElementById("clock");
 const clockNames = ["predicted", "measured"];
 const clockButtons = clockNames.map((name) => element("button", { type: "button" }, `${name} time`));
@@ -31,7 +50,7 @@ clockButtons.forEach((button, i) => button.addEventListener("click", () => {
   drawMemory();
 }));
 function drawClock() {
-  clock.hidden = !report.timeline.measured;
+  clock.hidden = !view.timeline.measured;
   clockButtons.forEach((button, i) => button.setAttribute("aria-pressed", `${view.clock === clockNames[i]}`));
 }
 
@@ -49,6 +68,12 @@ function draw() {
   drawFrontier();
 }
 
+function makePictures() {
+  drawWhat();
+  panels = makeLanePanels();
+  drawClock();
+}
+
 function drawAll() {
   drawState();
   drawShortage();
@@ -59,8 +84,8 @@ function drawAll() {
   if (isRun) drawSamples();
   if (isRun) drawTimesteps();
   drawConfig();
-  panels = makeLanePanels();
-  drawClock();
+  drawRound();
+  makePictures();
   draw();
 }
 

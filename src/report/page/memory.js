@@ -1,12 +1,20 @@
-// The memory of each tier over one step: a stack by kind of value, under the arena and the budget.
+// The memory of each tier over one step or round: a stack by kind of value, under the arena and the budget.
 
-// Which clock the pictures of a step follow, and which part of the step they show.
+// Of what there are pictures, which clock they follow, and which part of the time they show.
 const view = {
+  what: report.round ? "round" : "step",
+  get timeline() { return this.what === "round" ? report.round.timeline : report.timeline; },
+  get memory() { return this.what === "round" ? report.round.memory : report.memory_over_step; },
+  // [{name, runs, start, seconds}] of a round by a clock.
+  phases(clock) {
+    if (this.what !== "round") return [];
+    return report.round.phases.map(({ name, runs, [clock]: [start, seconds] }) => ({ name, runs, start, seconds }));
+  },
   chosen: null,  // the clock that the reader chose
-  get clock() { return report.timeline.measured ? this.chosen ?? "measured" : "predicted"; },
+  get clock() { return this.timeline.measured ? this.chosen ?? "measured" : "predicted"; },
   from: 0, to: 0,
   seconds() {
-    const both = [report.timeline.predicted, report.timeline.measured].filter(Boolean);
+    const both = [this.timeline.predicted, this.timeline.measured].filter(Boolean);
     return Math.max(...both.map((timeline) => timeline.seconds));
   },
   set(from, to) {
@@ -19,13 +27,13 @@ const view = {
 const kMemoryLayout = { left: 74, right: 18, top: 22, bottom: 26, height: 210 };
 
 function memoryChart(tier, width) {
-  const curve = report.memory_over_step[tier], { planned_peak_bytes: arena, budget_bytes: budget } = report.tiers[tier];
+  const curve = view.memory[tier], { planned_peak_bytes: arena, budget_bytes: budget } = report.tiers[tier];
   const { left, right, top, bottom, height } = kMemoryLayout;
   const high = budget > 0 && budget < 1.6 * arena ? Math.max(budget, arena) * 1.04 : arena * 1.12;
   const x = (t) => left + (width - left - right) * (t - view.from) / (view.to - view.from);
   const y = (bytes) => height - bottom - (height - top - bottom) * bytes / high;
   const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": `Memory of the ${tier} tier over one step` });
+    "aria-label": `Memory of the ${tier} tier over one ${view.what}` });
   for (const tick of byteTicks(high, 5)) {
     chart.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(tick.at), y2: y(tick.at) }),
       svg("text", { x: left - 8, y: y(tick.at) + 4, "text-anchor": "end" }, tick.text));
@@ -35,6 +43,7 @@ function memoryChart(tier, width) {
   }
   const clip = `clip-${tier}`, area = svg("rect", { x: left, y: 0, width: width - left - right, height: height - bottom });
   chart.append(svg("clipPath", { id: clip }, area), svg("g", { "clip-path": `url(#${clip})` }, ...stackedKinds(curve, x, y)));
+  drawPhases(chart, x, { left, right, width, top, bottom, height });
   drawLimits(chart, report.tiers[tier], budget <= high, width, y);
   followPointer(chart, tier, curve[`${view.clock}_seconds`], { left, right, width, x, height, bottom });
   return chart;
@@ -42,7 +51,7 @@ function memoryChart(tier, width) {
 
 // An area for each kind of value, one upon the other, with a step at each time.
 function stackedKinds(curve, x, y) {
-  const times = curve[`${view.clock}_seconds`], end = report.timeline[view.clock].seconds;
+  const times = curve[`${view.clock}_seconds`], end = view.timeline[view.clock].seconds;
   const next = (i) => x(i + 1 < times.length ? times[i + 1] : end).toFixed(1);
   let below = times.map(() => 0);
   return kStack.filter((kind) => curve.kinds[kind]).map((kind) => {
@@ -53,6 +62,17 @@ function stackedKinds(curve, x, y) {
     below = above;
     return svg("path", { d: `${path}Z`, fill: `var(--${kind})` });
   });
+}
+
+// Where the phases of a round begin, and what they are called where there is room.
+function drawPhases(chart, x, { left, right, width, top, bottom, height }) {
+  for (const { name, start, seconds } of view.phases(view.clock)) {
+    const from = Math.max(left, x(start)), to = Math.min(width - right, x(start + seconds));
+    if (to - from < 1) continue;
+    if (x(start) > left) chart.append(svg("line", { class: "phase", x1: from, x2: from, y1: top - 14, y2: height - bottom }));
+    if (to - from > 7 * name.length)
+      chart.append(svg("text", { x: (from + to) / 2, y: height - bottom - 6, "text-anchor": "middle", class: "strong" }, name));
+  }
 }
 
 // Lines for the arena, the budget where it is in the picture, and the measured peak; those close together share a text.
@@ -77,7 +97,7 @@ function drawLimits(chart, numbers, showsBudget, width, y) {
 }
 
 function followPointer(chart, tier, times, { left, right, width, x, height, bottom }) {
-  const curve = report.memory_over_step[tier];
+  const curve = view.memory[tier];
   const cross = svg("line", { y1: 0, y2: height - bottom, stroke: "var(--soft)", visibility: "hidden" });
   chart.append(cross);
   chart.addEventListener("pointermove", (event) => {
@@ -104,15 +124,16 @@ function drawMemory() {
   target.replaceChildren();
   const used = new Set();
   for (const tier of ["device", "host", "disk"]) {
-    const numbers = report.tiers[tier], curve = report.memory_over_step[tier];
+    const numbers = report.tiers[tier], curve = view.memory[tier];
     if (!curve) continue;
     Object.keys(curve.kinds).forEach((kind) => used.add(kind));
     const budget = numbers.budget_bytes > 0 ? `budget ${formatBytes(numbers.budget_bytes)}` : "no budget";
     target.append(element("div", { class: "tier" },
-      element("div", { class: "caption" }, element("h3", {}, tier), element("span", {}, `highest at ${numbers.peak_at} · ${budget}`)),
+      element("div", { class: "caption" }, element("h3", {}, tier),
+        element("span", {}, view.what === "step" ? `highest at ${numbers.peak_at} · ${budget}` : budget)),
       memoryChart(tier, width)));
   }
-  const idle = ["device", "host", "disk"].filter((tier) => !report.memory_over_step[tier]);
+  const idle = ["device", "host", "disk"].filter((tier) => !view.memory[tier]);
   const unused = idle.map((tier) => kTierNames[tier]).join(" or ");
   if (idle.length) target.append(element("p", { class: "hint" }, `The plan uses no ${unused}.`));
   legend(document.getElementById("kinds"), kStack.filter((kind) => used.has(kind)));

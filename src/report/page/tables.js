@@ -179,6 +179,25 @@ function drawSamples() {
   document.getElementById("samples").hidden = false;
 }
 
+// What a round consists of, and what it takes.
+function drawRound() {
+  const section = document.getElementById("round");
+  section.hidden = !report.round;
+  if (!report.round) return;
+  const clock = report.round.timeline.measured ? "measured" : "predicted";
+  const { phases } = report.round, sum = (name) => phases.reduce((all, phase) => all + (phase[name]?.[1] ?? 0), 0);
+  const most = Math.max(...phases.map((phase) => phase[clock][1]));
+  const columns = clock === "measured" ? ["predicted", "measured"] : ["predicted"];
+  const cell = (span) => element("td", {}, span[1] > 0 ? formatSeconds(span[1]) : "");
+  const rows = phases.map((phase) => element("tr", {}, element("td", {}, phase.name),
+    element("td", {}, formatNumber(phase.runs, Number.isInteger(phase.runs) ? 0 : 1)),
+    element("td", { class: "bar" }, element("i", { style: `width: ${(100 * phase[clock][1] / most).toFixed(1)}%` })),
+    ...columns.map((name) => cell(phase[name]))));
+  rows.push(element("tr", { class: "total" }, element("td", {}, "together"), element("td"), element("td"),
+    ...columns.map((name) => element("td", {}, formatSeconds(sum(name))))));
+  section.querySelector(".scroll").replaceChildren(table(["", "runs", "", ...columns], rows));
+}
+
 function drawTimesteps() {
   const parts = report.loss_by_timestep.filter((part) => part.samples);
   if (!parts.length) return;

@@ -33,6 +33,14 @@ Lengths lengths_of(const std::vector<int64_t>& lengths) {
   return {sum / static_cast<double>(lengths.size()), static_cast<double>(*least), static_cast<double>(*most)};
 }
 
+// What each of the session's programs took so far.
+std::vector<double> program_seconds(const TrainingSession& session) {
+  std::vector<double> seconds;
+  for (const LaneProfile* lanes : session.profiles())
+    seconds.push_back(lanes ? lanes->totals(Lane::kCompute).busy_seconds + lanes->stall_seconds() : 0);
+  return seconds;
+}
+
 double distance_of(const Completion& one) {
   double sum = 0;
   for (size_t i = 0; i < one.ref_logps.size(); ++i) sum += static_cast<double>(one.old_logps[i]) - one.ref_logps[i];
@@ -140,6 +148,7 @@ void RolloutFeed::fill(std::span<const Completion* const> completions) {
 }
 
 void RolloutFeed::make_round(int64_t number) {
+  const std::vector<double> before = program_seconds(session_);
   const std::vector<int64_t> prompts = schedule_.prompts_of(number);
   RoundAnswer answer = source_->make(
       {.number = number, .prompts = prompts, .step = step_, .epoch = epoch_at(step_), .seen_tokens = seen_tokens_});
@@ -159,7 +168,9 @@ void RolloutFeed::make_round(int64_t number) {
   round_ = Round{.number = number,
                  .completions = answer.completions,
                  .order = answer.order.empty() ? schedule_.training_order(number) : answer.order};
-  tell(answer, advantages.frac_reward_zero_std);
+  std::vector<double> seconds = program_seconds(session_);
+  for (size_t i = 0; i < seconds.size(); ++i) seconds[i] -= before[i];
+  tell(answer, advantages.frac_reward_zero_std, std::move(seconds));
 }
 
 // As much of each prompt as max_length leaves beside the longest completion of a round, as TRL cuts them.
@@ -270,11 +281,11 @@ void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {
 }
 
 // Notes the metrics of the round, and calls the listener.
-void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std) {
+void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds) {
   const bool has_groups = job_.config.online->num_generations > 1;
   if (has_groups) warn_of_equal_rewards(frac_reward_zero_std);
   const std::vector<Completion>& completions = round_->completions;
-  RoundRecord record{.step = step_ + 1, .round = &*round_, .answer = &answer};
+  RoundRecord record{.step = step_ + 1, .round = &*round_, .answer = &answer, .program_seconds = std::move(seconds)};
   const rewards::RewardTable table = table_of(completions, source_->reward_names().size());
   for (auto& [key, value] : rewards::reward_metrics(table, weights(), source_->reward_names())) {
     if (key == "reward") record.reward = value;

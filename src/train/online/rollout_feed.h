@@ -24,6 +24,7 @@ struct RoundRecord {
   const Round* round = nullptr;
   const RoundAnswer* answer = nullptr;
   double reward = 0, reward_std = 0, length = 0;  // means, and the deviation over the round
+  std::vector<double> program_seconds;            // what each of programs_of() took for it
 };
 
 class RolloutFeed final : public StepFeed {
@@ -49,7 +50,8 @@ class RolloutFeed final : public StepFeed {
   void score(std::vector<Completion>& completions);
   void value_tokens(std::vector<Completion>& completions);
   [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
-  void tell(const RoundAnswer& answer, double frac_reward_zero_std);
+  // `seconds`: what each program took.
+  void tell(const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds);
   void warn_of_equal_rewards(double frac_reward_zero_std);
   void take_pending(MetricSums& sums);
   [[nodiscard]] int64_t completions_per_micro_batch() const;
