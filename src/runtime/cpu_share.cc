@@ -64,12 +64,15 @@ bool is_worth_measuring_again(double then, double now) {
 }
 
 void say_busy(std::string_view what, double cpu_share) {
-  std::string line = fmt::format(
-      "the machine is busy: threads have {:.0f} % of the CPU time that they want; {} will be measured again when it is "
-      "not",
-      100 * cpu_share, what);
+  const std::string consequence = fmt::format("; {} will be measured again when it is not", what);
+  std::string line = fmt::format("the machine is busy: threads have {:.0f} % of the CPU time that they want{}",
+                                 100 * cpu_share, consequence);
   if (notes == nullptr) return log_warning("{}", line);
-  notes->lines_.push_back(std::move(line));
+  // Once of what is measured in parts.
+  const auto& said = notes->lines_;
+  const bool is_said =
+      std::any_of(said.begin(), said.end(), [&](const std::string& one) { return one.ends_with(consequence); });
+  if (!is_said) notes->lines_.push_back(std::move(line));
 }
 
 BusyNotes::BusyNotes() {
