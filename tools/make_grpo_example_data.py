@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the data of examples/grpo.yml: the hundred sums of two numbers from 0 to 9, some of them kept from training.
+"""Makes the data of examples/grpo.yml and ppo.yml: the hundred sums of two numbers from 0 to 9, some of them kept from training.
 
     {"prompt": [{"role": "user", "content": "What is 3 + 5?"}], "answer": 8}
 
