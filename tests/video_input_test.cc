@@ -89,3 +89,47 @@ TEST_CASE("other classes of diffusers, and sizes that do not fit the files, are 
   check("\"text_dim\": 10", "\"text_dim\": 11", "text_embedding");
   check("\"in_channels\": 4", "\"in_channels\": 3", "in_channels");
 }
+
+namespace {
+
+// What `spillway sample` says of a pipeline and the text of the golden of two transformers.
+Finished sample(const fs::path& model, const std::vector<std::string>& options) {
+  const TemporaryFolder folder;
+  const std::string given = (video_golden("two") / "sample.safetensors").string();
+  std::vector<std::string> arguments = {
+      "sample",  model.string(), "--text", given,
+      "--noise", given,          "--out",  (folder.path() / "clip.safetensors").string()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return run_spillway(arguments);
+}
+
+void check_sample_refused(const fs::path& model, const std::vector<std::string>& options, const std::string& message) {
+  const Finished finished = sample(model, options);
+  CAPTURE(finished.err);
+  CHECK(finished.status == 2);
+  CHECK(finished.err.find(message) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline whose two transformers cannot sample together is refused, and what only two of them have") {
+  check_sample_refused(video_golden("t2v"), {"--guidance-2", "3"},
+                       "[--guidance-2] expected a pipeline with boundary_ratio in its model_index.json");
+  const std::string lora = (video_golden("t2v") / "lora").string();
+  check_sample_refused(video_golden("two") / "transformer_2", {"--adapter-2", lora},
+                       "[--adapter-2] expected a pipeline with boundary_ratio");
+  check_sample_refused(video_golden("two"), {"--adapter-2", lora},
+                       "[--adapter-2] expected an adapter of transformer_2, got one of transformer");
+
+  const TemporaryFolder folder;
+  const fs::path pipeline = folder.path() / "pipeline";
+  fs::copy(video_golden("two"), pipeline, fs::copy_options::recursive);
+  const fs::path second = pipeline / "transformer_2";
+  fs::remove_all(second);
+  check_sample_refused(pipeline, {}, "[MODEL] expected a folder transformer_2 in the pipeline");
+  fs::copy(video_golden("odd") / "transformer", second);
+  check_sample_refused(pipeline, {}, "expected two transformers of clips and texts of the same sizes");
+  fs::remove(pipeline / "model_index.json");
+  write_file(pipeline / "model_index.json", R"({"_class_name": "WanPipeline", "boundary_ratio": 875})");
+  check_sample_refused(pipeline, {}, "model_index.json: boundary_ratio] expected a number from 0 to 1");
+}

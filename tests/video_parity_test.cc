@@ -1,6 +1,7 @@
 // Video transformers train as diffusers, PEFT and torch train them, on the same noise and timesteps, and sample as
 // diffusers' scheduler does. The numbers: tools/make_video_goldens.py.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "tests/support/captured.h"
 #include "tests/support/golden_weights.h"
 #include "tests/support/preference_run.h"
+#include "tests/support/process.h"
 #include "tests/support/video_run.h"
 
 using namespace spillway;
@@ -47,6 +49,42 @@ std::vector<float> numbers_of(const fs::path& path, std::string_view name) {
   }
   FAIL("no tensor ", name);
   return {};
+}
+
+// What `spillway sample` makes of the noise and texts of a golden.
+std::vector<float> sampled(const fs::path& model, const std::string& golden, const std::vector<std::string>& options) {
+  const TemporaryFolder folder;
+  const std::string given = (video_golden(golden) / "sample.safetensors").string(),
+                    out = (folder.path() / "clip.safetensors").string();
+  std::vector<std::string> arguments = {model.string(), "--text", given,   "--noise", given,
+                                        "--text-len",   "6",      "--out", out};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  (void)capture([&] { return cmd_sample(arguments); });
+  return numbers_of(out, "latents");
+}
+
+// A little more device memory than the least to sample in, which depends on the machine's threads.
+std::string least_memory(const fs::path& model, const std::string& golden) {
+  const TemporaryFolder folder;
+  const std::string given = (video_golden(golden) / "sample.safetensors").string(),
+                    out = (folder.path() / "clip.safetensors").string();
+  const Finished refused = run_spillway({"sample", model.string(), "--text", given, "--noise", given, "--text-len", "6",
+                                         "--guidance", "2.5", "--memory.device", "1KiB", "--out", out});
+  REQUIRE(refused.status == 2);
+  const std::string before = "expected at least ";
+  const std::string least = refused.err.substr(refused.err.find(before) + before.size());  // "963.1 KiB, got ..."
+  size_t digits = 0;
+  const double number = std::stod(least, &digits);
+  return fmt::format("{}{}", std::ceil(number) + 1, least.substr(digits + 1, least.find(',') - digits - 1));
+}
+
+std::vector<float> sample_of(const std::string& golden) {
+  return numbers_of(video_golden(golden) / "sample.safetensors", "latents");
+}
+
+void check_same(const std::vector<float>& ours, const std::vector<float>& theirs) {
+  REQUIRE(ours.size() == theirs.size());
+  for (size_t i = 0; i < ours.size(); ++i) CHECK(ours[i] == doctest::Approx(theirs[i]).epsilon(1e-3));
 }
 
 }  // namespace
@@ -101,16 +139,25 @@ TEST_CASE("the loss of an evaluation is the mean over clips, however they share 
 TEST_CASE("samples are those of diffusers' model and scheduler") {
   for (const std::string name : kTinyWans) {
     CAPTURE(name);
-    const TemporaryFolder folder;
-    const fs::path golden = video_golden(name), out = folder.path() / "clip.safetensors";
-    const std::string given = (golden / "sample.safetensors").string();
-    (void)capture([&] {
-      return cmd_sample(std::vector<std::string>{(golden / "transformer").string(), "--text", given, "--noise", given,
-                                                 "--steps", "4", "--guidance", "2.5", "--text-len", "6", "--out",
-                                                 out.string()});
-    });
-    const std::vector<float> ours = numbers_of(out, "latents"), theirs = numbers_of(given, "latents");
-    REQUIRE(ours.size() == theirs.size());
-    for (size_t i = 0; i < ours.size(); ++i) CHECK(ours[i] == doctest::Approx(theirs[i]).epsilon(1e-3));
+    check_same(sampled(video_golden(name) / "transformer", name, {"--steps", "4", "--guidance", "2.5"}),
+               sample_of(name));
   }
+}
+
+// As Wan 2.2: the first predicts timesteps from boundary_ratio * 1000 on.
+TEST_CASE("a pipeline of two transformers samples as diffusers' WanPipeline does, with a guidance for each") {
+  const fs::path pipeline = video_golden("two");
+  const auto options = [](const char* second) {
+    return std::vector<std::string>{"--steps", "6", "--guidance", "2.5", "--guidance-2", second};
+  };
+  const std::vector<float> both = sampled(pipeline, "two", options("1.5"));
+  check_same(both, sample_of("two"));
+  check_same(sampled(pipeline, "two", options("1")), numbers_of(pipeline / "sample.safetensors", "latents_unguided_2"));
+  // Weights that are read from the files for each step are the same.
+  std::vector<std::string> in_files = options("1.5");
+  in_files.insert(in_files.end(), {"--memory.device", least_memory(pipeline, "two")});
+  CHECK(sampled(pipeline, "two", in_files) == both);
+  // Each transformer alone would draw another clip.
+  for (const char* alone : {"transformer", "transformer_2"})
+    CHECK(sampled(pipeline / alone, "two", {"--steps", "6", "--guidance", "2.5"}) != both);
 }

@@ -16,6 +16,8 @@ same. Rows are trained on in the order of their files, ROWS of them, two a micro
                                          "clip_losses" of the untrained model; "sample": see NAME/sample.safetensors
     NAME/golden_full.safetensors, NAME/golden_lora.safetensors         weights after training
     NAME/sample.safetensors              "noise", "text_embedding", "negative_embedding" and "latents": Euler, 4 steps
+    two/                                 a pipeline of two transformers, and what diffusers' WanPipeline samples with it;
+                                         "latents_unguided_2": the second's guidance is 1
 """
 
 import argparse
@@ -24,7 +26,7 @@ import shutil
 from pathlib import Path
 
 import torch
-from diffusers import FlowMatchEulerDiscreteScheduler, WanTransformer3DModel
+from diffusers import FlowMatchEulerDiscreteScheduler, WanPipeline, WanTransformer3DModel
 from diffusers.loaders import WanLoraLoaderMixin
 from peft import LoraConfig
 from peft.utils import get_peft_model_state_dict
@@ -33,6 +35,7 @@ from safetensors.torch import load_file, save_file
 ROWS, STEPS, TEXT_LEN, IMAGE_TOKENS = 8, 10, 6, 257
 BATCH, ACCUMULATION = 2, 2
 LEARNING_RATE, DECAY, CLIP = 3e-3, 0.05, 1.0
+BOUNDARY = 0.8  # of the pipeline of two transformers
 FULL_KEPT = {"t2v"}  # whose weights after training are kept whole
 
 SMALL = dict(patch_size=(1, 2, 2), num_attention_heads=2, attention_head_dim=12, in_channels=4, out_channels=4,
@@ -190,8 +193,38 @@ def make(folder, name):
     print(name, golden["full"]["losses"][0], golden["full"]["losses"][-1], golden["lora"]["losses"][-1])
 
 
+def make_two(folder):
+    """As Wan 2.2: one transformer for high noise levels, one for the others."""
+    generator = torch.Generator().manual_seed(22)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    transformers = [make_model(SMALL, generator) for _ in range(2)]
+    for model, name in zip(transformers, ["transformer", "transformer_2"]):
+        model.save_pretrained(folder / name)
+    (folder / "model_index.json").write_text(json.dumps(
+        {"_class_name": "WanPipeline", "boundary_ratio": BOUNDARY,
+         "transformer": ["diffusers", "WanTransformer3DModel"],
+         "transformer_2": ["diffusers", "WanTransformer3DModel"]}) + "\n")
+    pipeline = WanPipeline(tokenizer=None, text_encoder=None, vae=None, transformer=transformers[0],
+                           transformer_2=transformers[1], boundary_ratio=BOUNDARY,
+                           scheduler=FlowMatchEulerDiscreteScheduler(shift=3.0))
+    pipeline.set_progress_bar_config(disable=True)
+    noise = torch.randn(4, 3, 4, 6, generator=generator)
+    text, negative = (torch.randn(TEXT_LEN, SMALL["text_dim"], generator=generator) for _ in range(2))
+    latents = {
+        name: pipeline(prompt_embeds=text[None], negative_prompt_embeds=negative[None], latents=noise[None].clone(),
+                       height=32, width=48, num_frames=9, num_inference_steps=6, guidance_scale=2.5,
+                       guidance_scale_2=second, output_type="latent", return_dict=False)[0][0].contiguous()
+        for name, second in [("latents", 1.5), ("latents_unguided_2", 1.0)]}
+    save_file({"noise": noise, "text_embedding": text, "negative_embedding": negative, **latents},
+              folder / "sample.safetensors")
+    print("two", pipeline.scheduler.timesteps.tolist(), [z.std().item() for z in latents.values()])
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     for name in MODELS:
-        make(parser.parse_args().folder / name, name)
+        make(folder / name, name)
+    make_two(folder / "two")

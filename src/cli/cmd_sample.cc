@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include "backend/device.h"
 #include "base/bytes.h"
@@ -22,6 +23,8 @@
 #include "io/output_folder.h"
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
+#include "model/dit/video_pipeline.h"
+#include "model/layout.h"
 #include "ops/cast/cast.h"
 #include "report/gif.h"
 #include "report/progress.h"
@@ -37,15 +40,22 @@ namespace {
 // A small clip is looked at more easily so.
 constexpr int64_t kGifScale = 8;
 
+constexpr double kMostGuidance = 1e3;
+constexpr std::string_view kSecondAdapter = "--adapter-2", kSecondGuidance = "--guidance-2";
+
 struct Options {
   ModelArguments model;
-  std::string text, out, noise, shape, gif;
+  std::string second_adapter, text, out, noise, shape, gif;
   uint64_t seed = 42;
+  std::optional<double> second_guidance;  // none: as the first
   train::SamplingOptions sampling;
 };
 
 void add_to(CommandLine& line, Options& o) {
-  o.model.add_to(line);
+  line.pipeline(o.model.model, "the pipeline's folder, or that of one transformer");
+  line.adapter(o.model.adapter, "a LoRA of diffusers for it");
+  line.adapter(kSecondAdapter, o.second_adapter, "likewise for transformer_2, where the pipeline has two");
+  o.model.add_place_to(line);
   line.required("--text FILE", o.text, "safetensors: text_embedding and, for guidance, negative_embedding");
   line.required("--out FILE", o.out, "the safetensors file to write: latents, in normalised units");
   line.option("--noise FILE", o.noise, "safetensors: noise [channels, frames, rows, columns]");
@@ -53,7 +63,10 @@ void add_to(CommandLine& line, Options& o) {
   line.option("--seed N", o.seed, "likewise (42)");
   line.option("--steps N", o.sampling.steps, "Euler steps (50)", 1, data::kFlowSteps);
   line.option("--flow-shift X", o.sampling.flow_shift, "of the noise levels (3)", 1e-3, 1e3);
-  line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)", -1e3, 1e3);
+  line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)",
+              -kMostGuidance, kMostGuidance);
+  line.option("--guidance-2 X", o.second_guidance, "the same of transformer_2 (as --guidance)", -kMostGuidance,
+              kMostGuidance);
   line.option("--text-len N", o.sampling.text_len, "rows of text, filled up with zeros (512)", 1, 1 << 16);
   line.option("--gif FILE", o.gif, "an animation, where the model's latents are pixels");
   line.example("spillway sample ./wan --text t.safetensors --shape 16,20,60,104 --guidance 5 --out z.safetensors");
@@ -153,6 +166,41 @@ train::ClipPrompt read_prompt(const Options& o, const data::ClipDemands& demands
   return prompt;
 }
 
+// The model of a folder of a pipeline, with an adapter for it or none.
+train::InferenceModel read_transformer(const std::filesystem::path& folder, const std::string& adapter,
+                                       std::string_view option, bool is_one_of_two) {
+  const std::string told = adapter.empty() ? "" : adapter_component(adapter), own = component_name(folder);
+  if (is_one_of_two && !told.empty() && told != own)
+    throw input_error(option, "expected an adapter of {}, got one of {} in {}; give it as {}", own, told, adapter,
+                      option == kSecondAdapter ? "--adapter" : kSecondAdapter);
+  return train::read_video_model(folder, adapter);
+}
+
+bool read_the_same(const VideoModel& first, const VideoModel& second) {
+  const auto sizes = [](const VideoModel& model) {
+    return std::tie(model.in_channels, model.out_channels, model.patch, model.max_positions, model.text_width,
+                    model.image_width, model.timestep_size);
+  };
+  return sizes(first) == sizes(second);
+}
+
+std::vector<train::InferenceModel> read_transformers(const Options& o, const VideoPipeline& pipeline) {
+  const bool has_two = pipeline.transformers.size() == 2;
+  if (!has_two && (!o.second_adapter.empty() || o.second_guidance))
+    throw input_error(o.second_adapter.empty() ? kSecondGuidance : kSecondAdapter,
+                      "expected a pipeline with boundary_ratio in its model_index.json and a transformer_2, got {}; "
+                      "remove it, or give the pipeline's folder",
+                      o.model.model);
+  std::vector<train::InferenceModel> models;
+  models.push_back(read_transformer(pipeline.transformers.front(), o.model.adapter, "--adapter", has_two));
+  if (!has_two) return models;
+  models.push_back(read_transformer(pipeline.transformers.back(), o.second_adapter, kSecondAdapter, true));
+  if (!read_the_same(*models.front().model->video(), *models.back().model->video()))
+    throw input_error(o.model.model, "expected two transformers of clips and texts of the same sizes, got others; {}",
+                      "correct transformer_2/config.json");
+  return models;
+}
+
 // The prediction alone, in f32.
 void append_prediction(Builder& builder, ModelGraph& model) {
   builder.result(ops::cast(builder, model.hidden, DType::kF32));
@@ -179,17 +227,19 @@ int cmd_sample(std::span<const std::string> args) {
   check_new_file("--out", o.out);
   if (!o.gif.empty()) check_new_file("--gif", o.gif);
 
-  train::InferenceModel model = train::read_video_model(o.model.model, o.model.adapter);
-  const data::ClipDemands demands = train::demands_of(*model.model->video());
+  const VideoPipeline pipeline = read_video_pipeline(o.model.model);
+  std::vector<train::InferenceModel> models = read_transformers(o, pipeline);
+  const data::ClipDemands demands = train::demands_of(*models.front().model->video());
+  if (models.size() == 2) o.sampling.second = {pipeline.boundary, o.second_guidance.value_or(o.sampling.guidance)};
   if (demands.image_width > 0) o.sampling.text_len = train::kTextBesideImages;
-  const std::optional<train::Pixels> pixels = train::read_pixels(o.model.model);
+  const std::optional<train::Pixels> pixels = train::read_pixels(pipeline.transformers.front());
   if (!o.gif.empty() && !pixels)
     throw input_error("--gif", "expected a model whose latents are pixels (docs/video.md), got one with a VAE; {}",
                       "decode the latents with diffusers");
   Start start = read_start(o, demands);
   const train::ClipPrompt prompt = read_prompt(o, demands, start.shape);
 
-  const int64_t clips = o.sampling.guidance == 1 ? 1 : 2, patches = start.shape.patches(demands.patch);
+  const int64_t clips = o.sampling.most_clips(), patches = start.shape.patches(demands.patch);
   const std::shared_ptr<Device> device = open_device(o.model.device);
   ThreadPool pool(available_cpus());
   train::InferenceBudget budget{.instead = "ask for a smaller clip"};
@@ -198,13 +248,14 @@ int cmd_sample(std::span<const std::string> args) {
     budget.machine = this_machine({}, *device);
   }
   train::InferenceProgram program(
-      std::move(model),
+      std::move(models),
       {.tokens = clips * patches, .max_sequences = clips, .sequence_len = patches, .text_tokens = o.sampling.text_len},
       budget, append_prediction, pool, *device);
   Progress progress({});
-  const auto predict = [&](const data::MicroBatch& batch) {
-    program.run(batch);
-    return std::span<const float>(program.result(0).as<float>(), static_cast<size_t>(clips * start.shape.elems()));
+  const auto predict = [&](const data::MicroBatch& batch, size_t transformer) {
+    program.run(batch, transformer);
+    return std::span<const float>(program.result(transformer).as<float>(),
+                                  static_cast<size_t>(clips * start.shape.elems()));
   };
   const std::vector<float> latents = train::sample_clip(
       predict, demands, start.shape, std::move(start.noise), prompt, o.sampling,

@@ -47,9 +47,16 @@ void CommandLine::model(std::string& value, std::string_view help, hub::FolderUs
   named_.push_back({&value, "MODEL", use});
 }
 
-void CommandLine::adapter(std::string& value, std::string_view help) {
-  option("--adapter FOLDER", value, fmt::format("{}: a folder, or a name of the hub", help));
-  named_.push_back({&value, "--adapter", hub::FolderUse::kAdapter});
+void CommandLine::pipeline(std::string& value, std::string_view help) {
+  required("MODEL", value, fmt::format("{}, or a name of the Hugging Face hub", help));
+  named_.push_back({&value, "MODEL", hub::FolderUse::kModel, ""});
+}
+
+void CommandLine::adapter(std::string& value, std::string_view help) { adapter("--adapter", value, help); }
+
+void CommandLine::adapter(std::string_view name, std::string& value, std::string_view help) {
+  option(fmt::format("{} FOLDER", name), value, fmt::format("{}: a folder, or a name of the hub", help));
+  named_.push_back({&value, name, hub::FolderUse::kAdapter});
 }
 
 void CommandLine::required_adapter(std::string& value, std::string_view help) {
@@ -75,6 +82,12 @@ void CommandLine::option(std::string_view what, int64_t& value, std::string_view
 void CommandLine::option(std::string_view what, double& value, std::string_view help, double least, double most) {
   app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
   list(what, with_default(help, fmt::format("{}", value)));
+}
+
+void CommandLine::option(std::string_view what, std::optional<double>& value, std::string_view help, double least,
+                         double most) {
+  app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
+  list(what, help);
 }
 
 void CommandLine::options(std::string_view what, std::vector<std::string>& values, std::string_view help) {
@@ -126,7 +139,8 @@ bool CommandLine::parse(std::span<const std::string> args) {
     throw input_error(app_->get_name(), "expected arguments as in `{} --help`, got: {}; correct them", app_->get_name(),
                       error.what());
   }
-  for (const Named& one : named_) *one.value = model_folder(*one.value, one.where, one.use, fetching_lookup());
+  for (const Named& one : named_)
+    *one.value = model_folder(*one.value, one.where, one.use, fetching_lookup(), one.component);
   return true;
 }
 

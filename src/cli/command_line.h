@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,13 +40,17 @@ class CommandLine {
   // The required MODEL: a folder, a GGUF file or a name of the hub; parse() replaces the latter by a folder
   // (model/model_folder.h), and fetches what is not on this machine.
   void model(std::string& value, std::string_view help, hub::FolderUse use = hub::FolderUse::kModel);
-  // --adapter FOLDER: a folder or a name of the hub, in the same way.
+  // The same, where all of a pipeline is wanted and not one of its models.
+  void pipeline(std::string& value, std::string_view help);
+  // --adapter FOLDER, or an option of a name that outlives this: a folder or a name of the hub, in the same way.
   void adapter(std::string& value, std::string_view help);
+  void adapter(std::string_view name, std::string& value, std::string_view help);
   void required_adapter(std::string& value, std::string_view help);
   void option(std::string_view what, std::string& value, std::string_view help);
   void option(std::string_view what, uint64_t& value, std::string_view help);
   void option(std::string_view what, int64_t& value, std::string_view help, int64_t least, int64_t most);
   void option(std::string_view what, double& value, std::string_view help, double least, double most);
+  void option(std::string_view what, std::optional<double>& value, std::string_view help, double least, double most);
   // An option that may be given several times.
   void options(std::string_view what, std::vector<std::string>& values, std::string_view help);
   void flag(std::string_view what, bool& value, std::string_view help);
@@ -70,6 +75,7 @@ class CommandLine {
     std::string* value;
     std::string_view where;
     hub::FolderUse use;
+    std::string_view component = "transformer";  // of a pipeline
   };
   std::vector<Named> named_;  // what stands for folders
 };

@@ -11,6 +11,10 @@ namespace spillway {
 void ModelArguments::add_to(CommandLine& line) {
   line.model(model, "the model folder");
   line.adapter(adapter, "a PEFT adapter for it");
+  add_place_to(line);
+}
+
+void ModelArguments::add_place_to(CommandLine& line) {
   line.option("--device NAME", device, "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
   line.option(
       "--memory.device SIZE", memory,

@@ -88,6 +88,13 @@ SafetensorsFolder open_adapter(const fs::path& folder) {
   return files;
 }
 
+std::string adapter_component(const fs::path& folder) {
+  const Layout layout = layout_of_adapter(folder);
+  if (layout == Layout::kTransformers) return "";
+  const SafetensorsFolder files(folder, adapter_stem(layout));
+  return files.tensors().empty() ? "" : std::string(component_of(files.tensors().begin()->first));
+}
+
 std::string component_name(const fs::path& folder) {
   const fs::path path = folder.has_filename() ? folder : folder.parent_path();
   const std::string name = path.filename().string();

@@ -34,6 +34,8 @@ enum class Layout : uint8_t {
 [[nodiscard]] SafetensorsFolder open_weights(const std::filesystem::path& folder);
 // Those of an adapter's, under the names that PEFT has for them.
 [[nodiscard]] SafetensorsFolder open_adapter(const std::filesystem::path& folder);
+// The transformer of a pipeline that an adapter in diffusers' layout is for, "transformer_2"; empty in PEFT's.
+[[nodiscard]] std::string adapter_component(const std::filesystem::path& folder);
 
 // The name that a transformer's folder has in a pipeline of diffusers: its own, or "transformer".
 [[nodiscard]] std::string component_name(const std::filesystem::path& folder);

@@ -34,6 +34,7 @@ bool is_gguf(const fs::path& path) {
 }
 
 std::string component_of(std::string folder, std::string_view where, std::string_view component) {
+  if (component.empty()) return folder;
   std::error_code error;
   const fs::path path = fs::path(folder) / component;
   // What full training leaves is a part of a pipeline, without its index.

@@ -1,10 +1,11 @@
-// The forward pass of a model as a program of its own, in memory of its own: what is run and not trained.
+// The forward passes of models as a program of its own, in memory of its own: what is run and not trained.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "backend/device.h"
 #include "base/parallel.h"
@@ -31,19 +32,24 @@ class InferenceProgram {
   // InputError for a budget that nothing fits, MachineError where the device has too little memory.
   InferenceProgram(InferenceModel model, const ModelOptions& sizes, const InferenceBudget& budget,
                    const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool, Device& device);
+  // Of several models that read the same columns, each a section: one plan shares the memory between them. `finish`
+  // is called for each.
+  InferenceProgram(std::vector<InferenceModel> models, const ModelOptions& sizes, const InferenceBudget& budget,
+                   const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool, Device& device);
 
-  // REQUIRES: the batch has no more tokens and sequences than there is room for, and at least one token.
-  void run(const data::MicroBatch& batch);
-  // Of the last run. It may have room for more rows than the batch has.
+  // One model. REQUIRES: the batch has no more tokens and sequences than there is room for, and at least one token.
+  void run(const data::MicroBatch& batch, size_t model = 0);
+  // Of the last run: the results of all models are counted through. It may have room for more rows than the batch has.
   [[nodiscard]] TensorView result(size_t index) const { return executor_->result(index); }
-  [[nodiscard]] const Model& model() const { return *model_.model; }
+  [[nodiscard]] const Model& model() const { return *models_.front().model; }
 
  private:
+  void build(const ModelOptions& sizes, const std::function<void(Builder&, ModelGraph&)>& finish);
   void make_plan(const InferenceBudget& budget, int threads, const Device& device);
 
-  InferenceModel model_;
+  std::vector<InferenceModel> models_;
   Graph graph_;
-  ModelGraph built_;
+  std::vector<ModelGraph> built_;  // of each model
   StoredWeights stored_;
   Plan plan_;
   std::optional<Executor> executor_;

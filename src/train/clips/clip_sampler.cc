@@ -29,7 +29,7 @@ std::string ClipSampler::prompt_of(int64_t row) const {
 
 std::vector<SampledClip> ClipSampler::sample(TrainingSession& session) const {
   std::vector<float> flow;
-  const auto predict = [&](const data::MicroBatch& batch) {
+  const auto predict = [&](const data::MicroBatch& batch, size_t) {
     (void)session.evaluate(BatchStreams(std::span(&batch, 1)).list());
     const std::vector<double>& seen = session.observed()[1];
     flow.assign(seen.begin(), seen.end());

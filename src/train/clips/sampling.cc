@@ -51,7 +51,6 @@ std::vector<float> sample_clip(const PredictFlow& predict, const data::ClipDeman
                         .image_rows = demands.image_width > 0 ? std::ssize(prompt.image) / demands.image_width : 0,
                         .image = prompt.image,
                         .first_frame = prompt.first_frame};
-  const bool guides = options.guidance != 1;
   const std::vector<float> text = padded(prompt.text, options, demands.text_width);
   const std::vector<float> negative = padded(prompt.negative, options, demands.text_width);
   const std::vector<float> sigmas = euler_sigmas(options.steps, options.flow_shift);
@@ -59,18 +58,20 @@ std::vector<float> sample_clip(const PredictFlow& predict, const data::ClipDeman
   for (int64_t step = 0; step < options.steps; ++step) {
     const float sigma = nth(sigmas, step), next = sigmas[static_cast<size_t>(step) + 1];
     clip.timestep = sigma * static_cast<float>(kTimesteps);
+    const bool is_second = options.second && clip.timestep < static_cast<float>(options.second->boundary);
+    const auto guidance = static_cast<float>(is_second ? options.second->guidance : options.guidance);
+    const bool guides = guidance != 1;
     batch.clear();
     for (const std::vector<float>* one : {&text, &negative}) {
       if (one == &negative && !guides) continue;
       clip.text = *one;
       data::add_to_micro_batch(batch, clip, demands);
     }
-    const std::span<const float> flow = predict(batch);
+    const std::span<const float> flow = predict(batch, is_second ? 1 : 0);
     const size_t elems = clip.noise.size();
     const std::vector<float> told = data::unpatchify(flow.first(elems), shape, demands.patch);
     std::vector<float> untold;
     if (guides) untold = data::unpatchify(flow.subspan(elems, elems), shape, demands.patch);
-    const auto guidance = static_cast<float>(options.guidance);
     for (size_t i = 0; i < elems; ++i) {
       const float velocity = guides ? untold[i] + guidance * (told[i] - untold[i]) : told[i];
       clip.noise[i] += (next - sigma) * velocity;
