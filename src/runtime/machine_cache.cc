@@ -21,8 +21,8 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kMaxCacheBytes = 16 * kMiB;
-// Of what a Machine says; a cache file that says less is measured anew.
-constexpr int kMeasurement = 3;
+// Of what a Machine says and kernels take; what a cache file says of older ones is measured anew.
+constexpr int kMeasurement = 4;
 // In the cache; some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMaxOperations = 4000;
 
