@@ -107,13 +107,14 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
       const char* corner = base + unit0 * unit_elems * elem_bytes;
       typename Isa::Vector block[kLanes];
       const bool whole = whole_rows && here == kLanes * unit_elems;
-      if (whole && !widen) {
+      if (whole && !widen && lanes == kLanes) {
         load_transposed<Isa>(corner, source.stride * elem_bytes, block);
       } else {
 #pragma GCC unroll 16
         for (int lane = 0; lane < kLanes; ++lane) {
           const char* from = corner + row_bytes[lane];
-          block[lane] = whole           ? Isa::load(reinterpret_cast<const bf16*>(from))
+          block[lane] = whole && widen  ? Isa::load(reinterpret_cast<const bf16*>(from))
+                        : whole         ? Isa::load_halves(from)
                         : lane >= valid ? Isa::zero()
                         : widen         ? load_some<Isa>(reinterpret_cast<const bf16*>(from), here)
                                         : load_some_halves<Isa>(from, here * elem_bytes / 2);
