@@ -1,6 +1,8 @@
 #include "backend/cpu/matmul.h"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -331,6 +333,47 @@ TEST_CASE("kernels with fused multiply-add agree bit for bit") {
       const auto bytes = product_bytes(shape, shape.m, dtype, variant, 1);
       if (first.empty()) first = bytes;
       CHECK(bytes == first);
+    }
+  }
+}
+
+// Memory of a page's size behind which nothing may be read.
+class LastPage {
+ public:
+  LastPage() : bytes_(sysconf(_SC_PAGESIZE)) {
+    pages_ = static_cast<std::byte*>(
+        mmap(nullptr, static_cast<size_t>(2 * bytes_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(pages_ != MAP_FAILED);
+    REQUIRE(mprotect(pages_ + bytes_, static_cast<size_t>(bytes_), PROT_NONE) == 0);
+  }
+  ~LastPage() { munmap(pages_, static_cast<size_t>(2 * bytes_)); }
+  LastPage(const LastPage&) = delete;
+  LastPage& operator=(const LastPage&) = delete;
+
+  [[nodiscard]] float* last(int64_t floats) { return reinterpret_cast<float*>(pages_ + bytes_) - floats; }
+
+ private:
+  int64_t bytes_;
+  std::byte* pages_;
+};
+
+TEST_CASE("packing a panel reads nothing beyond the rows of the matrix") {
+  constexpr int64_t kUnits = 32;
+  for (const MatmulKernels* kernels : supported_matmul_kernels()) {
+    CAPTURE(std::string(kernels->name));
+    for (int64_t rows = 1; rows <= 20; ++rows) {
+      CAPTURE(rows);
+      LastPage page;
+      float* matrix = page.last(rows * kUnits);
+      for (int64_t i = 0; i < rows * kUnits; ++i) matrix[i] = static_cast<float>(i);
+      alignas(64) float panel[32 * kUnits];
+      kernels->pack({.data = matrix, .stride = kUnits}, {.count = rows, .width = rows, .k_end = kUnits}, panel);
+      bool is_transposed = true;
+      for (int64_t k = 0; k < kUnits; ++k) {
+        for (int64_t row = 0; row < rows; ++row)
+          is_transposed &= panel[k * rows + row] == static_cast<float>(row * kUnits + k);
+      }
+      CHECK(is_transposed);
     }
   }
 }
