@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kSteps = TinyJob::kSteps;
-const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
+const std::vector<std::string>& kResume = TinyJob::kResume;
 
 // Runs the program until it has finished, and kills it on the way.
 void finish_despite_kills(const std::vector<std::string>& arguments) {

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kSteps = TinyJob::kSteps;
-const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
+const std::vector<std::string>& kResume = TinyJob::kResume;
 
 void edit_state(const fs::path& checkpoint, const std::function<void(nlohmann::json&)>& edit) {
   nlohmann::json state = nlohmann::json::parse(read_file(checkpoint / "spillway_state.json", 1 << 20));

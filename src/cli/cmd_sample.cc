@@ -40,7 +40,7 @@ namespace {
 // A small clip is looked at more easily so.
 constexpr int64_t kGifScale = 8;
 
-constexpr double kMostGuidance = 1e3;
+constexpr double kMaxGuidance = 1e3;
 constexpr std::string_view kSecondAdapter = "--adapter-2", kSecondGuidance = "--guidance-2";
 
 struct Options {
@@ -63,10 +63,10 @@ void add_to(CommandLine& line, Options& o) {
   line.option("--seed N", o.seed, "likewise (42)");
   line.option("--steps N", o.sampling.steps, "Euler steps (50)", 1, data::kFlowSteps);
   line.option("--flow-shift X", o.sampling.flow_shift, "of the noise levels (3)", 1e-3, 1e3);
-  line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)",
-              -kMostGuidance, kMostGuidance);
-  line.option("--guidance-2 X", o.second_guidance, "the same of transformer_2 (as --guidance)", -kMostGuidance,
-              kMostGuidance);
+  line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)", -kMaxGuidance,
+              kMaxGuidance);
+  line.option("--guidance-2 X", o.second_guidance, "the same of transformer_2 (as --guidance)", -kMaxGuidance,
+              kMaxGuidance);
   line.option("--text-len N", o.sampling.text_len, "rows of text, filled up with zeros (512)", 1, 1 << 16);
   line.option("--gif FILE", o.gif, "an animation, where the model's latents are pixels");
   line.example("spillway sample ./wan --text t.safetensors --shape 16,20,60,104 --guidance 5 --out z.safetensors");
@@ -141,10 +141,10 @@ Start read_start(const Options& o, const data::ClipDemands& demands) {
     const data::ClipShape shape = shape_of(noise->shape, demands, o.noise);
     return {shape, std::move(noise->values)};
   }
-  constexpr int64_t kMostElems = int64_t{1} << 30;
+  constexpr int64_t kMaxElems = int64_t{1} << 30;
   const data::ClipShape shape = shape_of(parse_shape(o.shape), demands, "--shape");
-  if (shape.elems() > kMostElems)
-    throw input_error("--shape", "expected at most {} numbers, got {}; make it smaller", kMostElems, shape.elems());
+  if (shape.elems() > kMaxElems)
+    throw input_error("--shape", "expected at most {} numbers, got {}; make it smaller", kMaxElems, shape.elems());
   Start start{shape, std::vector<float>(static_cast<size_t>(shape.elems()))};
   data::fill_noise(o.seed, 0, 0, start.noise);
   return start;

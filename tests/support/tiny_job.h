@@ -19,6 +19,7 @@ namespace spillway::testing {
 class TinyJob {
  public:
   static constexpr int kSteps = 40;
+  static inline const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
 
   TinyJob() {
     std::string rows;
