@@ -52,3 +52,11 @@ endfunction()
 function(spillway_rounds_as_written)
   set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fmad=false)
 endfunction()
+
+# spillway_uses_wgmma(FILE...): kernels that the architecture-specific target of sm_90 alone has instructions for. They are
+# told whether the build has that target.
+function(spillway_uses_wgmma)
+  if(SPILLWAY_CUDA_ARCHITECTURES MATCHES "90a")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_DEFINITIONS SPILLWAY_SM_90A)
+  endif()
+endfunction()

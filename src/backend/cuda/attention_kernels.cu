@@ -5,6 +5,7 @@
 #include "backend/cuda/attention_problem.cuh"
 #include "backend/cuda/attention_tensor_cores.h"
 #include "backend/cuda/attention_tile.cuh"
+#include "backend/cuda/attention_warpgroups.h"
 #include "backend/cuda/launch.cuh"
 #include "base/error.h"
 
@@ -402,7 +403,10 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
                               .dk = static_cast<T*>(args.dk),
                               .dv = static_cast<T*>(args.dv)};
     if constexpr (std::is_same_v<T, bf16>) {
-      if (has_tensor_core_gradients(forward)) return launch_tensor_core_gradients(forward, grad, stream);
+      if (has_tensor_core_gradients(forward)) {
+        return has_warpgroups() ? launch_warpgroup_gradients(forward, grad, stream)
+                                : launch_tensor_core_gradients(forward, grad, stream);
+      }
     }
     launch(query_grad_kernel<head, capped, T>, {tiles * forward.heads, kTileThreads, Sizes::kSharedBytes}, stream,
            grad);

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "backend/cuda/attention_walk.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/tensor_cores.cuh"
 
@@ -18,40 +19,11 @@ constexpr int kStages = 2;                // of those, one is computed with and 
 
 constexpr int64_t kMaxHead = 128;
 
-// By value: std::min would want the constants' addresses, which they do not have on the GPU.
-__device__ inline int at_most(int limit, int value) { return value < limit ? value : limit; }
-
-// What a score's gradient needs of its row of queries.
-struct alignas(16) QueryFacts {
-  KeyRange visible;
-  RowSums sums;
-};
-struct StagedFacts {
-  static constexpr int kBytes = kStages * kColumns * static_cast<int>(sizeof(QueryFacts));
-  QueryFacts* data;
-  [[nodiscard]] __device__ QueryFacts& at(int stage, int column) const { return data[stage * kColumns + column]; }
-};
-template <typename T>
-__device__ QueryFacts facts_of(const GradProblem<T>& grad, int row, int head) {
-  const KeyRange visible = grad.forward.keys_of(row);
-  return {visible, grad.sums_of(row, head, visible)};
-}
-
-// One for each stage. By arithmetic, so that the stage's number needs no table in memory.
-template <typename Tile>
-struct StagedTile {
-  static constexpr int kBytes = kStages * Tile::kBytes;
-  bf16* data;
-  [[nodiscard]] __device__ Tile operator[](int stage) const {
-    return Tile{data + stage * (Tile::kBytes / static_cast<int>(sizeof(bf16)))};
-  }
-};
-
 template <int kHead>
 struct Tiles {
   using Rows = MmaTile<kRows, kHead>;
   using Columns = MmaTile<kColumns, kHead>;
-  using Staged = StagedTile<Columns>;
+  using Staged = StagedTiles<Columns, kStages>;
 };
 
 // A warp's [16, kColumns] of rows times columns, both over the head.
@@ -169,47 +141,6 @@ __global__ void __launch_bounds__(kThreads, 2) query_grad_kernel(GradProblem<bf1
   sums.store_to(grad.dq + q_at, p.q_pitch(), p.head_size, [&](int row) { return p.has(first + row); });
 }
 
-// The query heads of a key head, one after another, and of each the tiles of queries that may see a tile of keys.
-struct QueryWalk {
-  int first, rows, query_end;  // of the keys' tile
-  int head, head_end, query;
-
-  template <typename T>
-  __device__ QueryWalk(const Problem<T>& p, int first_key, int key_rows, int kv_head)
-      : first(first_key),
-        rows(key_rows),
-        query_end(p.row_end_of(first_key + key_rows - 1)),
-        head(kv_head * (p.heads / p.kv_heads)),
-        head_end(head + p.heads / p.kv_heads),
-        query(p.first_row_of(first_key)) {
-    skip_unseen(p);
-  }
-  [[nodiscard]] __device__ bool is_done() const { return head >= head_end; }
-  template <typename T>
-  __device__ QueryWalk next(const Problem<T>& p) const {
-    QueryWalk result = *this;
-    result.query += kColumns;
-    result.skip_unseen(p);
-    return result;
-  }
-  [[nodiscard]] __device__ int count() const { return at_most(kColumns, query_end - query); }
-
- private:
-  // Whether no query from here on sees one of the keys.
-  template <typename T>
-  [[nodiscard]] __device__ bool is_past(const Problem<T>& p) const {
-    return query >= query_end || p.first_key_of(query) >= first + rows;
-  }
-  // All heads have the same queries: where one has none, there are none.
-  template <typename T>
-  __device__ void skip_unseen(const Problem<T>& p) {
-    if (!is_past(p)) return;
-    ++head;
-    query = p.first_row_of(first);
-    if (is_past(p)) head = head_end;
-  }
-};
-
 // A block for each tile of keys and each key head; it goes through the query heads of the group, and through the tiles
 // of queries that may see its keys. Here rows are keys, and columns are queries.
 template <int kHead, bool kCapped>
@@ -219,7 +150,7 @@ __global__ void __launch_bounds__(kThreads, 2) key_grad_kernel(GradProblem<bf16>
   const auto keys = shared.take<typename Tiles<kHead>::Rows>(), values = shared.take<typename Tiles<kHead>::Rows>();
   const auto queries = shared.take<typename Tiles<kHead>::Staged>();
   const auto d_outputs = shared.take<typename Tiles<kHead>::Staged>();
-  const auto facts = shared.take<StagedFacts>();
+  const auto facts = shared.take<StagedQueries<kColumns, kStages>>();
   const int kv_head = static_cast<int>(blockIdx.x) % p.kv_heads;
   const int first = static_cast<int>(blockIdx.x) / p.kv_heads * kRows;
   const int rows = at_most(kRows, p.key_tokens - first);
@@ -228,25 +159,21 @@ __global__ void __launch_bounds__(kThreads, 2) key_grad_kernel(GradProblem<bf16>
   keys.template start_loading<kThreads>(p.k + k_at, p.k_pitch(), rows, p.head_size);
   values.template start_loading<kThreads>(p.v + k_at, p.k_pitch(), rows, p.head_size);
 
-  const auto start_loading = [&](const QueryWalk& walk, int stage) {
+  const auto start_loading = [&](const QueryWalk<kColumns>& walk, int stage) {
     const int64_t at = walk.query * p.q_pitch() + walk.head * p.head_size;
     queries[stage].template start_loading<kThreads>(p.q + at, p.q_pitch(), walk.count(), p.head_size);
     d_outputs[stage].template start_loading<kThreads>(grad.d_o + at, p.q_pitch(), walk.count(), p.head_size);
-    const int column = static_cast<int>(threadIdx.x);
-    if (column < kColumns) {
-      facts.at(stage, column) =
-          column < walk.count() ? facts_of(grad, walk.query + column, walk.head) : QueryFacts{{0, -1}, {0, 0}};
-    }
+    facts.start_loading(grad, walk, stage);
   };
   const int key = first + warp_index() * kMmaRows;
   HeadSums<kHead> dk, dv;
-  QueryWalk walk(p, first, rows, kv_head);
+  QueryWalk<kColumns> walk(p, first, rows, kv_head);
   int stage = 0;
   if (!walk.is_done()) start_loading(walk, stage);
   commit_copies();
   for (; !walk.is_done(); stage ^= 1) {
-    const QueryWalk next = walk.next(p);
-    if (!next.is_done()) start_loading(next, stage ^ 1);
+    walk.advance();
+    if (!walk.is_done()) start_loading(walk, stage ^ 1);
     commit_copies();
     wait_for_copies<1>();
     __syncthreads();
@@ -257,10 +184,11 @@ __global__ void __launch_bounds__(kThreads, 2) key_grad_kernel(GradProblem<bf16>
     for (int part = 0; part < Scores<kHead>::kParts; ++part) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const QueryFacts of_query = facts.at(stage, part * kMmaColumns + MmaSums::column(i));
-        const bool visible = of_query.visible.has(key + MmaSums::row(i));
+        const int column = part * kMmaColumns + MmaSums::column(i);
+        const bool visible = facts.visible(stage, column).has(key + MmaSums::row(i));
+        const RowSums sums{facts.lse(stage, column).at[i % 2], facts.delta(stage, column).at[i % 2]};
         float &score = scores.at[part].at[i], &product = products.at[part].at[i];
-        const ScoreGradient of_score = score_gradient<kCapped>(visible, score, product, p.map, of_query.sums);
+        const ScoreGradient of_score = score_gradient<kCapped>(visible, score, product, p.map, sums);
         score = of_score.weight;
         product = of_score.gradient;
       }
@@ -268,7 +196,6 @@ __global__ void __launch_bounds__(kThreads, 2) key_grad_kernel(GradProblem<bf16>
     dv.add_product(scores, d_outputs[stage]);
     dk.add_product(products, queries[stage]);
     __syncthreads();  // before the tiles' memory is loaded into again
-    walk = next;
   }
   const auto has_row = [&](int row) { return p.has_key(first + row); };
   dk.store_to(grad.dk + k_at, p.k_pitch(), p.head_size, has_row);
@@ -294,8 +221,9 @@ void launch_tensor_core_gradients(const AttentionArgs& args, const GradProblem<b
     constexpr int kTileBytes = 2 * Tiles<head>::Rows::kBytes + 2 * Tiles<head>::Staged::kBytes;
     const int64_t query_tiles = div_ceil(args.tokens, kRows), key_tiles = div_ceil(problem.forward.key_tokens, kRows);
     launch(query_grad_kernel<head, capped>, {query_tiles * args.heads, kThreads, kTileBytes}, stream, problem);
-    launch(key_grad_kernel<head, capped>, {key_tiles * args.kv_heads, kThreads, kTileBytes + StagedFacts::kBytes},
-           stream, problem);
+    launch(key_grad_kernel<head, capped>,
+           {key_tiles * args.kv_heads, kThreads, kTileBytes + StagedQueries<kColumns, kStages>::kBytes}, stream,
+           problem);
   });
 }
 

@@ -38,10 +38,11 @@ __device__ inline bf16 from_float<bf16>(float value) {
 #endif
 }
 
-// The memory that the launch asked for as shared_bytes, of the calling thread's block.
+// The memory that the launch asked for as shared_bytes, of the calling thread's block. A multiple of 1,024 bytes, as
+// tiles for wgmma want it.
 __device__ inline std::byte* dynamic_shared() {
 #ifdef __CUDACC__
-  extern __shared__ uint4 memory[];
+  extern __shared__ __align__(1024) uint4 memory[];
   return reinterpret_cast<std::byte*>(memory);
 #else
   return simt::dynamic_shared();

@@ -85,7 +85,16 @@ __device__ inline void start_copy(void* shared, const void* global, bool is_ther
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(global), "r"(is_there ? 16 : 0)
                : "memory");
 #else
-  simt::start_copy(shared, global, is_there ? 16 : 0);
+  simt::start_copy(shared, global, 16, is_there ? 16 : 0);
+#endif
+}
+// As start_copy(), of 4 bytes that are there.
+__device__ inline void start_word_copy(void* shared, const void* global) {
+#ifdef __CUDACC__
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(global) : "memory");
+#else
+  simt::start_copy(shared, global, 4, 4);
 #endif
 }
 __device__ inline void commit_copies() {
@@ -105,6 +114,23 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
+// Row i of a tile becomes the `width` elements at from + i * pitch, for i < rows; zeros elsewhere. By kThreads threads.
+// REQUIRES: width and pitch are multiples of a piece, `from` is 16-byte aligned.
+template <int kThreads, typename Tile>
+__device__ void load_rows(const Tile& tile, const bf16* from, int64_t pitch, int rows, int width) {
+  // A thread has one piece of every kStep-th row: all but the row is the same for its copies.
+  constexpr int kStep = kThreads / Tile::kPieces, kCopies = div_ceil(Tile::kRows, kStep);
+  static_assert(kThreads % Tile::kPieces == 0 && Tile::kRows % kStep == 0);
+  const int row = static_cast<int>(threadIdx.x) / Tile::kPieces, at = static_cast<int>(threadIdx.x) % Tile::kPieces;
+  const int count = at * Tile::kPieceElems < width ? rows - row : 0;
+  const bf16* const mine = from + row * pitch + at * Tile::kPieceElems;
+#pragma unroll
+  for (int i = 0; i < kCopies; ++i) {
+    const bool is_there = i * kStep < count;
+    start_copy(tile.piece(row + i * kStep, at), is_there ? mine + i * kStep * pitch : from, is_there);
+  }
+}
+
 // [kRows, kColumns] of bf16 in shared memory. The 16 bytes of a piece stand where the row's number puts them, so that
 // one piece of eight neighbouring rows lies in different banks.
 template <int kRows_, int kColumns_>
@@ -118,16 +144,10 @@ struct MmaTile {
     return data + row * kColumns + (piece ^ (row & 7)) * kPieceElems;
   }
 
-  // Row i becomes the `width` elements at from + i * pitch, for i < rows; zeros elsewhere. By kThreads threads.
-  // REQUIRES: width and pitch are multiples of a piece, `from` is 16-byte aligned.
+  // See load_rows().
   template <int kThreads>
   __device__ void start_loading(const bf16* from, int64_t pitch, int rows, int width) const {
-#pragma unroll
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * kPieces; i += kThreads) {
-      const int row = i / kPieces, at = i % kPieces;
-      const bool is_there = row < rows && at * kPieceElems < width;
-      start_copy(piece(row, at), is_there ? from + row * pitch + at * kPieceElems : from, is_there);
-    }
+    load_rows<kThreads>(*this, from, pitch, rows, width);
   }
 
   // Rows [row, row + 16), elements [column, column + 16) along the depth.
@@ -149,6 +169,16 @@ struct MmaTile {
     const Matrices m = load_matrices<true>(piece(row + lane % 16, column / kPieceElems + lane / 16));
     result[0] = {{m.at[0], m.at[1]}};
     result[1] = {{m.at[2], m.at[3]}};
+  }
+};
+
+// Some of one kind. By arithmetic, so that a tile's number needs no table in memory.
+template <typename Tile, int kStages>
+struct StagedTiles {
+  static constexpr int kBytes = kStages * Tile::kBytes;
+  bf16* data;
+  [[nodiscard]] __device__ Tile operator[](int stage) const {
+    return Tile{data + stage * (Tile::kBytes / static_cast<int>(sizeof(bf16)))};
   }
 };
 

@@ -20,7 +20,10 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMaxThreads = 1024;
-constexpr size_t kMaxSharedBytes = 99 << 10;  // the least of sm_80, sm_89, sm_90 and sm_100
+
+// 99 KiB is the least of sm_80, sm_89, sm_90 and sm_100.
+size_t max_shared_bytes() { return (compute_capability() == 90 ? size_t{227} : size_t{99}) << 10; }
+
 constexpr size_t kGuardBytes = 256;
 constexpr std::byte kGuard{0xA5};
 
@@ -100,18 +103,19 @@ class Multiprocessor {
     }
     product.take(lane, sums);
   }
-  void start_copy(void* to, const void* from, int bytes) {
-    if (reinterpret_cast<uintptr_t>(to) % kCopyBytes != 0 || reinterpret_cast<uintptr_t>(from) % kCopyBytes != 0) {
-      fail("a copy to shared memory from or to an address that is no multiple of 16");
+  void start_copy(void* to, const void* from, int size, int bytes) {
+    const auto step = static_cast<uintptr_t>(size);
+    if (reinterpret_cast<uintptr_t>(to) % step != 0 || reinterpret_cast<uintptr_t>(from) % step != 0) {
+      fail("a copy to shared memory from or to an address that is no multiple of its bytes");
     }
-    copies_[running_].push_back({to, from, bytes, groups_[running_]});
+    copies_[running_].push_back({to, from, size, bytes, groups_[running_]});
   }
   void commit_copies() { ++groups_[running_]; }
   void wait_for_copies(int pending) {
     std::deque<Copy>& copies = copies_[running_];
     for (; !copies.empty() && copies.front().group + pending < groups_[running_]; copies.pop_front()) {
-      const auto& [to, from, bytes, group] = copies.front();
-      std::memset(to, 0, kCopyBytes);
+      const auto& [to, from, size, bytes, group] = copies.front();
+      std::memset(to, 0, static_cast<size_t>(size));
       std::memcpy(to, from, static_cast<size_t>(bytes));
     }
   }
@@ -122,11 +126,10 @@ class Multiprocessor {
   uint64_t seed = 0;
 
  private:
-  static constexpr size_t kCopyBytes = 16;
   struct Copy {
     void* to;
     const void* from;
-    int bytes;
+    int size, bytes;
     int group;
   };
 
@@ -221,7 +224,7 @@ void Multiprocessor::run(const cudaLaunchConfig_t& config, const std::function<v
   threads_ = config.blockDim.x;
   if (threads_ == 0 || threads_ % kWarp != 0 || threads_ > kMaxThreads) stop(fmt::format("{} threads", threads_));
   if (config.gridDim.x == 0 || config.gridDim.x > 0x7FFFFFFF) stop(fmt::format("{} blocks", config.gridDim.x));
-  if (config.dynamicSmemBytes > kMaxSharedBytes) stop(fmt::format("{} bytes shared", config.dynamicSmemBytes));
+  if (config.dynamicSmemBytes > max_shared_bytes()) stop(fmt::format("{} bytes shared", config.dynamicSmemBytes));
   gridDim = config.gridDim;
   blockDim = config.blockDim;
   thread_ = thread;
@@ -240,6 +243,13 @@ void Multiprocessor::run(const cudaLaunchConfig_t& config, const std::function<v
 
 }  // namespace
 
+int compute_capability() {
+  static const int capability = [] {
+    const char* const said = std::getenv("SPILLWAY_EMULATED_GPU");
+    return said == nullptr ? 80 : std::atoi(said);
+  }();
+  return capability;
+}
 void set_order(uint64_t seed) { multiprocessor.seed = seed; }
 void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread) { multiprocessor.run(config, thread); }
 std::byte* dynamic_shared() { return multiprocessor.dynamic_shared(); }
@@ -247,7 +257,9 @@ void block_barrier(int line) { multiprocessor.block_barrier(line); }
 const uint64_t* exchange(uint64_t given, unsigned mask, int line) { return multiprocessor.exchange(given, mask, line); }
 unsigned lane() { return multiprocessor.running() % kWarp; }
 void fail(std::string_view what) { multiprocessor.fail(what); }
-void start_copy(void* shared, const void* global, int bytes) { multiprocessor.start_copy(shared, global, bytes); }
+void start_copy(void* shared, const void* global, int size, int bytes) {
+  multiprocessor.start_copy(shared, global, size, bytes);
+}
 void commit_copies() { multiprocessor.commit_copies(); }
 void wait_for_copies(int pending) { multiprocessor.wait_for_copies(pending); }
 

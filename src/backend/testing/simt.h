@@ -47,6 +47,8 @@ namespace spillway::simt {
 
 // Of blocks and of threads, in all launches from now on.
 void set_order(uint64_t seed);
+// 80, or what SPILLWAY_EMULATED_GPU says: 90 has wgmma, and more shared memory.
+[[nodiscard]] int compute_capability();
 // Runs `thread` for every thread of every block, with threadIdx and the others set.
 void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
 
@@ -73,9 +75,9 @@ template <typename T>
 void multiply_add(float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2], int line = __builtin_LINE());
 // ldmatrix.m8n8.x4: each lane's row of 16 bytes, aligned so, becomes words of all lanes.
 void load_matrices(const void* row, bool transposed, unsigned (&words)[4], int line = __builtin_LINE());
-// cp.async of 16 bytes, the last of them zeros where fewer are there. A copy is late: it happens when its group is
-// waited for, and not before.
-void start_copy(void* shared, const void* global, int bytes);
+// cp.async of `size` bytes, the last of them zeros where only `bytes` are there. A copy is late: it happens when its
+// group is waited for, and not before.
+void start_copy(void* shared, const void* global, int size, int bytes);
 void commit_copies();
 void wait_for_copies(int pending);
 
@@ -84,6 +86,10 @@ void wait_for_copies(int pending);
 inline void __syncthreads(int line = __builtin_LINE()) { spillway::simt::block_barrier(line); }
 inline void __syncwarp(unsigned mask = 0xFFFFFFFF, int line = __builtin_LINE()) {
   (void)spillway::simt::exchange(0, mask, line);
+}
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int lane, int line = __builtin_LINE()) {
+  return spillway::simt::value_of_lane(value, static_cast<unsigned>(lane), mask, line);
 }
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int distance, int = 32, int line = __builtin_LINE()) {

@@ -1,0 +1,121 @@
+// Which tiles of queries the gradients of a tile of keys come from, and what is known of them.
+#pragma once
+
+#include "backend/cuda/attention_problem.cuh"
+#include "backend/cuda/tensor_cores.cuh"
+
+namespace spillway::cuda {
+
+// By value: std::min would want the constants' addresses, which they do not have on the GPU.
+__device__ inline int at_most(int limit, int value) { return value < limit ? value : limit; }
+
+// What a score's gradient needs of its row of queries.
+struct QueryFacts {
+  KeyRange visible;
+  RowSums sums;
+};
+template <typename T>
+__device__ QueryFacts facts_of(const GradProblem<T>& grad, int row, int head) {
+  const KeyRange visible = grad.forward.keys_of(row);
+  return {visible, grad.sums_of(row, head, visible)};
+}
+
+// Where the rows end that see one of the keys [first_key, key_end). All lanes of a warp ask together.
+template <typename T>
+__device__ int row_end_before(const Problem<T>& p, int first_key, int key_end) {
+  if (p.ranges.last_row != nullptr) return p.ranges.last_row[key_end - 1] + 1;
+  int low = first_key, high = p.tokens;  // rows before `low` see one, rows from `high` on none: first keys never fall
+  while (low < high) {
+    const int step = (high - low) / kWarp + 1, row = low + lane_index() * step;
+    const unsigned blind = __ballot_sync(kAllLanes, row >= high || p.first_key_of(row) >= key_end);
+    const int seeing = blind == 0 ? kWarp : __ffs(static_cast<int>(blind)) - 1;
+    high = at_most(low + seeing * step, high);
+    if (seeing > 0) low += (seeing - 1) * step + 1;
+  }
+  return low;
+}
+
+// The query heads of a key head, one after another, and of each the tiles of kColumns queries that may see a tile of
+// keys.
+template <int kColumns>
+struct QueryWalk {
+  int begin, end;  // of the queries
+  int head, head_end, query;
+
+  template <typename T>
+  __device__ QueryWalk(const Problem<T>& p, int first_key, int key_rows, int kv_head)
+      : begin(p.first_row_of(first_key)),
+        end(row_end_before(p, first_key, first_key + key_rows)),
+        head(kv_head * (p.heads / p.kv_heads)),
+        head_end(begin < end ? head + p.heads / p.kv_heads : head),
+        query(begin) {}
+  [[nodiscard]] __device__ bool is_done() const { return head >= head_end; }
+  __device__ void advance() {
+    query += kColumns;
+    if (query < end) return;
+    query = begin;
+    ++head;
+  }
+  [[nodiscard]] __device__ int count() const { return at_most(kColumns, end - query); }
+};
+
+// What score_gradient() needs of a tile's queries, for each of kStages.
+template <int kColumns, int kStages>
+struct StagedQueries {
+  static constexpr int kBytes = kStages * kColumns * 4 * static_cast<int>(sizeof(float));
+  std::byte* data;
+
+  // Of an even column and the next: a lane's columns are such pairs (MmaSums), and come in one load.
+  struct alignas(8) Pair {
+    float at[2];
+  };
+  [[nodiscard]] __device__ Pair lse(int stage, int column) const { return at<Pair>(0, stage, column / 2); }
+  [[nodiscard]] __device__ Pair delta(int stage, int column) const { return at<Pair>(1, stage, column / 2); }
+  [[nodiscard]] __device__ KeyRange visible(int stage, int column) const {
+    const int first = first_key(stage, column);
+    return first < 0 ? KeyRange{0, -1} : KeyRange{first, last_key(stage, column)};
+  }
+  // Whether every query of the stage sees the keys [first, last]. All lanes of a warp ask together.
+  [[nodiscard]] __device__ bool all_see(int stage, int first, int last) const {
+    bool result = true;
+#pragma unroll
+    for (int column = lane_index(); column < kColumns; column += kWarp) {
+      const KeyRange seen = visible(stage, column);
+      result = result && seen.has(first) && seen.has(last);
+    }
+    return __ballot_sync(kAllLanes, result) == kAllLanes;
+  }
+
+  // By all threads of the block, of which there are at least kColumns; the copies are theirs to commit.
+  template <typename T>
+  __device__ void start_loading(const GradProblem<T>& grad, const QueryWalk<kColumns>& walk, int stage) const {
+    const int column = static_cast<int>(threadIdx.x), row = walk.query + column;
+    if (column >= kColumns) return;
+    if (column >= walk.count()) {
+      first_key(stage, column) = -1;
+      at<float>(0, stage, column) = at<float>(1, stage, column) = 0;
+      return;
+    }
+    const Ranges& ranges = grad.forward.ranges;
+    const int64_t of_head = int64_t{row} * grad.forward.heads + walk.head;
+    start_word_copy(&first_key(stage, column), ranges.first_key + row);
+    if (ranges.last_key == nullptr) {
+      last_key(stage, column) = row;
+    } else {
+      start_word_copy(&last_key(stage, column), ranges.last_key + row);
+    }
+    start_word_copy(&at<float>(0, stage, column), grad.lse + of_head);
+    start_word_copy(&at<float>(1, stage, column), grad.delta + of_head);
+  }
+
+ private:
+  // Element i of one of the four arrays of a stage.
+  template <typename T>
+  [[nodiscard]] __device__ T& at(int array, int stage, int i) const {
+    return reinterpret_cast<T*>(data + (array * kStages + stage) * kColumns * static_cast<int>(sizeof(float)))[i];
+  }
+  [[nodiscard]] __device__ int& first_key(int stage, int column) const { return at<int>(2, stage, column); }
+  [[nodiscard]] __device__ int& last_key(int stage, int column) const { return at<int>(3, stage, column); }
+};
+
+}  // namespace spillway::cuda
