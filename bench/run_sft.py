@@ -99,13 +99,21 @@ def cpu_name():
         return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
 
 
+def find_commit():
+    """Of this working tree; "unknown" in a copy of its files alone."""
+    try:
+        found = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
 def write_results(args, results):
     """Writes every raw number to --out, where that is given, with what it takes to measure them again."""
     if not args.out:
         return
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     with open(args.out, "w", encoding="utf-8") as file:
-        json.dump({"cpu": cpu_name(), "threads": args.threads, "commit": commit.stdout.strip(),
+        json.dump({"cpu": cpu_name(), "threads": args.threads, "commit": find_commit(),
                    "command": sys.argv, "results": results}, file, indent=1)
 
 

@@ -1,162 +1,156 @@
 #!/usr/bin/env python3
-"""LoRA of a video transformer on the CPU: Spillway beside diffusers, PEFT and torch, on the same clips.
+"""LoRA of a video transformer: Spillway beside diffusers, PEFT and torch, on the same clips.
 
-    pip install torch diffusers peft safetensors
-    python bench/run_video.py build/release/bin/spillway FOLDER [--steps 6] > bench/results/video.md
+    bench/run_video.py FOLDER --peer-python ~/peers/bin/python --out bench/results/video-MACHINE.json
+    bench/run_video.py FOLDER --device cuda --blocks 30 --latents 20 60 104 --peer-python ... --out ...
 
-The model has the shape of Wan 2.1 1.3B's blocks, six of them, with random weights; a clip is 3 x 32 x 32 latents (768
-patches) beside 512 rows of text. LoRA of rank 16 on all linear layers of the blocks, checkpointing on for both sides,
-f32; torch also in bf16, and the faster of its two counts. The floor is arithmetic: products and attention, forward,
-once more for checkpointing, and twice for the backward, at the speed of a square product of torch in the same minutes.
+The model has the width of Wan 2.1 1.3B and --blocks blocks with random weights; a clip is --latents frames, rows and columns of
+latents (a patch is 1 x 2 x 2) beside 512 rows of text. LoRA of rank 16 on all linear layers of the blocks, checkpointing on for
+both programs, one clip a step. On the CPU the peer's faster dtype counts; on a GPU both compute in bf16. The floor is arithmetic:
+products and attention forward, once more for checkpointing, and for the gradients of inputs, at the rate of the fastest product
+that `spillway doctor` measures in the same run. A run's time is its median step, the first one left out. FOLDER keeps model and
+clips. Prints a table; --out gets the raw numbers. The peer's Python needs bench/peers/requirements.txt and diffusers.
 """
 
 import argparse
 import json
-import platform
-import resource
+import os
 import statistics
-import subprocess
 import sys
-import time
-from pathlib import Path
 
-SHAPE, TEXT, WIDTH, FFN, BLOCKS, RANK = (16, 3, 32, 32), 512, 1536, 8960, 6, 16
-CONFIG = dict(patch_size=(1, 2, 2), num_attention_heads=12, attention_head_dim=128, in_channels=16, out_channels=16,
-              text_dim=4096, freq_dim=256, ffn_dim=FFN, num_layers=BLOCKS)
-TARGETS = ["to_q", "to_k", "to_v", "to_out.0", "ffn.net.0.proj", "ffn.net.2"]
-PATCHES = SHAPE[1] * SHAPE[2] * SHAPE[3] // 4
+from run_modes import mib
+from run_sft import HERE, ROOT, run, train_spillway, write_results
 
-
-def make(folder):
-    import torch
-    from diffusers import WanTransformer3DModel
-    from safetensors.torch import save_file
-    if (folder / "clips").exists():
-        return
-    torch.manual_seed(0)
-    WanTransformer3DModel(**CONFIG).save_pretrained(folder / "model" / "transformer")
-    (folder / "clips").mkdir(parents=True)
-    for i in range(4):
-        save_file({"latents": torch.randn(SHAPE), "text_embedding": torch.randn(TEXT, 4096),
-                   "noise": torch.randn(SHAPE), "timestep": torch.rand(1) * 1000}, folder / "clips" / f"{i}.safetensors")
+CHANNELS, TEXT, TEXT_WIDTH, WIDTH, FFN, RANK, CLIPS = 16, 512, 4096, 1536, 8960, 16, 4
+LAYERS_ON_DISK = {"layer_offloading": "disk", "memory": {"device": "700MiB", "host": "64MiB", "disk": "8GiB"}}
+WAYS = {
+    "cpu": {"f32": {"bf16": False}, "f32, blocks from disk": {"bf16": False} | LAYERS_ON_DISK, "bf16": {"bf16": True}},
+    "cuda": {"checkpointing": {"bf16": True}, "boundaries on host": {"bf16": True, "activation_offloading": True},
+             "boundaries and blocks on host": {"bf16": True, "activation_offloading": True, "layer_offloading": "host"},
+             "checkpointing, again": {"bf16": True}},
+}
+PEERS = {"cpu": {"f32": ["--dtype", "f32"], "bf16": ["--dtype", "bf16"]},
+         "cuda": {"checkpointing": ["--dtype", "bf16"], "boundaries on host": ["--dtype", "bf16", "--offload"]}}
 
 
-def run_peer(folder, dtype, steps):
-    """In a process of its own: prints a JSON line."""
-    import torch
-    from diffusers import WanTransformer3DModel
-    from peft import LoraConfig
-    from safetensors.torch import load_file
-    model = WanTransformer3DModel.from_pretrained(folder / "model" / "transformer", torch_dtype=getattr(torch, dtype))
-    model.requires_grad_(False)
-    model.enable_gradient_checkpointing()
-    model.train()
-    model.add_adapter(LoraConfig(r=RANK, lora_alpha=RANK, target_modules=TARGETS))
-    trained = [p for p in model.parameters() if p.requires_grad]
-    for p in trained:
-        p.data = p.data.float() if dtype == "float32" else p.data
-    optimizer = torch.optim.AdamW(trained, lr=1e-4)
-    rows = [load_file(folder / "clips" / f"{i}.safetensors") for i in range(4)]
-    seconds, losses = [], []
-    for step in range(steps):
-        begin = time.perf_counter()
-        row = rows[step % 4]
-        sigma = row["timestep"] / 1000
-        x = (1 - sigma) * row["latents"] + sigma * row["noise"]
-        flow = model(hidden_states=x[None].to(model.dtype), timestep=row["timestep"],
-                     encoder_hidden_states=row["text_embedding"][None].to(model.dtype), return_dict=False)[0][0]
-        loss = ((flow.float() - (row["noise"] - row["latents"])) ** 2).mean()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        seconds.append(time.perf_counter() - begin)
-        losses.append(loss.item())
-    print(json.dumps({"seconds": statistics.median(seconds[1:]), "loss": losses[0],
-                      "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+def peer(args, *more):
+    command = [args.peer_python, os.path.join(HERE, "peers", "diffusers_video.py"), args.folder, "--threads", str(args.threads)]
+    output, _ = run([*command, *more], args.threads)
+    return output
 
 
-def run_ours(spillway, folder, steps, extra):
-    out = folder / "out"
-    subprocess.run(["rm", "-rf", str(out)], check=True)
-    config = folder / "config.yml"
-    config.write_text(f"""
-base_model: {folder}/model/transformer
-datasets: [{{path: {folder}/clips, type: video_latents}}]
-adapter: lora
-lora_r: {RANK}
-lora_target_linear: true
-gradient_checkpointing: true
-curriculum_sampling: true
-micro_batch_size: 1
-max_steps: {steps}
-learning_rate: 1e-4
-lr_scheduler: constant
-bf16: false
-save_strategy: "no"
-output_dir: {out}
-{extra}
-""")
-    subprocess.run([spillway, "train", str(config)], check=True, capture_output=True)
-    report = json.loads((out / "report.json").read_text())
-    first = json.loads((out / "metrics.jsonl").read_text().splitlines()[0])
-    return {"seconds": report["step"]["median_seconds"], "loss": first["loss"], "rss": report["process"]["peak_rss_bytes"]}
+def make(args):
+    """Model and clips, each where FOLDER has none of that size."""
+    import numpy
+    config = {"patch_size": [1, 2, 2], "num_attention_heads": 12, "attention_head_dim": WIDTH // 12, "in_channels": CHANNELS,
+              "out_channels": CHANNELS, "text_dim": TEXT_WIDTH, "freq_dim": 256, "ffn_dim": FFN, "num_layers": args.blocks}
+    shape = [CHANNELS, *args.latents]
+    described = os.path.join(args.folder, "described.json")
+    if os.path.exists(described):
+        with open(described, encoding="utf-8") as file:
+            if json.load(file) == [config, shape]:
+                return
+    os.makedirs(os.path.join(args.folder, "clips"), exist_ok=True)
+    peer(args, "--make", json.dumps(config), "--dtype", "bf16" if args.device == "cuda" else "f32")
+    rng = numpy.random.default_rng(0)
+    for i in range(CLIPS):
+        tensors = {"latents": rng.standard_normal(shape), "text_embedding": rng.standard_normal((TEXT, TEXT_WIDTH)),
+                   "noise": rng.standard_normal(shape), "timestep": rng.random(1) * 1000}
+        write_safetensors(os.path.join(args.folder, "clips", f"{i}.safetensors"), tensors)
+    with open(described, "w", encoding="utf-8") as file:
+        json.dump([config, shape], file)
 
 
-def flops():
-    linear = 2 * (6 * WIDTH * WIDTH + 2 * WIDTH * FFN) * PATCHES + 2 * 2 * WIDTH * WIDTH * TEXT
-    attention = 4 * PATCHES * PATCHES * WIDTH + 4 * PATCHES * TEXT * WIDTH
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        raw = tensor.astype("<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + data)
+
+
+def train(args, keys):
+    config = {"base_model": os.path.join(args.folder, "model", "transformer"), "adapter": "lora", "lora_r": RANK, "lora_alpha": RANK,
+              "datasets": [{"path": os.path.join(args.folder, "clips"), "type": "video_latents"}], "lora_target_linear": True,
+              "gradient_checkpointing": True, "curriculum_sampling": True, "micro_batch_size": 1, "max_steps": args.steps,
+              "learning_rate": 1e-4, "lr_scheduler": "constant", "weight_decay": 0.0, "save_strategy": "no", "logging_steps": 1,
+              "device": args.device}
+    return train_spillway(args, config | {"memory": {"plan": "fixed"}} | keys, args.folder)[0]
+
+
+def patches(args):
+    frames, height, width = args.latents
+    return frames * height * width // 4
+
+
+def flops(args):
+    count = patches(args)
+    linear = 2 * (6 * WIDTH * WIDTH + 2 * WIDTH * FFN) * count + 2 * 2 * WIDTH * WIDTH * TEXT
+    attention = 4 * count * count * WIDTH + 4 * count * TEXT * WIDTH
     # Frozen weights have no gradient: a backward is one product a layer, and five for attention's two.
-    return BLOCKS * (3 * linear + (1 + 1 + 2.5) * attention)
+    return args.blocks * (3 * linear + (1 + 1 + 2.5) * attention)
 
 
-def product_rate(dtype):
-    import torch
-    a, b = torch.randn(2048, 2048).to(dtype), torch.randn(2048, 2048).to(dtype)
-    rates = []
-    for _ in range(7):
-        begin = time.perf_counter()
-        a @ b
-        rates.append(2 * 2048**3 / (time.perf_counter() - begin))
-    return statistics.median(rates)
+def seconds(result):
+    return statistics.median(result["step_seconds"][1:])
+
+
+def device_bytes(result):
+    return result["tiers"]["device"]["measured_peak_bytes"] if "tiers" in result else result["device_peak_bytes"] or 0
+
+
+def print_table(args, results, rate):
+    floor = flops(args) / rate
+    peers = [result for result in results if "tiers" not in result]
+    best = min(peers, key=seconds) if peers else None
+    print(f"{args.blocks} blocks, {patches(args)} patches. Floor: {flops(args) / 1e12:.2f} TFLOP at {rate / 1e12:.2f} TFLOP/s, "
+          f"{floor:.2f} s.\n")
+    print("| program | s a step | patches/s | of the faster peer | share of the floor | device MiB | peak RSS MiB | of the faster peer | first loss |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for result in results:
+        of_peer = (f"{seconds(best) / seconds(result):.2f}", f"{result['peak_rss_bytes'] / best['peak_rss_bytes']:.2f}") if best else ("", "")
+        print(f"| {result['name']} | {seconds(result):.3f} | {patches(args) / seconds(result):.0f} | {of_peer[0]} "
+              f"| {floor / seconds(result):.2f} | {mib(device_bytes(result))} | {mib(result['peak_rss_bytes'])} | {of_peer[1]} "
+              f"| {result['losses'][0]:.6f} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("spillway")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder")
+    parser.add_argument("--peer-python", required=True, help="makes the model, too")
+    parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
+    parser.add_argument("--device", choices=list(WAYS), default="cpu")
+    parser.add_argument("--blocks", type=int, default=6)
+    parser.add_argument("--latents", type=int, nargs=3, default=[3, 32, 32], metavar=("FRAMES", "ROWS", "COLUMNS"))
     parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--peer", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--isa", help="limits Spillway to this instruction set")
+    parser.add_argument("--ways", nargs="+", help="some of both programs' ways only, by their names")
+    parser.add_argument("--no-peers", action="store_true", help="Spillway alone")
+    parser.add_argument("--out", help="file for the raw numbers")
     args = parser.parse_args()
-    if args.peer:
-        return run_peer(args.folder, args.peer, args.steps)
-    make(args.folder)
-    import torch
-    rows = []
-    peers = {}
-    for dtype in ("float32", "bfloat16"):
-        done = subprocess.run([sys.executable, __file__, args.spillway, str(args.folder), "--steps", str(args.steps),
-                               "--peer", dtype], check=True, capture_output=True, text=True)
-        peers[dtype] = json.loads(done.stdout.splitlines()[-1])
-        rows.append((f"diffusers + PEFT, {dtype}", peers[dtype]))
-    rows.append(("Spillway, f32, all weights resident", run_ours(args.spillway, args.folder, args.steps, "")))
-    rows.append(("Spillway, f32, blocks from disk",
-                 run_ours(args.spillway, args.folder, args.steps,
-                          "layer_offloading: disk\nmemory: {device: 700MiB, host: 64MiB, disk: 8GiB}")))
-    rate = product_rate(torch.float32)
-    floor = flops() / rate
-    best = min(peers.values(), key=lambda one: one["seconds"])
-    print("# LoRA of a video transformer on the CPU\n")
-    print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads; "
-          f"median of {args.steps - 1} steps; `python bench/run_video.py`. Floor: {flops() / 1e12:.2f} TFLOP at "
-          f"{rate / 1e9:.0f} GFLOP/s, torch's square f32 product in the same minutes: {floor:.1f} s.\n")
-    print("| | s a step | patches/s | of the faster peer | share of the floor | peak RSS MiB | of the faster peer |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, one in rows:
-        print(f"| {name} | {one['seconds']:.2f} | {PATCHES / one['seconds']:.0f} | "
-              f"{best['seconds'] / one['seconds']:.2f} | {floor / one['seconds']:.2f} | {one['rss'] / 2**20:.0f} | "
-              f"{one['rss'] / best['rss']:.2f} |")
-    print(f"\nLoss of the first step: torch {peers['float32']['loss']:.6f}, ours {rows[2][1]['loss']:.6f}.")
+    make(args)
+    output, _ = run([args.spillway, "doctor", "--json", "--device", args.device], args.threads)
+    rates = [rate for rate in json.loads(output)["compute"] if rate["used"]]
+    results = []
+
+    def add(name, measure):
+        results.append(measure() | {"name": name})
+        print(f"{name}: {seconds(results[-1]):.3f} s a step", file=sys.stderr, flush=True)
+
+    def chosen(ways):
+        return {name: way for name, way in ways.items() if not args.ways or name in args.ways}.items()
+
+    for name, keys in chosen(WAYS[args.device]):
+        add(f"Spillway, {name}", lambda: train(args, keys))
+    for name, options in () if args.no_peers else chosen(PEERS[args.device]):
+        more = ["--device", args.device, "--steps", str(args.steps), "--rank", str(RANK), *options]
+        add(f"diffusers + PEFT, {name}", lambda: json.loads(peer(args, *more).splitlines()[-1]))
+    print_table(args, results, max(rate["flops_per_second"] for rate in rates))
+    write_results(args, results)
 
 
 if __name__ == "__main__":
