@@ -14,12 +14,11 @@ shows that all of this works.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 from run_modes import MODES, add_machine_arguments, mib, seconds, train, write_job_rows
-from run_sft import ROOT, cpu_name, run
+from run_sft import ROOT, cpu_name, find_commit, run
 
 LORA_MODES = ["plain", "checkpointing", "activations -> host", "activations -> disk", "checkpointing, boundaries -> host",
               "checkpointing, boundaries -> disk", "layers on host", "layers on disk"]
@@ -27,12 +26,15 @@ FULL_MODES = LORA_MODES[:6] + ["layers on host"]
 # In full fine-tuning the weights of a layer are trained; they and their gradients live elsewhere together.
 FULL_LAYERS = {"parameter_offload": "host", "gradient_offload": "host"}
 STATE_ON_HOST = {"optimizer_offload": "host"}
+# Both programs quantise the weights as they load them.
+NF4 = {"adapter": "qlora", "load_in_4bit": True}
 SHARES = (1.0, 0.5, 0.25)
 LORA_RANK = 16
 
 # Five rows of 2,048 tokens are what a link of 55 GB/s needs to bring an 8B model's layers while the layers before compute.
 JOBS = {
     "llama-3-8b-lora": {"shape": "llama-3-8b", "job": "lora", "rows": 5, "tokens": 2048, "keys": {}},
+    "llama-3-8b-qlora": {"shape": "llama-3-8b", "job": "lora", "rows": 5, "tokens": 2048, "keys": NF4, "peer_base": "nf4"},
     "qwen3-8b-lora": {"shape": "qwen3-8b", "job": "lora", "rows": 5, "tokens": 2048, "keys": {}},
     "qwen2.5-7b-full": {"shape": "qwen2.5-7b", "job": "full", "rows": 5, "tokens": 2048, "keys": STATE_ON_HOST},
     "smollm2-lora": {"shape": "smollm2-135m", "job": "lora", "rows": 8, "tokens": 2048, "keys": {}},
@@ -60,15 +62,6 @@ def model_flops_per_token(config, job, tokens):
     factors = layers * sum(LORA_RANK * (inputs + outputs) for inputs, outputs in products)
     attention = 6 * (tokens + 1) * layers * queries
     return attention + (6 * (base + head) if job == "full" else 4 * (base + head) + 6 * factors)
-
-
-def find_commit():
-    """Of this working tree; "unknown" in a copy of its files alone."""
-    try:
-        found = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return found.stdout.strip()
 
 
 class Benchmark:
@@ -182,9 +175,9 @@ def make_model(args, shape):
     return folder
 
 
-def train_peer(args, checkpointing, rows):
+def train_peer(args, base, checkpointing, rows):
     command = [args.peer_python, os.path.join(ROOT, "bench", "peers", "torch_sft.py"), args.model, rows, "--job", args.job,
-               "--device", "cpu" if args.device == "cpu" else "cuda", "--steps", str(args.steps),
+               "--base", base, "--device", "cpu" if args.device == "cpu" else "cuda", "--steps", str(args.steps),
                "--rows-per-step", str(args.rows), "--threads", str(args.threads)]
     output, rss = run(command + (["--gradient-checkpointing"] if checkpointing else []), args.threads)
     return json.loads(output.splitlines()[-1]) | {"peak_rss_bytes": rss}
@@ -214,7 +207,7 @@ def run_job(benchmark, name, folder):
             add(f"auto, {100 * share:.0f} % of plain", {}, {"plan": "auto", "device": int(peak * share)})
     for checkpointing in (False, True) if args.peer_python else ():
         peer = "transformers + PEFT" + (", checkpointing" if checkpointing else "")
-        benchmark.add(name, peer, lambda: train_peer(args, checkpointing, rows) | flops)
+        benchmark.add(name, peer, lambda: train_peer(args, job.get("peer_base", "dense"), checkpointing, rows) | flops)
     add("plain, again", {}, {"plan": "fixed"})
 
 
