@@ -325,9 +325,13 @@ void forward(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges
              void* stream) {
   with_head(args, [&]<typename T>(auto head, auto capped, T*) {
     using Sizes = Forward<head>;
+    const Problem<T> problem = problem_of<T>(args, key_tokens, ranges, cache);
+    if constexpr (std::is_same_v<T, bf16>) {
+      if (takes_tensor_cores(args)) return launch_tensor_core_forward(args, problem, stream);
+    }
     launch(forward_kernel<head, capped, T>,
-           {div_ceil(args.tokens, Sizes::kRows) * args.heads, kTileThreads, Sizes::kSharedBytes}, stream,
-           problem_of<T>(args, key_tokens, ranges, cache), static_cast<T*>(args.o), args.lse);
+           {div_ceil(args.tokens, Sizes::kRows) * args.heads, kTileThreads, Sizes::kSharedBytes}, stream, problem,
+           static_cast<T*>(args.o), args.lse);
   });
 }
 
@@ -403,10 +407,8 @@ void attention_backward(const AttentionGradArgs& args, const Sequences& sequence
                               .dk = static_cast<T*>(args.dk),
                               .dv = static_cast<T*>(args.dv)};
     if constexpr (std::is_same_v<T, bf16>) {
-      if (has_tensor_core_gradients(forward)) {
-        return has_warpgroups() ? launch_warpgroup_gradients(forward, grad, stream)
-                                : launch_tensor_core_gradients(forward, grad, stream);
-      }
+      if (takes_warpgroups(forward)) return launch_warpgroup_gradients(forward, grad, stream);
+      if (takes_tensor_cores(forward)) return launch_tensor_core_gradients(forward, grad, stream);
     }
     launch(query_grad_kernel<head, capped, T>, {tiles * forward.heads, kTileThreads, Sizes::kSharedBytes}, stream,
            grad);

@@ -1,18 +1,34 @@
-// The gradients of attention in bf16 on tensor cores, by our own kernels: what attention_kernels.cu computes in f32 for
-// every other case. Weights of the softmax and gradients of scores are rounded to bf16 for the products with them, and
-// sums are f32, as the CPU's kernels have it. Each row sums over its tiles in their order: equal inputs give equal
-// bits.
+// Attention in bf16 on tensor cores, forward and backward, by our own kernels: what attention_kernels.cu computes in
+// f32 for every other case. Weights of the softmax and gradients of scores are rounded to bf16 for the products with
+// them, and sums are f32, as the CPU's kernels have it. Each row sums over its tiles in their order: equal inputs give
+// equal bits.
 #pragma once
+
+#include <type_traits>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/attention_problem.cuh"
 
 namespace spillway::cuda {
 
-// Whether the kernels are there for such an attention: bf16, whole pieces of 16 bytes a head, at most 128 elements.
-[[nodiscard]] bool has_tensor_core_gradients(const AttentionArgs& args);
+// Whether the kernels are there for such an attention: bf16, whole pieces of 16 bytes a head.
+[[nodiscard]] inline bool takes_tensor_cores(const AttentionArgs& args) {
+  constexpr int64_t kPieceElems = 8;
+  return args.dtype == DType::kBF16 && args.head_size % kPieceElems == 0 && args.head_size <= kMaxAttentionHead;
+}
 
-// dq, dk and dv; delta is there already. REQUIRES: has_tensor_core_gradients(args).
+// Calls f(the padded head size as a constant, whether scores are capped as one).
+template <typename Function>
+void with_tensor_core_head(const AttentionArgs& args, const Function& f) {
+  const auto with_size = [&](auto size) { args.soft_cap > 0 ? f(size, std::true_type()) : f(size, std::false_type()); };
+  if (args.head_size <= 64) return with_size(std::integral_constant<int, 64>());
+  if (args.head_size <= 128) return with_size(std::integral_constant<int, 128>());
+  with_size(std::integral_constant<int, 256>());
+}
+
+// o and lse. REQUIRES, of both: takes_tensor_cores(args).
+void launch_tensor_core_forward(const AttentionArgs& args, const Problem<bf16>& problem, void* stream);
+// dq, dk and dv; delta is there already.
 void launch_tensor_core_gradients(const AttentionArgs& args, const GradProblem<bf16>& problem, void* stream);
 
 }  // namespace spillway::cuda

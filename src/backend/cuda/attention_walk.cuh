@@ -1,4 +1,5 @@
-// Which tiles of queries the gradients of a tile of keys come from, and what is known of them.
+// Which tiles of keys a tile of queries sees, which tiles of queries the gradients of a tile of keys come from, and
+// what is known of them.
 #pragma once
 
 #include "backend/cuda/attention_problem.cuh"
@@ -19,6 +20,38 @@ __device__ QueryFacts facts_of(const GradProblem<T>& grad, int row, int head) {
   const KeyRange visible = grad.forward.keys_of(row);
   return {visible, grad.sums_of(row, head, visible)};
 }
+
+// The tiles of kColumns keys that a tile of queries may see: of each of its segments (Problem::segment_end) those from
+// its first key to its last.
+template <typename T, int kColumns>
+class KeyWalk {
+ public:
+  __device__ KeyWalk(const Problem<T>& problem, int first_row, int row_end)
+      : problem_(problem), next_(first_row), row_end_(row_end) {
+    find_segment();
+  }
+  [[nodiscard]] __device__ bool is_done() const { return key_ >= end_; }
+  __device__ void advance() {
+    key_ += kColumns;
+    if (is_done()) find_segment();
+  }
+  [[nodiscard]] __device__ int key() const { return key_; }
+  [[nodiscard]] __device__ int count() const { return at_most(kColumns, end_ - key_); }
+
+ private:
+  __device__ void find_segment() {
+    while (next_ < row_end_ && is_done()) {
+      const int segment = next_;
+      next_ = problem_.segment_end(segment, row_end_);
+      key_ = problem_.first_key_of(segment) / kColumns * kColumns;
+      end_ = problem_.last_key(next_ - 1) + 1;
+    }
+  }
+
+  const Problem<T>& problem_;
+  int next_, row_end_;  // rows that are in none of the segments so far
+  int key_ = 0, end_ = 0;
+};
 
 // Where the rows end that see one of the keys [first_key, key_end). All lanes of a warp ask together.
 template <typename T>

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "backend/cuda/attention_tensor_cores.h"
 #include "backend/cuda/attention_walk.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/warpgroup.cuh"
@@ -21,6 +22,7 @@ constexpr int kQueryGroups = 1, kKeyGroups = 2, kGroupsAtOnce = 2;
 constexpr int kColumns = 64;  // of the tiles that a block meets one after another
 constexpr int kStages = 2;    // of those, one is computed with and one is on its way
 
+constexpr int64_t kMaxHead = 128;
 constexpr float kLog2E = 1.44269504088896341f;
 
 __device__ inline float exp2_of(float x) {
@@ -168,7 +170,6 @@ __device__ inline void wait_for_tile() {
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(Block<kHead, kQueryGroups>::kThreads, kGroupsAtOnce / kQueryGroups)
     query_grad_kernel(GradProblem<bf16> grad) {
-#ifdef SPILLWAY_WARPGROUPS
   using Sizes = Block<kHead, kQueryGroups>;
   constexpr int kRows = Sizes::kRows, kThreads = Sizes::kThreads;
   const Problem<bf16>& p = grad.forward;
@@ -235,7 +236,6 @@ __global__ void __launch_bounds__(Block<kHead, kQueryGroups>::kThreads, kGroupsA
     wait_for_products<0>();
   }
   sums.store_to(grad.dq + q_at, p.q_pitch(), p.head_size, p.map.scale, [&](int row) { return p.has(first + row); });
-#endif
 }
 
 // A block for each tile of keys and each key head; it goes through the query heads of the group, and through the tiles
@@ -243,7 +243,6 @@ __global__ void __launch_bounds__(Block<kHead, kQueryGroups>::kThreads, kGroupsA
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(Block<kHead, kKeyGroups>::kThreads, kGroupsAtOnce / kKeyGroups)
     key_grad_kernel(GradProblem<bf16> grad) {
-#ifdef SPILLWAY_WARPGROUPS
   using Sizes = Block<kHead, kKeyGroups>;
   constexpr int kRows = Sizes::kRows, kThreads = Sizes::kThreads;
   const Problem<bf16>& p = grad.forward;
@@ -318,18 +317,9 @@ __global__ void __launch_bounds__(Block<kHead, kKeyGroups>::kThreads, kGroupsAtO
   const auto has_row = [&](int row) { return p.has_key(first + row); };
   dk.store_to(grad.dk + k_at, p.k_pitch(), p.head_size, p.map.scale, has_row);
   dv.store_to(grad.dv + k_at, p.k_pitch(), p.head_size, 1, has_row);
-#endif
 }
 
-// Calls f(the padded head size as a constant, whether scores are capped as one).
-template <typename Function>
-void with_kernels(const AttentionArgs& args, const Function& f) {
-  const auto with_size = [&](auto size) { args.soft_cap > 0 ? f(size, std::true_type()) : f(size, std::false_type()); };
-  args.head_size <= 64 ? with_size(std::integral_constant<int, 64>()) : with_size(std::integral_constant<int, 128>());
-}
-
-}  // namespace
-
+// Whether the GPU in use is an sm_90, for which this build has code.
 bool has_warpgroups() {
 #ifndef __CUDACC__
   return simt::compute_capability() == 90;
@@ -342,6 +332,20 @@ bool has_warpgroups() {
 #else
   return false;
 #endif
+}
+
+// Calls f(the padded head size as a constant, whether scores are capped as one).
+template <typename Function>
+void with_kernels(const AttentionArgs& args, const Function& f) {
+  with_tensor_core_head(args, [&](auto head, auto capped) {
+    if constexpr (head <= kMaxHead) f(head, capped);
+  });
+}
+
+}  // namespace
+
+bool takes_warpgroups(const AttentionArgs& args) {
+  return takes_tensor_cores(args) && args.head_size <= kMaxHead && has_warpgroups();
 }
 
 void launch_warpgroup_gradients(const AttentionArgs& args, const GradProblem<bf16>& problem, void* stream) {

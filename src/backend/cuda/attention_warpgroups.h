@@ -8,10 +8,11 @@
 
 namespace spillway::cuda {
 
-// Whether the GPU in use is an sm_90 and this build has code for it. The driver answers from memory.
-[[nodiscard]] bool has_warpgroups();
+// Whether the kernels are there for such an attention, on the GPU in use and in this build: takes_tensor_cores(args),
+// and heads of at most 128. The driver answers from memory.
+[[nodiscard]] bool takes_warpgroups(const AttentionArgs& args);
 
-// dq, dk and dv; delta is there already. REQUIRES: has_warpgroups() and has_tensor_core_gradients(args).
+// dq, dk and dv; delta is there already. REQUIRES: takes_warpgroups(args).
 void launch_warpgroup_gradients(const AttentionArgs& args, const GradProblem<bf16>& problem, void* stream);
 
 }  // namespace spillway::cuda

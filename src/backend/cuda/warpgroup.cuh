@@ -7,7 +7,7 @@
 
 namespace spillway::cuda {
 
-// Where these products can be compiled.
+// Where these products can be compiled. For other GPUs they are nothing, and nobody may launch what starts them.
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define SPILLWAY_WARPGROUPS 1
 #endif
