@@ -11,6 +11,8 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "runtime/cpu_name.h"
+
 namespace spillway {
 namespace {
 
@@ -28,12 +30,15 @@ std::string field_of(const char* path, std::string_view key) {
   return "";
 }
 
+// Of a file that the kernel makes up as it is read; empty where it is not there.
+std::string text_of(const char* path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 }  // namespace
 
-std::string cpu_name() {
-  const std::string name = field_of("/proc/cpuinfo", "model name");
-  return name.empty() ? "unknown CPU" : name;
-}
+std::string cpu_name() { return cpu_name_in(text_of("/proc/cpuinfo"), text_of("/sys/firmware/devicetree/base/model")); }
 
 std::vector<std::string> cpu_features() {
   constexpr std::array kUsed = {"avx2",        "fma",         "f16c",     "avx512f",  "avx512bw", "avx512_vnni",

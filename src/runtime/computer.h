@@ -6,7 +6,7 @@
 
 namespace spillway {
 
-// "AMD EPYC 9B45"; "unknown CPU" where the system does not say.
+// "AMD EPYC 9B45", "Arm Neoverse-V2"; runtime/cpu_name.h has the rules.
 [[nodiscard]] std::string cpu_name();
 // Those of the CPU's instruction sets that kernels here use: avx2, fma, avx512f, avx512_bf16, ...
 [[nodiscard]] std::vector<std::string> cpu_features();
