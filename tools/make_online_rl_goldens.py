@@ -27,7 +27,8 @@ expected.json holds
     steps         for each optimizer step what TRL logged
 
 Online DPO: TRL rounds the logged loss to four digits and sums objective/* over padding, and gives reward functions padded ids. Here the
-loss has all digits, and sums and ids are those of the completions.
+loss has all digits, and sums and ids are those of the completions. Of a list of `beta` TRL takes number `epoch`, a fraction, which is a
+TypeError from the second step on: here it is the number of whole epochs.
 """
 
 import argparse
@@ -37,6 +38,7 @@ import math
 import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 from make_preference_training_goldens import LORA, MODEL, TOKENIZER, learn_a_little, make_pairs, randomise_norms, start_from, trained_tensors, write_adapter, \
     write_lines
@@ -205,6 +207,11 @@ class OnlineDPORecorder(OnlineDPOTrainer):
 
     def start_record(self):
         self.rounds, self.micro_steps, self.prompt_ids, self.nearest, self.objectives = [], [], {}, math.inf, []
+
+    @property
+    def beta(self):
+        whole_epochs = SimpleNamespace(epoch=int(self.state.epoch or 0))
+        return OnlineDPOTrainer.beta.fget(SimpleNamespace(_beta=self._beta, state=whole_epochs))
 
     def _generate(self, *args):
         self.made = super()._generate(*args)

@@ -133,6 +133,9 @@ def online_dpo_cases():
         case("online_dpo_penalty", "lora", {"missing_eos_penalty": 1.0, "temperature": 0.9}, funcs=[OWN], **one),
         case("online_dpo", "continued", {"beta": 0.2}, **one),
         case("online_dpo_cut", "lora", {"max_length": 16, "beta": 0.2}, **one),
+        # An epoch has three steps.
+        case("online_dpo_betas", "lora", {"beta": [0.4, 0.1]}, steps=7, **one),
+        case("online_dpo_ipo_betas", "lora", {"loss_type": "ipo", "beta": [0.2, 0.5, 0.1], "temperature": 0.9}, steps=7, **one),
     ]
 
 

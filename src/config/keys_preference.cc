@@ -19,8 +19,10 @@ KeySection preference_section() {
           .alias({"loss_type", "trl.loss_type"}),
       key<&Spelled::dpo_loss_weights>("dpo_loss_weights", "what each of them is multiplied by; left out: 1")
           .alias({"loss_weights"}),
-      key<&Spelled::rl_beta>("rl_beta",
-                             "how far the policy may go from the reference; left out: 0.1, of grpo 0 and of rloo 0.05")
+      key<&Spelled::rl_beta>(
+          "rl_beta",
+          "how far the policy may go from the reference, one number; of online_dpo also one for each epoch, "
+          "the last one for those beyond, too; left out: 0.1, of grpo 0 and of rloo 0.05")
           .alias({"dpo_beta", "beta", "trl.beta"})
           .least(0)
           .most(1e6),

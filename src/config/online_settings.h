@@ -2,11 +2,13 @@
 // have the names of TRL's arguments; defaults are those of TRL 1.16.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "rewards/advantages.h"
 #include "rewards/token_advantages.h"
@@ -76,7 +78,12 @@ struct OnlineSettings {
   double entropy_coef = 0;
   std::optional<AdaptiveEntropy> adaptive_entropy;  // entropy_coef is what it begins with
 
-  double beta = 0;  // of the distance from the reference; 0: there is none
+  // Of the distance from the reference; 0: there is none. Of Online DPO one for each epoch.
+  std::vector<double> betas = {0};
+  // The last one counts in the epochs beyond, too.
+  [[nodiscard]] double beta(int64_t epoch = 0) const {
+    return betas[std::min(static_cast<size_t>(epoch), betas.size() - 1)];
+  }
   bool use_bias_correction_kl = true;
   std::optional<ReferenceSync> sync;
 

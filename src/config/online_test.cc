@@ -36,7 +36,7 @@ TEST_CASE("keys of online training stand in the section trl or at top level, wit
   const OnlineSettings plain = online("micro_batch_size: 8\n");
   CHECK(plain.num_generations == 8);
   CHECK(plain.completions.max_tokens == 512);
-  CHECK(plain.beta == 0);
+  CHECK(plain.beta() == 0);
   CHECK(plain.loss == PolicyLoss::kDapo);
   CHECK(plain.epsilon_high == 0.2);
   const OnlineSettings section = online(
@@ -46,12 +46,12 @@ TEST_CASE("keys of online training stand in the section trl or at top level, wit
   CHECK(section.completions.max_tokens == 9);
   CHECK(section.completions.top_k == 5);
   CHECK(section.completions.min_tokens == 2);
-  CHECK(section.beta == 0.1);
+  CHECK(section.beta() == 0.1);
   CHECK(section.loss == PolicyLoss::kGrpo);
   CHECK(section.epsilon_high == 0.3);
   CHECK(section.scale_rewards == RewardScale::kNone);
   CHECK(online("micro_batch_size: 2\n", "rl: rloo\n").num_generations == 2);
-  CHECK(online("micro_batch_size: 2\n", "rl: rloo\n").beta == 0.05);
+  CHECK(online("micro_batch_size: 2\n", "rl: rloo\n").beta() == 0.05);
   CHECK(online("micro_batch_size: 8\n", "rl: gdpo\n").aggregation == RewardAggregation::kNormalizeThenSum);
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("online DPO has TRL's defaults, and takes no keys of rounds") {
   CHECK(pairs.kind == OnlineKind::kOnlineDpo);
   CHECK(pairs.completions.max_tokens == 64);
   CHECK(pairs.completions.temperature == 0.9);
-  CHECK(pairs.beta == 0.1);
+  CHECK(pairs.beta() == 0.1);
   CHECK(pairs.max_length == 512);
   CHECK(pairs.pair_loss == OnlinePairLoss::kSigmoid);
   CHECK(pairs.num_generations == 2);
@@ -94,6 +94,23 @@ TEST_CASE("online DPO has TRL's defaults, and takes no keys of rounds") {
   CHECK(error("loss_type: dapo\n", "rl: online_dpo\n").find("expected sigmoid or ipo, got 'dapo'") !=
         std::string::npos);
   CHECK(error("beta: 0\n", "rl: online_dpo\n").find("expected a number above 0") != std::string::npos);
+}
+
+TEST_CASE("beta of online DPO may be a list by epoch, whose last one lasts; other objectives have one number") {
+  const OnlineSettings pairs = online("micro_batch_size: 1\ntrl: {beta: [0.4, 0.2]}\n", "rl: online_dpo\n");
+  CHECK(pairs.beta(0) == 0.4);
+  CHECK(pairs.beta(1) == 0.2);
+  CHECK(pairs.beta(7) == 0.2);
+  CHECK(online("micro_batch_size: 1\nbeta: [0.3]\n", "rl: online_dpo\n").betas == std::vector<double>{0.3});
+  CHECK(online("micro_batch_size: 8\nbeta: [0.3]\n").beta() == 0.3);
+  CHECK(error("beta: [0.4, 0]\n", "rl: online_dpo\n").find("expected numbers above 0, got 0") != std::string::npos);
+  CHECK(error("beta: []\n", "rl: online_dpo\n").find("got none") != std::string::npos);
+  CHECK(error("beta: [0.4, x]\n", "rl: online_dpo\n").find("beta.1] expected a number") != std::string::npos);
+  for (const char* rl : {"rl: grpo\n", "rl: rloo\n"}) {
+    CAPTURE(rl);
+    CHECK(error("micro_batch_size: 8\nbeta: [0.4, 0.2]\n", rl).find("expected one number, got 2; only online_dpo") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("PPO has TRL 1.10's defaults; a round is all micro-batches of its updates, and a step") {

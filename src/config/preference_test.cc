@@ -118,6 +118,7 @@ TEST_CASE("what cannot be meant together is refused") {
       {"rl: dpo\nadapter: lora\nlora_r: 4\nsync_ref_model: true\n", "expected false beside an adapter, got true"},
       {"rl: dpo\nprecompute_ref_log_probs: true\nsync_ref_model: true\n",
        "expected false beside precompute_ref_log_probs"},
+      {"rl: dpo\nrl_beta: [0.2, 0.1]\n", "expected one number, got 2; only online_dpo"},
       {"rl: orpo\nrl_beta: 0.2\norpo_alpha: 0.1\n", "expected rl_beta or orpo_alpha, got both"},
       {"rl: dpo\ndpo_loss_type: [exo_pair]\ndpo_label_smoothing: 1\n", "between 0 and 1 for the loss exo_pair"},
       {"rl: dpo\nsample_packing: true\n", "preference rows are not packed"},

@@ -49,6 +49,8 @@ struct Resolution {
 [[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
 [[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
                                                            const data::RowOptions& rows);
+// rl_beta, `usual` where it is left out, of an objective that has one for the whole run.
+[[nodiscard]] double resolve_beta(const Resolution& r, double usual);
 // That of sync_ref_model. Throws InputError beside an adapter.
 [[nodiscard]] std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r);
 // None where nothing generates completions. REQUIRES of kRewards: nothing; it throws without functions.

@@ -192,17 +192,26 @@ double usual_beta(OnlineKind kind) {
   return kind == OnlineKind::kRloo ? 0.05 : 0.1;
 }
 
+std::vector<double> betas_of(const Resolution& r, OnlineKind kind) {
+  if (kind != OnlineKind::kOnlineDpo || !r.given("rl_beta")) return {resolve_beta(r, usual_beta(kind))};
+  const std::vector<double>& said = r.keys.rl_beta;
+  if (said.empty())
+    throw input_error(r.where("rl_beta"), "expected a number, or one for each epoch, got none; write it");
+  if (std::find(said.begin(), said.end(), 0.0) != said.end())
+    throw input_error(r.where("rl_beta"), "expected {} above 0, got 0; raise it",
+                      said.size() == 1 ? "a number" : "numbers");
+  return said;
+}
+
 void resolve_reference(const Resolution& r, OnlineSettings& online) {
   if (online.kind == OnlineKind::kPpo) {
     for (const char* key : {"sync_ref_model", "ref_model_mixup_alpha", "ref_model_sync_steps"})
       r.ignore(key, "the reference of ppo does not change, as in TRL");
     return r.ignore("rl_beta", "ppo has kl_coef");
   }
-  online.beta = r.keys.rl_beta.value_or(usual_beta(online.kind));
-  if (online.beta == 0 && online.kind == OnlineKind::kOnlineDpo)
-    throw input_error(r.where("rl_beta"), "expected a number above 0, got 0; raise it");
+  online.betas = betas_of(r, online.kind);
   online.use_bias_correction_kl = r.keys.online.use_bias_correction_kl;
-  if (online.beta == 0 && r.keys.sync_ref_model)
+  if (online.beta() == 0 && r.keys.sync_ref_model)
     throw input_error(
         r.where("sync_ref_model"),
         "expected a reference to follow the policy, got beta 0, which keeps none; set beta, or remove it");

@@ -240,6 +240,16 @@ std::string_view name_of(PreferenceLoss loss) {
   return found == std::end(kLosses) ? "" : found->name;
 }
 
+double resolve_beta(const Resolution& r, double usual) {
+  if (!r.given("rl_beta")) return usual;
+  const std::vector<double>& said = r.keys.rl_beta;
+  if (said.size() != 1)
+    throw input_error(r.where("rl_beta"),
+                      "expected one number, got {}; only online_dpo has one for each epoch, leave the others out",
+                      said.size());
+  return said.front();
+}
+
 std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use) {
   const Spelled& keys = r.keys;
   if (!has_preferences(keys)) {
@@ -250,8 +260,8 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
   r.exclude("rl", keys.rl != Rl::kNone, "reward_model", keys.reward_model);
   r.exclude("rl", keys.rl != Rl::kNone, "process_reward_model", keys.process_reward_model);
   r.exclude("reward_model", keys.reward_model, "process_reward_model", keys.process_reward_model);
-  if (keys.rl_beta && *keys.rl_beta == 0)
-    throw input_error(r.where("rl_beta"), "expected a number above 0, got 0; raise it");
+  const double beta = resolve_beta(r, 0.1);
+  if (beta == 0) throw input_error(r.where("rl_beta"), "expected a number above 0, got 0; raise it");
   const RlName& objective = objective_name(keys);
   for (const KeyUse& one : key_uses()) {
     if (std::find(one.kinds.begin(), one.kinds.end(), objective.kind) == one.kinds.end())
@@ -260,7 +270,7 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
   PreferenceSettings settings{.kind = objective.kind,
                               .name = std::string(objective.name),
                               .losses = losses_of(r, objective),
-                              .beta = keys.rl_beta.value_or(0.1),
+                              .beta = beta,
                               .label_smoothing = keys.dpo_label_smoothing,
                               .f_divergence_type = keys.f_divergence_type,
                               .f_alpha_divergence_coef = keys.f_alpha_divergence_coef,

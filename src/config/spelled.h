@@ -189,7 +189,8 @@ struct Spelled {
   std::optional<int64_t> max_prompt_length, max_completion_length;
   std::vector<std::string> dpo_loss_type;
   std::vector<double> dpo_loss_weights;
-  std::optional<double> rl_beta, orpo_alpha;
+  std::vector<double> rl_beta;
+  std::optional<double> orpo_alpha;
   double dpo_label_smoothing = 0;
   FDivergence f_divergence_type = FDivergence::kReverseKl;
   double f_alpha_divergence_coef = 0.5;

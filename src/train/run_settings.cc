@@ -8,6 +8,12 @@
 namespace spillway::train {
 namespace {
 
+std::string printed(const std::vector<double>& numbers) {
+  std::vector<std::string> texts;
+  for (const double number : numbers) texts.push_back(config::print_value(number));
+  return texts.size() == 1 ? texts.front() : config::print_value(texts);
+}
+
 void add_adapter(RunSettings& settings, const Job& job) {
   settings["adapter"] = config::print_value(job.config.adapter ? config::Adapter::kLora : config::Adapter::kNone);
   settings["unfrozen_parameters"] = config::print_value(job.config.model.unfrozen_parameters);
@@ -132,7 +138,7 @@ void add_loss(RunSettings& settings, const config::OnlineSettings& online) {
 void add_online(RunSettings& settings, const config::OnlineSettings& online) {
   settings["rl"] = online.name;
   add_loss(settings, online);
-  if (online.kind != config::OnlineKind::kPpo) settings["rl_beta"] = config::print_value(online.beta);
+  if (online.kind != config::OnlineKind::kPpo) settings["rl_beta"] = printed(online.betas);
   for (const auto& [key, value] : {std::pair{"max_completion_length", online.completions.max_tokens},
                                    {"top_k", online.completions.top_k},
                                    {"generation_kwargs.min_new_tokens", online.completions.min_tokens},

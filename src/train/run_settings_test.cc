@@ -58,6 +58,17 @@ TEST_CASE("the settings of an online run have the keys that its loss reads, and 
   CHECK_FALSE(grpo.contains("vf_coef"));
 }
 
+TEST_CASE("the settings of a run have its beta, and a list of it whole") {
+  const auto beta_of = [](const std::vector<double>& betas) {
+    Job job;
+    job.config.online = config::OnlineSettings{.kind = config::OnlineKind::kOnlineDpo, .betas = betas};
+    job.config.rewards = rewards::RewardSettings{};
+    return settings_of(job, {.total_steps = 10}).at("rl_beta");
+  };
+  CHECK(beta_of({0.1}) == "0.1");
+  CHECK(beta_of({0.4, 0.1}) == "[0.4, 0.1]");
+}
+
 TEST_CASE("every key of adapter, batches and optimisation is a setting of the run, or is known to need none") {
   Job job;
   job.config.adapter.emplace();

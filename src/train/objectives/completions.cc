@@ -12,6 +12,7 @@ namespace spillway::train {
 namespace {
 
 void fill_ones(const TensorView& view, const TypicalBatch&) { std::fill_n(view.as<float>(), view.elems(), 1.0f); }
+ValueType one_f32(const Graph&, const ModelGraph&) { return {DType::kF32, {1}}; }
 
 }  // namespace
 
@@ -79,6 +80,7 @@ int64_t predicted_tokens(std::span<const int32_t> prompt, std::span<const int32_
 LossColumn labels_column(int stream) { return {{"labels", fill_typical_ids}, i32_per_token, stream}; }
 LossColumn row_column(std::string_view name) { return {{name, fill_ones}, f32_per_row}; }
 LossColumn token_column(std::string_view name) { return {{name, fill_ones}, f32_per_token}; }
+LossColumn number_column(std::string_view name) { return {{name, fill_ones}, one_f32}; }
 
 CompletionScores::CompletionScores(Builder& builder, const ObjectiveInputs& inputs, int64_t sequences_per_row)
     : builder_(builder),

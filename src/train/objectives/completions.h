@@ -73,6 +73,8 @@ void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std
 // Numbers, ones where they are measured.
 [[nodiscard]] LossColumn row_column(std::string_view name);
 [[nodiscard]] LossColumn token_column(std::string_view name);
+// One number of a micro-batch, f32 [1].
+[[nodiscard]] LossColumn number_column(std::string_view name);
 
 // The end of a model: what each token's label has, and sums of it over the sequences of the rows.
 class CompletionScores {

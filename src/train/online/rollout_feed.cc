@@ -137,6 +137,7 @@ TrainedCompletion RolloutFeed::trained(const Completion& one) const {
 void RolloutFeed::fill(std::span<const Completion* const> completions) {
   RoundTotals round{.entropy_coef = entropy_.applied()};
   if (round_) {
+    round.epoch = schedule_.epoch_of(round_->number);
     for (const Completion& one : round_->completions) {
       round.tokens += trained(one).tokens();
       round.longest = std::max(round.longest, std::ssize(one.ids));
@@ -244,7 +245,7 @@ rewards::Advantages RolloutFeed::advantages_of(const std::vector<Completion>& co
   for (const Completion& one : completions) kl.push_back(distance_of(one));
   return rewards::advantages_of(table, weights(), online.num_generations,
                                 rewards::LeaveOneOutAdvantages{.clip_range = online.reward_clip_range,
-                                                               .beta = online.beta,
+                                                               .beta = online.beta(),
                                                                .kl = kl,
                                                                .normalize = online.normalize_advantages});
 }

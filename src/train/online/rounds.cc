@@ -54,7 +54,7 @@ RoundSchedule::Range RoundSchedule::micro_batches_of(int64_t step) const {
 }
 
 std::vector<int64_t> RoundSchedule::prompts_of(int64_t round) const {
-  const int64_t epoch = round / rounds_per_epoch_, first = round % rounds_per_epoch_ * (round_size_ / group_);
+  const int64_t epoch = epoch_of(round), first = round % rounds_per_epoch_ * (round_size_ / group_);
   std::vector<int64_t> order(static_cast<size_t>(prompts_));
   std::iota(order.begin(), order.end(), 0);
   if (is_shuffled_) order = permutation(prompts_, seed_, kPrompts, epoch);

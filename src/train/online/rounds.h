@@ -32,6 +32,7 @@ class RoundSchedule {
   [[nodiscard]] int64_t round_of(int64_t micro_batch) const { return micro_batch / micro_batches_per_round(); }
   [[nodiscard]] int64_t slice_of(int64_t micro_batch) const { return micro_batch % slices_; }
 
+  [[nodiscard]] int64_t epoch_of(int64_t round) const { return round / rounds_per_epoch_; }
   // The prompt of each completion of a round, in the order of generation.
   [[nodiscard]] std::vector<int64_t> prompts_of(int64_t round) const;
   // In which order the completions of a round are trained on, slice after slice: pairs stay together.

@@ -17,9 +17,6 @@ constexpr std::string_view kLossWeights = "loss_weights", kEntropyCoef = "entrop
 // In Loss::observed: sums over each completion.
 enum Observed : size_t { kEntropy, kKl, kLowClipped, kHighClipped, kActing, kActingEntropy, kPhi };
 
-void fill_zeros(const TensorView& view, const TypicalBatch&) { std::fill_n(view.as<float>(), view.elems(), 0.0f); }
-ValueType one_f32(const Graph&, const ModelGraph&) { return {DType::kF32, {1}}; }
-
 class Grpo final : public OnlineObjective {
  public:
   Grpo(const config::OnlineSettings& settings, bool has_old_logps, int64_t accumulation)
@@ -28,7 +25,7 @@ class Grpo final : public OnlineObjective {
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     std::vector<LossColumn> columns = shared_columns();
     columns.push_back(token_column(kLossWeights));
-    if (rewards_entropy()) columns.push_back({{kEntropyCoef, fill_zeros}, one_f32});
+    if (rewards_entropy()) columns.push_back(number_column(kEntropyCoef));
     return columns;
   }
 

@@ -33,6 +33,7 @@ struct RoundTotals {
   int64_t tokens = 0;       // that count, of all completions
   int64_t longest = 0;      // of the longest completion
   double entropy_coef = 0;  // what the entropy counts
+  int64_t epoch = 0;        // that the round is of
 };
 
 // The entropy of the tokens that the loss acts on.
@@ -66,7 +67,9 @@ class OnlineObjective : public Objective {
   // Whether the log-probabilities that completions had at their generation are scored then: an update may come before
   // they are trained on. Else training has them itself.
   [[nodiscard]] bool has_old_logps() const { return has_old_logps_; }
-  [[nodiscard]] bool has_reference() const { return settings_.beta != 0 || settings_.kind == config::OnlineKind::kPpo; }
+  [[nodiscard]] bool has_reference() const {
+    return settings_.beta() != 0 || settings_.kind == config::OnlineKind::kPpo;
+  }
 
  protected:
   [[nodiscard]] std::vector<LossColumn> shared_columns() const;

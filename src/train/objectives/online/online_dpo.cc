@@ -1,5 +1,6 @@
 #include "train/objectives/online/online_dpo.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -15,6 +16,9 @@ namespace pw = ops::pointwise;
 // Numbers of a row that only metrics read.
 constexpr std::string_view kScores = "scores", kScoreMargin = "scores_margin";
 
+// Of a micro-batch: what the distance from the reference counts in its epoch.
+constexpr std::string_view kBeta = "beta";
+
 // In Loss::observed.
 enum Observed : size_t { kChosen, kRejected, kChosenRatio, kRejectedRatio };
 
@@ -25,13 +29,14 @@ class OnlineDpo final : public OnlineObjective {
   explicit OnlineDpo(const config::OnlineSettings& settings) : OnlineObjective(settings, false) {}
 
   [[nodiscard]] int64_t sequences_per_row() const override { return 2; }
-  [[nodiscard]] std::vector<LossColumn> columns() const override { return {labels_column()}; }
+  [[nodiscard]] std::vector<LossColumn> columns() const override { return {labels_column(), number_column(kBeta)}; }
 
   using OnlineObjective::fill;
   void fill(data::MicroBatch& stream, std::span<const TrainedCompletion> rows,
             const RoundTotals* round) const override {
     SPILLWAY_CHECK(rows.size() % 2 == 0, "{} completions of pairs", rows.size());
     stream.clear();
+    stream.column(kBeta).push_back(static_cast<float>(settings().beta(round ? round->epoch : 0)));
     for (size_t i = 0; i < rows.size(); i += 2) {
       const TrainedCompletion &first = rows[i], &second = rows[i + 1];
       const bool is_swapped = round != nullptr && second.advantage > first.advantage;
@@ -54,13 +59,14 @@ class OnlineDpo final : public OnlineObjective {
     const ValueId chosen = sum(policy, 0), rejected = sum(policy, 1);
     const ValueId chosen_ratio = pw::sub(b, chosen, sum(reference, 0));
     const ValueId rejected_ratio = pw::sub(b, rejected, sum(reference, 1));
-    const ValueId loss = ops::row_mean(b, of_pairs(b, pw::sub(b, chosen_ratio, rejected_ratio)));
+    const ValueId preference = pw::sub(b, chosen_ratio, rejected_ratio);
+    const ValueId loss = ops::row_mean(b, of_pairs(b, preference, in.column(kBeta)));
     return {pw::mul(b, loss, scale), {chosen, rejected, chosen_ratio, rejected_ratio}};
   }
 
   // Sums are over completions. The entropy is that of the drawn tokens alone, as TRL has it.
   void observe(const Observation& seen, MetricSums& sums) const override {
-    const double beta = settings().beta;
+    const double beta = beta_of(seen);
     const auto half = [&](size_t chosen, size_t rejected) {
       return seen.mean([&](int64_t row) { return (seen.number(chosen, row) + seen.number(rejected, row)) / 2; });
     };
@@ -85,12 +91,19 @@ class OnlineDpo final : public OnlineObjective {
   [[nodiscard]] double temperature() const override { return 1; }
 
  private:
+  // As the config has it, of which the column has the nearest f32.
+  [[nodiscard]] double beta_of(const Observation& seen) const {
+    const std::vector<double>& betas = settings().betas;
+    const auto is_it = [&](double beta) { return static_cast<float>(beta) == seen.column(kBeta, 0); };
+    return *std::find_if(betas.begin(), betas.end(), is_it);
+  }
+
   // f32 [rows], of what the policy prefers the chosen by, less what the reference does.
-  [[nodiscard]] ValueId of_pairs(Builder& b, ValueId preference) const {
-    const double beta = settings().beta;
-    if (settings().pair_loss == config::OnlinePairLoss::kIpo)
-      return pw::square(b, pw::affine(b, preference, 1, -1 / (2 * beta)));
-    return pw::affine(b, pw::log_sigmoid(b, pw::affine(b, preference, beta)), -1);
+  [[nodiscard]] ValueId of_pairs(Builder& b, ValueId preference, ValueId beta) const {
+    const ValueId margin = pw::mul(b, preference, beta);
+    if (settings().pair_loss == config::OnlinePairLoss::kSigmoid) return pw::affine(b, pw::log_sigmoid(b, margin), -1);
+    // preference - 1 / (2 beta).
+    return pw::square(b, pw::div(b, pw::affine(b, margin, 1, -0.5), beta));
   }
 };
 

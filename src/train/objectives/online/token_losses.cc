@@ -133,7 +133,7 @@ ValueId GrpoLoss::add_reference(ValueId loss) {
   ValueId kl = pw::sub(b_, pw::exp(b_, distance), pw::affine(b_, distance, 1, 1));
   if (settings_.use_bias_correction_kl) kl = pw::mul(b_, kl, full_ratio_);
   kl_ = pw::detach(b_, kl);
-  return pw::add(b_, loss, pw::affine(b_, kl, settings_.beta));
+  return pw::add(b_, loss, pw::affine(b_, kl, settings_.beta()));
 }
 
 ValueId GrpoLoss::low_clipped() {
