@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "io/file.h"
+#include "tests/support/cache_folder.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/process.h"
 #include "tests/support/source_folder.h"
@@ -111,6 +112,23 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
     CHECK(content(parts / "completions.jsonl") == content(whole / "completions.jsonl"));
     CHECK(content(parts / "adapter_model.safetensors") == content(whole / "adapter_model.safetensors"));
   }
+}
+
+TEST_CASE("the operations of all programs of a job are measured in one go, and once") {
+  const CacheFolder cache;
+  const TemporaryFolder folder;
+  write_file(folder.path() / "job.yml", job("grpo", folder.path() / "out").dump());
+  const auto lines = [&] {
+    const Finished run = run_spillway({"plan", (folder.path() / "job.yml").string()});
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    std::istringstream text(run.err);
+    int64_t count = 0;
+    for (std::string line; std::getline(text, line);) count += line.find("operations of this job, once") != line.npos;
+    return count;
+  };
+  CHECK(lines() == 1);
+  CHECK(lines() == 0);
 }
 
 TEST_CASE("a plan says what a round of completions takes, and what generation and training need of each tier") {

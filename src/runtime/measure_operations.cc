@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,14 +20,13 @@
 #include "base/clock.h"
 #include "base/index.h"
 #include "base/log.h"
-#include "base/math.h"
 #include "base/parallel.h"
 #include "graph/operation.h"
 #include "plan/cost_model.h"
 #include "plan/signature.h"
 #include "runtime/cpu_share.h"
+#include "runtime/operation_sample.h"
 #include "runtime/small_numbers.h"
-#include "runtime/stream_size.h"
 
 namespace spillway {
 namespace {
@@ -43,16 +45,17 @@ constexpr int kMaxLaunches = 1024;
 
 // One signature's operation, set up to be run.
 struct Sample {
-  OpId op = kNone;
+  OperationSample size;
+  const MeasuredGraph* program = nullptr;
   std::string signature;
-  int64_t tokens = 0;                 // that the stream holds
-  int64_t rows = -1;                  // of all operands, for operations without tokens that are cut; -1: they are whole
-  int launches = 1;                   // between two looks at the clock
-  double scale = 1;                   // from the measured time to that of the whole operation
-  std::vector<int32_t> places_taken;  // by output: the input whose place it takes, or kNone
-  std::vector<TensorView> inputs, outputs;
-  int64_t constant_bytes = 0, result_bytes = 0, workspace_bytes = 0;
-  std::vector<double> compute_seconds, host_seconds;
+  double expected_seconds = 0;  // of the whole operation, by the rates
+  bool is_of_update = false;    // which the host runs, too
+  int launches = 1;             // between two looks at the clock
+  std::vector<TensorView> inputs{}, outputs{};
+  std::vector<double> compute_seconds{}, host_seconds{};
+
+  // Of the whole operation, from those of this one.
+  [[nodiscard]] double whole(double seconds) const { return size.scale() * seconds; }
 };
 
 // Scratch memory on a device.
@@ -70,39 +73,30 @@ enum class BenchLanes { kBoth, kCompute, kHost };
 class OperationBench {
  public:
   // `lanes`: of a device of its own, only the compute lane; then the CPU's part is another bench.
-  OperationBench(const Graph& graph, const OperationMeasureOptions& options, const Machine& machine, Device& device,
-                 BenchLanes lanes)
-      : graph_(graph),
-        options_(options),
+  OperationBench(std::span<const MeasuredGraph> programs, const OperationMeasureOptions& options,
+                 const Machine& machine, Device& device, BenchLanes lanes)
+      : options_(options),
+        seconds_(options.seconds * static_cast<double>(programs.size())),
         device_(device),
         lanes_(lanes),
         queue_(device.make_queue()),
         begin_(device.make_event()),
         end_(device.make_event()),
-        costs_(graph, machine),
         max_bytes_(options.memory_bytes / 3 / kAlignment * kAlignment),
         pool_(machine.threads) {
     std::set<std::string> seen;
-    for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
-      if (!graph.op(op).def->kernel(device.kind())) continue;
-      if (lanes == BenchLanes::kHost && graph.section_of(op).repeats != Repeats::kStep) continue;
-      std::string signature = signature_of(graph, op);
-      const auto known = machine.operations.find(signature);
-      if (known != machine.operations.end() && !is_worth_measuring(known->second)) continue;
-      if (!seen.insert(signature).second) continue;
-      Sample sample{.op = op, .signature = std::move(signature)};
-      if (choose_size(sample)) samples_.push_back(std::move(sample));
-    }
+    for (const MeasuredGraph& program : programs) add(program, machine, seen);
   }
 
   [[nodiscard]] int64_t size() const { return std::ssize(samples_); }
 
-  void run() {
+  // Tells `on_progress` after each operation of the first round how many are done.
+  void run(const std::function<void(int64_t done)>& on_progress) {
     int64_t constants = std::min(kRingBytes, max_bytes_), results = constants, workspace = 0;
     for (const Sample& sample : samples_) {
-      constants = std::max(constants, sample.constant_bytes);
-      results = std::max(results, sample.result_bytes);
-      workspace = std::max(workspace, sample.workspace_bytes);
+      constants = std::max(constants, sample.size.constant_bytes());
+      results = std::max(results, sample.size.result_bytes());
+      workspace = std::max(workspace, sample.size.workspace_bytes());
     }
     const Area constant_area(device_, constants), result_area(device_, results), workspace_area(device_, workspace);
     fill_with_numbers(constant_area);
@@ -122,9 +116,9 @@ class OperationBench {
       for (Sample& sample : samples_) {
         measure(sample);
         if (!device_.is_asynchronous()) cpu_share_.sample_at_intervals();
-        if (round == 0 && options_.on_progress) options_.on_progress(&sample - samples_.data() + 1, size());
+        if (round == 0) on_progress(&sample - samples_.data() + 1);
       }
-      if (now_seconds() - begin > options_.seconds) break;
+      if (now_seconds() - begin > seconds_) break;
       if (round == 0) forget();
     }
     if (!device_.is_asynchronous()) cpu_share_.complete();
@@ -133,8 +127,8 @@ class OperationBench {
   void add_to(Machine& machine) const {
     for (const Sample& sample : samples_) {
       Machine::OperationSeconds& seconds = machine.operations[sample.signature];
-      if (lanes_ != BenchLanes::kHost) seconds.compute = sample.scale * undisturbed(sample.compute_seconds);
-      if (lanes_ != BenchLanes::kCompute) seconds.host = sample.scale * undisturbed(sample.host_seconds);
+      if (lanes_ != BenchLanes::kHost) seconds.compute = sample.whole(undisturbed(sample.compute_seconds));
+      if (lanes_ != BenchLanes::kCompute) seconds.host = sample.whole(undisturbed(sample.host_seconds));
       seconds.cpu_share = cpu_share_.value();
     }
   }
@@ -146,7 +140,26 @@ class OperationBench {
   }
 
  private:
-  [[nodiscard]] const Operation& operation(const Sample& sample) const { return graph_.op(sample.op); }
+  // Those of the program that nothing is known of, and that no other has.
+  void add(const MeasuredGraph& program, const Machine& machine, std::set<std::string>& seen) {
+    const Graph& graph = *program.graph;
+    const CostModel costs(graph, machine);
+    for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
+      if (!graph.op(op).def->kernel(device_.kind())) continue;
+      if (lanes_ == BenchLanes::kHost && graph.section_of(op).repeats != Repeats::kStep) continue;
+      std::string signature = signature_of(graph, op);
+      const auto known = machine.operations.find(signature);
+      if (known != machine.operations.end() && !is_worth_measuring(known->second)) continue;
+      if (!seen.insert(signature).second) continue;
+      Sample sample{.size = {graph, op, pool_.threads(), device_.kind()},
+                    .program = &program,
+                    .signature = std::move(signature),
+                    .expected_seconds = costs.operation_seconds(op),
+                    .is_of_update = graph.section_of(op).repeats == Repeats::kStep};
+      const SampleLimits limits{.seconds = kLongSeconds, .bytes = max_bytes_, .sequence_len = options_.sequence_len};
+      if (sample.size.fit(sample.expected_seconds, limits)) samples_.push_back(std::move(sample));
+    }
+  }
 
   [[nodiscard]] bool is_worth_measuring(const Machine::OperationSeconds& known) {
     if (!known.is_provisional()) return false;
@@ -156,143 +169,36 @@ class OperationBench {
     return is_worth_it;
   }
 
-  // Visits every operand that is there: visit(value, is_output, index).
-  template <typename Visit>
-  void visit_operands(const Sample& sample, const Visit& visit) const {
-    const Operation& op = operation(sample);
-    for (size_t i = 0; i < op.inputs.size(); ++i) {
-      if (op.inputs[i] != kNone) visit(op.inputs[i], false, i);
-    }
-    for (size_t i = 0; i < op.outputs.size(); ++i) visit(op.outputs[i], true, i);
-  }
-
-  [[nodiscard]] Shape shape_of(const Sample& sample, ValueId id) const {
-    const ValueType& type = graph_.value(id).type;
-    Shape shape = type.shape;
-    if (type.axis == kTokenAxis) shape.set(0, sample.tokens);
-    if (sample.rows >= 0 && shape.elems() > 1) shape.set(0, sample.rows);
-    return shape;
-  }
-  [[nodiscard]] int64_t bytes_of(const Sample& sample, ValueId id) const {
-    return align_up(shape_of(sample, id).elems() * size_of(graph_.value(id).type.dtype), kAlignment);
-  }
-
-  // Outputs take the places of inputs, as plans let them wherever nobody reads those inputs afterwards.
-  [[nodiscard]] std::vector<int32_t> places_taken(const Operation& op) const {
-    std::vector<int32_t> places(op.outputs.size(), kNone);
-    std::vector<bool> is_taken(op.inputs.size());
-    for (const InPlace& pair : op.def->in_place) {
-      const auto output = static_cast<size_t>(pair.output), input = static_cast<size_t>(pair.input);
-      if (output >= op.outputs.size() || input >= op.inputs.size() || op.inputs[input] == kNone) continue;
-      if (places[output] != kNone || is_taken[input]) continue;
-      if (std::count(op.inputs.begin(), op.inputs.end(), op.inputs[input]) != 1) continue;
-      if (graph_.value(op.inputs[input]).type != graph_.value(op.outputs[output]).type) continue;
-      places[output] = pair.input;
-      is_taken[input] = true;
-    }
-    return places;
-  }
-
-  // Whether every operand but single numbers has one shape, so that a part of the rows costs a part of the time.
-  [[nodiscard]] bool is_elementwise(const Sample& sample) const {
-    const Shape* common = nullptr;
-    bool equal = true;
-    visit_operands(sample, [&](ValueId id, bool, size_t) {
-      const ValueType& type = graph_.value(id).type;
-      if (type.shape.elems() == 1) return;
-      equal = equal && !type.follows_axis() && (common == nullptr || *common == type.shape);
-      common = &type.shape;
-    });
-    return equal && common != nullptr;
-  }
-
-  // What takes an input's place is counted as a result alone.
-  void count_bytes(Sample& sample) const {
-    sample.constant_bytes = sample.result_bytes = 0;
-    visit_operands(sample, [&](ValueId id, bool is_output, size_t i) {
-      sample.*(is_output ? &Sample::result_bytes : &Sample::constant_bytes) += bytes_of(sample, id);
-      if (!is_output) return;
-      if (sample.places_taken[i] != kNone) sample.constant_bytes -= bytes_of(sample, id);
-    });
-  }
-
-  // As many rows as time and memory allow. False: it cannot be measured.
-  [[nodiscard]] bool choose_size(Sample& sample) const {
-    sample.workspace_bytes = workspace_of(graph_, sample.op, pool_.threads(), device_.kind());
-    sample.tokens = graph_.tokens();
-    sample.places_taken = places_taken(operation(sample));
-    const auto needed = [&] {
-      count_bytes(sample);
-      return sample.constant_bytes + sample.result_bytes + sample.workspace_bytes;
-    };
-    constexpr double kSlack = 0.95;  // for what rounding sizes up to whole pages adds
-    const double seconds = costs_.operation_seconds(sample.op);
-    if (has_tokens(sample)) {
-      const auto is_too_large = [&] { return sample.scale * kLongSeconds < seconds || needed() > max_bytes_; };
-      while (is_too_large() && cut(sample)) {
-      }
-    } else if (is_elementwise(sample)) {
-      const double share = std::min(
-          {1.0, kLongSeconds / seconds, kSlack * static_cast<double>(max_bytes_) / static_cast<double>(needed())});
-      if (share == 1) return true;
-      const int64_t all = largest_rows(sample);
-      sample.rows = std::max<int64_t>(1, static_cast<int64_t>(share * static_cast<double>(all)));
-      sample.scale = static_cast<double>(all) / static_cast<double>(sample.rows);
-    }
-    return needed() <= max_bytes_;
-  }
-
-  [[nodiscard]] bool has_tokens(const Sample& sample) const {
-    bool result = false;
-    visit_operands(sample, [&](ValueId id, bool, size_t) { result |= graph_.value(id).type.axis == kTokenAxis; });
-    return result;
-  }
-
-  // False: there are few already.
-  [[nodiscard]] bool cut(Sample& sample) const {
-    const int64_t fewer = smaller_stream(sample.tokens, std::min(options_.sequence_len, graph_.tokens()));
-    if (fewer == sample.tokens) return false;
-    sample.tokens = fewer;
-    sample.scale = 1 / work_share(graph_, sample.op, fewer);
-    return true;
-  }
-
   // Where it takes longer than the rates say: what it takes with few rows says how many it may have. Of a device with
   // queues the launches would be measured.
   void cut_by_trial(Sample& sample) {
-    if (device_.is_asynchronous() || !has_tokens(sample)) return;
-    const double seconds = costs_.operation_seconds(sample.op) / sample.scale;
+    if (device_.is_asynchronous() || !sample.size.has_tokens()) return;
+    const auto cut = [&](Sample& one) { return one.size.cut(options_.sequence_len); };
     Sample trial = sample;
-    while (trial.scale * kTrialShare * kLongSeconds < seconds * sample.scale && cut(trial)) {
+    while (trial.whole(kTrialShare * kLongSeconds) < sample.expected_seconds && cut(trial)) {
     }
-    if (trial.tokens == sample.tokens) return;
+    if (trial.size.tokens() == sample.size.tokens()) return;
     cut_views(trial);
-    const double whole_seconds = trial.scale * run_once(trial, pool_);
-    while (whole_seconds > sample.scale * kLongSeconds && cut(sample)) {
+    const double seconds = trial.whole(run_once(trial, pool_));
+    while (seconds > sample.whole(kLongSeconds) && cut(sample)) {
     }
     cut_views(sample);
   }
 
   // To the sample's tokens, at the same places.
   void cut_views(Sample& sample) {
-    const Operation& op = operation(sample);
+    const Operation& op = sample.size.operation();
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.inputs[i] == kNone) continue;
-      const bool is_batch = graph_.value(op.inputs[i]).kind == ValueKind::kBatch;
       TensorView& view = sample.inputs[i];
-      view = is_batch ? batch_view(sample, op.inputs[i])
-                      : TensorView{view.data, view.dtype, shape_of(sample, op.inputs[i])};
+      view = is_batch(sample, op.inputs[i]) ? batch_view(sample, op.inputs[i])
+                                            : TensorView{view.data, view.dtype, sample.size.shape_of(op.inputs[i])};
     }
-    for (size_t i = 0; i < op.outputs.size(); ++i) sample.outputs[i].shape = shape_of(sample, op.outputs[i]);
+    for (size_t i = 0; i < op.outputs.size(); ++i) sample.outputs[i].shape = sample.size.shape_of(op.outputs[i]);
   }
 
-  [[nodiscard]] int64_t largest_rows(const Sample& sample) const {
-    int64_t rows = 1;
-    visit_operands(sample, [&](ValueId id, bool, size_t) {
-      const Shape& shape = graph_.value(id).type.shape;
-      if (shape.rank() > 0) rows = std::max(rows, shape[0]);
-    });
-    return rows;
+  [[nodiscard]] static bool is_batch(const Sample& sample, ValueId id) {
+    return sample.size.value(id).kind == ValueKind::kBatch;
   }
 
   void fill_with_numbers(const Area& area) {
@@ -312,35 +218,36 @@ class OperationBench {
       if (top + bytes > area.bytes) top = 0;
     };
     for (Sample& sample : samples_) {
-      wrap(constant_top, sample.constant_bytes, constants);
-      wrap(result_top, sample.result_bytes, results);
+      const OperationSample& size = sample.size;
+      wrap(constant_top, size.constant_bytes(), constants);
+      wrap(result_top, size.result_bytes(), results);
       const auto take = [&](ValueId id, const Area& area, int64_t& top) {
-        const TensorView view{area.at(top), graph_.value(id).type.dtype, shape_of(sample, id)};
-        top += bytes_of(sample, id);
+        const TensorView view{area.at(top), size.value(id).type.dtype, size.shape_of(id)};
+        top += size.bytes_of(id);
         return view;
       };
-      const Operation& op = operation(sample);
+      const Operation& op = size.operation();
       sample.inputs.resize(op.inputs.size());
       for (size_t i = 0; i < op.outputs.size(); ++i) {
         sample.outputs.push_back(take(op.outputs[i], results, result_top));
-        if (const int32_t input = sample.places_taken[i]; input != kNone)
+        if (const int32_t input = size.places_taken()[i]; input != kNone)
           nth(sample.inputs, input) = sample.outputs.back();
       }
       for (size_t i = 0; i < op.inputs.size(); ++i) {
         const ValueId id = op.inputs[i];
         if (id == kNone || sample.inputs[i].data != nullptr) continue;
-        const bool is_batch = graph_.value(id).kind == ValueKind::kBatch;
-        sample.inputs[i] = is_batch ? batch_view(sample, id) : take(id, constants, constant_top);
+        sample.inputs[i] = is_batch(sample, id) ? batch_view(sample, id) : take(id, constants, constant_top);
       }
     }
   }
 
   TensorView batch_view(const Sample& sample, ValueId id) {
-    TensorView view{nullptr, graph_.value(id).type.dtype, shape_of(sample, id)};
-    const auto [at, fresh] = batch_.try_emplace({id, sample.tokens}, nullptr);
+    const int64_t tokens = sample.size.tokens();
+    TensorView view{nullptr, sample.size.value(id).type.dtype, sample.size.shape_of(id)};
+    const auto [at, fresh] = batch_.try_emplace({sample.program, id, tokens}, nullptr);
     if (fresh) {
       std::vector<std::byte> content(static_cast<size_t>(view.bytes()));
-      options_.fill_batch(id, {content.data(), view.dtype, view.shape}, sample.tokens);
+      sample.program->fill_batch(id, {content.data(), view.dtype, view.shape}, tokens);
       at->second = device_.allocate("device", view.bytes());
       queue_->copy(at->second.get(), content.data(), view.bytes());
       queue_->finish();
@@ -356,7 +263,7 @@ class OperationBench {
 
   // The seconds of one launch.
   double run_once(const Sample& sample, ThreadPool& pool) const {
-    const Operation& op = operation(sample);
+    const Operation& op = sample.size.operation();
     const KernelArgs args{.inputs = sample.inputs,
                           .outputs = sample.outputs,
                           .workspace = workspace_,
@@ -374,8 +281,7 @@ class OperationBench {
   void measure(Sample& sample) {
     if (lanes_ != BenchLanes::kHost) sample.compute_seconds.push_back(run_once(sample, pool_));
     if (lanes_ == BenchLanes::kCompute) return;
-    if (graph_.section_of(sample.op).repeats == Repeats::kStep)
-      sample.host_seconds.push_back(run_once(sample, host_pool_));
+    if (sample.is_of_update) sample.host_seconds.push_back(run_once(sample, host_pool_));
   }
 
   void forget() {
@@ -393,25 +299,26 @@ class OperationBench {
     return *quartile;
   }
 
-  const Graph& graph_;
   const OperationMeasureOptions& options_;
+  double seconds_;  // that measuring may take
   Device& device_;
   BenchLanes lanes_;
   std::unique_ptr<DeviceQueue> queue_;
   std::unique_ptr<DeviceEvent> begin_, end_;
-  CostModel costs_;
   int64_t max_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
   ThreadPool pool_, host_pool_{1};
   CpuShare cpu_share_{pool_};
   bool keeps_provisional_ = false;  // some that it would measure on a machine less busy
   std::vector<Sample> samples_;
-  std::map<std::pair<ValueId, int64_t>, Device::Memory> batch_;  // by value and tokens
+  // By graph, value and tokens.
+  std::map<std::tuple<const MeasuredGraph*, ValueId, int64_t>, Device::Memory> batch_;
   std::byte* workspace_ = nullptr;
 };
 
 }  // namespace
 
-int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& options, Machine& machine) {
+int64_t measure_operations(std::span<const MeasuredGraph> programs, const OperationMeasureOptions& options,
+                           Machine& machine) {
   Device& device = options.device ? *options.device : cpu_device();
   const bool apart = device.is_asynchronous();
   const auto bounded = [&](int64_t free_bytes) {
@@ -421,19 +328,24 @@ int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& op
   };
   const OperationMeasureOptions on_device = bounded(device.free_bytes()), on_host = bounded(available_memory_bytes());
   std::vector<std::unique_ptr<OperationBench>> benches;
-  benches.push_back(std::make_unique<OperationBench>(graph, apart ? on_device : on_host, machine, device,
+  benches.push_back(std::make_unique<OperationBench>(programs, apart ? on_device : on_host, machine, device,
                                                      apart ? BenchLanes::kCompute : BenchLanes::kBoth));
   if (apart)
-    benches.push_back(std::make_unique<OperationBench>(graph, on_host, machine, cpu_device(), BenchLanes::kHost));
+    benches.push_back(std::make_unique<OperationBench>(programs, on_host, machine, cpu_device(), BenchLanes::kHost));
   const int64_t count = benches.front()->size();
   if (count == 0) {
     benches.front()->say_if_busy();
     return 0;
   }
   log_info("measuring {} operations of this job, once on this computer", count);
+  int64_t before = 0, all = 0;
+  for (const auto& bench : benches) all += bench->size();
   for (const auto& bench : benches) {
     if (bench->size() == 0) continue;
-    bench->run();
+    bench->run([&](int64_t done) {
+      if (options.on_progress) options.on_progress(before + done, all);
+    });
+    before += bench->size();
     bench->add_to(machine);
     bench->say_if_busy();
   }

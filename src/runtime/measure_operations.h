@@ -1,6 +1,6 @@
-// Measures how long the operations of a graph take on this computer, at their real sizes, for the planner's Machine.
+// Measures how long the operations of graphs take on this computer, at their real sizes, for the planner's Machine.
 //
-// A model repeats its layers, so a graph of thousands of operations has a few dozen signatures. Each is run a few times
+// A model repeats its layers, so graphs of thousands of operations have a few dozen signatures. Each is run a few times
 // on scratch memory, in rounds over all of them, so that an operation finds the caches full of something else, as it
 // does in a step, and so that a disturbance of the computer falls on few samples of each. The lower quartile counts.
 // What would take long (attention over a very long sequence; anything on a slow computer) works on a shorter stream,
@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "backend/device.h"
 #include "base/bytes.h"
@@ -17,13 +18,18 @@
 
 namespace spillway {
 
-struct OperationMeasureOptions {
-  Device* device = nullptr;  // of the compute lane; null: the CPU
+// A graph whose operations are measured.
+struct MeasuredGraph {
+  const Graph* graph = nullptr;
   // Fills a batch value, whose content decides what a kernel touches: ids, positions, labels, sequence offsets. The
   // stream holds `tokens` tokens.
   std::function<void(ValueId value, const TensorView& view, int64_t tokens)> fill_batch;
-  int64_t sequence_len = 0;  // streams shorter than the graph's are cut at multiples of it where they can
-  double seconds = 2.5;      // about; one round is made in any case
+};
+
+struct OperationMeasureOptions {
+  Device* device = nullptr;  // of the compute lane; null: the CPU
+  int64_t sequence_len = 0;  // streams shorter than a graph's are cut at multiples of it where they can
+  double seconds = 2.5;      // about, for each graph; one round is made in any case
   // After each operation of the first round, the longest: how many are done, and of how many.
   std::function<void(int64_t done, int64_t of)> on_progress = {};
   // Scratch memory, released at the end; an operation gets a third of it. Those that need more work on fewer rows, and
@@ -31,11 +37,12 @@ struct OperationMeasureOptions {
   int64_t memory_bytes = kGiB;
 };
 
-// Adds to `machine.operations` what is not there yet, or is provisional and worth measuring again; returns how many
-// that are. On a busy machine (cpu_share.h) they are provisional, which is said. Those of the update section are
-// measured by one thread of the CPU, too, as the host_compute lane runs them. What the device's libraries offer several
-// algorithms for, they choose by measuring, too, and `machine.algorithms` keeps it. Says how many on standard error
-// before it starts. REQUIRES: verify(graph) is empty.
-int64_t measure_operations(const Graph& graph, const OperationMeasureOptions& options, Machine& machine);
+// Adds to `machine.operations` what is not there yet of the graphs, or is provisional and worth measuring again: all
+// graphs' in one go. Returns how many that are. On a busy machine (cpu_share.h) they are provisional, which is said.
+// Those of the update section are measured by one thread of the CPU, too, as the host_compute lane runs them. What the
+// device's libraries offer several algorithms for, they choose by measuring, too, and `machine.algorithms` keeps it.
+// Says how many on standard error before it starts. REQUIRES: verify(graph) is empty, of each.
+int64_t measure_operations(std::span<const MeasuredGraph> programs, const OperationMeasureOptions& options,
+                           Machine& machine);
 
 }  // namespace spillway

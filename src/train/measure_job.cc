@@ -1,9 +1,12 @@
 #include "train/measure_job.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -100,77 +103,98 @@ class TypicalRound {
   int64_t vocab_size_, completion_;
 };
 
-class JobBench {
+// The graphs of all of a job's programs, with typical content; those of a round with as many completions at once as
+// there may be.
+class JobGraphs {
  public:
-  JobBench(const Job& job, Machine& machine, Device& device, std::function<void(int64_t done, int64_t of)> on_progress)
-      : job_(job), machine_(machine) {
-    options_.device = &device;
-    options_.on_progress = std::move(on_progress);
-    options_.sequence_len = job.graph.model.sequence_len;
-    if (!device.shares_host_memory()) options_.memory_bytes = device.free_bytes() / 4;
-    if (job.budget.device) options_.memory_bytes = std::min(options_.memory_bytes, *job.budget.device);
-  }
-
-  // Whether there was anything to measure.
-  bool run(const TrainingGraph& training) {
-    const TypicalValues typical(job_, *job_.model);
-    measure(training.graph, [&](ValueId id, const TensorView& view, int64_t tokens) {
+  // Both are borrowed.
+  JobGraphs(const Job& job, const TrainingGraph& training) : job_(job) {
+    const TypicalValues typical(job, *job.model);
+    add(training.graph, [typical, &training](ValueId id, const TensorView& view, int64_t tokens) {
       typical.fill_training(training, id, view, tokens);
     });
-    if (job_.online) measure_round(training);
-    return measured_;
+    if (!job.online) return;
+    add_scores(training);
+    add_generation(training);
   }
+  JobGraphs(JobGraphs&&) = delete;
+
+  [[nodiscard]] std::span<const MeasuredGraph> list() const { return list_; }
+  // At once, of a job that generates.
+  [[nodiscard]] int64_t sequences() const { return generation_->sizes.sequences; }
 
  private:
-  void measure(const Graph& graph, Fill fill) {
-    options_.fill_batch = std::move(fill);
-    measured_ |= measure_operations(graph, options_, machine_) > 0;
-  }
+  struct Generation {
+    GenerationSizes sizes;
+    GenerationGraphs graphs;
+  };
 
-  void measure_columns(const Graph& graph, std::span<const BatchColumn> columns, const Model& model) {
+  void add(const Graph& graph, Fill fill) { list_.push_back({.graph = &graph, .fill_batch = std::move(fill)}); }
+
+  void add_columns(const Graph& graph, std::span<const BatchColumn> columns, const Model& model) {
     const TypicalValues typical(job_, model);
-    measure(graph, [&](ValueId id, const TensorView& view, int64_t tokens) {
+    add(graph, [typical, &graph, columns](ValueId id, const TensorView& view, int64_t tokens) {
       typical.fill(graph, columns, id, view, tokens);
     });
   }
 
-  // The programs beside training, with as many completions at once as there may be.
-  void measure_round(const TrainingGraph& training) {
+  // What is found out of completions before they are trained on.
+  void add_scores(const TrainingGraph& training) {
     if (!job_.online->objective->passes().empty()) {
-      const ScoringGraph scoring = build_scoring_graph(*job_.model, job_.graph, training);
-      measure_columns(scoring.graph, scoring.objective.columns, *job_.model);
+      scoring_ = build_scoring_graph(*job_.model, job_.graph, training);
+      add_columns(scoring_->graph, scoring_->objective.columns, *job_.model);
     }
     for (size_t i = 0; i < job_.graph.beside.size(); ++i) {
       const ModelBeside& beside = job_.graph.beside[i];
-      const RewardGraph reward = build_reward_graph(beside, job_.online->reward_models[i].room, training);
-      measure_columns(reward.graph, reward.model.columns, *beside.model);
+      const RewardGraph& reward =
+          rewards_.emplace_back(build_reward_graph(beside, job_.online->reward_models[i].room, training));
+      add_columns(reward.graph, reward.model.columns, *beside.model);
     }
+  }
+
+  void add_generation(const TrainingGraph& training) {
     const GenerationSizes sizes = generation_sizes_of(job_, job_.online->most_at_once);
-    const GenerationGraphs graphs = build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph);
+    generation_ = {sizes, build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph)};
+    const GenerationGraphs& graphs = generation_->graphs;
     const TypicalRound round(job_, sizes);
-    measure(graphs.decode.graph,
-            [&](ValueId id, const TensorView& view, int64_t) { round.fill_decode(graphs.decode.model, id, view); });
-    measure(graphs.prompt.graph,
-            [&](ValueId id, const TensorView& view, int64_t) { round.fill_prompt(graphs.prompt.model, id, view); });
-    measured_ |= measure_choosing(choosing_work(job_, sizes.sequences), machine_);
+    add(graphs.decode.graph, [round, &graphs](ValueId id, const TensorView& view, int64_t) {
+      round.fill_decode(graphs.decode.model, id, view);
+    });
+    add(graphs.prompt.graph, [round, &graphs](ValueId id, const TensorView& view, int64_t) {
+      round.fill_prompt(graphs.prompt.model, id, view);
+    });
   }
 
   const Job& job_;
-  Machine& machine_;
-  OperationMeasureOptions options_;
-  bool measured_ = false;
+  std::optional<ScoringGraph> scoring_;
+  std::deque<RewardGraph> rewards_;
+  std::optional<Generation> generation_;
+  std::vector<MeasuredGraph> list_;
 };
+
+// Uses no more memory than the job may.
+OperationMeasureOptions options_for(const Job& job, Device& device,
+                                    std::function<void(int64_t done, int64_t of)> on_progress) {
+  OperationMeasureOptions options{
+      .device = &device, .sequence_len = job.graph.model.sequence_len, .on_progress = std::move(on_progress)};
+  if (!device.shares_host_memory()) options.memory_bytes = device.free_bytes() / 4;
+  if (job.budget.device) options.memory_bytes = std::min(options.memory_bytes, *job.budget.device);
+  return options;
+}
 
 }  // namespace
 
 void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device,
                  std::function<void(int64_t done, int64_t of)> on_progress) {
-  if (!JobBench(job, machine, device, std::move(on_progress)).run(training)) return;
+  const JobGraphs graphs(job, training);
+  bool is_new = measure_operations(graphs.list(), options_for(job, device, std::move(on_progress)), machine) > 0;
+  if (job.online) is_new |= measure_choosing(choosing_work(job, graphs.sequences()), machine);
+  if (!is_new) return;
   // Another run may have written there since this one read it.
   Machine known = cached_machine(device).value_or(machine);
   for (const auto& [signature, seconds] : machine.operations) {
-    const auto [entry, is_new] = known.operations.try_emplace(signature, seconds);
-    if (!is_new && entry->second.is_provisional()) entry->second = seconds;
+    const auto [entry, is_first] = known.operations.try_emplace(signature, seconds);
+    if (!is_first && entry->second.is_provisional()) entry->second = seconds;
   }
   known.algorithms.insert(machine.algorithms.begin(), machine.algorithms.end());
   cache_machine(known, device);

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/parallel.h"
 #include "plan/signature.h"
@@ -21,11 +23,15 @@ using namespace spillway::testing;
 
 namespace {
 
-int64_t signatures_of(const Graph& graph) {
+int64_t signatures_of(std::initializer_list<const Graph*> graphs) {
   std::set<std::string> signatures;
-  for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) signatures.insert(signature_of(graph, op));
+  for (const Graph* graph : graphs)
+    for (OpId op = 0; op < static_cast<OpId>(graph->ops.size()); ++op) signatures.insert(signature_of(*graph, op));
   return std::ssize(signatures);
 }
+int64_t signatures_of(const Graph& graph) { return signatures_of({&graph}); }
+
+void fill_zeros(const TensorView& view) { std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0}); }
 
 }  // namespace
 
@@ -61,8 +67,8 @@ TEST_CASE("what would take long is measured on a shorter stream, and every step 
   const Graph graph = train::build_training_graph(*job.model, job.graph).graph;
   OperationMeasureOptions options{.sequence_len = job.graph.model.sequence_len, .seconds = 0};
   int64_t max_tokens = 0, calls = 0;
-  options.fill_batch = [&](ValueId, const TensorView& view, int64_t tokens) {
-    std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0});
+  const auto fill = [&](ValueId, const TensorView& view, int64_t tokens) {
+    fill_zeros(view);
     if (view.elems() > 1) max_tokens = std::max(max_tokens, tokens);
   };
   options.on_progress = [&](int64_t done, int64_t of) {
@@ -70,10 +76,32 @@ TEST_CASE("what would take long is measured on a shorter stream, and every step 
     CHECK(of == signatures_of(graph));
   };
   Machine machine{.threads = 2, .matrix_flops_f32 = 1e3, .matrix_flops_bf16 = 1e3, .memory_bytes_per_second = 1e3};
-  CHECK(measure_operations(graph, options, machine) == signatures_of(graph));
+  CHECK(measure_operations({{{&graph, fill}}}, options, machine) == signatures_of(graph));
   CHECK(calls == signatures_of(graph));
   CHECK(max_tokens == kMinTokens);
   for (const auto& [signature, seconds] : machine.operations) CHECK(seconds.compute > 0);
+}
+
+TEST_CASE("the operations of several graphs are measured in one go, and those that they share once") {
+  const auto graph_for = [](const char* adapter) {
+    const train::Job job = tiny_job(kGoldenModels / "llama2", {.adapter = adapter, .dtype = DType::kBF16});
+    return train::build_training_graph(*job.model, job.graph).graph;
+  };
+  const Graph full = graph_for(""), lora = graph_for("adapter");
+  const int64_t all = signatures_of({&full, &lora});
+  REQUIRE(all < signatures_of(full) + signatures_of(lora));
+  REQUIRE(all > signatures_of(full));
+  const auto fill = [](ValueId, const TensorView& view, int64_t) { fill_zeros(view); };
+  int64_t calls = 0;
+  OperationMeasureOptions options{.seconds = 0};
+  options.on_progress = [&](int64_t done, int64_t of) {
+    CHECK(done == ++calls);
+    CHECK(of == all);
+  };
+  Machine machine{.threads = 2};
+  CHECK(measure_operations({{{&full, fill}, {&lora, fill}}}, options, machine) == all);
+  CHECK(calls == all);
+  CHECK(std::ssize(machine.operations) == all);
 }
 
 TEST_CASE("operations that were measured on a busy machine are measured again on one less busy") {
@@ -107,17 +135,16 @@ TEST_CASE("scratch memory is bounded: what needs more works on fewer rows or is 
   const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
   const Graph graph = train::build_training_graph(*job.model, job.graph).graph;
   OperationMeasureOptions options;
-  options.fill_batch = [](ValueId, const TensorView& view, int64_t) {
-    std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{0});
-  };
+  const std::vector<MeasuredGraph> graphs = {
+      {&graph, [](ValueId, const TensorView& view, int64_t) { fill_zeros(view); }}};
   options.seconds = 0;
   options.memory_bytes = 3 * 64 * kKiB;
   Machine machine{.threads = 2};
-  const int64_t measured = measure_operations(graph, options, machine);
+  const int64_t measured = measure_operations(graphs, options, machine);
   CHECK(measured > 0);
   CHECK(measured < signatures_of(graph));
   options.memory_bytes = 0;
   Machine unknown{.threads = 2};
-  CHECK(measure_operations(graph, options, unknown) == 0);
+  CHECK(measure_operations(graphs, options, unknown) == 0);
   CHECK(unknown.operations.empty());
 }
