@@ -18,6 +18,7 @@ enum class Overlap : uint8_t {
   kSynchronous,  // compute waits for every transfer
   kNarrow,       // twice what an operation needs on average may be under way, or all that one operation needs
   kWide,         // eight times
+  kBlock,        // that, or all that one block needs of a micro-batch
 };
 
 struct BlockChoice {

@@ -15,6 +15,18 @@ constexpr double kByteSlack = 1.05;
 // Of what all lanes do, this share counts as waiting where forecasts are as good as each other.
 constexpr double kWaitingShare = 0.02;
 
+// No plan between the two takes less.
+double min_seconds(const Forecast& one, const Forecast& other) {
+  double sum = 0;
+  for (size_t section = 0; section < one.work.size(); ++section) {
+    double busiest = 0;
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      busiest = std::max(busiest, std::min(one.work[section][lane], other.work[section][lane]));
+    sum += busiest;
+  }
+  return sum;
+}
+
 BlockChoice block_of(const PlanIdeas::Saved& saved, const PlanIdeas::Homes& homes) {
   return {saved, homes.frozen_weights, homes.trainable_weights};
 }
@@ -120,9 +132,10 @@ Choices PlanIdeas::choices_of(const Mixture& mixture, size_t first) const {
                   .gradients = mixture.homes.gradients,
                   .optimizer_state = mixture.homes.optimizer_state,
                   .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,
+                  .overlap = mixture.overlap,
                   .synchronous_activations = policy_.synchronous};
-  std::fill_n(choices.blocks.begin(), first, mixture.head);
   for (size_t block = 0; block < blocks_; ++block) {
+    if (mixture.alternates ? is_spread(block, first, blocks_) : block < first) choices.blocks[block] = mixture.head;
     choices.blocks[block].saved = followed(block, choices.blocks[block].saved);
     if (is_spread(block, mixture.resident, blocks_)) keep_weights(choices.blocks[block]);
   }
@@ -134,11 +147,13 @@ double PlanIdeas::rank_of(const Forecast& forecast) const {
 }
 
 PlanIdeas::Idea PlanIdeas::idea(const Mixture& mixture, size_t first, const Forecast& forecast) const {
-  return {.mixture = mixture,
-          .first = first,
-          .seconds = builder_.min_seconds(forecast.work, candidates_.accumulation()),
-          .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
-          .rank = rank_of(forecast)};
+  Idea result{.mixture = mixture,
+              .first = first,
+              .seconds = builder_.min_seconds(forecast.work, candidates_.accumulation()),
+              .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
+              .rank = rank_of(forecast)};
+  if (result.distance > 0) result.mixture.overlap = Overlap::kWide;
+  return result;
 }
 
 void PlanIdeas::add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail,
@@ -150,13 +165,53 @@ void PlanIdeas::add_mixture(const Mixture& mixture, const Forecast& head, const 
   result.push_back(idea(mixture, std::clamp<size_t>(first, 1, blocks_ - 1), tail.changed(tail, head, share)));
 }
 
-void PlanIdeas::add_ideas(const Homes& homes, size_t resident, const std::vector<Saved>& settings,
-                          const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const {
-  for (size_t head = 0; head < settings.size(); ++head) {
-    const BlockChoice block = block_of(settings[head], homes);
-    result.push_back(idea({block, block, homes, resident}, 0, forecasts[head]));
-    for (size_t tail = 0; tail < settings.size(); ++tail)
-      add_mixture({block, block_of(settings[tail], homes), homes, resident}, forecasts[head], forecasts[tail], result);
+// The more blocks are treated as `head`, the less some lanes do and the more others: the busiest of them takes least in
+// between, and on both sides of that more.
+void PlanIdeas::add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
+                                std::vector<Idea>& result) const {
+  const auto mixed = [&](size_t count) {
+    return tail.changed(tail, head, static_cast<double>(count) / static_cast<double>(blocks_));
+  };
+  const auto rank = [&](size_t count) { return rank_of(mixed(count)); };
+  size_t fastest = 0, slower = blocks_;
+  while (slower - fastest > 1) {
+    const size_t middle = fastest + (slower - fastest) / 2;
+    (rank(middle) <= rank(middle - 1) ? fastest : slower) = middle;
+  }
+  const double needed = std::ceil(tail.share_that_fits(head, budget_) * static_cast<double>(blocks_));
+  const size_t count = std::max(fastest, static_cast<size_t>(needed));
+  if (count == 0 || count >= blocks_ || rank(count) >= std::min({rank(0), rank(blocks_), seconds})) return;
+  result.push_back(idea(mixture, count, mixed(count)));
+}
+
+std::vector<PlanIdeas::Idea> PlanIdeas::alternations(double seconds) const {
+  std::vector<Idea> result;
+  if (blocks_ < 2) return result;
+  for (const Family& family : families_) {
+    for (size_t head = 0; head < settings_.size(); ++head) {
+      const Forecast& forecast = family.forecasts[head];
+      if (!forecast.fits(budget_, 1)) continue;
+      for (size_t tail = 0; tail < settings_.size(); ++tail) {
+        const Forecast& other = family.forecasts[tail];
+        if (tail == head || min_seconds(forecast, other) >= seconds) continue;
+        if (tail < head && other.fits(budget_, 1)) continue;  // the other way round it has been looked at
+        const Mixture mixture{block_of(settings_[head], family.homes), block_of(settings_[tail], family.homes),
+                              family.homes, family.resident, true};
+        add_alternation(mixture, forecast, other, seconds, result);
+      }
+    }
+  }
+  return result;
+}
+
+void PlanIdeas::add_ideas(const Family& family, std::vector<Idea>& result) const {
+  for (size_t head = 0; head < settings_.size(); ++head) {
+    const BlockChoice block = block_of(settings_[head], family.homes);
+    result.push_back(idea({block, block, family.homes, family.resident}, 0, family.forecasts[head]));
+    for (size_t tail = 0; tail < settings_.size(); ++tail) {
+      add_mixture({block, block_of(settings_[tail], family.homes), family.homes, family.resident},
+                  family.forecasts[head], family.forecasts[tail], result);
+    }
   }
 }
 
@@ -167,11 +222,13 @@ PlanIdeas::Homes PlanIdeas::with_weights_on_device(Homes homes) const {
 }
 
 // What saved activations take is told from one combination of homes, and what homes take from one setting.
-std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) const {
+std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) {
+  settings_ = settings;
+  families_.clear();
   const std::vector<Homes> homes = home_settings();
   const auto forecast = [&](const Homes& there, const Saved& saved) {
     const BlockChoice block = block_of(saved, there);
-    return Forecast(candidates_.scheduled(choices_of({block, block, there}, 0)));
+    return Forecast(candidates_.scheduled(choices_of({block, block, there, 0, false, Overlap::kWide}, 0)));
   };
   std::vector<Forecast> by_setting, by_homes;
   for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
@@ -183,7 +240,8 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
   for (size_t i = 0; i < homes.size(); ++i) {
     std::vector<Forecast> forecasts;
     for (const Forecast& setting : by_setting) forecasts.push_back(by_homes[i].changed(by_setting.front(), setting));
-    add_ideas(homes[i], 0, settings, forecasts, result);
+    families_.push_back({homes[i], 0, forecasts});
+    add_ideas(families_.back(), result);
     // What weights of blocks take, where those outside are on the device with them.
     Homes streamed = homes[i];
     if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
@@ -192,7 +250,8 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
       std::vector<Forecast> partly;
       for (const Forecast& one : forecasts)
         partly.push_back(one.changed(find(streamed), find(kept), static_cast<double>(quarter) / 4));
-      add_ideas(homes[i], blocks_ * quarter / 4, settings, partly, result);
+      families_.push_back({homes[i], blocks_ * quarter / 4, std::move(partly)});
+      add_ideas(families_.back(), result);
     }
     if (policy_.optimizer_state || homes[i].optimizer_state == Tier::kDevice) continue;
     // What state takes, where gradients are that are on the device with it.

@@ -25,16 +25,18 @@ class PlanIdeas {
 
     bool operator==(const Homes&) const = default;
   };
-  // Where blocks [0, first) are treated one way and the rest another.
+  // Where some blocks are treated one way and the rest another.
   struct Mixture {
     BlockChoice head, tail;
     Homes homes;
-    size_t resident = 0;  // so many blocks, spread evenly, have their weights on the device all the same
+    size_t resident = 0;      // so many blocks, spread evenly, have their weights on the device all the same
+    bool alternates = false;  // those with `head` are spread evenly, too, and not the first ones
+    Overlap overlap = Overlap::kBlock;
   };
   // A mixture worth a look, or, with `first` 0, all blocks alike.
   struct Idea {
     Mixture mixture;
-    size_t first = 0;     // as many blocks as the forecast asks for
+    size_t first = 0;     // with `head`: as many blocks as the forecast asks for
     double seconds = 0;   // by forecast
     double distance = 0;  // bytes that are missing by forecast
     double rank = 0;      // less is looked at first
@@ -44,8 +46,11 @@ class PlanIdeas {
 
   // From most device memory to least, each different in some block.
   [[nodiscard]] std::vector<Saved> saved_settings() const;
-  // Of these settings with all homes, in no order.
-  [[nodiscard]] std::vector<Idea> all(const std::vector<Saved>& settings) const;
+  // Of these settings with all homes, in no order, without those that alternate.
+  [[nodiscard]] std::vector<Idea> all(const std::vector<Saved>& settings);
+  // Those that alternate, of the same settings, of which forecasts say that they take less than so many seconds.
+  // REQUIRES: all() has been called.
+  [[nodiscard]] std::vector<Idea> alternations(double seconds) const;
   // What a setting comes to in a block, where the user has fixed some of it.
   [[nodiscard]] Saved followed(size_t block, Saved setting) const;
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
@@ -59,11 +64,19 @@ class PlanIdeas {
   [[nodiscard]] bool has(Tier tier) const;
   [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
   [[nodiscard]] std::vector<Homes> home_settings() const;
-  // `forecasts` by setting, where `resident` blocks have their weights on the device whatever `homes` says.
-  void add_ideas(const Homes& homes, size_t resident, const std::vector<Saved>& settings,
-                 const std::vector<Forecast>& forecasts, std::vector<Idea>& result) const;
+  // All settings where weights and state live somewhere.
+  struct Family {
+    Homes homes;
+    size_t resident = 0;              // so many blocks have their weights on the device whatever `homes` says
+    std::vector<Forecast> forecasts;  // by setting
+  };
+  void add_ideas(const Family& family, std::vector<Idea>& result) const;
   // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
   void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
+  // Where blocks of either kind between each other are faster than all alike, since neither computing nor a lane is
+  // left waiting for the other: in the proportion that the forecasts take for the fastest.
+  void add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
+                       std::vector<Idea>& result) const;
   [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
   [[nodiscard]] double rank_of(const Forecast& forecast) const;
 
@@ -72,6 +85,8 @@ class PlanIdeas {
   Budget budget_;
   Policy policy_;
   size_t blocks_;
+  std::vector<Saved> settings_;   // of families_
+  std::vector<Family> families_;  // that all() has looked at
 };
 
 }  // namespace spillway

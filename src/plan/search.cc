@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kSketchShare = 8;
 // What trading weights for activations, and looking at ideas that spread weights, may cost: a quarter of that each.
 constexpr int64_t kTradeShare = 4, kSpreadShare = 4;
+// An eighth each: looking at ideas that alternate, changing how they do, and holding less.
+constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8;
 // How far forecasts of seconds are believed.
 constexpr double kSecondSlack = 1.25;
 
@@ -59,6 +61,8 @@ Plan PlanSearch::finish(std::span<const Choices> starts) {
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
   allow_work(kSpreadShare);
   look_at(std::move(spread_ideas_));
+  allow_work(kAlternateShare);
+  if (found_) look_at(ideas_.alternations(best_.seconds));
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle(true);
   if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks();
@@ -145,33 +149,59 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
   for (const Idea& idea : ideas) {
     if (work_done() >= work_limit_) break;
     if (found_ && idea.seconds >= best_.seconds * kSecondSlack) continue;
-    if (idea.first == 0) {
-      (void)consider(idea.mixture, 0);
+    if (idea.first == 0 || idea.mixture.alternates) {
+      Mixture less_ahead = idea.mixture;
+      less_ahead.overlap = Overlap::kWide;
+      if (!consider(idea.mixture, idea.first)) (void)consider(less_ahead, idea.first);
     } else {
       consider_mixture(idea.mixture, idea.first);
     }
   }
 }
 
+template <typename ImprovesWith>
+void PlanSearch::step_towards_best(const size_t& best, const ImprovesWith& improves_with) {
+  for (size_t step = std::bit_floor(std::max<size_t>(1, blocks_ / 8)); step > 0; step /= 2) {
+    while (best + step <= blocks_ && improves_with(best + step)) {
+    }
+    while (best >= step && improves_with(best - step)) {
+    }
+  }
+}
+
+void PlanSearch::consider_again(const Mixture& mixture) {
+  if (mixture.head == mixture.tail || mixture.alternates) {
+    (void)consider(mixture, best_first_);
+  } else {
+    consider_mixture(mixture, std::clamp<size_t>(best_first_, 1, blocks_ - 1));
+  }
+}
+
+void PlanSearch::hold_less() {
+  allow_work(kHoldShare);
+  Mixture mixture = *best_mixture_;
+  mixture.overlap = Overlap::kWide;
+  consider_again(mixture);
+}
+
 void PlanSearch::trade() {
   allow_work(kTradeShare);
-  const auto improves_with = [&](size_t resident) {
+  step_towards_best(best_mixture_->resident, [&](size_t resident) {
     Mixture mixture = *best_mixture_;
     const double before = best_.seconds;
     mixture.resident = resident;
-    if (mixture.head == mixture.tail) {
-      (void)consider(mixture, 0);
-    } else {
-      consider_mixture(mixture, std::clamp<size_t>(best_first_, 1, blocks_ - 1));
-    }
+    consider_again(mixture);
     return best_.seconds < before;
-  };
-  for (size_t step = std::bit_floor(std::max<size_t>(1, blocks_ / 8)); step > 0; step /= 2) {
-    while (best_mixture_->resident + step <= blocks_ && improves_with(best_mixture_->resident + step)) {
-    }
-    while (best_mixture_->resident >= step && improves_with(best_mixture_->resident - step)) {
-    }
-  }
+  });
+}
+
+void PlanSearch::balance() {
+  allow_work(kBalanceShare);
+  step_towards_best(best_first_, [&](size_t first) {
+    const double before = best_.seconds;
+    if (work_done() < work_limit_) (void)consider(Mixture(*best_mixture_), first);
+    return best_.seconds < before;
+  });
 }
 
 // Of those away, as few as the budget allows stay there: the first ones, or spread evenly over them.
@@ -215,6 +245,8 @@ void PlanSearch::settle_state() {
 
 void PlanSearch::settle(bool is_even) {
   const bool may_trade = best_mixture_ && ideas_.with_weights_on_device(best_mixture_->homes) != best_mixture_->homes;
+  if (best_mixture_ && best_mixture_->overlap == Overlap::kBlock) hold_less();
+  if (is_even && best_mixture_ && best_mixture_->alternates) balance();
   if (is_even && may_trade && blocks_ > 1) trade();
   settle_weights(is_even);
   if (!policy_.optimizer_state && best_.choices.optimizer_state != Tier::kDevice) settle_state();

@@ -34,8 +34,8 @@ class PlanSearch {
 
   // The first half: from the ideas whose weights are all at home or all away.
   void climb();
-  // The second: from those that spread them and from `starts`, if these are better. Then the plan, as in search_plan.
-  // REQUIRES: after climb(), once.
+  // The second: from those that spread them, those that alternate, and from `starts`, if these are better. Then the
+  // plan, as in search_plan. REQUIRES: after climb(), once.
   [[nodiscard]] Plan finish(std::span<const Choices> starts);
 
  private:
@@ -55,9 +55,18 @@ class PlanSearch {
   void look_at(std::vector<Idea> ideas);
   // In candidates: what they have cost so far.
   [[nodiscard]] int64_t work_done() const;
+  // A mixture that differs from the best in other things than the number of its blocks, which may have to change then.
+  void consider_again(const Mixture& mixture);
+  // From the best mixture: transfers that run less far ahead, so that more may stay on the device.
+  void hold_less();
   // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
   // way.
   void trade();
+  // From the best mixture, where it alternates: more or fewer blocks of either kind.
+  void balance();
+  // Considers numbers of blocks from `best` on, which `improves_with` says are better, in halving steps.
+  template <typename ImprovesWith>
+  void step_towards_best(const size_t& best, const ImprovesWith& improves_with);
   // The nearest plan with transfers that run less far ahead, under every setting of all blocks.
   void tighten(Overlap overlap);
   // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.

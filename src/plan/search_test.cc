@@ -179,3 +179,39 @@ TEST_CASE("on small graphs the plan is within 2 % of the best of all combination
     }
   }
 }
+
+TEST_CASE("where moving takes as long as computing again, no plan of blocks that alternate is faster than the plan") {
+  constexpr size_t kBlocks = 24;
+  for (const uint64_t seed : {3, 4}) {
+    const Graph graph = random_graph(seed, {.blocks = kBlocks, .ops_per_block = 16});
+    Machine machine = balanced_machine();
+    for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost}) nth(machine.link_bytes_per_second, lane) = 6e8;
+    const PlanBuilder builder(graph, machine, {});
+    // So many of the blocks, evenly between the others, move what they save; these compute it again.
+    const auto alternating = [&](size_t moved) {
+      Choices choices = uniform_choices(graph, Treatment::kRecompute);
+      choices.overlap = Overlap::kBlock;
+      for (size_t block = 0; block < kBlocks; ++block) {
+        if ((block + 1) * moved / kBlocks > block * moved / kBlocks)
+          choices.blocks[block] = block_choice(Treatment::kHost);
+      }
+      return builder.build(choices, PackEffort::kQuick);
+    };
+    const Plan none = alternating(0), all = alternating(kBlocks);
+    const Budget budget{.device = std::max(none.peaks[0].bytes, all.peaks[0].bytes), .host = 2 * all.peaks[1].bytes};
+    double best = std::numeric_limits<double>::infinity();
+    for (size_t moved = 1; moved < kBlocks; ++moved) {
+      const Plan plan = alternating(moved);
+      if (fits(plan, budget)) best = std::min(best, plan.simulation.step_seconds(1));
+    }
+    CAPTURE(seed);
+    CAPTURE(best);
+    REQUIRE(best < none.simulation.step_seconds(1));
+    REQUIRE(best < all.simulation.step_seconds(1));
+    Policy policy;
+    policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
+    const Plan plan = plan_within(builder, budget, policy);
+    REQUIRE(plan.fits);
+    CHECK(plan.simulation.step_seconds(1) <= best);
+  }
+}

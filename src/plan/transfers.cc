@@ -56,6 +56,9 @@ class TransferPlanner {
     const auto next = std::upper_bound(sequence_.bounds.begin(), sequence_.bounds.end(), i);
     return static_cast<SectionId>(next - sequence_.bounds.begin() - 1);
   }
+  [[nodiscard]] bool is_update(int32_t i) const {
+    return nth(graph_.sections, section_of(i)).repeats == Repeats::kStep;
+  }
   [[nodiscard]] int64_t bytes_of(const Stay& stay) const { return facts(stay.storage).bytes; }
 
   // Recomputed instances are made where they are read; all else has a home.
@@ -173,16 +176,25 @@ class TransferPlanner {
     return std::max(low, static_cast<int32_t>(found - starts_.begin()) - 1);
   }
 
-  // What may be under way at once: some times the mean of what one execution needs. One that needs more gets more.
+  // What may be under way at once: some times the mean of what one execution needs. One that needs more gets more. With
+  // kBlock also all that one visit of a block needs: so the lane need not rest while a block moves less than others do,
+  // or moves it in many small parts. An update's visit needs all state of its block, and its operations differ little:
+  // there the mean is enough.
   // REQUIRES: in the order of `at`.
   [[nodiscard]] int64_t window_bytes(const std::vector<Stay*>& stays, int32_t Stay::*at) const {
-    int64_t executions = 0, sum = 0;
+    int64_t executions = 0, sum = 0, of_visit = 0, most_of_visit = 0;
     int32_t last = -1;
     for (const Stay* stay : stays) {
-      if (std::exchange(last, stay->*at) != stay->*at) ++executions;
+      const int32_t before = std::exchange(last, stay->*at);
+      if (before != last) ++executions;
+      if (before < 0 || !same_visit(before, last) || is_update(last)) of_visit = 0;
       sum += bytes_of(*stay);
+      most_of_visit = std::max(most_of_visit, of_visit += bytes_of(*stay));
     }
-    return executions == 0 ? 0 : sum / executions * (overlap_ == Overlap::kWide ? 8 : 2);
+    if (executions == 0) return 0;
+    const int64_t mean = sum / executions;
+    if (overlap_ == Overlap::kBlock) return std::max(8 * mean, most_of_visit);
+    return overlap_ == Overlap::kWide ? 8 * mean : 2 * mean;
   }
 
   [[nodiscard]] bool is_synchronous(const Stay& stay) const {

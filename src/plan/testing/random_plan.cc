@@ -23,7 +23,7 @@ Choices random_choices(const Graph& graph, RandomStream& random) {
   constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
   constexpr Treatment kBoundaryTreatments[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk};
   constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
-  constexpr Overlap kOverlaps[] = {Overlap::kSynchronous, Overlap::kNarrow, Overlap::kWide};
+  constexpr Overlap kOverlaps[] = {Overlap::kSynchronous, Overlap::kNarrow, Overlap::kWide, Overlap::kBlock};
   constexpr Tier kSites[] = {Tier::kDevice, Tier::kHost};
   Choices choices = {.outer_weights = any_of(kHomes, random),
                      .gradients = any_of(kHomes, random),
