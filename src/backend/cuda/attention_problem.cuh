@@ -1,4 +1,5 @@
-// What the kernels of attention (attention_kernels.cu, attention_tensor_cores.cu, attention_warpgroups.cu) are told, and what becomes of a score.
+// What the kernels of attention (attention_kernels.cu, attention_tensor_cores.cu, attention_warpgroups.cu) are told,
+// and what becomes of a score.
 #pragma once
 
 #include <algorithm>
