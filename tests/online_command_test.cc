@@ -131,6 +131,29 @@ TEST_CASE("the operations of all programs of a job are measured in one go, and o
   CHECK(lines() == 0);
 }
 
+TEST_CASE("prompts of a round that fill a part of a run are predicted to take that part of its time") {
+  const TemporaryFolder folder;
+  json config = job("grpo", folder.path() / "out");
+  config["memory"] = {{"plan", "fixed"}};
+  write_file(folder.path() / "job.yml", config.dump());
+  const auto seconds_for = [&](const char* completions_of_a_prompt) {
+    const Finished run = run_spillway({"plan", (folder.path() / "job.yml").string(), "--json", "--machine",
+                                       (source_folder() / "machines/desktop-cpu-64gb.json").string(),
+                                       "--trl.num_generations", completions_of_a_prompt});
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const json plan = json::parse(run.out);
+    for (const json& phase : plan.at("generation").at("phases")) {
+      if (phase.at("name") != "prompts") continue;
+      CHECK(phase.at("runs") == 1);
+      return phase.at("seconds").get<double>();
+    }
+    return 0.0;
+  };
+  // Four completions: of two prompts, or of one.
+  CHECK(seconds_for("2") == doctest::Approx(2 * seconds_for("4")));
+}
+
 TEST_CASE("a plan says what a round of completions takes, and what generation and training need of each tier") {
   const TemporaryFolder folder;
   json config = job("grpo", folder.path() / "out");

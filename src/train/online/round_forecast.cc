@@ -30,18 +30,31 @@ int64_t cache_bytes(const PlannedJob::Generation& generation) {
 
 using Phase = PlanContext::Generation::Phase;
 
+// Of a run that has a share of the tokens that its program has room for: computing takes that share of the time, and
+// what comes from elsewhere all of its own.
+double part_seconds(const Simulation& simulation, double share) {
+  if (share == 0) return 0;
+  double streaming = 0;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    if (static_cast<Lane>(lane) != Lane::kCompute) streaming = std::max(streaming, simulation.lanes[lane].busy_seconds);
+  }
+  return std::max(streaming, share * simulation.micro_step_seconds);
+}
+
 // The phases of a round, by the programs that run them.
 class RoundPhases {
  public:
   RoundPhases(const PlannedJob& planned, PlanContext::Generation& result)
       : programs_(programs_of(planned)), result_(result) {}
 
-  void add(Phase::Of of, std::string name, const Plan& plan, double runs) {
+  // `work`: how often the program runs; where that is no whole number, the last time with a part of its tokens.
+  void add(Phase::Of of, std::string name, const Plan& plan, double work) {
     const auto at = std::find_if(programs_.begin(), programs_.end(),
                                  [&](const JobProgram& program) { return program.plan == &plan; });
-    if (runs > 0)
-      result_.phases.push_back(
-          {of, std::move(name), at - programs_.begin(), runs, runs * plan.simulation.micro_step_seconds});
+    if (work <= 0) return;
+    const double whole = std::floor(work);
+    const double seconds = whole * plan.simulation.micro_step_seconds + part_seconds(plan.simulation, work - whole);
+    result_.phases.push_back({of, std::move(name), at - programs_.begin(), std::ceil(work), seconds});
   }
 
  private:
@@ -49,7 +62,7 @@ class RoundPhases {
   PlanContext::Generation& result_;
 };
 
-// How often each program of the generation runs in a round.
+// How often each program of the generation runs in a round, with all tokens that it has room for.
 struct GenerationRuns {
   double prompt = 0, decode = 0;
 };
@@ -73,7 +86,7 @@ void add_scores(const Job& job, const PlannedJob& planned, double completions, P
   for (size_t i = 0; i < planned.rewards.size(); ++i) {
     const double tokens = completions * static_cast<double>(job.online->sequence_len);
     phases.add(Phase::Of::kReward, planned.rewards[i].name, planned.rewards[i].plan,
-               std::ceil(tokens / static_cast<double>(job.online->reward_models[i].room.tokens)));
+               tokens / static_cast<double>(job.online->reward_models[i].room.tokens));
   }
   if (planned.scoring)
     phases.add(Phase::Of::kScores, "scores", planned.scoring->plan,
@@ -107,13 +120,13 @@ PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned
       result.peak_bytes[i] = std::max(result.peak_bytes[i], plan->peaks[i].bytes);
   }
   // A prompt is read once for its completions, all but its last token, which is the first to be decoded.
-  const int64_t read = completions / online.num_generations * (prompt - 1);
+  const auto read = static_cast<double>(completions / online.num_generations * (prompt - 1));
   const GenerationRuns runs = {
-      .prompt = static_cast<double>(div_ceil(read, generation.graphs.prompt.graph.tokens())),
+      .prompt = read / static_cast<double>(generation.graphs.prompt.graph.tokens()),
       .decode = static_cast<double>(div_ceil(completions, result.sequences_at_once) * online.completions.max_tokens)};
   add_generation(job, planned, machine, runs, result);
   add_scores(job, planned, static_cast<double>(completions), result);
-  result.bytes_streamed = static_cast<int64_t>(runs.prompt * streamed_bytes(generation.prompt) +
+  result.bytes_streamed = static_cast<int64_t>(std::ceil(runs.prompt) * streamed_bytes(generation.prompt) +
                                                runs.decode * streamed_bytes(generation.decode));
   if (generation.gather) result.bytes_streamed += static_cast<int64_t>(streamed_bytes(*generation.gather));
   result.is_streamed = streamed_bytes(generation.decode) > 0;
