@@ -102,7 +102,13 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
     REQUIRE(steps.size() == 4);
     for (size_t i = 0; i < 4; ++i) CHECK(steps[i].contains("reward") == (i % 2 == 0));
     CHECK(steps[0].contains("kl"));
-    CHECK(json::parse(content(whole / "report.json")).at("generation").at("rounds") == 2);
+    const json report = json::parse(content(whole / "report.json"));
+    CHECK(report.at("generation").at("rounds") == 2);
+    // Each completion is trained on twice.
+    double tokens = 0;
+    for (const json& one : completions) tokens += 2.0 * (one.at("prompt_ids").size() + one.at("completion_ids").size());
+    const double seconds = report.at("step").at("mean_seconds").get<double>() * report.at("steps").get<double>();
+    CHECK(report.at("tokens_per_second").get<double>() * seconds == doctest::Approx(tokens));
 
     // The checkpoint lies in the middle of the second round.
     json first = job(rl, parts);

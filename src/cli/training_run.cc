@@ -243,11 +243,10 @@ class TrainingRun {
   }
 
   // Whether its streams were about as long as planned; shorter ones take less.
-  bool is_full(const StepRecord& r) {
+  [[nodiscard]] bool is_full(const StepRecord& r) const {
     constexpr double kFull = 0.95;
-    const int64_t tokens = r.num_tokens - std::exchange(tokens_before_, r.num_tokens);
     const int64_t planned = planned_.context.micro_batches() * planned_.training.graph.tokens();
-    return static_cast<double>(tokens) >= kFull * static_cast<double>(planned);
+    return static_cast<double>(r.trained_tokens) >= kFull * static_cast<double>(planned);
   }
 
   void on_evaluation(const EvaluationRecord& r) {
@@ -356,7 +355,7 @@ class TrainingRun {
   RunRecord record_;
   Calibration calibration_;
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
-  int64_t tokens_before_ = 0, peak_rss_ = 0;
+  int64_t peak_rss_ = 0;
   LivePage page_;
   ProgressState bar_;  // as it was drawn last
 };

@@ -73,7 +73,7 @@ void RunRecord::add_step(const train::StepRecord& step) {
   curves_.tokens_per_second.add(step.step, step.tokens_per_second);
   if (so_far_.steps == 0) so_far_.first_step = step.step - 1;
   ++so_far_.steps;
-  so_far_.tokens += std::llround(step.tokens_per_second * step.step_seconds);
+  so_far_.tokens += step.trained_tokens;
   so_far_.step_seconds_sum += step.step_seconds;
   so_far_.median_step_seconds = step_seconds_.value();
 }

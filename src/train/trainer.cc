@@ -203,6 +203,7 @@ StepRecord Trainer::train_step() {
           .learning_rate = learning_rate,
           .metrics = step_metrics(),
           .num_tokens = position_.num_tokens,
+          .trained_tokens = tokens,
           .tokens_per_second = static_cast<double>(tokens) / seconds,
           .step_seconds = seconds};
 }
@@ -347,7 +348,6 @@ TrainingOutcome Trainer::run() {
   const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
   const bool saves_best = job_.config.output.save.kind == config::Interval::Kind::kBest;
   const int64_t sample_every = job_.config.samples.every_steps;
-  const int64_t tokens_before = position_.num_tokens;
   std::vector<double> seconds;
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
@@ -362,6 +362,7 @@ TrainingOutcome Trainer::run() {
     const StepRecord record = train_step();
     seconds.push_back(record.step_seconds);
     outcome.step_seconds_sum += record.step_seconds;
+    outcome.tokens += record.trained_tokens;
     if (listeners_.step) listeners_.step(record);
     check_finite(record);
     facts_.loss = record.loss;
@@ -375,7 +376,6 @@ TrainingOutcome Trainer::run() {
     if (outcome.interrupted || is_best || (save_every > 0 && position_.step % save_every == 0)) save();
   }
   outcome.steps = position_.step - outcome.first_step;
-  outcome.tokens = position_.num_tokens - tokens_before;
   outcome.median_step_seconds = median(std::move(seconds));
   if (outcome.interrupted) return outcome;
   if (position_.step < length_.total_steps) outcome.ended_early = stopping_.reason();

@@ -27,7 +27,8 @@ struct StepRecord {
   int64_t total_steps = 0;
   double epoch = 0, loss = 0, grad_norm = 0, learning_rate = 0;
   std::span<const Metric> metrics;  // that the objective shows beside its loss; until the next record
-  int64_t num_tokens = 0;
+  int64_t num_tokens = 0;           // of the run, as the metric counts them
+  int64_t trained_tokens = 0;       // of the step
   double tokens_per_second = 0, step_seconds = 0;
 };
 struct EvaluationRecord {
@@ -63,7 +64,7 @@ struct TrainingOutcome {
   std::vector<Metric> final_evaluation;  // of those weights; empty where this process evaluated nothing of them
   int64_t steps = 0;                     // done by this process
   int64_t first_step = 0;                // done before it
-  int64_t tokens = 0;                    // seen by this process
+  int64_t tokens = 0;                    // trained on by this process
   double step_seconds_sum = 0;
   double median_step_seconds = 0;
 };
