@@ -88,62 +88,76 @@ class FirstFit {
 // gone leaves holes in it.
 class TwoEnded {
  public:
-  explicit TwoEnded(std::span<const Interval> intervals) : intervals_(intervals) {
+  explicit TwoEnded(std::span<const Interval> intervals) : all_(intervals.size()) {
     for (size_t i = 0; i < intervals.size(); ++i) {
-      if (intervals[i].bytes == 0) continue;
-      births_.push_back(static_cast<int32_t>(i));
+      const Interval& interval = intervals[i];
+      if (interval.bytes == 0) continue;
+      items_.push_back({align_up(interval.bytes, interval.alignment), interval.alignment, interval.begin, interval.end,
+                        static_cast<int32_t>(i)});
     }
-    deaths_ = births_;
-    std::stable_sort(births_.begin(), births_.end(), [&](int32_t a, int32_t b) {
-      const Interval &x = at(a), &y = at(b);
-      return x.begin != y.begin ? x.begin < y.begin : x.bytes > y.bytes;
+    std::stable_sort(items_.begin(), items_.end(), [&](const Item& a, const Item& b) {
+      return a.begin != b.begin ? a.begin < b.begin : intervals[a.interval()].bytes > intervals[b.interval()].bytes;
     });
-    std::stable_sort(deaths_.begin(), deaths_.end(), [&](int32_t a, int32_t b) { return at(a).end < at(b).end; });
+    deaths_.resize(items_.size());
+    std::iota(deaths_.begin(), deaths_.end(), 0);
+    std::stable_sort(deaths_.begin(), deaths_.end(), [&](int32_t a, int32_t b) {
+      return at(a).end != at(b).end ? at(a).end < at(b).end : at(a).id < at(b).id;
+    });
+    places_.resize(items_.size());
   }
 
   // Offsets below `height`, or none if something does not fit. Long is what lives more steps than `short_steps`.
   std::optional<std::vector<int64_t>> run(int64_t height, int32_t short_steps) {
     gaps_ = {{0, height}};
-    std::vector<int64_t> offsets(intervals_.size(), 0);
     size_t dead = 0;
-    for (const int32_t id : births_) {
-      const Interval& item = at(id);
-      for (; at(deaths_[dead]).end <= item.begin; ++dead) release(nth(offsets, deaths_[dead]), at(deaths_[dead]));
-      const std::optional<int64_t> offset =
-          item.end - item.begin > short_steps ? take_lowest(item) : take_highest(item);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const Item& item = items_[i];
+      for (; at(deaths_[dead]).end <= item.begin; ++dead) release(nth(places_, deaths_[dead]), at(deaths_[dead]));
+      const std::optional<int64_t> offset = item.steps() > short_steps ? take_lowest(item) : take_highest(item);
       if (!offset) return std::nullopt;
-      nth(offsets, id) = *offset;
+      places_[i] = *offset;
     }
+    std::vector<int64_t> offsets(all_, 0);
+    for (size_t i = 0; i < items_.size(); ++i) offsets[items_[i].interval()] = places_[i];
     return offsets;
   }
 
+  [[nodiscard]] int64_t count_long(int32_t short_steps) const {
+    return std::count_if(items_.begin(), items_.end(), [&](const Item& item) { return item.steps() > short_steps; });
+  }
+
  private:
+  // What a run asks of an interval, which many runs do.
+  struct Item {
+    int64_t size, alignment;
+    int32_t begin, end, id;
+
+    [[nodiscard]] int32_t steps() const { return end - begin; }
+    [[nodiscard]] size_t interval() const { return static_cast<size_t>(id); }
+  };
   struct Gap {
     int64_t begin, end;
   };
   using GapIterator = std::vector<Gap>::iterator;
 
-  [[nodiscard]] const Interval& at(int32_t id) const { return nth(intervals_, id); }
-  [[nodiscard]] static int64_t size_of(const Interval& item) { return align_up(item.bytes, item.alignment); }
+  [[nodiscard]] const Item& at(int32_t index) const { return nth(items_, index); }
 
   // Most gaps are too small: that is seen without a division.
-  std::optional<int64_t> take_lowest(const Interval& item) {
-    const int64_t size = size_of(item);
+  std::optional<int64_t> take_lowest(const Item& item) {
     for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
-      if (gap->end - gap->begin < size) continue;
+      if (gap->end - gap->begin < item.size) continue;
       const int64_t offset = align_up(gap->begin, item.alignment);
-      if (offset + size <= gap->end) return take(gap, offset, size);
+      if (offset + item.size <= gap->end) return take(gap, offset, item.size);
     }
     return std::nullopt;
   }
 
-  std::optional<int64_t> take_highest(const Interval& item) {
-    const int64_t size = size_of(item);
+  std::optional<int64_t> take_highest(const Item& item) {
     for (auto gap = gaps_.end(); gap != gaps_.begin();) {
       --gap;
-      if (gap->end - gap->begin < size) continue;
-      const int64_t offset = (gap->end - size) / item.alignment * item.alignment;
-      if (offset >= gap->begin) return take(gap, offset, size);
+      if (gap->end - gap->begin < item.size) continue;
+      const int64_t offset = (gap->end - item.size) / item.alignment * item.alignment;
+      if (offset >= gap->begin) return take(gap, offset, item.size);
     }
     return std::nullopt;
   }
@@ -163,8 +177,8 @@ class TwoEnded {
     return offset;
   }
 
-  void release(int64_t offset, const Interval& item) {
-    Gap freed{offset, offset + size_of(item)};
+  void release(int64_t offset, const Item& item) {
+    Gap freed{offset, offset + item.size};
     auto next = std::lower_bound(gaps_.begin(), gaps_.end(), freed.begin,
                                  [](const Gap& gap, int64_t begin) { return gap.begin < begin; });
     const bool joins_next = next != gaps_.end() && next->begin == freed.end;
@@ -181,9 +195,11 @@ class TwoEnded {
     }
   }
 
-  std::span<const Interval> intervals_;
-  std::vector<int32_t> births_, deaths_;  // in order of time
-  std::vector<Gap> gaps_;                 // in order of offset
+  size_t all_;                   // intervals, those without bytes as well
+  std::vector<Item> items_;      // in the order of their births
+  std::vector<int32_t> deaths_;  // of items_, in order of time
+  std::vector<int64_t> places_;  // by item: its offset in this run
+  std::vector<Gap> gaps_;        // in order of offset
 };
 
 // The lowest of a few heights a little above the bound that works.
@@ -191,9 +207,18 @@ std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64
   constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20, 10, 4, 1};  // of the bound, added to it
   constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 0, 1, 6, 48, 128};
   TwoEnded packer(intervals);
+  // Bounds with the same intervals above them are one.
+  std::vector<int32_t> bounds;
+  std::vector<int64_t> counts;
+  for (const int32_t short_steps : kShortSteps) {
+    const int64_t count = packer.count_long(short_steps);
+    if (std::find(counts.begin(), counts.end(), count) != counts.end()) continue;
+    counts.push_back(count);
+    bounds.push_back(short_steps);
+  }
   for (const int64_t share : kShares) {
     const int64_t height = share == 0 ? bound : bound + align_up(bound / share, kArenaAlignment);
-    for (const int32_t short_steps : kShortSteps) {
+    for (const int32_t short_steps : bounds) {
       if (auto offsets = packer.run(height, short_steps)) {
         const int64_t top = top_of(intervals, *offsets);
         return Packing{std::move(*offsets), top, bound};

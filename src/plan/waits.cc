@@ -32,9 +32,10 @@ class LastAccesses {
   }
 
   // Raises `needed` by whoever must have finished before step `i` of `lane` may read (or write) these bytes, and notes
-  // the access.
-  void access(int64_t offset, int64_t bytes, bool writes, Lane lane, int32_t i, Clock& needed) {
-    if (bytes == 0) return;
+  // the access. Returns where they are noted if that is one place, which it stays until others are given the bytes;
+  // else kNone.
+  int32_t access(int64_t offset, int64_t bytes, bool writes, Lane lane, int32_t i, Clock& needed) {
+    if (bytes == 0) return kNone;
     const size_t first = split(offset, std::lower_bound(begins_.begin(), begins_.end(), offset) - begins_.begin());
     size_t last = first + 1;
     while (last < begins_.size() && begins_[last] < offset + bytes) ++last;
@@ -44,7 +45,7 @@ class LastAccesses {
       if (writes) raise(needed, segment(at).readers);
       if (!writes) nth(segment(at).readers, lane) = i;
     }
-    if (!writes) return;
+    if (!writes) return last == first + 1 ? places_[first] : kNone;
     segment(first) = {kNobody, kNobody};
     nth(segment(first).writers, lane) = i;
     const auto erase = [&](auto& list) {
@@ -55,6 +56,18 @@ class LastAccesses {
                  places_.begin() + static_cast<std::ptrdiff_t>(last));
     erase(begins_);
     erase(places_);
+    return places_[first];
+  }
+
+  // The same where all of the bytes are noted at `place`.
+  void access_at(int32_t place, bool writes, Lane lane, int32_t i, Clock& needed) {
+    Segment& segment = nth(segments_, place);
+    raise(needed, segment.writers);
+    if (writes) {
+      raise(needed, segment.readers);
+      segment = {kNobody, kNobody};
+    }
+    nth(writes ? segment.writers : segment.readers, lane) = i;
   }
 
  private:
@@ -109,6 +122,7 @@ class WaitFinder {
     for (const SectionRange& section : schedule_.sections) {
       for (size_t tier = 0; tier < kTiers; ++tier) tiers_[tier].start(fixed_[tier]);
       known_.fill(kNobody);
+      places_.assign(schedule_.buffers.size(), kNone);
       for (int32_t i = section.begin; i < section.end; ++i) add_waits(i);
     }
     return std::move(result_);
@@ -130,7 +144,12 @@ class WaitFinder {
       if (id == kNone) return;
       const Buffer& b = buffer(id);
       const int64_t bytes = padded ? align_up(b.bytes, kDiskAlignment) : b.bytes;
-      nth(tiers_, b.tier).access(nth(offsets_, id), bytes, writes, step.lane, i, needed);
+      LastAccesses& tier = nth(tiers_, b.tier);
+      // While it lives, a buffer's bytes are its own.
+      int32_t& place = nth(places_, id);
+      if (place != kNone && bytes == b.bytes) return tier.access_at(place, writes, step.lane, i, needed);
+      const int32_t noted = tier.access(nth(offsets_, id), bytes, writes, step.lane, i, needed);
+      place = bytes == b.bytes ? noted : kNone;
     };
     for (const BufferId input : inputs) access(input, false);
     access(step.workspace, true);
@@ -164,6 +183,7 @@ class WaitFinder {
   std::span<const int64_t> offsets_;
   std::array<std::vector<int64_t>, kTiers> fixed_;  // where fixed buffers begin and end
   std::array<LastAccesses, kTiers> tiers_;
+  std::vector<int32_t> places_;        // by buffer: where accesses of all its bytes are noted, kNone where in several
   std::array<Clock, kLanes> known_{};  // by lane: what has finished when its next step starts
   std::vector<Clock> finished_;        // by step: what has finished when it has
   std::vector<int32_t> found_;         // waits of the step at hand
