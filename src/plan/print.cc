@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/index.h"
+#include "plan/block_runs.h"
 #include "plan/usage.h"
 
 namespace spillway {
@@ -88,17 +90,19 @@ std::string saved_text(const BlockChoice& choice) {
   return text;
 }
 
-// A line for each run of blocks that are treated alike:
+// A line for each run of blocks that are treated alike, or in a few ways in turn:
 //     layers   0-10   activations recomputed
-//              11-29  activations kept
+//              11-29  12 of 19: activations kept
+//                     7 of 19: attention kept, product and elementwise recomputed
 std::string layers_text(const std::vector<BlockChoice>& blocks) {
   std::vector<std::pair<std::string, std::string>> rows;
-  for (size_t begin = 0; begin < blocks.size();) {
-    size_t end = begin;
-    while (end < blocks.size() && blocks[end] == blocks[begin]) ++end;
-    rows.emplace_back(end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1),
-                      saved_text(blocks[begin]));
-    begin = end;
+  for (const BlockRun& run : runs_of(blocks)) {
+    const size_t count = run.end - run.begin;
+    std::string range = count == 1 ? fmt::format("{}", run.begin) : fmt::format("{}-{}", run.begin, run.end - 1);
+    for (const auto& [kind, of_kind] : run.kinds) {
+      const std::string share = run.kinds.size() == 1 ? "" : fmt::format("{} of {}: ", of_kind, count);
+      rows.emplace_back(std::exchange(range, ""), share + saved_text(kind));
+    }
   }
   if (rows.empty()) return "layers   none\n";
   std::string text;

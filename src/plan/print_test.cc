@@ -51,6 +51,27 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
   CHECK_FALSE(printed.says("\nhost "));
 }
 
+TEST_CASE("layers that are treated in two ways in turn take a line for each way, others a line for each run") {
+  const Graph graph = random_graph(5, {.blocks = 20});
+  Choices choices = uniform_choices(graph, Treatment::kKeep);
+  choices.blocks[0] = block_choice(Treatment::kRecompute);
+  for (size_t block = 1; block < 20; block += 3) choices.blocks[block] = block_choice(Treatment::kHost);
+  Machine machine;
+  machine.link_bytes_per_second.fill(1e9);
+  const std::string text = print_plan(graph, plan_for(graph, machine, choices), {});
+  CAPTURE(text);
+  CHECK(text.find("\nlayers   0-19  1 of 20: activations recomputed") != std::string::npos);
+  CHECK(text.find("\n               7 of 20: activations -> host\n") != std::string::npos);
+  CHECK(text.find("\n               12 of 20: activations kept\n") != std::string::npos);
+  choices.blocks = std::vector<BlockChoice>(20, block_choice(Treatment::kKeep));
+  choices.blocks[3] = block_choice(Treatment::kHost);
+  const std::string few = print_plan(graph, plan_for(graph, machine, choices), {});
+  CAPTURE(few);
+  for (const char* row : {"\nlayers   0-2   activations kept\n", "\n         3     activations -> host\n",
+                          "\n         4-19  activations kept\n"})
+    CHECK(few.find(row) != std::string::npos);
+}
+
 TEST_CASE("no line of a plan is longer than a terminal of 80 columns, and words stay whole") {
   Printed printed(kGiB);
   printed.context.title =
