@@ -150,9 +150,10 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
     if (work_done() >= work_limit_) break;
     if (found_ && idea.seconds >= best_.seconds * kSecondSlack) continue;
     if (idea.first == 0 || idea.mixture.alternates) {
+      const bool fits = consider(idea.mixture, idea.first);
       Mixture less_ahead = idea.mixture;
       less_ahead.overlap = Overlap::kWide;
-      if (!consider(idea.mixture, idea.first)) (void)consider(less_ahead, idea.first);
+      if (!fits && !idea.mixture.alternates) (void)consider(less_ahead, 0);
     } else {
       consider_mixture(idea.mixture, idea.first);
     }
