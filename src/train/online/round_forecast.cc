@@ -120,9 +120,9 @@ PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned
       result.peak_bytes[i] = std::max(result.peak_bytes[i], plan->peaks[i].bytes);
   }
   // A prompt is read once for its completions, all but its last token, which is the first to be decoded.
-  const auto read = static_cast<double>(completions / online.num_generations * (prompt - 1));
+  const int64_t read = completions / online.num_generations * (prompt - 1);
   const GenerationRuns runs = {
-      .prompt = read / static_cast<double>(generation.graphs.prompt.graph.tokens()),
+      .prompt = static_cast<double>(read) / static_cast<double>(generation.graphs.prompt.graph.tokens()),
       .decode = static_cast<double>(div_ceil(completions, result.sequences_at_once) * online.completions.max_tokens)};
   add_generation(job, planned, machine, runs, result);
   add_scores(job, planned, static_cast<double>(completions), result);
