@@ -30,19 +30,13 @@ int64_t top_of(std::span<const Interval> intervals, std::span<const int64_t> off
   return top;
 }
 
-// First fit in a given order. What is placed is indexed by time, so that an interval looks only at those it meets.
+// First fit in a given order. What is placed stands in the order of offsets: an interval walks up to its gap.
 class FirstFit {
  public:
-  explicit FirstFit(std::span<const Interval> intervals) : intervals_(intervals) {
-    int32_t end = 0;
-    for (const Interval& i : intervals) end = std::max(end, i.end);
-    born_at_.resize(static_cast<size_t>(end));
-    live_at_.resize(static_cast<size_t>(end));
-  }
+  explicit FirstFit(std::span<const Interval> intervals) : intervals_(intervals) { placed_.reserve(intervals.size()); }
 
   Packing run(std::span<const int32_t> order) {
-    for (auto& list : born_at_) list.clear();
-    for (auto& list : live_at_) list.clear();
+    placed_.clear();
     Packing packing{.offsets = std::vector<int64_t>(intervals_.size(), 0)};
     for (const int32_t id : order) {
       const Interval& item = nth(intervals_, id);
@@ -51,36 +45,31 @@ class FirstFit {
       const int64_t offset = lowest_gap(item, size);
       nth(packing.offsets, id) = offset;
       packing.bytes = std::max(packing.bytes, end_of(item, offset));
-      nth(born_at_, item.begin).push_back({offset, offset + size});
-      for (int32_t t = item.begin; t < item.end; ++t) nth(live_at_, t).push_back({offset, offset + size});
+      const auto above = std::upper_bound(placed_.begin(), placed_.end(), offset,
+                                          [](int64_t at, const Placed& other) { return at < other.offset; });
+      placed_.insert(above, {offset, offset + size, item.begin, item.end});
     }
     return packing;
   }
 
  private:
-  struct Range {
-    int64_t begin, end;
+  struct Placed {
+    int64_t offset, top;
+    int32_t begin, end;  // in time
   };
 
-  // Whoever meets [begin, end) in time is live at begin or is born later within it.
-  int64_t lowest_gap(const Interval& item, int64_t size) {
-    met_ = nth(live_at_, item.begin);
-    for (int32_t t = item.begin + 1; t < item.end; ++t) {
-      const auto& born = nth(born_at_, t);
-      met_.insert(met_.end(), born.begin(), born.end());
-    }
-    std::sort(met_.begin(), met_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  [[nodiscard]] int64_t lowest_gap(const Interval& item, int64_t size) const {
     int64_t candidate = 0;
-    for (const Range& other : met_) {
-      if (other.begin >= candidate + size) break;
-      candidate = std::max(candidate, align_up(other.end, item.alignment));
+    for (const Placed& other : placed_) {
+      if (other.offset >= candidate + size) break;
+      if (other.begin >= item.end || other.end <= item.begin) continue;
+      candidate = std::max(candidate, align_up(other.top, item.alignment));
     }
     return candidate;
   }
 
   std::span<const Interval> intervals_;
-  std::vector<std::vector<Range>> born_at_, live_at_;  // by step
-  std::vector<Range> met_;
+  std::vector<Placed> placed_;
 };
 
 // In the order of births, within a given height: what lives long goes to the lowest place that is free, what lives
@@ -293,7 +282,9 @@ Packing pack(std::span<const Interval> intervals, PackEffort effort) {
   Order order = best_order;
   Packing current = best;
   for (int round = 0; round < kImprovementRounds && best.bytes > bound && may_go_on(); ++round) {
-    order = raise_the_highest(order, intervals, current);
+    Order raised = raise_the_highest(order, intervals, current);
+    if (raised == order) break;  // it would be placed as it is
+    order = std::move(raised);
     current = first_fit.run(order);
     if (current.bytes < best.bytes) best = current;
   }

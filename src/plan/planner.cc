@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,25 +39,28 @@ class Ladder {
  public:
   Ladder(const PlanBuilder& builder, int64_t accumulation, KnownPlans& known, const Budget& budget,
          const Policy& policy)
-      : builder_(builder),
-        accumulation_(accumulation),
-        known_(known),
-        budget_(budget),
-        policy_(policy),
-        least_(plan_within(0, {})) {}
+      : builder_(builder), accumulation_(accumulation), known_(known), budget_(budget), policy_(policy) {}
 
-  [[nodiscard]] int64_t min_bytes() const { return least_.peaks[0].bytes; }
-
-  // Those between the least and the most, and `beside`, on as many threads.
-  void climb(int threads, const std::function<void()>& beside) {
-    const Plan most = plan_within(std::nullopt, {&least_.choices, 1});
-    const int64_t low = min_bytes(), high = most.peaks[0].bytes;
+  // The least, and if it takes no more than `enough` the most and those between them. All of it, and `beside`, on as
+  // many threads.
+  void climb(int64_t enough, int threads, const std::function<void()>& beside) {
+    std::once_flag ends;
+    Plan most;
     std::vector<Plan> rungs(kFrontierPoints - 2);
+    bool is_enough = false;
     run_all(std::ssize(rungs) + 1, threads, [&](int64_t task) {
       if (task == 0) return beside();
+      std::call_once(ends, [&] {
+        least_ = plan_within(0, {});
+        is_enough = least_.peaks[0].bytes <= enough;
+        if (is_enough) most = plan_within(std::nullopt, {&least_.choices, 1});
+      });
+      if (!is_enough) return;
+      const int64_t low = least_.peaks[0].bytes, high = most.peaks[0].bytes;
       const int64_t device = low + (high - low) * task / (kFrontierPoints - 1);
       nth(rungs, task - 1) = plan_within(device, {&least_.choices, 1});
     });
+    if (!is_enough) return;
     add(least_);
     for (const Plan& plan : rungs)
       if (plan.fits) add(plan);
@@ -149,11 +153,9 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
   Ladder ladder(builder, accumulation, known, budget, policy);
   PlanCandidates candidates(builder, accumulation, known);
   PlanSearch search(candidates, budget, policy, SearchEffort::kFull);
-  if (frontier || ladder.min_bytes() <= budget.device.value_or(std::numeric_limits<int64_t>::max())) {
-    ladder.climb(threads > 0 ? threads : available_cpus(), [&] { search.climb(); });
-  } else {
-    search.climb();
-  }
+  constexpr int64_t kAnything = std::numeric_limits<int64_t>::max();
+  ladder.climb(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
+               [&] { search.climb(); });
   if (frontier) *frontier = ladder.points();
   return search.finish(ladder.choices());
 }
