@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "io/file.h"
@@ -133,8 +134,18 @@ TEST_CASE("the operations of all programs of a job are measured in one go, and o
     for (std::string line; std::getline(text, line);) count += line.find("operations of this job, once") != line.npos;
     return count;
   };
+  const auto known = [&] {
+    std::set<std::string> names;
+    const json machine = json::parse(content(cache.path() / "spillway/machine.json"));
+    for (const auto& [name, seconds] : machine.at("operations").items()) names.insert(name);
+    return names;
+  };
   CHECK(lines() == 1);
-  CHECK(lines() == 0);
+  const std::set<std::string> first = known();
+  CHECK(first.size() > 1);
+  // What was measured on a busy machine may be measured again on one less busy; nothing is left to be found out.
+  CHECK(lines() <= 1);
+  CHECK(known() == first);
 }
 
 TEST_CASE("prompts of a round that fill a part of a run are predicted to take that part of its time") {
