@@ -28,8 +28,9 @@ function(spillway_device_tests)
   endforeach()
   add_library(spillway_emulated_kernels OBJECT ${sources})
   target_link_libraries(spillway_emulated_kernels PUBLIC spillway_ops_testing doctest::doctest)
+  spillway_optimise(spillway_emulated_kernels 2)
   target_compile_definitions(spillway_emulated_kernels PRIVATE SPILLWAY_CUDA)
-  target_compile_options(spillway_emulated_kernels PRIVATE -Wno-unknown-pragmas $<$<CONFIG:Release>:-O2>)
+  target_compile_options(spillway_emulated_kernels PRIVATE -Wno-unknown-pragmas)
   spillway_tests(ops_emulated_test SOURCES $<TARGET_OBJECTS:ops_test> ${support}/emulated_device.cc
                  ${support}/poisoned_arena.cc LIBRARIES spillway_emulated_kernels spillway_ops_testing)
   # Kernels that only sm_90 has: attention's, in place of those above.

@@ -48,21 +48,35 @@ function(spillway_level name level)
     $<$<AND:$<OR:$<CONFIG:Release>,$<BOOL:${plain}>>,$<COMPILE_LANGUAGE:CXX>>:-O${level}>)
 endfunction()
 
-# What most sources include from outside, parsed once for each level of optimisation: half of a clean build went into
-# parsing it. Sources include what they use all the same; tools/check_tidy compiles them without.
+# What most sources include, parsed once for each level of optimisation and for each folder that asks for more: most of a
+# clean build went into parsing it. Sources include what they use all the same; tools/check_tidy compiles them without.
+set(precompiled ${PROJECT_SOURCE_DIR}/cmake/precompiled.h <fmt/format.h> <algorithm> <functional> <memory> <optional> <span> <string>
+                <vector>)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "// A target needs a source.\n")
-foreach(level 0 1 2 3)
-  add_library(spillway_precompiled_${level} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(spillway_precompiled_${level} PRIVATE spillway_flags)
-  spillway_level(spillway_precompiled_${level} ${level})
-  target_precompile_headers(spillway_precompiled_${level} PRIVATE
-    <fmt/format.h> <algorithm> <functional> <memory> <optional> <span> <string> <vector>)
+function(spillway_precompiled name level)
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(${name} PRIVATE spillway_flags)
+  spillway_level(${name} ${level})
+  target_precompile_headers(${name} PRIVATE ${precompiled} ${ARGN})
+endfunction()
+foreach(level 1 2 3)
+  spillway_precompiled(spillway_precompiled_${level} ${level})
 endforeach()
+if(SPILLWAY_TESTS)
+  spillway_precompiled(spillway_precompiled_0 0 <doctest/doctest.h>)
+  spillway_precompiled(spillway_precompiled_json_0 0 <doctest/doctest.h> <nlohmann/json.hpp>)
+endif()
 
-# spillway_optimise(NAME LEVEL): the level of optimisation in a release, and the headers precompiled with it.
+# spillway_optimise(NAME LEVEL [header...]): the level of optimisation in a release, and the headers precompiled with it: those
+# of all, and those given, `<name>` of a library or a path from src/.
 function(spillway_optimise name level)
   spillway_level(${name} ${level})
-  target_precompile_headers(${name} REUSE_FROM spillway_precompiled_${level})
+  if(ARGN)
+    list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/ REGEX "^[^<]")
+    target_precompile_headers(${name} PRIVATE ${precompiled} ${ARGN})
+  else()
+    target_precompile_headers(${name} REUSE_FROM spillway_precompiled_${level})
+  endif()
 endfunction()
 
 if(SPILLWAY_TESTS)
@@ -74,14 +88,20 @@ if(SPILLWAY_TESTS)
   target_link_libraries(spillway_replay_main PUBLIC spillway_flags)
 endif()
 
-# spillway_tests(NAME SOURCES file... LIBRARIES lib...): a doctest program whose cases ctest runs one by one.
+# spillway_tests(NAME [JSON] SOURCES file... LIBRARIES lib...): a doctest program whose cases ctest runs one by one. Most files
+# of one with JSON include that library.
 function(spillway_tests name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "JSON" "" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT SPILLWAY_TESTS OR NOT arg_SOURCES)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
-  spillway_optimise(${name} 0)  # tests take longer to compile than to run
+  set(level 0)  # tests take longer to compile than to run
+  spillway_level(${name} ${level})
+  if(arg_JSON)
+    set(level json_0)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM spillway_precompiled_${level})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   # Whether the program has a sanitizer's malloc.
   string(REGEX MATCH "address|thread|memory" allocator "${SPILLWAY_SANITIZE}")
@@ -104,13 +124,19 @@ function(spillway_installs folder)
           FILES_MATCHING PATTERN "*.h" PATTERN testing EXCLUDE)
 endfunction()
 
-# spillway_folder(NAME [KERNELS | COLD] [DEPENDS folder...] [TESTS_DEPEND folder...] [LIBRARIES lib...]): a release optimises loops (-O3) only where
-# KERNELS, conversions or measurements are; the rest gets -O2 and compiles a tenth faster; what is COLD, run once a step
-# at most, gets -O1 and compiles a third faster.
+# spillway_folder(NAME [KERNELS | COLD] [JSON] [DEPENDS folder...] [TESTS_DEPEND folder...] [LIBRARIES lib...] [PRECOMPILE header...]):
+# a release optimises loops (-O3) only where KERNELS, conversions or measurements are; the rest gets -O2 and compiles a
+# tenth faster; what is COLD, run once a step at most, gets -O1 and compiles a third faster. PRECOMPILE: what most of its
+# sources include of our own; JSON: that they and its tests include that library.
 # With SPILLWAY_CUDA its .cu files belong to it, too; without, neither they nor what lies in a folder cuda/ is compiled.
 # What lies in a folder testing/ helps the tests of this folder and of those that depend on it.
 function(spillway_folder folder)
-  cmake_parse_arguments(arg "KERNELS;COLD" "" "DEPENDS;TESTS_DEPEND;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "KERNELS;COLD;JSON" "" "DEPENDS;TESTS_DEPEND;LIBRARIES;PRECOMPILE" ${ARGN})
+  set(json)
+  if(arg_JSON)
+    set(json JSON)
+    list(PREPEND arg_PRECOMPILE <nlohmann/json.hpp>)
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
   if(SPILLWAY_CUDA)
     file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cu)
@@ -135,7 +161,7 @@ function(spillway_folder folder)
     elseif(arg_COLD)
       set(level 1)
     endif()
-    spillway_optimise(spillway_${folder} ${level})
+    spillway_optimise(spillway_${folder} ${level} ${arg_PRECOMPILE})
   else()
     add_library(spillway_${folder} INTERFACE)
     target_link_libraries(spillway_${folder} INTERFACE ${depends} ${arg_LIBRARIES} spillway_flags)
@@ -156,7 +182,7 @@ function(spillway_folder folder)
     target_link_libraries(spillway_${folder}_testing ${visibility} spillway_${folder} ${testing_depends})
     target_include_directories(spillway_${folder}_testing ${visibility} ${PROJECT_SOURCE_DIR})
   endif()
-  spillway_tests(${folder}_test SOURCES ${tests} LIBRARIES spillway_${folder}_testing)
+  spillway_tests(${folder}_test ${json} SOURCES ${tests} LIBRARIES spillway_${folder}_testing)
 endfunction()
 
 # spillway_links_whole(MODULE): a symbol that it needs and does not link is an error of the build, not of dlopen. Clang leaves
