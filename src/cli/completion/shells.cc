@@ -17,7 +17,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 }
 
 // Within single quotes of bash and zsh.
-std::string quoted(std::string_view text) { return fmt::format("'{}'", replaced(text, "'", R"('\'')")); }
+std::string single_quoted(std::string_view text) { return fmt::format("'{}'", replaced(text, "'", R"('\'')")); }
 
 // A meaning in a specification of zsh's _arguments or _describe, where brackets and colons have meanings of their own.
 std::string zsh_escaped(std::string_view text) {
@@ -118,10 +118,10 @@ std::string zsh_completion(const std::vector<CompletedCommand>& commands, const 
       "_spillway() {\n"
       "  local -a commands=(\n";
   for (const CompletedCommand& command : commands)
-    text += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, zsh_escaped(command.summary))));
+    text += fmt::format("    {}\n", single_quoted(fmt::format("{}:{}", command.name, zsh_escaped(command.summary))));
   text += "  )\n  local -a keys=(\n";
   for (const CompletedKey& key : keys)
-    text += fmt::format("    {}\n", quoted(fmt::format("--{}[{}]:VALUE:_files", key.name, zsh_escaped(key.meaning))));
+    text += fmt::format("    {}\n", single_quoted(fmt::format("--{}[{}]:VALUE:_files", key.name, zsh_escaped(key.meaning))));
   text +=
       "  )\n"
       "  if ((CURRENT == 2)); then\n"
@@ -138,7 +138,7 @@ std::string zsh_completion(const std::vector<CompletedCommand>& commands, const 
       std::string spec = fmt::format("{}[{}]", option.name, zsh_escaped(option.meaning));
       if (option.value != CompletedValue::kNone)
         spec += fmt::format(":{}:{}", option.value_name, zsh_action(option.value));
-      text += fmt::format(" \\\n        {}", quoted(spec));
+      text += fmt::format(" \\\n        {}", single_quoted(spec));
     }
     if (command.takes_keys) text += " \\\n        \"$keys[@]\"";
     if (command.argument != CompletedValue::kNone)
