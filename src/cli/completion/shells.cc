@@ -121,7 +121,8 @@ std::string zsh_completion(const std::vector<CompletedCommand>& commands, const 
     text += fmt::format("    {}\n", single_quoted(fmt::format("{}:{}", command.name, zsh_escaped(command.summary))));
   text += "  )\n  local -a keys=(\n";
   for (const CompletedKey& key : keys)
-    text += fmt::format("    {}\n", single_quoted(fmt::format("--{}[{}]:VALUE:_files", key.name, zsh_escaped(key.meaning))));
+    text += fmt::format("    {}\n",
+                        single_quoted(fmt::format("--{}[{}]:VALUE:_files", key.name, zsh_escaped(key.meaning))));
   text +=
       "  )\n"
       "  if ((CURRENT == 2)); then\n"
