@@ -23,11 +23,6 @@ const std::vector<std::string> kOverfits = {
     "--val_set_size", "8",        "--eval_steps",       "2", "--save_steps", "4", "--learning_rate", "0.05",
     "--lr_scheduler", "constant", "--save_total_limit", "1", "--max_steps",  "24"};
 
-std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 std::set<int> checkpoints(const fs::path& output) {
   std::set<int> steps;
   for (const fs::directory_entry& entry : fs::directory_iterator(output)) {
@@ -37,7 +32,7 @@ std::set<int> checkpoints(const fs::path& output) {
   return steps;
 }
 
-std::vector<nlohmann::json> lines_of(const fs::path& output) {
+std::vector<nlohmann::json> metrics_of(const fs::path& output) {
   std::vector<nlohmann::json> lines;
   const std::string text = read_file(output / "metrics.jsonl", 1 << 24);
   for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
@@ -48,14 +43,14 @@ std::vector<nlohmann::json> lines_of(const fs::path& output) {
 // eval_loss by step.
 std::map<int, double> evaluations(const fs::path& output) {
   std::map<int, double> result;
-  for (const nlohmann::json& line : lines_of(output))
+  for (const nlohmann::json& line : metrics_of(output))
     if (line.contains("eval_loss")) result.emplace(line["step"], line["eval_loss"]);
   return result;
 }
 
 int last_step(const fs::path& output) {
   int last = 0;
-  for (const nlohmann::json& line : lines_of(output)) last = std::max(last, line["step"].get<int>());
+  for (const nlohmann::json& line : metrics_of(output)) last = std::max(last, line["step"].get<int>());
   return last;
 }
 
@@ -93,7 +88,7 @@ TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_
   const std::string card = read_file(job.output("best") / "README.md", 1 << 20);
   CHECK(card.find(fmt::format("| eval_loss, after step {} |", best)) != std::string::npos);
   // The last evaluation is that of the weights which are kept, to the bit what it was when they were those of the run.
-  const nlohmann::json last = lines_of(job.output("best")).back();
+  const nlohmann::json last = metrics_of(job.output("best")).back();
   CHECK(last.at("step") == 24);
   CHECK(last.at("weights_step") == best);
   CHECK(last.at("eval_loss") == evaluations(job.output("plain")).at(best));
@@ -106,7 +101,7 @@ TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_
   const nlohmann::json usual = nlohmann::json::parse(read_file(job.output("plain") / "report.json", 1 << 24));
   CHECK(usual.at("weights_of_step") == 24);
   CHECK(usual.at("final_evaluation").at("eval_loss") == evaluations(job.output("plain")).at(24));
-  CHECK_FALSE(lines_of(job.output("plain")).back().contains("weights_step"));
+  CHECK_FALSE(metrics_of(job.output("plain")).back().contains("weights_step"));
   CHECK(card.find(fmt::format("| weights | of step {} |", best)) != std::string::npos);
 }
 

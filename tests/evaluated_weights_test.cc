@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Full fine-tuning and LoRA, with masters, in f32, and in bf16 alone.
-std::vector<TinySetup> setups() {
+std::vector<TinySetup> evaluated_setups() {
   const ops::OptimizerDef* optimizer = &ops::kScheduleFreeAdamw;
   return {{.dtype = DType::kF32, .optimizer = optimizer},
           {.dtype = DType::kBF16, .optimizer = optimizer},
@@ -88,7 +88,7 @@ TinyOutcome outcome_with_evaluations(TinyTraining& training) {
   return outcome;
 }
 
-std::map<int, double> evaluations(const fs::path& output) {
+std::map<int, double> evaluation_losses(const fs::path& output) {
   std::map<int, double> result;
   const std::string text = read_file(output / "metrics.jsonl", 1 << 24);
   for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
@@ -98,15 +98,10 @@ std::map<int, double> evaluations(const fs::path& output) {
   return result;
 }
 
-std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 }  // namespace
 
 TEST_CASE("what is evaluated takes the place of the weights in training, and these come back to the last bit") {
-  for (const TinySetup& setup : setups()) {
+  for (const TinySetup& setup : evaluated_setups()) {
     CAPTURE(setup.adapter);
     CAPTURE(name_of(setup.dtype));
     CAPTURE(setup.masters);
@@ -139,7 +134,7 @@ TEST_CASE("what is evaluated takes the place of the weights in training, and the
 }
 
 TEST_CASE("files have what is evaluated, the same through small buffers; the state has what is trained") {
-  for (const TinySetup& setup : setups()) {
+  for (const TinySetup& setup : evaluated_setups()) {
     CAPTURE(setup.adapter);
     CAPTURE(name_of(setup.dtype));
     CAPTURE(setup.masters);
@@ -181,8 +176,9 @@ TEST_CASE("files have what is evaluated, the same through small buffers; the sta
   }
 }
 
-TEST_CASE("schedule-free training leaves for every tier and comes back, evaluations among it, and no bit changes") {
-  for (TinySetup setup : setups()) {
+TEST_CASE(
+    "schedule-free training leaves for every tier and comes back, evaluation_losses among it, and no bit changes") {
+  for (TinySetup setup : evaluated_setups()) {
     setup.threads = 1;
     setup.accumulates = false;
     CAPTURE(setup.adapter);
@@ -235,8 +231,8 @@ TEST_CASE("the last evaluation is that of the saved adapter, and however many th
                                        "--max_steps", "1", "--bf16", "false", "--eval_on_start", "true"}));
   CAPTURE(again.err);
   REQUIRE(again.status == 0);
-  const double last = evaluations(job.output("once")).at(12);
-  CHECK(std::abs(evaluations(job.output("again")).at(0) - last) <= 1e-6 * last);
+  const double last = evaluation_losses(job.output("once")).at(12);
+  CHECK(std::abs(evaluation_losses(job.output("again")).at(0) - last) <= 1e-6 * last);
 }
 
 TEST_CASE("a schedule-free optimizer warms up by itself, from the first step on") {

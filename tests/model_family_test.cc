@@ -24,7 +24,7 @@ using namespace spillway::testing;
 namespace {
 
 constexpr ToySizes kSizes;
-constexpr int64_t kTokens = 8, kSteps = 4;
+constexpr int64_t kTokens = 8, kFamilySteps = 4;
 
 // One micro-batch: the same rows in every step, some of them left out.
 struct ToyBatch {
@@ -96,7 +96,7 @@ class ToyJobs {
     std::optional<train::JobTiers> tiers;
     TinyTraining training = this->training(lines, tiers);
     TinyOutcome result;
-    steps(training, 0, kSteps, result);
+    steps(training, 0, kFamilySteps, result);
     collect_state(training, result);
     return result;
   }
@@ -168,13 +168,13 @@ TEST_CASE("another family goes on from a checkpoint to the bits of a run that ne
       ToyJobs::steps(training, 0, 2, want);
       got = want;
       train::save_checkpoint(output, {.step = 2}, training.job(), training.training(), training.session().store());
-      ToyJobs::steps(training, 2, kSteps, want);
+      ToyJobs::steps(training, 2, kFamilySteps, want);
       collect_state(training, want);
     }
     TinyTraining training = jobs.training("optimizer_offload: disk\n" + std::string(kPlain), later_tiers);
     train::load_checkpoint(train::read_checkpoint(output / "checkpoint-2"), training.job(), training.training(),
                            training.session().store());
-    ToyJobs::steps(training, 2, kSteps, got);
+    ToyJobs::steps(training, 2, kFamilySteps, got);
     collect_state(training, got);
     CHECK(got == want);
   }

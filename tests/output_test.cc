@@ -22,9 +22,9 @@ namespace {
 constexpr int64_t kMaxBytes = int64_t{1} << 24;
 
 // A folder with a tiny model, an adapter for it, rows of text, and a config of two steps, which writes to out/.
-class Place {
+class OutputPlace {
  public:
-  Place() {
+  OutputPlace() {
     const fs::path file = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/import/llama.gguf";
     REQUIRE(run_spillway({"import", file.string(), "--out", path("model"), "--dtype", "f32"}).status == 0);
     fs::create_directory(path("data"));
@@ -74,7 +74,7 @@ class Place {
 }  // namespace
 
 TEST_CASE("merge and import replace what they wrote, and nothing else") {
-  const Place place;
+  const OutputPlace place;
   REQUIRE(place.run("train").status == 0);
   const auto merge = [&](const std::string& out) {
     return std::vector<std::string>{"merge", place.path("model"), "--adapter", place.path("out"), "--out", out};
@@ -103,7 +103,7 @@ TEST_CASE("merge and import replace what they wrote, and nothing else") {
 }
 
 TEST_CASE("what a merge that was killed has left goes with the next one") {
-  const Place place;
+  const OutputPlace place;
   REQUIRE(place.run("train").status == 0);
   // As merge leaves it: its lock is nobody's any more.
   fs::create_directory(place.path("merged.tmp-0123456789abcdef"));
@@ -117,7 +117,7 @@ TEST_CASE("what a merge that was killed has left goes with the next one") {
 }
 
 TEST_CASE("preprocess overwrites no data, whoever's and under whatever name") {
-  const Place place;
+  const OutputPlace place;
   const auto out = [&](const std::string& name) {
     return std::vector<std::string>{"preprocess", place.path("config.yml"), "--out", place.path(name)};
   };
@@ -139,7 +139,7 @@ TEST_CASE("preprocess overwrites no data, whoever's and under whatever name") {
 }
 
 TEST_CASE("a run writes to a folder of its own, whatever else comes into that later") {
-  const Place place;
+  const OutputPlace place;
   const auto into = [&](const std::string& name) {
     return std::vector<std::string>{"train", place.path("config.yml"), "--output_dir", place.path(name)};
   };
@@ -173,14 +173,14 @@ TEST_CASE("a run writes to a folder of its own, whatever else comes into that la
 }
 
 TEST_CASE("plan writes no page over what it reads") {
-  const Place place;
+  const OutputPlace place;
   place.check_refused({"plan", place.path("config.yml"), "--html", place.path("config.yml")}, "is CONFIG.yml");
   place.check_refused({"plan", place.path("config.yml"), "--html", place.path("model/config.json")},
                       "part of base_model");
 }
 
 TEST_CASE("a folder that takes nothing is named with its key") {
-  const Place place;
+  const OutputPlace place;
   place.check_refused({"train", place.path("config.yml"), "--output_dir", "/proc/out"}, "[output_dir: /proc/out] ");
   place.check_refused({"train", place.path("config.yml"), "--output_dir", place.path("config.yml/out")},
                       "[output_dir: ");
@@ -194,7 +194,7 @@ TEST_CASE("a folder that takes nothing is named with its key") {
 }
 
 TEST_CASE("names and texts from files reach standard error on one line, and no terminal obeys them") {
-  const Place place;
+  const OutputPlace place;
   const std::string odd = place.path(
       "\x1b[2Ja\nb\xc2\x9b"
       "2J");

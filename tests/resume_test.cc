@@ -36,11 +36,6 @@ void zero_second_half(const fs::path& file) {
   write_file(file, content);
 }
 
-std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // Waits until a run has done a step.
 void wait_for_step(const fs::path& output) {
   const auto has_step = [&] {

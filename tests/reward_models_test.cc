@@ -23,7 +23,7 @@ fs::path qwen3() { return source_folder() / "tests/golden/rewards/model_qwen3"; 
 
 json goldens() { return json::parse(read_file(source_folder() / "tests/golden/rewards/models.json", 1 << 20)); }
 
-std::vector<json> lines_of(const std::string& text) {
+std::vector<json> json_lines(const std::string& text) {
   std::vector<json> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
@@ -82,7 +82,7 @@ TEST_CASE("what reward models say of completions is what TRL's trainer makes of 
   const Finished result = score(folder, {llama(), qwen3()}, golden["lines"]);
   CAPTURE(result.err);
   REQUIRE(result.status == 0);
-  const std::vector<json> lines = lines_of(result.out);
+  const std::vector<json> lines = json_lines(result.out);
   REQUIRE(lines.size() == golden["lines"].size());
   for (const char* name : {"reward_model", "model_qwen3"}) {
     for (size_t i = 0; i < lines.size(); ++i) {
@@ -95,13 +95,13 @@ TEST_CASE("what reward models say of completions is what TRL's trainer makes of 
 TEST_CASE("what a reward model says of a completion does not depend on others beside it") {
   const WorkingFolder folder;
   const json lines = goldens()["lines"];
-  const std::vector<json> together = lines_of(score(folder, {qwen3()}, lines).out);
+  const std::vector<json> together = json_lines(score(folder, {qwen3()}, lines).out);
   REQUIRE(together.size() == lines.size());
   json reversed = json::array();
   for (size_t i = lines.size(); i-- > 0;) reversed.push_back(lines[i]);
-  const std::vector<json> backwards = lines_of(score(folder, {qwen3()}, reversed).out);
+  const std::vector<json> backwards = json_lines(score(folder, {qwen3()}, reversed).out);
   for (size_t i = 0; i < lines.size(); ++i) {
-    CHECK(lines_of(score(folder, {qwen3()}, json::array({lines[i]})).out) == std::vector<json>{together[i]});
+    CHECK(json_lines(score(folder, {qwen3()}, json::array({lines[i]})).out) == std::vector<json>{together[i]});
     CHECK(backwards[lines.size() - 1 - i] == together[i]);
   }
 }
@@ -110,7 +110,7 @@ TEST_CASE("a completion without any token has no reward of a model") {
   const WorkingFolder folder;
   const Finished result = score(folder, {llama()}, json::array({{{"prompt", ""}, {"completion", ""}}}));
   REQUIRE(result.status == 0);
-  CHECK(lines_of(result.out)[0]["rewards"]["reward_model"].is_null());
+  CHECK(json_lines(result.out)[0]["rewards"]["reward_model"].is_null());
   CHECK(result.err.find("1 of 1 completions have no reward") != std::string::npos);
 }
 
@@ -162,9 +162,9 @@ TEST_CASE("training scores its completions as the command does, wherever the pla
     CAPTURE(trained.err);
     REQUIRE(trained.status == 0);
     json lines = json::array();
-    for (const json& line : lines_of(read_file("out/completions.jsonl", 1 << 20))) lines.push_back(line);
+    for (const json& line : json_lines(read_file("out/completions.jsonl", 1 << 20))) lines.push_back(line);
     REQUIRE(lines.size() == 8);
-    const std::vector<json> said = lines_of(score(folder, {llama(), qwen3()}, lines).out);
+    const std::vector<json> said = json_lines(score(folder, {llama(), qwen3()}, lines).out);
     REQUIRE(said.size() == lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
       for (const char* model : {"reward_model", "model_qwen3"}) {
@@ -172,7 +172,7 @@ TEST_CASE("training scores its completions as the command does, wherever the pla
       }
       CHECK(lines[i]["rewards"]["reward_model_2"] == lines[i]["rewards"]["reward_model"]);
     }
-    const json metrics = lines_of(read_file("out/metrics.jsonl", 1 << 20))[0];
+    const json metrics = json_lines(read_file("out/metrics.jsonl", 1 << 20))[0];
     CHECK(metrics.contains("rewards/reward_model/mean"));
     CHECK(metrics.contains("rewards/model_qwen3/std"));
   }

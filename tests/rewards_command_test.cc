@@ -33,7 +33,7 @@ class Workplace : public WorkingFolder {
   }
 };
 
-std::vector<json> lines_of(const std::string& text) {
+std::vector<json> printed_lines(const std::string& text) {
   std::vector<json> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
@@ -69,7 +69,7 @@ TEST_CASE("the example of reward functions scores its completions") {
   const Finished result = run_spillway({"rewards", "rewards.yml", "--lines", "data/sums.jsonl", "--json-lines"});
   CAPTURE(result.err);
   REQUIRE(result.status == 0);
-  const std::vector<json> lines = lines_of(result.out);
+  const std::vector<json> lines = printed_lines(result.out);
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] ==
         json::parse(R"({"rewards": {"right_sum": 1.0, "soft_overlong_punishment_reward": 0.0}, "reward": 1.0,
@@ -99,7 +99,7 @@ def score(completions, completion_ids, kind, other, log_extra, log_metric):
   const Finished result = run_spillway(command);
   CAPTURE(result.err);
   REQUIRE(result.status == 0);
-  const std::vector<json> lines = lines_of(result.out);
+  const std::vector<json> lines = printed_lines(result.out);
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == json::parse(R"({"rewards": {"score": 3.0}, "reward": 3.0, "extra": {"kinds": "x"}})"));
   CHECK(lines[1] == json::parse(R"({"rewards": {"score": null}, "reward": null, "extra": {"kinds": null}})"));

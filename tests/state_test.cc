@@ -28,7 +28,7 @@ using namespace spillway::testing;
 
 namespace {
 
-constexpr int64_t kSteps = 3;
+constexpr int64_t kStateSteps = 3;
 constexpr int64_t kOneSlice = std::numeric_limits<int64_t>::max();
 constexpr int64_t kSmallSlice = 320;  // elements: ten rows of most matrices of the tiny models
 
@@ -49,7 +49,7 @@ train::Job job_of(const std::filesystem::path& model, const TinySetup& setup, co
 
 TinyOutcome train_tiny(train::Job job, int threads) {
   TinyTraining training(std::move(job), threads);
-  return outcome_of(training, kSteps, 1);
+  return outcome_of(training, kStateSteps, 1);
 }
 
 // Full fine-tuning and LoRA, f32 and bf16, everything kept and everything recomputed: each pair of these once.
@@ -227,7 +227,7 @@ TEST_CASE("a checkpoint holds whole tensors, whatever the slices, and continues 
         train::save_optimizer_state(file(training == &whole ? "whole" : "sliced"), training->training(),
                                     training->session().store());
       }
-      train_steps(whole, 2, kSteps, 1, want);
+      train_steps(whole, 2, kStateSteps, 1, want);
       collect_state(whole, want);
     }
     CHECK(read_file(file("whole"), 1 << 30) == read_file(file("sliced"), 1 << 30));
@@ -243,7 +243,7 @@ TEST_CASE("a checkpoint holds whole tensors, whatever the slices, and continues 
       TinyOutcome got{.losses = {want.losses[0], want.losses[1]},
                       .norms = {want.norms[0], want.norms[1]},
                       .evaluations = {want.evaluations.begin(), want.evaluations.begin() + 4}};
-      train_steps(training, 2, kSteps, 1, got);
+      train_steps(training, 2, kStateSteps, 1, got);
       collect_state(training, got);
       CHECK(got == want);
     }

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 24;
+constexpr int64_t kMaxJobBytes = int64_t{1} << 24;
 constexpr int kSteps = 6, kCheckpoint = 4;
 
 // How to train; the rest of the config is always the same.
@@ -63,7 +63,9 @@ class Workshop {
   }
 
   [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-  [[nodiscard]] json read_json(const std::string& name) const { return json::parse(read_file(path(name), kMaxBytes)); }
+  [[nodiscard]] json read_json(const std::string& name) const {
+    return json::parse(read_file(path(name), kMaxJobBytes));
+  }
 
   // Runs the program, which must exit 0; gives back its standard output.
   static std::string succeed(const std::vector<std::string>& args) {
@@ -108,7 +110,7 @@ class Workshop {
     std::vector<double> losses;
     const bool goes_on = std::find(more.begin(), more.end(), "--resume_from_checkpoint") != more.end();
     int evaluations = 0;
-    const std::string lines = read_file(path(out + "/metrics.jsonl"), kMaxBytes);
+    const std::string lines = read_file(path(out + "/metrics.jsonl"), kMaxJobBytes);
     for (size_t begin = 0; begin < lines.size(); begin = lines.find('\n', begin) + 1) {
       const json line = json::parse(lines.substr(begin, lines.find('\n', begin) - begin));
       if (line.contains("loss")) losses.push_back(line["loss"]);
@@ -124,7 +126,7 @@ class Workshop {
   }
 
   [[nodiscard]] std::string weights(const Way& way, const std::string& out) const {
-    return read_file(path(out + (way.lora ? "/adapter_model.safetensors" : "/model.safetensors")), kMaxBytes);
+    return read_file(path(out + (way.lora ? "/adapter_model.safetensors" : "/model.safetensors")), kMaxJobBytes);
   }
 
   [[nodiscard]] json generate(const std::string& model, const std::vector<std::string>& more = {}) const {
@@ -327,7 +329,7 @@ TEST_CASE("a run that diverges ends with exit 2, and leaves no model under its f
   CHECK(run.err.find("] expected a loss and gradients that are finite, got NaN or infinity; lower") !=
         std::string::npos);
   CHECK(!fs::exists(shop.path("out/model.safetensors")));
-  const std::string metrics = read_file(shop.path("out/metrics.jsonl"), kMaxBytes);
+  const std::string metrics = read_file(shop.path("out/metrics.jsonl"), kMaxJobBytes);
   const json last = json::parse(metrics.substr(metrics.rfind('\n', metrics.size() - 2) + 1));
   CHECK((last["loss"].is_null() || last["grad_norm"].is_null()));
   CHECK(newest_checkpoint(shop.path("out")).value_or(0) == last["step"].get<int>() - 1);

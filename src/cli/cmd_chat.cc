@@ -30,7 +30,7 @@ constexpr std::string_view kHelp =
     "/exit         leaves, as Ctrl-D does\n"
     "A line that ends in \\ goes on in the next one. Ctrl-C ends an answer, which is kept as far as it came.";
 
-struct Options {
+struct ChatFlags {
   ModelArguments model;
   SamplingArguments choice{{.max_new_tokens = 1024}};
   std::string system;
@@ -143,7 +143,7 @@ class Chat {
 }  // namespace
 
 int cmd_chat(std::span<const std::string> args) {
-  Options options;
+  ChatFlags options;
   CommandLine line("spillway chat", "Talks with a model, turn by turn.");
   options.model.add_to(line);
   line.option("--system TEXT", options.system, "what the model is told first");

@@ -30,7 +30,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct EvalOptions {
   ModelArguments model;
   std::string config, choices;
   bool json = false, training = false, special = false;
@@ -42,7 +42,8 @@ constexpr int64_t kBatchTokens = 2048;
 // Keeps the scorer and what it runs on.
 class Scoring {
  public:
-  Scoring(const Options& options, train::InferenceModel model, int64_t tokens, int64_t sequences, int64_t sequence_len)
+  Scoring(const EvalOptions& options, train::InferenceModel model, int64_t tokens, int64_t sequences,
+          int64_t sequence_len)
       : device_(open_device(options.model.device)), pool_(available_cpus()) {
     train::TokenScorerOptions scoring{.tokens = tokens, .max_sequences = sequences, .sequence_len = sequence_len};
     if (!options.model.memory.empty()) {
@@ -66,7 +67,7 @@ struct Totals {
   double log_prob = 0, likeliest = 0, seconds = 0;
 };
 
-config::Config read_config(const Options& options) {
+config::Config read_config(const EvalOptions& options) {
   const ConfigArguments arguments{
       .path = options.config, .overrides = {{"base_model", options.model.model}}, .flags = {}};
   config::Config config = load_config(arguments, config::ConfigUse::kTrain).config;
@@ -82,7 +83,7 @@ config::Config read_config(const Options& options) {
 }
 
 // The rows that validate, or where there are none, or the user asks for them, those that are trained on.
-Totals score_rows(const Options& options, const config::Config& config, Progress& progress) {
+Totals score_rows(const EvalOptions& options, const config::Config& config, Progress& progress) {
   train::InferenceModel model = train::read_inference_model(options.model.model, options.model.adapter, &config);
   train::check_data_files(config.data);
   progress.say("reading the data");
@@ -115,7 +116,7 @@ Totals score_rows(const Options& options, const config::Config& config, Progress
   return totals;
 }
 
-int eval_config(const Options& options) {
+int eval_config(const EvalOptions& options) {
   Progress progress({});
   const Totals totals = score_rows(options, read_config(options), progress);
   progress.clear();
@@ -205,7 +206,7 @@ std::vector<ChoiceScores> score_choices(train::TokenScorer& scorer, int64_t toke
   return scores;
 }
 
-int eval_choices(const Options& options) {
+int eval_choices(const EvalOptions& options) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   train::InferenceModel model = train::read_inference_model(options.model.model, options.model.adapter);
   const TextModel& text = *model.model->text();
@@ -241,7 +242,7 @@ int eval_choices(const Options& options) {
 }  // namespace
 
 int cmd_eval(std::span<const std::string> args) {
-  Options options;
+  EvalOptions options;
   ExactArguments exact;
   CommandLine line("spillway eval", "Says how well a model predicts data, chooses, or answers questions.");
   options.model.add_to(line);

@@ -22,12 +22,12 @@
 namespace spillway {
 namespace {
 
-struct Options {
+struct ExportFlags {
   std::string model, adapter, gguf, lora_gguf, type, modelfile;
   bool json = false;
 };
 
-ExportReport write(const Options& options) {
+ExportReport write(const ExportFlags& options) {
   const std::string type = !options.type.empty() ? options.type : options.gguf.empty() ? "f32" : "f16";
   Progress progress({});
   const ExportOptions how{.type = &find_gguf_file_type(type), .progress = [&](int64_t done, int64_t total) {
@@ -46,9 +46,11 @@ ExportReport write(const Options& options) {
   return report;
 }
 
-const std::string& file_of(const Options& options) { return options.gguf.empty() ? options.lora_gguf : options.gguf; }
+const std::string& file_of(const ExportFlags& options) {
+  return options.gguf.empty() ? options.lora_gguf : options.gguf;
+}
 
-void write_modelfile(const Options& options) {
+void write_modelfile(const ExportFlags& options) {
   const std::filesystem::path adapter = options.adapter;
   const bool brings_tokenizer = !options.adapter.empty() && std::filesystem::exists(adapter / "tokenizer.json");
   const auto tokenizer = text::Tokenizer::load(brings_tokenizer ? adapter : std::filesystem::path(options.model));
@@ -59,7 +61,7 @@ void write_modelfile(const Options& options) {
 }  // namespace
 
 int cmd_export(std::span<const std::string> args) {
-  Options options;
+  ExportFlags options;
   CommandLine line("spillway export", "Writes a GGUF file, as llama.cpp's converter does, for llama.cpp and Ollama.");
   line.model(options.model, "the model's folder");
   line.adapter(options.adapter, "a PEFT adapter for it, which --gguf merges");

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct GenerateOptions {
   ModelArguments model;
   std::string prompt, messages, lines;
   bool json = false, json_lines = false, logprobs = false;
@@ -29,7 +29,7 @@ struct Options {
 };
 
 // An object a line: `prompt` or `messages`, and what differs from the options.
-std::vector<train::Prompt> read_lines(const Options& options, const text::Tokenizer& tokenizer) {
+std::vector<train::Prompt> read_lines(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
   std::optional<text::ChatTemplates> chats;
   std::vector<train::Prompt> prompts;
   each_line(options.lines, [&](std::string_view text, const std::string& where) {
@@ -59,7 +59,7 @@ std::vector<train::Prompt> read_lines(const Options& options, const text::Tokeni
   return prompts;
 }
 
-std::vector<train::Prompt> read_prompts(const Options& options, const text::Tokenizer& tokenizer) {
+std::vector<train::Prompt> read_prompts(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
   std::vector<train::Prompt> prompts;
   if (!options.lines.empty()) {
     prompts = read_lines(options, tokenizer);
@@ -76,7 +76,7 @@ std::vector<train::Prompt> read_prompts(const Options& options, const text::Toke
   return prompts;
 }
 
-Json to_json(const Options& options, const text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+Json to_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
              const train::Generated& result) {
   Json json = {{"text", tokenizer.decode(result.ids, true)},
                {"ids", result.ids},
@@ -86,7 +86,7 @@ Json to_json(const Options& options, const text::Tokenizer& tokenizer, const std
   return json;
 }
 
-void print_json(const Options& options, const text::Tokenizer& tokenizer, train::Generator& generator,
+void print_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, train::Generator& generator,
                 std::span<const train::Prompt> prompts) {
   const auto print = [&](size_t i, const train::Generated& answer) {
     fmt::print("{}\n", json_text(to_json(options, tokenizer, prompts[i].ids, answer), options.json ? 2 : -1));
@@ -110,7 +110,7 @@ void print_text(const text::Tokenizer& tokenizer, train::Generator& generator, c
 }  // namespace
 
 int cmd_generate(std::span<const std::string> args) {
-  Options options;
+  GenerateOptions options;
   CommandLine line("spillway generate", "Continues a text, or answers a conversation.");
   options.model.add_to(line);
   line.section("Exactly one of");

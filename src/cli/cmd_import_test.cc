@@ -17,7 +17,7 @@ namespace {
 
 const std::string kFile = SPILLWAY_SOURCE_DIR "/tests/golden/import/qwen3.gguf";
 
-Captured run(std::vector<std::string> args) {
+Captured run_import(std::vector<std::string> args) {
   return capture([&] { return cmd_import(args); });
 }
 
@@ -26,7 +26,7 @@ Captured run(std::vector<std::string> args) {
 TEST_CASE("import writes a folder and says what is in it") {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "model").string();
-  const Captured result = run({kFile, "--out=" + out, "--json"});
+  const Captured result = run_import({kFile, "--out=" + out, "--json"});
   CHECK(result.status == 0);
   const auto document = nlohmann::json::parse(result.out);
   CHECK(document["architecture"] == "qwen3");
@@ -36,7 +36,7 @@ TEST_CASE("import writes a folder and says what is in it") {
        {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}) {
     CHECK(fs::exists(folder.path() / "model" / name));
   }
-  const Captured text = run({"--dtype", "f32", "--out", out + "2", kFile});
+  const Captured text = run_import({"--dtype", "f32", "--out", out + "2", kFile});
   CHECK(text.out.find("qwen3 model") != std::string::npos);
 }
 
@@ -50,5 +50,5 @@ TEST_CASE("import refuses arguments that it does not understand") {
   for (const auto& args : wrong) {
     CHECK_THROWS_AS((void)cmd_import(args), InputError);
   }
-  CHECK(run({"--help"}).out.find("--out") != std::string::npos);
+  CHECK(run_import({"--help"}).out.find("--out") != std::string::npos);
 }

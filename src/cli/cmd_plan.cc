@@ -32,7 +32,7 @@
 namespace spillway {
 namespace {
 
-constexpr CommandFlag kFlags[] = {
+constexpr CommandFlag kPlanFlags[] = {
     {"--check-config", "", "look at keys and values only, not at the model or the data"},
     {"--machine", "FILE.json", "plan for a machine that `spillway doctor --json` described, not for this one"},
     {"--gpu", "NAME", "plan for a GPU or computer of machines/, by its name there: rtx3060-12gb, laptop-cpu-16gb, ..."},
@@ -43,11 +43,12 @@ constexpr CommandFlag kFlags[] = {
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
     {"--json", "", "print one JSON document"},
     kIsaFlag};
-constexpr std::string_view kExamples[] = {"spillway plan config.yml", "spillway plan config.yml --memory.device 6GiB",
-                                          "spillway plan config.yml --check-config",
-                                          "spillway plan --model llama-3-8b --gpu rtx3060-12gb --method qlora"};
-constexpr ConfigCommand kCommand = {"plan", "Shows where every byte will live and what a step costs; trains nothing.",
-                                    kFlags, kExamples, "--model"};
+constexpr std::string_view kPlanExamples[] = {
+    "spillway plan config.yml", "spillway plan config.yml --memory.device 6GiB",
+    "spillway plan config.yml --check-config", "spillway plan --model llama-3-8b --gpu rtx3060-12gb --method qlora"};
+constexpr ConfigCommand kPlanCommand = {"plan",
+                                        "Shows where every byte will live and what a step costs; trains nothing.",
+                                        kPlanFlags, kPlanExamples, "--model"};
 
 void print_verdicts_json(const std::string& path, const config::LoadedConfig& loaded) {
   auto keys = nlohmann::ordered_json::array();
@@ -108,7 +109,7 @@ bool asks_what_fits(const ConfigArguments& arguments) {
 }  // namespace
 
 int cmd_plan(std::span<const std::string> args) {
-  auto arguments = parse_config_arguments(kCommand, args);
+  auto arguments = parse_config_arguments(kPlanCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
   if (asks_what_fits(*arguments)) return plan_fit(*arguments);

@@ -18,7 +18,7 @@ using namespace spillway;
 
 namespace {
 
-Captured run(std::vector<std::string> args) {
+Captured run_fit(std::vector<std::string> args) {
   return capture([&] { return run_command_line(args); });
 }
 
@@ -37,8 +37,8 @@ Captured planned(std::string_view budget, std::string_view accumulation) {
   std::ofstream(path) << "base_model: m\nlearning_rate: 1e-5\ndatasets: [{path: x.jsonl, type: chat_template}]\n"
                          "sequence_len: 2048\nsample_packing: true\nmicro_batch_size: 1\nbf16: true\n"
                          "gradient_offload: disk\noptimizer_offload: disk\nmemory: {disk: 80%}\n";
-  return run({"plan", path, "--model", "smollm2-135m", "--gpu", "rtx3060-12gb", "--json", "--memory.device",
-              std::string(budget), "--gradient_accumulation_steps", std::string(accumulation)});
+  return run_fit({"plan", path, "--model", "smollm2-135m", "--gpu", "rtx3060-12gb", "--json", "--memory.device",
+                  std::string(budget), "--gradient_accumulation_steps", std::string(accumulation)});
 }
 
 }  // namespace
@@ -88,16 +88,16 @@ TEST_CASE("every machine that is known by name has memory, rates and a disk") {
 }
 
 TEST_CASE("a name that is no model's or machine's is answered with those that are near") {
-  CHECK(run({"plan", "--model", "lama-3-8b"})
+  CHECK(run_fit({"plan", "--model", "lama-3-8b"})
             .err.find("[--model] expected the name of a model, got 'lama-3-8b'; did "
                       "you mean llama-3-8b?") != std::string::npos);
-  CHECK(run({"plan", "--model", "llama-2"}).err.find("with which llama-2-13b, llama-2-70b, llama-2-7b begin") !=
+  CHECK(run_fit({"plan", "--model", "llama-2"}).err.find("with which llama-2-13b, llama-2-70b, llama-2-7b begin") !=
         std::string::npos);
-  CHECK(run({"plan", "--model", "qwen3-4", "--gpu", "rtx9"}).err.find("[--gpu] expected the name of a machine") !=
+  CHECK(run_fit({"plan", "--model", "qwen3-4", "--gpu", "rtx9"}).err.find("[--gpu] expected the name of a machine") !=
         std::string::npos);
-  CHECK(run({"plan", "--model", "qwen3-4b", "--method", "dora"}).err ==
+  CHECK(run_fit({"plan", "--model", "qwen3-4b", "--method", "dora"}).err ==
         "[--method] expected full, lora or qlora, got 'dora'; name one of them\n");
-  CHECK(run({"plan", "c.yml", "--write", "d.yml"}).err ==
+  CHECK(run_fit({"plan", "c.yml", "--write", "d.yml"}).err ==
         "[--write] expected --model without a config beside it, got 'c.yml'; remove one\n");
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("what fits is shown by method and budget, and the fastest config is on
   const std::string file = (folder.path() / "fit.yml").string();
   const std::vector<std::string> question = {"plan", "--model",        "smollm2-135m", "--gpu",   "rtx3060", "--method",
                                              "lora", "--sequence_len", "512",          "--write", file,      "--json"};
-  const Captured fit = run(question);
+  const Captured fit = run_fit(question);
   CAPTURE(fit.err);
   REQUIRE(fit.status == 0);
   const auto answer = nlohmann::json::parse(fit.out);
@@ -122,7 +122,7 @@ TEST_CASE("what fits is shown by method and budget, and the fastest config is on
   const config::LoadedConfig written = config::load_config_file(file, {}, config::ConfigUse::kTrain);
   CHECK(written.config.model.base_model == "HuggingFaceTB/SmolLM2-135M");
   CHECK(written.config.batches.micro_batch_size == answer["fastest"]["micro_batch_size"]);
-  const Captured again = run(question);
+  const Captured again = run_fit(question);
   CHECK(again.status == 2);
   CHECK(again.err.find("[--write] expected a file that is not there yet") == 0);
 }
@@ -135,7 +135,7 @@ TEST_CASE("gradients that accumulate on disk come to the device one block after 
   CHECK(nlohmann::json::parse(plan.out)["fits"] == true);
 }
 
-TEST_CASE("a plan is found where only transfers that run less far ahead and other activations fit together") {
+TEST_CASE("a plan is found where only transfers that run_fit less far ahead and other activations fit together") {
   const Captured plan = planned("365MiB", "1");
   CAPTURE(plan.err);
   CHECK(plan.status == 0);

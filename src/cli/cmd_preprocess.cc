@@ -32,15 +32,15 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr CommandFlag kFlags[] = {
+constexpr CommandFlag kPreprocessFlags[] = {
     {"--out", "FOLDER", "where the rows go; left out: OUTPUT_DIR/preprocessed"},
     {"--show", "N", "print the text of N rows with targets marked, how long rows are, and what is cut of them"},
     {"--json", "", "print the summary as one JSON document"}};
-constexpr std::string_view kExamples[] = {"spillway preprocess config.yml --out ./rows",
-                                          "spillway preprocess config.yml --show 2"};
-constexpr ConfigCommand kCommand = {
-    "preprocess", "Writes the rows that training would see; needs the tokenizer and config.json, no weights.", kFlags,
-    kExamples};
+constexpr std::string_view kPreprocessExamples[] = {"spillway preprocess config.yml --out ./rows",
+                                                    "spillway preprocess config.yml --show 2"};
+constexpr ConfigCommand kPreprocessCommand = {
+    "preprocess", "Writes the rows that training would see; needs the tokenizer and config.json, no weights.",
+    kPreprocessFlags, kPreprocessExamples};
 
 // What a file of lines holds. A batch holds no padding; `unfilled_tokens` is what padding to sequence_len would have
 // added.
@@ -191,7 +191,7 @@ ordered_json preprocess(const fs::path& out, const config::Config& config, int64
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
   const auto write = [&](const auto& write_rows) {
-    AtomicFolder folder(out, kCommand.name);
+    AtomicFolder folder(out, kPreprocessCommand.name);
     ordered_json summary = write_rows(folder.path());
     folder.publish();
     return summary;
@@ -215,7 +215,7 @@ ordered_json preprocess(const fs::path& out, const config::Config& config, int64
 }  // namespace
 
 int cmd_preprocess(std::span<const std::string> args) {
-  const auto arguments = parse_config_arguments(kCommand, args);
+  const auto arguments = parse_config_arguments(kPreprocessCommand, args);
   if (!arguments) return kDone;
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kPreprocess);
   const config::Config& config = loaded.config;
@@ -223,7 +223,7 @@ int cmd_preprocess(std::span<const std::string> args) {
                                                   : fs::path(config.output.output_dir) / "preprocessed";
   const std::string_view key = arguments->has("--out") ? "--out" : "output_dir";
   check_apart(key, folder, train::inputs_of(config));
-  check_replaceable(key, folder, kCommand.name);
+  check_replaceable(key, folder, kPreprocessCommand.name);
   const int64_t shown = shown_count(*arguments);
   if (shown > 0 && (config.data.stream || config.data.rows.objective == data::Objective::kPrompts)) {
     throw input_error("--show", "expected rows with targets that are read before training, got {}; leave it out",

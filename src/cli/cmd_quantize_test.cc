@@ -17,7 +17,7 @@ namespace {
 
 const std::string kModel = SPILLWAY_SOURCE_DIR "/tests/golden/quantised/dense";
 
-Captured run(std::vector<std::string> args) {
+Captured run_quantize(std::vector<std::string> args) {
   return capture([&] { return cmd_quantize(args); });
 }
 
@@ -26,7 +26,7 @@ Captured run(std::vector<std::string> args) {
 TEST_CASE("quantize writes a folder and says what became of its weights") {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "model").string();
-  const Captured result = run({kModel, "--out", out, "--json"});
+  const Captured result = run_quantize({kModel, "--out", out, "--json"});
   CHECK(result.status == 0);
   const auto document = nlohmann::json::parse(result.out);
   CHECK(document["type"] == "nf4");
@@ -35,9 +35,10 @@ TEST_CASE("quantize writes a folder and says what became of its weights") {
   for (const char* name : {"config.json", "model.safetensors"})
     CHECK(std::filesystem::exists(folder.path() / "model" / name));
   // It may write its own folder again.
-  const Captured text = run({kModel, "--out", out, "--type", "fp4", "--double-quant", "false", "--dtype", "float32"});
+  const Captured text =
+      run_quantize({kModel, "--out", out, "--type", "fp4", "--double-quant", "false", "--dtype", "float32"});
   CHECK(text.out.find("7 weights in fp4") != std::string::npos);
-  CHECK(run({kModel, "--out", out, "--type", "int8"}).status == 0);
+  CHECK(run_quantize({kModel, "--out", out, "--type", "int8"}).status == 0);
 }
 
 TEST_CASE("quantize refuses arguments that it does not understand") {
@@ -51,5 +52,5 @@ TEST_CASE("quantize refuses arguments that it does not understand") {
       {kModel, "--out", kModel},
       {"/none", "--out", "x"}};
   for (const auto& args : wrong) CHECK_THROWS_AS((void)cmd_quantize(args), InputError);
-  CHECK(run({"--help"}).out.find("--double-quant") != std::string::npos);
+  CHECK(run_quantize({"--help"}).out.find("--double-quant") != std::string::npos);
 }

@@ -23,18 +23,19 @@ namespace {
 
 using rewards::Json;
 
-constexpr CommandFlag kFlags[] = {
+constexpr CommandFlag kRewardsFlags[] = {
     {"--lines", "FILE.jsonl",
      "completions, a JSON object a line: prompt, completion (texts or lists of messages), perhaps "
      "completion_ids, and any other columns"},
     {"--json-lines", "", "print a JSON object for each: rewards by name, their weighted sum, and what functions log"}};
-constexpr std::string_view kExamples[] = {
+constexpr std::string_view kRewardsExamples[] = {
     "spillway rewards config.yml --lines completions.jsonl --json-lines",
     "spillway rewards config.yml --lines completions.jsonl --json-lines --reward_funcs my.score"};
-constexpr ConfigCommand kCommand = {"rewards",
-                                    "Shows what reward functions say of completions that exist; only reward models' "
-                                    "weights are read.",
-                                    kFlags, kExamples};
+constexpr ConfigCommand kRewardsCommand = {
+    "rewards",
+    "Shows what reward functions say of completions that exist; only reward models' "
+    "weights are read.",
+    kRewardsFlags, kRewardsExamples};
 
 // A text, or a list of messages.
 bool is_conversation_or_text(const Json& value) {
@@ -150,7 +151,7 @@ void print_lines(std::span<const std::string> names, std::span<const rewards::Re
 }  // namespace
 
 int cmd_rewards(std::span<const std::string> args) {
-  const auto arguments = parse_config_arguments(kCommand, args);
+  const auto arguments = parse_config_arguments(kRewardsCommand, args);
   if (!arguments) return kDone;
   if (!arguments->has("--lines") || !arguments->has("--json-lines"))
     throw input_error("spillway rewards", "expected --lines FILE.jsonl and --json-lines, got {}; give both",

@@ -43,7 +43,7 @@ constexpr int64_t kGifScale = 8;
 constexpr double kMaxGuidance = 1e3;
 constexpr std::string_view kSecondAdapter = "--adapter-2", kSecondGuidance = "--guidance-2";
 
-struct Options {
+struct SampleOptions {
   ModelArguments model;
   std::string second_adapter, text, out, noise, shape, gif;
   uint64_t seed = 42;
@@ -51,7 +51,7 @@ struct Options {
   train::SamplingOptions sampling;
 };
 
-void add_to(CommandLine& line, Options& o) {
+void add_to(CommandLine& line, SampleOptions& o) {
   line.pipeline(o.model.model, "the pipeline's folder, or that of one transformer");
   line.adapter(o.model.adapter, "a LoRA of diffusers for it");
   line.adapter(kSecondAdapter, o.second_adapter, "likewise for transformer_2, where the pipeline has two");
@@ -133,7 +133,7 @@ struct Start {
   data::ClipShape shape;
   std::vector<float> noise;
 };
-Start read_start(const Options& o, const data::ClipDemands& demands) {
+Start read_start(const SampleOptions& o, const data::ClipDemands& demands) {
   if (!o.noise.empty()) {
     const SafetensorsFile file(o.noise);
     std::optional<Numbers> noise = read_numbers(file, data::kNoise);
@@ -150,7 +150,7 @@ Start read_start(const Options& o, const data::ClipDemands& demands) {
   return start;
 }
 
-train::ClipPrompt read_prompt(const Options& o, const data::ClipDemands& demands, const data::ClipShape& shape) {
+train::ClipPrompt read_prompt(const SampleOptions& o, const data::ClipDemands& demands, const data::ClipShape& shape) {
   const SafetensorsFile file(o.text);
   train::ClipPrompt prompt{.text = read_rows(file, data::kTextEmbedding, demands.text_width, true),
                            .negative = read_rows(file, "negative_embedding", demands.text_width, false)};
@@ -184,7 +184,7 @@ bool read_the_same(const VideoModel& first, const VideoModel& second) {
   return sizes(first) == sizes(second);
 }
 
-std::vector<train::InferenceModel> read_transformers(const Options& o, const VideoPipeline& pipeline) {
+std::vector<train::InferenceModel> read_transformers(const SampleOptions& o, const VideoPipeline& pipeline) {
   const bool has_two = pipeline.transformers.size() == 2;
   if (!has_two && (!o.second_adapter.empty() || o.second_guidance))
     throw input_error(o.second_adapter.empty() ? kSecondGuidance : kSecondAdapter,
@@ -219,7 +219,7 @@ void write_clip(const std::string& out, const data::ClipShape& shape, const std:
 }  // namespace
 
 int cmd_sample(std::span<const std::string> args) {
-  Options o;
+  SampleOptions o;
   CommandLine line("spillway sample", "Makes a clip with a video transformer: latents out of noise.");
   add_to(line, o);
   line.exactly_one_of({"--noise", "--shape"});

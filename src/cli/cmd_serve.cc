@@ -29,14 +29,14 @@ using namespace std::chrono_literals;
 // How long requests that are decoded may take to end once a signal has come, and clients to read what they get.
 constexpr auto kPatience = 5s, kLastPatience = 5s;
 
-struct Options {
+struct ServeOptions {
   ModelArguments model;
   SamplingArguments choice{{.max_new_tokens = 1024, .temperature = 1}};
   std::string host = "127.0.0.1";
   int64_t port = 8080, context = 0, at_once = 8, waiting = 64;
 };
 
-void add_options(CommandLine& line, Options& options) {
+void add_options(CommandLine& line, ServeOptions& options) {
   options.model.add_to(line);
   line.option("--host NAME", options.host, "the address to listen to");
   line.option("--port N", options.port, "and its port; 0 takes one that is free", 0, 65535);
@@ -54,7 +54,7 @@ std::string name_of(const std::string& model) {
   return path.has_filename() ? path.filename().string() : path.string();
 }
 
-serve::ServedModel served_model(const Options& options, const text::Tokenizer& tokenizer,
+serve::ServedModel served_model(const ServeOptions& options, const text::Tokenizer& tokenizer,
                                 const train::Generator& generator, int64_t context) {
   serve::ServedModel served{.name = name_of(options.model.model),
                             .context = context,
@@ -88,7 +88,7 @@ int serve_until_told(serve::HttpServer& server, serve::Scheduler& scheduler) {
 }  // namespace
 
 int cmd_serve(std::span<const std::string> args) {
-  Options options;
+  ServeOptions options;
   CommandLine line("spillway serve", "Answers over HTTP, as OpenAI's interface does.");
   add_options(line, options);
   options.choice.add_to(line);

@@ -28,13 +28,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxInputBytes = int64_t{1} << 30;
 
-struct Options {
+struct TokenizeOptions {
   std::string model, text, file, lines, messages;
   bool json = false, json_lines = false, no_special = false, skip_special = false;
 };
 
 // One JSON string a line in, one {"ids", "text"} a line out.
-void tokenize_lines(const text::Tokenizer& tokenizer, const Options& options) {
+void tokenize_lines(const text::Tokenizer& tokenizer, const TokenizeOptions& options) {
   each_line(options.lines, [&](std::string_view text, const std::string& where) {
     const auto line = parse_json<Json>(text, where);
     if (!line.is_string()) {
@@ -68,7 +68,7 @@ Json tokenized_messages(const text::Tokenizer& tokenizer, const text::ChatTempla
   return result;
 }
 
-void tokenize_messages(const text::Tokenizer& tokenizer, const Options& options) {
+void tokenize_messages(const text::Tokenizer& tokenizer, const TokenizeOptions& options) {
   const text::ChatInput input =
       text::chat_input(parse_json<Json>(read_file(options.messages, kMaxInputBytes), options.messages), tokenizer,
                        false, options.messages);
@@ -77,7 +77,7 @@ void tokenize_messages(const text::Tokenizer& tokenizer, const Options& options)
 }
 
 // One conversation a line in; a line out for each, with an error where the template refuses it.
-void tokenize_message_lines(const text::Tokenizer& tokenizer, const Options& options) {
+void tokenize_message_lines(const text::Tokenizer& tokenizer, const TokenizeOptions& options) {
   const text::ChatTemplates chats = text::chat_templates_of(tokenizer, options.model);
   int64_t count = 0, refused = 0;
   each_line(options.messages, [&](std::string_view line, const std::string& where) {
@@ -98,7 +98,7 @@ void tokenize_message_lines(const text::Tokenizer& tokenizer, const Options& opt
   }
 }
 
-void tokenize_text(const text::Tokenizer& tokenizer, const Options& options) {
+void tokenize_text(const text::Tokenizer& tokenizer, const TokenizeOptions& options) {
   const std::string text = options.file.empty() ? options.text : read_file(options.file, kMaxInputBytes);
   if (const int64_t at = first_invalid_utf8(text); at >= 0) {
     throw input_error(options.file.empty() ? "--text" : options.file,
@@ -119,7 +119,7 @@ void tokenize_text(const text::Tokenizer& tokenizer, const Options& options) {
 }  // namespace
 
 int cmd_tokenize(std::span<const std::string> args) {
-  Options options;
+  TokenizeOptions options;
   CommandLine line("spillway tokenize", "Shows the tokens of a text, as a model's tokenizer.json makes them.");
   line.model(options.model, "the model folder, of which tokenizer.json is enough", hub::FolderUse::kTokenizer);
   line.section("Exactly one of");

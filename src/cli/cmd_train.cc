@@ -83,16 +83,16 @@ train::TrainingData read_data(const config::Config& config, const train::Job& jo
       [&](int64_t records) { progress.count("rows read", records, now_seconds()); }, now);
 }
 
-constexpr std::string_view kExamples[] = {"spillway train config.yml",
-                                          "spillway train config.yml --memory.device 6GiB --output_dir ./second-run",
-                                          "spillway train config.yml --auto_resume_from_checkpoints true"};
-constexpr CommandFlag kFlags[] = {kIsaFlag};
-constexpr ConfigCommand kCommand = {"train", "Trains what the config says.", kFlags, kExamples};
+constexpr std::string_view kTrainExamples[] = {
+    "spillway train config.yml", "spillway train config.yml --memory.device 6GiB --output_dir ./second-run",
+    "spillway train config.yml --auto_resume_from_checkpoints true"};
+constexpr CommandFlag kTrainFlags[] = {kIsaFlag};
+constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
 }  // namespace
 
 int cmd_train(std::span<const std::string> args) {
-  const auto arguments = parse_config_arguments(kCommand, args);
+  const auto arguments = parse_config_arguments(kTrainCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);

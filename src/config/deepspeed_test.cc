@@ -14,14 +14,14 @@ using namespace spillway::config;
 
 namespace {
 
-LoadedConfig load(std::string_view keys, std::vector<ConfigOverride> overrides = {}) {
+LoadedConfig load_deepspeed(std::string_view keys, std::vector<ConfigOverride> overrides = {}) {
   constexpr std::string_view kSmall = "base_model: m\nlearning_rate: 1e-4\ndatasets: [{path: a}]\n";
   return load_config(std::string(kSmall) + std::string(keys), "c.yml", overrides, ConfigUse::kTrain);
 }
 
-std::string error_of(std::string_view keys) {
+std::string deepspeed_error(std::string_view keys) {
   try {
-    (void)load(keys);
+    (void)load_deepspeed(keys);
   } catch (const InputError& error) {
     const std::string text = error.what();
     CHECK(text.find('\n') == std::string::npos);
@@ -89,7 +89,8 @@ std::string zero(std::string_view keys) { return fmt::format("deepspeed: {{zero_
 
 TEST_CASE("DeepSpeed's cosine ends at its least learning rate") {
   const ScheduleSettings schedule =
-      load("deepspeed: {scheduler: {type: WarmupCosineLR, params: {cos_min_ratio: 0.1, warmup_num_steps: 3}}}\n")
+      load_deepspeed(
+          "deepspeed: {scheduler: {type: WarmupCosineLR, params: {cos_min_ratio: 0.1, warmup_num_steps: 3}}}\n")
           .config.schedule;
   CHECK(schedule.lr_scheduler.name == "cosine_with_min_lr");
   CHECK(schedule.options.number("min_lr_rate") == 0.1);
@@ -97,17 +98,17 @@ TEST_CASE("DeepSpeed's cosine ends at its least learning rate") {
 
 TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a section") {
   const JsonFile file(kZero3);
-  check_zero3(load("deepspeed: " + file.path() + "\n"));
-  check_zero3(load("", {{"deepspeed", file.path()}}));
+  check_zero3(load_deepspeed("deepspeed: " + file.path() + "\n"));
+  check_zero3(load_deepspeed("", {{"deepspeed", file.path()}}));
   std::string flat(kZero3);
   std::replace(flat.begin(), flat.end(), '\n', ' ');
-  check_zero3(load("deepspeed: '" + flat + "'\n"));
+  check_zero3(load_deepspeed("deepspeed: '" + flat + "'\n"));
   std::replace(flat.begin(), flat.end(), '\t', ' ');
-  check_zero3(load("deepspeed: " + flat + "\n"));
+  check_zero3(load_deepspeed("deepspeed: " + flat + "\n"));
 }
 
 TEST_CASE("ZeRO's offload sections and flags become offload keys") {
-  const auto keys = [](std::string_view sections) { return load(sections).config; };
+  const auto keys = [](std::string_view sections) { return load_deepspeed(sections).config; };
   const Config both = keys(zero("stage: 3, offload_param: {device: nvme}, offload_optimizer: {device: cpu}"));
   CHECK(both.offload.trainable_weights == Offload::kDisk);
   CHECK(both.offload.optimizer_state == Offload::kHost);
@@ -122,80 +123,82 @@ TEST_CASE("ZeRO's offload sections and flags become offload keys") {
   CHECK(keys("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n").offload.activations ==
         ActivationOffloading::kHiddenStates);
   const Config paths =
-      load(zero("stage: 3, offload_param: {device: nvme, nvme_path: /a}, offload_optimizer: {device: nvme, nvme_path: "
-                "/b}"))
+      load_deepspeed(
+          zero("stage: 3, offload_param: {device: nvme, nvme_path: /a}, offload_optimizer: {device: nvme, nvme_path: "
+               "/b}"))
           .config;
   CHECK(paths.memory.disk_paths == std::vector<std::string>{"/a", "/b"});
 }
 
 TEST_CASE("a ratio below one leaves the share to the plan, with a host tier to put it") {
-  const LoadedConfig loaded = load(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 0.3}"));
+  const LoadedConfig loaded = load_deepspeed(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 0.3}"));
   CHECK(loaded.config.offload.optimizer_state == Offload::kAuto);
   CHECK(loaded.config.memory.host.is_asked);
   CHECK(loaded.notes.size() == 1);
-  CHECK(load(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 1.0}")).config.offload.optimizer_state ==
+  CHECK(load_deepspeed(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 1.0}")).config.offload.optimizer_state ==
         Offload::kHost);
-  CHECK(error_of(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 2}"))
+  CHECK(deepspeed_error(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 2}"))
             .find("expected a number of at least 0 and at most 1, got '2'") != std::string::npos);
 }
 
 TEST_CASE("two spellings that differ are named, equal ones are fine, and the command line wins") {
   const std::string section = zero("stage: 3, offload_optimizer: {device: cpu}");
-  CHECK(error_of("optimizer_offload: disk\n" + section) ==
+  CHECK(deepspeed_error("optimizer_offload: disk\n" + section) ==
         "[c.yml:5: deepspeed.zero_optimization.offload_optimizer.device] expected one value for optimizer_offload and "
         "zero_optimization.offload_optimizer.device, which mean the same, got 'disk' and 'host'; remove one");
-  CHECK(load("optimizer_offload: host\n" + section).config.offload.optimizer_state == Offload::kHost);
-  CHECK(load("optimizer_offload: auto\n" + section).config.offload.optimizer_state == Offload::kHost);
-  CHECK(load(section, {{"optimizer_offload", "disk"}}).config.offload.optimizer_state == Offload::kDisk);
-  CHECK(error_of("deepspeed: {optimizer: {type: AdamW, params: {lr: 2e-4}}}\n")
+  CHECK(load_deepspeed("optimizer_offload: host\n" + section).config.offload.optimizer_state == Offload::kHost);
+  CHECK(load_deepspeed("optimizer_offload: auto\n" + section).config.offload.optimizer_state == Offload::kHost);
+  CHECK(load_deepspeed(section, {{"optimizer_offload", "disk"}}).config.offload.optimizer_state == Offload::kDisk);
+  CHECK(deepspeed_error("deepspeed: {optimizer: {type: AdamW, params: {lr: 2e-4}}}\n")
             .find("expected one value for learning_rate and optimizer.params.lr, which mean the same") !=
         std::string::npos);
-  CHECK(load("optimizer: adamw_torch_fused\ndeepspeed: {optimizer: {type: AdamW, params: {lr: 1.0e-4}}}\n")
+  CHECK(load_deepspeed("optimizer: adamw_torch_fused\ndeepspeed: {optimizer: {type: AdamW, params: {lr: 1.0e-4}}}\n")
             .config.schedule.learning_rate == 1e-4);
-  CHECK(error_of("memory: {disk_paths: [/x]}\n" + zero("stage: 3, offload_param: {device: nvme, nvme_path: /y}"))
+  CHECK(deepspeed_error("memory: {disk_paths: [/x]}\n" + zero("stage: 3, offload_param: {device: nvme, nvme_path: /y}"))
             .find("expected one value for memory.disk_paths") != std::string::npos);
 }
 
 TEST_CASE("DeepSpeed's batch sizes must agree") {
-  CHECK(load("deepspeed: {train_batch_size: 8, train_micro_batch_size_per_gpu: 2}\n")
+  CHECK(load_deepspeed("deepspeed: {train_batch_size: 8, train_micro_batch_size_per_gpu: 2}\n")
             .config.batches.gradient_accumulation_steps == 4);
-  CHECK(load("gradient_accumulation_steps: 4\nmicro_batch_size: 2\ndeepspeed: {train_batch_size: 8}\n")
+  CHECK(load_deepspeed("gradient_accumulation_steps: 4\nmicro_batch_size: 2\ndeepspeed: {train_batch_size: 8}\n")
             .config.batches.gradient_accumulation_steps == 4);
-  CHECK(error_of("gradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 8}\n")
+  CHECK(deepspeed_error("gradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 8}\n")
             .find("expected micro_batch_size x gradient_accumulation_steps, 1 x 3, got 8") != std::string::npos);
 }
 
 TEST_CASE("what DeepSpeed cannot mean here is refused with the nearest name or the reason") {
-  CHECK(error_of(zero("stage: 3, offload_params: {device: cpu}")) ==
+  CHECK(deepspeed_error(zero("stage: 3, offload_params: {device: cpu}")) ==
         "[c.yml:4: deepspeed.zero_optimization.offload_params] expected a key of DeepSpeed, got "
         "'zero_optimization.offload_params'; did you mean zero_optimization.offload_param?");
-  CHECK(error_of(zero("stage: 3, offload_param: {device: gpu}"))
+  CHECK(deepspeed_error(zero("stage: 3, offload_param: {device: gpu}"))
             .find("expected none, cpu or nvme, got 'gpu'; write one of them") != std::string::npos);
-  CHECK(error_of(zero("stage: 4")).find("expected an integer of at least 0 and at most 3, got '4'") !=
+  CHECK(deepspeed_error(zero("stage: 4")).find("expected an integer of at least 0 and at most 3, got '4'") !=
         std::string::npos);
-  CHECK(error_of(zero("stage: 0, offload_optimizer: {device: cpu}")).find("DeepSpeed moves nothing at stage 0") !=
-        std::string::npos);
-  CHECK(error_of("deepspeed: {fp16: {enabled: true}}\n").find("f16 is not yet supported") != std::string::npos);
   CHECK(
-      error_of("deepspeed: {optimizer: {type: OneBitAdam}}\n").find("expected AdamW, Adam or SGD, got 'OneBitAdam'") !=
+      deepspeed_error(zero("stage: 0, offload_optimizer: {device: cpu}")).find("DeepSpeed moves nothing at stage 0") !=
       std::string::npos);
-  CHECK(error_of("deepspeed: {scheduler: {params: {warmup_type: log}}}\n").find("expected linear, got 'log'") !=
+  CHECK(deepspeed_error("deepspeed: {fp16: {enabled: true}}\n").find("f16 is not yet supported") != std::string::npos);
+  CHECK(deepspeed_error("deepspeed: {optimizer: {type: OneBitAdam}}\n")
+            .find("expected AdamW, Adam or SGD, got 'OneBitAdam'") != std::string::npos);
+  CHECK(deepspeed_error("deepspeed: {scheduler: {params: {warmup_type: log}}}\n").find("expected linear, got 'log'") !=
         std::string::npos);
-  CHECK(error_of("deepspeed: {gradient_clipping: -1}\n").find("expected a number of at least 0, got '-1'") !=
+  CHECK(deepspeed_error("deepspeed: {gradient_clipping: -1}\n").find("expected a number of at least 0, got '-1'") !=
         std::string::npos);
-  CHECK(error_of("deepspeed: {zero_optimization: 3}\n").find("expected a section, got '3'") != std::string::npos);
-  CHECK(error_of("deepspeed: [a]\n").find("expected a mapping of DeepSpeed's keys, got a list of 1") !=
+  CHECK(deepspeed_error("deepspeed: {zero_optimization: 3}\n").find("expected a section, got '3'") !=
         std::string::npos);
-  CHECK(error_of("deepspeed: '{\"fp16\": {\"enabled\": true}'\n").find("expected YAML") != std::string::npos);
+  CHECK(deepspeed_error("deepspeed: [a]\n").find("expected a mapping of DeepSpeed's keys, got a list of 1") !=
+        std::string::npos);
+  CHECK(deepspeed_error("deepspeed: '{\"fp16\": {\"enabled\": true}'\n").find("expected YAML") != std::string::npos);
   const JsonFile file("{\"bf16\": {\"enabled\": true},\n \"grdient_clipping\": 1}");
-  CHECK(error_of("deepspeed: " + file.path() + "\n") ==
+  CHECK(deepspeed_error("deepspeed: " + file.path() + "\n") ==
         fmt::format("[{}:2: grdient_clipping] expected a key of DeepSpeed, got 'grdient_clipping'; did you mean "
                     "gradient_clipping?",
                     file.path()));
-  CHECK_FALSE(error_of("deepspeed: /nonexistent/ds.json\n").empty());
-  CHECK_FALSE(error_of("deepspeed: /dev/zero\n").empty());
-  CHECK(error_of("deepspeed:\n").empty());
-  CHECK(error_of("deepspeed: false\n").empty());
+  CHECK_FALSE(deepspeed_error("deepspeed: /nonexistent/ds.json\n").empty());
+  CHECK_FALSE(deepspeed_error("deepspeed: /dev/zero\n").empty());
+  CHECK(deepspeed_error("deepspeed:\n").empty());
+  CHECK(deepspeed_error("deepspeed: false\n").empty());
 }
 
 TEST_CASE("every key of DeepSpeed's table that becomes one of ours names a key that there is") {
@@ -212,25 +215,26 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
                            "fsdp_config: {offload_params: true, fsdp_state_dict_type: FULL_STATE_DICT}\n",
                            "fsdp_version: 2\nfsdp: [full_shard]\nfsdp_config: {fsdp_offload_params: true}\n"}) {
     CAPTURE(std::string(keys));
-    const Config config = load(keys).config;
+    const Config config = load_deepspeed(keys).config;
     CHECK(config.offload.trainable_weights == Offload::kHost);
     CHECK(config.offload.gradients == Offload::kHost);
     CHECK(config.offload.optimizer_state == Offload::kHost);
   }
   const LoadedConfig plain =
-      load("fsdp: [full_shard]\nfsdp_config: {offload_params: false, activation_checkpointing: true}\n");
+      load_deepspeed("fsdp: [full_shard]\nfsdp_config: {offload_params: false, activation_checkpointing: true}\n");
   CHECK_FALSE(plain.config.offload.trainable_weights);
-  CHECK(load("gradient_checkpointing: false\nfsdp_config: {activation_checkpointing: true}\n")
+  CHECK(load_deepspeed("gradient_checkpointing: false\nfsdp_config: {activation_checkpointing: true}\n")
             .config.offload.gradient_checkpointing == true);
   CHECK(plain.config.offload.gradient_checkpointing == true);
   CHECK(plain.ignored == std::vector<std::string>{"fsdp.full_shard"});
-  CHECK(load("fsdp: [offload]\noptimizer_offload: disk\n").config.offload.gradients == Offload::kDisk);
-  CHECK(load("fsdp: []\nfsdp_config: {}\n").ignored.empty());
-  CHECK(error_of("fsdp: [full_shard]\ndeepspeed: false\n").empty());
-  CHECK(error_of("fsdp: [full_shrd]\n").find("did you mean full_shard?") != std::string::npos);
-  CHECK(error_of("fsdp_config: {ofload_params: true}\n").find("did you mean offload_params?") != std::string::npos);
-  CHECK(error_of("fsdp: [offload]\nparameter_offload: disk\n")
+  CHECK(load_deepspeed("fsdp: [offload]\noptimizer_offload: disk\n").config.offload.gradients == Offload::kDisk);
+  CHECK(load_deepspeed("fsdp: []\nfsdp_config: {}\n").ignored.empty());
+  CHECK(deepspeed_error("fsdp: [full_shard]\ndeepspeed: false\n").empty());
+  CHECK(deepspeed_error("fsdp: [full_shrd]\n").find("did you mean full_shard?") != std::string::npos);
+  CHECK(deepspeed_error("fsdp_config: {ofload_params: true}\n").find("did you mean offload_params?") !=
+        std::string::npos);
+  CHECK(deepspeed_error("fsdp: [offload]\nparameter_offload: disk\n")
             .find("expected one value for parameter_offload and fsdp, which mean the same") != std::string::npos);
-  CHECK(error_of("fsdp: [full_shard]\ndeepspeed: {bf16: {enabled: true}}\n")
+  CHECK(deepspeed_error("fsdp: [full_shard]\ndeepspeed: {bf16: {enabled: true}}\n")
             .find("expected fsdp or deepspeed, got both (c.yml:5: deepspeed)") != std::string::npos);
 }

@@ -10,12 +10,12 @@ namespace {
 
 using enum ForeignKey::Use;
 
-constexpr ForeignWord kToHost[] = {{"true", "host"}, {"false", ""}};
+constexpr ForeignWord kFsdpToHost[] = {{"true", "host"}, {"false", ""}};
 
 // Each also with `fsdp_` before it.
-constexpr ForeignKey kKeys[] = {
-    {"offload_params", kBecomes, "parameter_offload", kToHost},
-    {"cpu_offload", kBecomes, "parameter_offload", kToHost},
+constexpr ForeignKey kFsdpKeys[] = {
+    {"offload_params", kBecomes, "parameter_offload", kFsdpToHost},
+    {"cpu_offload", kBecomes, "parameter_offload", kFsdpToHost},
     {"activation_checkpointing", kSpecial, "gradient_checkpointing"},
     {"version", kIgnored, ""},
     {"auto_wrap_policy", kIgnored, ""},
@@ -39,7 +39,7 @@ constexpr ForeignKey kKeys[] = {
     {"xla_fsdp_settings", kIgnored, ""},
     {"xla_fsdp_v2", kIgnored, ""},
 };
-constexpr ForeignTable kTable{"FSDP", "fsdp_config", kKeys};
+constexpr ForeignTable kFsdpTable{"FSDP", "fsdp_config", kFsdpKeys};
 
 constexpr std::string_view kWords[] = {"full_shard", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2",
                                        "no_shard",   "auto_wrap",     "offload",      "true"};
@@ -111,7 +111,7 @@ void merge_fsdp(std::vector<Setting>& settings, Verdicts& verdicts) {
   KeyPlace place;
   if (section_setting != nullptr && boolean_of(section_setting->value) != false) {
     place = section_setting->place;
-    section = collect_foreign(kTable, without_prefixes(section_setting->value), place, verdicts);
+    section = collect_foreign(kFsdpTable, without_prefixes(section_setting->value), place, verdicts);
   }
   if (words_setting != nullptr) {
     words = read_words(*words_setting);
@@ -131,7 +131,7 @@ void merge_fsdp(std::vector<Setting>& settings, Verdicts& verdicts) {
       verdicts.add(key, key, Verdict::kIgnored, "the plan places everything, on one rank");
     }
   }
-  merge_foreign(kTable, section, settings, verdicts);
+  merge_foreign(kFsdpTable, section, settings, verdicts);
   merge_checkpointing(section, settings);
   const ForeignSetting* flag = find_foreign(section, "offload_params");
   if (flag == nullptr) flag = find_foreign(section, "cpu_offload");

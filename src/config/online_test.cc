@@ -10,7 +10,7 @@ using namespace spillway::config;
 
 namespace {
 
-LoadedConfig load(const std::string& text, const std::string& rl = "rl: grpo\n") {
+LoadedConfig load_online(const std::string& text, const std::string& rl = "rl: grpo\n") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "c.yml";
   write_file(file, "base_model: m\nlearning_rate: 1e-4\ndatasets: [{path: d.jsonl}]\n" + rl + text);
@@ -18,7 +18,7 @@ LoadedConfig load(const std::string& text, const std::string& rl = "rl: grpo\n")
 }
 
 OnlineSettings online(const std::string& text, const std::string& rl = "rl: grpo\n") {
-  return *load("reward_funcs: [get_repetition_penalty_reward]\n" + text, rl).config.online;
+  return *load_online("reward_funcs: [get_repetition_penalty_reward]\n" + text, rl).config.online;
 }
 
 std::string error(const std::string& text, const std::string& rl = "rl: grpo\n") {
@@ -140,20 +140,21 @@ TEST_CASE("PPO has TRL 1.10's defaults; a round is all micro-batches of its upda
 
 TEST_CASE("the reward model of PPO stands before reward functions, and PPO never clips gradients") {
   const Config config =
-      load("reward_model_path: ./r\nreward_funcs: [get_repetition_penalty_reward]\nmax_grad_norm: 2\n", "rl: ppo\n")
+      load_online("reward_model_path: ./r\nreward_funcs: [get_repetition_penalty_reward]\nmax_grad_norm: 2\n",
+                  "rl: ppo\n")
           .config;
   REQUIRE(config.rewards->functions.size() == 2);
   CHECK(config.rewards->functions[0].folder == "./r");
   CHECK(config.rewards->functions[0].reads_ids);
   CHECK(config.rewards->weights.size() == 2);
   CHECK(config.optimizer.max_grad_norm == 0);
-  CHECK(load("reward_model_path: ./r\n", "rl: ppo\n").config.rewards->functions.size() == 1);
+  CHECK(load_online("reward_model_path: ./r\n", "rl: ppo\n").config.rewards->functions.size() == 1);
 }
 
 TEST_CASE("online training without reward functions, and kinds that are to come, are refused") {
   const auto message = [](const std::string& text, const std::string& rl) {
     try {
-      (void)load(text, rl);
+      (void)load_online(text, rl);
     } catch (const InputError& error) {
       return std::string(error.what());
     }

@@ -11,22 +11,22 @@ using spillway::testing::small_config;
 
 namespace {
 
-LoadedConfig load(std::string_view more, std::vector<ConfigOverride> overrides) {
+LoadedConfig load_with(std::string_view more, std::vector<ConfigOverride> overrides) {
   return load_config(small_config(more), "c.yml", overrides, ConfigUse::kTrain);
 }
 
 }  // namespace
 
 TEST_CASE("the command line overrides any key") {
-  const Config config = load("per_device_train_batch_size: 4\nmemory: {device: 1GiB}\nadapter: lora\nlora_r: 4\n",
-                             {{"micro-batch-size", "2"},
-                              {"datasets.0.path", "x.jsonl"},
-                              {"datasets.1.path", "y.jsonl"},
-                              {"memory.device", "400MiB"},
-                              {"lora_target_modules", "[q_proj, v_proj]"},
-                              {"datasets.0.message_property_mappings.role", "from"},
-                              {"seed", "1"},
-                              {"seed", "7"}})
+  const Config config = load_with("per_device_train_batch_size: 4\nmemory: {device: 1GiB}\nadapter: lora\nlora_r: 4\n",
+                                  {{"micro-batch-size", "2"},
+                                   {"datasets.0.path", "x.jsonl"},
+                                   {"datasets.1.path", "y.jsonl"},
+                                   {"memory.device", "400MiB"},
+                                   {"lora_target_modules", "[q_proj, v_proj]"},
+                                   {"datasets.0.message_property_mappings.role", "from"},
+                                   {"seed", "1"},
+                                   {"seed", "7"}})
                             .config;
   CHECK(config.batches.micro_batch_size == 2);
   CHECK(config.data.datasets.at(0).path == "x.jsonl");
@@ -38,7 +38,9 @@ TEST_CASE("the command line overrides any key") {
   CHECK(config.seed == 7);
 }
 
-TEST_CASE("an empty override brings the default back") { CHECK(load("seed: 5\n", {{"seed", ""}}).config.seed == 42); }
+TEST_CASE("an empty override brings the default back") {
+  CHECK(load_with("seed: 5\n", {{"seed", ""}}).config.seed == 42);
+}
 
 TEST_CASE("a spelling on the command line takes the place of the file's in entries, too") {
   for (const std::string key : {"datasets", "test_datasets", "pretraining_dataset"}) {
@@ -60,6 +62,6 @@ TEST_CASE("what is wrong below a key of the command line is named with its whole
       {{"memory.device", "101%"}, "[--memory.device] expected a size"}};
   for (const auto& [change, message] : kWrong) {
     CAPTURE(change.key);
-    CHECK_THROWS_WITH_AS((void)load("", {change}), doctest::Contains(std::string(message).c_str()), InputError);
+    CHECK_THROWS_WITH_AS((void)load_with("", {change}), doctest::Contains(std::string(message).c_str()), InputError);
   }
 }

@@ -14,15 +14,15 @@ using namespace spillway::config;
 namespace {
 
 // Rows whose columns say what they are.
-LoadedConfig load(const std::string& more) {
+LoadedConfig load_preference(const std::string& more) {
   return load_config("base_model: ./m\nlearning_rate: 1e-6\ndatasets:\n  - path: a.jsonl\n" + more, "c.yml", {},
                      ConfigUse::kTrain);
 }
 
 // Empty where nothing is wrong.
-std::string error_of(const std::string& more) {
+std::string preference_error(const std::string& more) {
   try {
-    (void)load(more);
+    (void)load_preference(more);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -30,20 +30,20 @@ std::string error_of(const std::string& more) {
 }
 
 PreferenceSettings preference(const std::string& text) {
-  const auto settings = load(text).config.preference;
+  const auto settings = load_preference(text).config.preference;
   REQUIRE(settings);
   return *settings;
 }
 
 bool ignores(const std::string& text, const std::string& key) {
-  const std::vector<std::string> ignored = load(text).ignored;
+  const std::vector<std::string> ignored = load_preference(text).ignored;
   return std::find(ignored.begin(), ignored.end(), key) != ignored.end();
 }
 
 }  // namespace
 
 TEST_CASE("rl and reward_model choose an objective and the loss of its own") {
-  CHECK_FALSE(load("").config.preference);
+  CHECK_FALSE(load_preference("").config.preference);
   const std::vector<std::tuple<std::string, PreferenceKind, PreferenceLoss>> all = {
       {"rl: dpo\n", PreferenceKind::kDpo, PreferenceLoss::kSigmoid},
       {"rl: ipo\n", PreferenceKind::kDpo, PreferenceLoss::kIpo},
@@ -61,7 +61,8 @@ TEST_CASE("rl and reward_model choose an objective and the loss of its own") {
     CHECK(settings.losses[0].loss == loss);
     CHECK(settings.beta == 0.1);
   }
-  CHECK(error_of("rl: dpo\nreward_model: true\n").find("expected rl or reward_model, got both") != std::string::npos);
+  CHECK(preference_error("rl: dpo\nreward_model: true\n").find("expected rl or reward_model, got both") !=
+        std::string::npos);
 }
 
 TEST_CASE("losses have the names of TRL and axolotl, and weights") {
@@ -73,15 +74,15 @@ TEST_CASE("losses have the names of TRL and axolotl, and weights") {
   CHECK(preference("rl: dpo\ndpo_loss_type: hinge\n").losses[0].loss == PreferenceLoss::kHinge);
   CHECK(preference("rl: orpo\norpo_alpha: 0.7\n").beta == 0.7);
   CHECK(preference("rl: cpo\nloss_type: [simpo]\nsimpo_gamma: 1.5\ncpo_alpha: 0\n").simpo_gamma == 1.5);
-  CHECK(error_of("rl: dpo\ndpo_loss_type: [hing]\n").find("did you mean hinge?") != std::string::npos);
-  CHECK(error_of("rl: kto\nmicro_batch_size: 2\ndpo_loss_type: [sigmoid]\n") ==
+  CHECK(preference_error("rl: dpo\ndpo_loss_type: [hing]\n").find("did you mean hinge?") != std::string::npos);
+  CHECK(preference_error("rl: kto\nmicro_batch_size: 2\ndpo_loss_type: [sigmoid]\n") ==
         "[c.yml:7: dpo_loss_type] expected kto or apo_zero_unpaired for kto, got 'sigmoid'; write one of them");
-  CHECK(error_of("rl: dpo\nloss_type: [sigmoid, sft]\nloss_weights: [1]\n") ==
+  CHECK(preference_error("rl: dpo\nloss_type: [sigmoid, sft]\nloss_weights: [1]\n") ==
         "[c.yml:7: loss_weights] expected 2 numbers, one for each of dpo_loss_type, got 1");
-  CHECK(error_of("rl: cpo\nloss_type: [hinge, ipo]\n").find("only dpo adds several up") != std::string::npos);
-  CHECK(error_of("rl: ipo\ndpo_loss_type: [sigmoid]\n").find("got both") != std::string::npos);
-  CHECK(error_of("loss_type: nll\n").empty());
-  CHECK(error_of("loss_type: dft\n").find("not yet supported") != std::string::npos);
+  CHECK(preference_error("rl: cpo\nloss_type: [hinge, ipo]\n").find("only dpo adds several up") != std::string::npos);
+  CHECK(preference_error("rl: ipo\ndpo_loss_type: [sigmoid]\n").find("got both") != std::string::npos);
+  CHECK(preference_error("loss_type: nll\n").empty());
+  CHECK(preference_error("loss_type: dft\n").find("not yet supported") != std::string::npos);
 }
 
 TEST_CASE("a key of another objective is passed over, and said to be") {
@@ -91,7 +92,7 @@ TEST_CASE("a key of another objective is passed over, and said to be") {
   CHECK(ignores("rl: dpo\nlabel_smoothing: 0.1\n", "label_smoothing"));  // which sigmoid does not read
   CHECK_FALSE(ignores("rl: cpo\nlabel_smoothing: 0.1\n", "label_smoothing"));
   CHECK(ignores("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n", "lora_dropout"));
-  CHECK(load("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n").config.adapter->dropout == 0);
+  CHECK(load_preference("rl: dpo\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n").config.adapter->dropout == 0);
   CHECK(ignores("disable_dropout: false\n", "disable_dropout"));
   CHECK(ignores("rl: orpo\nref_model: other\n", "ref_model"));
   CHECK(preference("rl: dpo\nref_model: other\n").ref_model == "other");
@@ -102,7 +103,7 @@ TEST_CASE("adapters of preference training have dropout where disable_dropout is
   const std::string dropout = "adapter: lora\nlora_r: 4\nlora_dropout: 0.1\ndisable_dropout: false\n";
   for (const char* objective : {"rl: dpo\n", "rl: orpo\n", "reward_model: true\n"}) {
     CAPTURE(objective);
-    CHECK(load(objective + dropout).config.adapter->dropout == 0.1);
+    CHECK(load_preference(objective + dropout).config.adapter->dropout == 0.1);
     CHECK_FALSE(ignores(objective + dropout, "lora_dropout"));
   }
 }
@@ -128,10 +129,10 @@ TEST_CASE("what cannot be meant together is refused") {
       {"rl: dpo\nrpo_alpha: 1\n", "dpo_loss_type: [sigmoid, sft]"}};
   for (const auto& [text, message] : all) {
     CAPTURE(text);
-    CAPTURE(error_of(text));
-    CHECK(error_of(text).find(message) != std::string::npos);
+    CAPTURE(preference_error(text));
+    CHECK(preference_error(text).find(message) != std::string::npos);
   }
-  CHECK(error_of("rl: kto\ndpo_loss_type: [apo_zero_unpaired]\n").empty());
+  CHECK(preference_error("rl: kto\ndpo_loss_type: [apo_zero_unpaired]\n").empty());
   const auto sync = preference("rl: dpo\nsync_ref_model: true\nref_model_sync_steps: 7\n").sync;
   REQUIRE(sync);
   CHECK(sync->sync_steps == 7);
@@ -139,13 +140,13 @@ TEST_CASE("what cannot be meant together is refused") {
 }
 
 TEST_CASE("kto reads rows in file order where nothing else is said, others shuffle them") {
-  CHECK(load("rl: kto\nmicro_batch_size: 2\n").config.data.batches.order == data::RowOrder::kFile);
-  CHECK(load("rl: dpo\n").config.data.batches.order == data::RowOrder::kShuffled);
+  CHECK(load_preference("rl: kto\nmicro_batch_size: 2\n").config.data.batches.order == data::RowOrder::kFile);
+  CHECK(load_preference("rl: dpo\n").config.data.batches.order == data::RowOrder::kShuffled);
   const std::string unpaired =
       "rl: kto\nmicro_batch_size: 4\ndpo_loss_type: [apo_zero_unpaired]\ngroup_by_length: true\n";
-  CHECK(load(unpaired).config.data.batches.order == data::RowOrder::kGroupedByLength);
-  CHECK(load("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\ndpo_loss_type: apo_zero_unpaired\n")
+  CHECK(load_preference(unpaired).config.data.batches.order == data::RowOrder::kGroupedByLength);
+  CHECK(load_preference("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\ndpo_loss_type: apo_zero_unpaired\n")
             .config.data.evaluation_batches.rows == 1);
   // Rows lend each other completions within a micro-batch, in an evaluation as in training.
-  CHECK(load("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\n").config.data.evaluation_batches.rows == 4);
+  CHECK(load_preference("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\n").config.data.evaluation_batches.rows == 4);
 }

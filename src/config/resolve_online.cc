@@ -11,18 +11,18 @@ namespace spillway::config {
 namespace {
 
 template <typename Loss>
-struct LossName {
+struct OnlineLossName {
   std::string_view name;
   Loss loss;
 };
-constexpr LossName<PolicyLoss> kLosses[] = {{"dapo", PolicyLoss::kDapo},   {"grpo", PolicyLoss::kGrpo},
-                                            {"bnpo", PolicyLoss::kBnpo},   {"dr_grpo", PolicyLoss::kDrGrpo},
-                                            {"cispo", PolicyLoss::kCispo}, {"sapo", PolicyLoss::kSapo},
-                                            {"luspo", PolicyLoss::kLuspo}, {"vespo", PolicyLoss::kVespo}};
+constexpr OnlineLossName<PolicyLoss> kPolicyLosses[] = {{"dapo", PolicyLoss::kDapo},   {"grpo", PolicyLoss::kGrpo},
+                                                        {"bnpo", PolicyLoss::kBnpo},   {"dr_grpo", PolicyLoss::kDrGrpo},
+                                                        {"cispo", PolicyLoss::kCispo}, {"sapo", PolicyLoss::kSapo},
+                                                        {"luspo", PolicyLoss::kLuspo}, {"vespo", PolicyLoss::kVespo}};
 
 constexpr int64_t kPairLength = 512;  // TRL's max_length of Online DPO
-constexpr LossName<OnlinePairLoss> kPairLosses[] = {{"sigmoid", OnlinePairLoss::kSigmoid},
-                                                    {"ipo", OnlinePairLoss::kIpo}};
+constexpr OnlineLossName<OnlinePairLoss> kPairLosses[] = {{"sigmoid", OnlinePairLoss::kSigmoid},
+                                                          {"ipo", OnlinePairLoss::kIpo}};
 
 // Keys that only GRPO reads, and so on.
 constexpr std::string_view kGrpoKeys[] = {"delta",
@@ -58,15 +58,15 @@ constexpr std::string_view kRoundKeys[] = {"num_generations", "steps_per_generat
 
 // The first is the default.
 template <typename Loss, size_t kCount>
-Loss loss_of(const Resolution& r, const LossName<Loss> (&losses)[kCount]) {
+Loss loss_of(const Resolution& r, const OnlineLossName<Loss> (&losses)[kCount]) {
   const std::vector<std::string>& said = r.keys.dpo_loss_type;
   if (!r.given("dpo_loss_type") || said.empty()) return losses[0].loss;
   std::vector<std::string_view> names;
-  for (const LossName<Loss>& one : losses) names.push_back(one.name);
+  for (const OnlineLossName<Loss>& one : losses) names.push_back(one.name);
   if (said.size() > 1)
     throw input_error(r.where("dpo_loss_type"), "expected one loss, got {}; only dpo adds several up", said.size());
   const auto* const found = std::find_if(std::begin(losses), std::end(losses),
-                                         [&](const LossName<Loss>& one) { return one.name == said.front(); });
+                                         [&](const OnlineLossName<Loss>& one) { return one.name == said.front(); });
   if (found != std::end(losses)) return found->loss;
   const std::string_view nearest = nearest_name(said.front(), names);
   throw input_error(r.where("dpo_loss_type"), "expected {}, got {}; {}", joined_names(names), quote(said.front()),
@@ -111,7 +111,7 @@ void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSett
 
 void resolve_loss(const Resolution& r, OnlineSettings& online) {
   const SpelledOnline& keys = r.keys.online;
-  if (online.kind == OnlineKind::kGrpo) online.loss = loss_of(r, kLosses);
+  if (online.kind == OnlineKind::kGrpo) online.loss = loss_of(r, kPolicyLosses);
   online.level = keys.importance_sampling_level;
   online.epsilon = keys.epsilon;
   online.epsilon_high = keys.epsilon_high.value_or(keys.epsilon);
@@ -259,7 +259,7 @@ CompletionSettings resolve_completions(const Resolution& r, OnlineKind kind) {
 }
 
 template <typename Loss, size_t kCount>
-std::string_view name_in(const LossName<Loss> (&losses)[kCount], Loss loss) {
+std::string_view name_in(const OnlineLossName<Loss> (&losses)[kCount], Loss loss) {
   return std::find_if(std::begin(losses), std::end(losses), [&](const auto& one) { return one.loss == loss; })->name;
 }
 
@@ -289,7 +289,7 @@ int64_t iterations_of(const SpelledOnline& keys, OnlineKind kind) {
 
 }  // namespace
 
-std::string_view name_of(PolicyLoss loss) { return name_in(kLosses, loss); }
+std::string_view name_of(PolicyLoss loss) { return name_in(kPolicyLosses, loss); }
 std::string_view name_of(OnlinePairLoss loss) { return name_in(kPairLosses, loss); }
 
 std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,

@@ -15,14 +15,14 @@ using Kind = PreferenceKind;
 using Loss = PreferenceLoss;
 
 // Every loss that can be named, by TRL's names, and whether it reads label_smoothing (TRL 1.16).
-struct LossName {
+struct PreferenceLossName {
   Kind kind;
   std::string_view name;
   Loss loss;
   bool is_smoothed = false;
   bool is_of_scores = false;  // of the difference of a pair's scores alone, which any f-divergence may give
 };
-constexpr LossName kLosses[] = {
+constexpr PreferenceLossName kPreferenceLosses[] = {
     {Kind::kDpo, "sigmoid", Loss::kSigmoid, false, true},
     {Kind::kDpo, "hinge", Loss::kHinge, false, true},
     {Kind::kDpo, "ipo", Loss::kIpo, false, true},
@@ -105,7 +105,7 @@ const RlName& objective_name(const Spelled& keys) {
 
 Loss loss_of(const Resolution& r, const RlName& objective, const std::string& name) {
   std::vector<std::string_view> names;
-  for (const LossName& one : kLosses) {
+  for (const PreferenceLossName& one : kPreferenceLosses) {
     if (one.kind != objective.kind) continue;
     if (one.name == name) return one.loss;
     names.push_back(one.name);
@@ -151,9 +151,10 @@ void check_smoothing(const Resolution& r, const PreferenceSettings& settings) {
                       smoothing);
   if (has_loss(settings, Loss::kRobust) && smoothing >= 0.5)
     throw input_error(r.where(kKey), "expected a number below 0.5 for the loss robust, got {}; lower it", smoothing);
-  const bool is_read = std::any_of(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) {
-    return one.kind == settings.kind && one.is_smoothed && has_loss(settings, one.loss);
-  });
+  const bool is_read =
+      std::any_of(std::begin(kPreferenceLosses), std::end(kPreferenceLosses), [&](const PreferenceLossName& one) {
+        return one.kind == settings.kind && one.is_smoothed && has_loss(settings, one.loss);
+      });
   if (!is_read) r.ignore(kKey, "none of the losses reads it, as in TRL");
 }
 
@@ -162,9 +163,9 @@ void check_losses(const Resolution& r, const PreferenceSettings& settings) {
   check_smoothing(r, settings);
   if (settings.kind != Kind::kDpo) return;
   for (const WeightedLoss& one : settings.losses) {
-    const LossName& loss = *std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossName& name) {
-      return name.kind == settings.kind && name.loss == one.loss;
-    });
+    const PreferenceLossName& loss = *std::find_if(
+        std::begin(kPreferenceLosses), std::end(kPreferenceLosses),
+        [&](const PreferenceLossName& name) { return name.kind == settings.kind && name.loss == one.loss; });
     const auto refuse = [&](bool is_so, std::string_view key, std::string_view why) {
       if (is_so)
         throw input_error(r.where(key), "expected none beside the loss {}, got one: {}; remove it", loss.name, why);
@@ -235,9 +236,9 @@ std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r) {
 }
 
 std::string_view name_of(PreferenceLoss loss) {
-  const auto* const found =
-      std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossName& one) { return one.loss == loss; });
-  return found == std::end(kLosses) ? "" : found->name;
+  const auto* const found = std::find_if(std::begin(kPreferenceLosses), std::end(kPreferenceLosses),
+                                         [&](const PreferenceLossName& one) { return one.loss == loss; });
+  return found == std::end(kPreferenceLosses) ? "" : found->name;
 }
 
 double resolve_beta(const Resolution& r, double usual) {

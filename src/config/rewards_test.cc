@@ -18,7 +18,7 @@ rewards::RewardSettings settings_of(const std::string& text) {
   return *loaded.config.rewards;
 }
 
-std::string error_of(const std::string& text) {
+std::string rewards_error(const std::string& text) {
   const std::string problem = first_problem(check_config(text, "c.yml", {}, ConfigUse::kRewards));
   CHECK(problem.find('\n') == std::string::npos);
   return problem;
@@ -65,7 +65,7 @@ TEST_CASE("the keys of rewards stand in trl: or at top level, and one function n
   CHECK(settings.timeout_seconds == 120);
   CHECK(settings.python == "python3");
   CHECK(settings_of("trl: {reward_funcs: [a.b]}\nreward_funcs: [a.b]\n").functions.size() == 1);
-  CHECK(error_of("trl: {reward_timeout: 3, reward_funcs: [a.b]}\nreward_timeout: 4\n") ==
+  CHECK(rewards_error("trl: {reward_timeout: 3, reward_funcs: [a.b]}\nreward_timeout: 4\n") ==
         "[c.yml:2: reward_timeout] expected one value for trl.reward_timeout and reward_timeout, which are the same "
         "key, got '3' and '4'; remove one");
 }
@@ -114,7 +114,7 @@ TEST_CASE("entries and weights that cannot be meant are named") {
       {"reward_funcs: []", "expected reward functions, got none; name at least one"}};
   for (const auto& [text, message] : kWrong) {
     CAPTURE(std::string(text));
-    const std::string error = error_of(text);
+    const std::string error = rewards_error(text);
     CAPTURE(error);
     CHECK(error.find(message) != std::string::npos);
   }

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
 
-const text::Tokenizer& tokenizer() {
+const text::Tokenizer& dataset_tokenizer() {
   static const text::Tokenizer loaded = text::Tokenizer::load(kGolden);
   return loaded;
 }
@@ -86,7 +86,7 @@ DatasetConfig dataset(const fs::path& path, const std::string& type) {
 
 std::string error_of(const DatasetConfig& config, const RowOptions& options = {}) {
   try {
-    (void)load_datasets(std::span(&config, 1), options, tokenizer());
+    (void)load_datasets(std::span(&config, 1), options, dataset_tokenizer());
   } catch (const InputError& error) {
     return error.what();
   }
@@ -118,7 +118,7 @@ TEST_CASE("rows have the ids and labels that axolotl gives them") {
   int compared = 0;
   for (const Json& c : Json::parse(file)) {
     if (!c.contains("made")) continue;
-    const auto builder = make_row_builder(config_of(c["config"]), options_of(c["options"]), tokenizer());
+    const auto builder = make_row_builder(config_of(c["config"]), options_of(c["options"]), dataset_tokenizer());
     for (size_t i = 0; i < c["rows"].size(); ++i) {
       CAPTURE(c["name"].dump());
       CAPTURE(c["rows"][i].dump());
@@ -146,7 +146,7 @@ TEST_CASE("preference rows have the ids that axolotl and TRL give them") {
     CAPTURE(c["name"].dump());
     RowOptions options;
     options.objective = objectives.at(c["objective"]);
-    const PreferenceBuilder builder(config_of(c["config"]), options, tokenizer());
+    const PreferenceBuilder builder(config_of(c["config"]), options, dataset_tokenizer());
     std::vector<PreferenceRow> rows;
     for (const Json& row : c["rows"]) builder.build({row, "golden:1"}, rows);
     Json made = Json::array();
@@ -184,7 +184,7 @@ TEST_CASE("what is wrong with a preference row is said with its place") {
     RowOptions options;
     options.objective = objective;
     try {
-      const PreferenceBuilder builder(config_of(config), options, tokenizer());
+      const PreferenceBuilder builder(config_of(config), options, dataset_tokenizer());
       std::vector<PreferenceRow> rows;
       builder.build({row, "f:3"}, rows);
     } catch (const InputError& wrong) {
@@ -227,7 +227,7 @@ TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
     for (const Json& row : c["rows"]) lines += row.dump() + "\n";
     DatasetConfig config = config_of(c["config"]);
     config.path = folder.write("rows.jsonl", lines).string();
-    const Dataset loaded = load_datasets(std::span(&config, 1), options_of(c["options"]), tokenizer());
+    const Dataset loaded = load_datasets(std::span(&config, 1), options_of(c["options"]), dataset_tokenizer());
     Json made = Json::array();
     for (const Row& row : rows_of(loaded.rows)) made.push_back(as_json(row));
     CHECK(made == c["all"]);
@@ -251,7 +251,7 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   RowOptions options;
   options.sequence_len = 4;
   options.deduplicate = true;
-  Dataset loaded = load_datasets(std::span(&config, 1), options, tokenizer());
+  Dataset loaded = load_datasets(std::span(&config, 1), options, dataset_tokenizer());
   CHECK(
       to_json(loaded.summary).dump() ==
       R"({"rows_read":7,"truncated":0,"rows":2,"tokens":7,"tokens_cut":0,"tokens_too_long":6,"lengths":)"
@@ -264,7 +264,7 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
 
   options.deduplicate = false;
   options.excess_length_strategy = ExcessLength::kTruncate;
-  loaded = load_datasets(std::span(&config, 1), options, tokenizer());
+  loaded = load_datasets(std::span(&config, 1), options, dataset_tokenizer());
   CHECK(loaded.summary.truncated == 1);
   CHECK(loaded.summary.tokens_cut == 2);
   CHECK(loaded.summary.tokens_too_long == 0);
@@ -274,7 +274,7 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   CHECK(error_of(config, options).find("t.jsonl:4] expected a row of at most 4 tokens, got 6") != std::string::npos);
   options.length_rules = LengthRules::kTrl;
   options.truncation_mode = TruncationMode::kKeepEnd;
-  loaded = load_datasets(std::span(&config, 1), options, tokenizer());
+  loaded = load_datasets(std::span(&config, 1), options, dataset_tokenizer());
   CHECK(rows_of(loaded.rows)[1].input_ids == std::vector<int32_t>{7, 8, 9, 10});
 }
 
@@ -328,7 +328,7 @@ TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised")
   folder.write("train-0.jsonl", "{\"input_ids\": [8, 9]}\n");
   folder.write("test.jsonl", "{\"input_ids\": [1, 2]}\n");
   const DatasetConfig config = dataset(folder.path, "");
-  const Dataset loaded = load_datasets(std::span(&config, 1), {}, tokenizer());
+  const Dataset loaded = load_datasets(std::span(&config, 1), {}, dataset_tokenizer());
   REQUIRE(loaded.rows.size() == 2);
   CHECK(rows_of(loaded.rows)[0].input_ids == std::vector<int32_t>{8, 9});
   CHECK(rows_of(loaded.rows)[1].labels == std::vector<int32_t>{-100, 6, 7});
@@ -363,9 +363,9 @@ TEST_CASE("rows come in the order of the file whatever the number of threads, an
     lines += "{\"instruction\": \"Repeat " + std::to_string(i) + "\", \"output\": \"" + std::string(i % 50, 'x') + " " +
              std::to_string(i) + "\"}\n";
   const DatasetConfig good = dataset(folder.write("good.jsonl", lines), "alpaca");
-  const Dataset one = load_datasets(std::span(&good, 1), {}, tokenizer(), {.threads = 1});
+  const Dataset one = load_datasets(std::span(&good, 1), {}, dataset_tokenizer(), {.threads = 1});
   int64_t told = 0;
-  const Dataset many = load_datasets(std::span(&good, 1), {}, tokenizer(),
+  const Dataset many = load_datasets(std::span(&good, 1), {}, dataset_tokenizer(),
                                      {.threads = 4, .progress = [&](int64_t records) { told = records; }});
   CHECK(told == 3000);
   const std::vector<Row> expected = rows_of(one.rows), got = rows_of(many.rows);
@@ -375,20 +375,21 @@ TEST_CASE("rows come in the order of the file whatever the number of threads, an
   // A record that is no JSON stands behind one that lacks a field.
   const DatasetConfig bad = dataset(folder.write("bad.jsonl", lines + "{\"output\": \"x\"}\n" + lines + "{"), "alpaca");
   for (const int threads : {1, 4}) {
-    CHECK_THROWS_WITH_AS((void)load_datasets(std::span(&bad, 1), {}, tokenizer(), {.threads = threads}),
+    CHECK_THROWS_WITH_AS((void)load_datasets(std::span(&bad, 1), {}, dataset_tokenizer(), {.threads = threads}),
                          doctest::Contains("bad.jsonl:3001] expected a field 'instruction'"), InputError);
   }
 }
 
 TEST_CASE("the place of each token in a text is known, for characters of several tokens too") {
   const std::string text = "<|im_start|>user\n日 é🙂 x<|im_end|>";
-  const std::vector<int32_t> ids = tokenizer().encode(text, false);
-  const auto spans = token_spans(tokenizer(), text, ids);
+  const std::vector<int32_t> ids = dataset_tokenizer().encode(text, false);
+  const auto spans = token_spans(dataset_tokenizer(), text, ids);
   REQUIRE(spans);
   CHECK(spans->front() == std::pair<int64_t, int64_t>{0, 12});
   CHECK(spans->back().second == static_cast<int64_t>(text.size()));
   const size_t sun = text.find("日");
-  const auto mask = mask_of_ranges(tokenizer(), text, ids, std::vector<std::pair<int64_t, int64_t>>{{sun, sun + 3}});
+  const auto mask =
+      mask_of_ranges(dataset_tokenizer(), text, ids, std::vector<std::pair<int64_t, int64_t>>{{sun, sun + 3}});
   REQUIRE(mask);
   for (size_t i = 0; i < ids.size(); ++i) {
     const bool inside =
@@ -397,15 +398,15 @@ TEST_CASE("the place of each token in a text is known, for characters of several
   }
 }
 
-TEST_CASE("ids may be any that the embedding has rows for, also where the tokenizer has no token") {
+TEST_CASE("ids may be any that the embedding has rows for, also where the dataset_tokenizer has no token") {
   const auto build = [](int64_t vocabulary, const Json& row) {
     RowOptions options;
     options.vocabulary = vocabulary;
     std::vector<Row> rows;
-    make_row_builder(DatasetConfig(), options, tokenizer())->build({row, "f:1"}, rows);
+    make_row_builder(DatasetConfig(), options, dataset_tokenizer())->build({row, "f:1"}, rows);
     return rows.at(0);
   };
-  const int64_t tokens = tokenizer().vocabulary_size();
+  const int64_t tokens = dataset_tokenizer().vocabulary_size();
   const Json between = {{"input_ids", {1, tokens + 3}}, {"labels", {-100, tokens + 3}}};
   CHECK(build(tokens + 4, between).input_ids == std::vector<int32_t>{1, static_cast<int32_t>(tokens + 3)});
   CHECK_THROWS_WITH_AS((void)build(tokens + 3, between), doctest::Contains("got 423 at index 1"), InputError);
@@ -418,7 +419,7 @@ TEST_CASE("assistant_only_loss is for conversations, as in TRL") {
   const auto error = [&](const Json& row) -> std::string {
     try {
       std::vector<Row> rows;
-      make_row_builder(DatasetConfig(), options, tokenizer())->build({row, "f:1"}, rows);
+      make_row_builder(DatasetConfig(), options, dataset_tokenizer())->build({row, "f:1"}, rows);
     } catch (const InputError& wrong) {
       return wrong.what();
     }

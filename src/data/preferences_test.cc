@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Words are tokens: u, </s>, a to e.
-const text::Tokenizer& tokenizer() {
+const text::Tokenizer& preference_tokenizer() {
   static const text::Tokenizer words = text::Tokenizer::from_json(
       R"({"model": {"type": "WordLevel", "unk_token": "u",
                     "vocab": {"u": 0, "</s>": 1, "a": 2, "b": 3, "c": 4, "d": 5, "e": 6}},
@@ -31,7 +31,7 @@ struct Rows : TemporaryFolder {
     std::ofstream(config.path) << lines;
   }
   [[nodiscard]] Preferences load(const RowOptions& options) const {
-    const Dataset dataset = load_datasets(std::span(&config, 1), options, tokenizer());
+    const Dataset dataset = load_datasets(std::span(&config, 1), options, preference_tokenizer());
     return {preferences_of(dataset.rows), dataset.summary};
   }
   DatasetConfig config;
@@ -68,7 +68,7 @@ TEST_CASE("preference rows do not depend on the number of threads, and are kept 
     RowOptions options;
     options.objective = objective;
     const auto read = [&](RowSink& sink, int threads) {
-      return read_datasets(std::span(&rows.config, 1), options, tokenizer(), {.threads = threads}, sink);
+      return read_datasets(std::span(&rows.config, 1), options, preference_tokenizer(), {.threads = threads}, sink);
     };
     const Preferences one = rows.load(options);
     const PreparedRows kept =

@@ -7,6 +7,9 @@
 
 namespace spillway {
 
+// What files are read and written in, where values are converted on the way: so much fits a core's cache.
+constexpr int64_t kConvertedBytes = int64_t{256} << 10;
+
 // Converts `elems` values; `to` may be `from` when the dtypes are of one size. REQUIRES: floating dtypes.
 void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t elems);
 

@@ -15,7 +15,6 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kScratchBytes = 256 * kKiB;
 constexpr int kMaxDims = 4;
 
 struct Counts {
@@ -217,9 +216,9 @@ void GgufFile::read_rows(const GgufTensor& tensor, int64_t first_row, int64_t ro
   const GgufLayout layout = layout_of(tensor.type);
   const int64_t first_block = first_row * tensor.row_elems() / layout.block_elems;
   const int64_t blocks = rows * tensor.row_elems() / layout.block_elems;
-  std::vector<std::byte> scratch(static_cast<size_t>(std::min(kScratchBytes, blocks * layout.block_bytes)));
+  std::vector<std::byte> scratch(static_cast<size_t>(std::min(kConvertedBytes, blocks * layout.block_bytes)));
   for (int64_t done = 0; done < blocks;) {
-    const int64_t count = std::min(blocks - done, kScratchBytes / layout.block_bytes);
+    const int64_t count = std::min(blocks - done, kConvertedBytes / layout.block_bytes);
     const auto bytes = std::span(scratch).first(static_cast<size_t>(count * layout.block_bytes));
     file_.read(tensor.offset + (first_block + done) * layout.block_bytes, bytes);
     const std::span<float> values(into + done * layout.block_elems, static_cast<size_t>(count * layout.block_elems));

@@ -16,7 +16,6 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kAlignment = 32;
-constexpr int64_t kScratchBytes = 256 * kKiB;
 
 // The numbers that the format gives types of values.
 enum ValueType : uint32_t { kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7, kString = 8, kArray = 9 };
@@ -150,7 +149,7 @@ void GgufWriter::append(std::span<const float> values, ThreadPool* pool) {
   const auto count = static_cast<int64_t>(values.size());
   SPILLWAY_CHECK(done_ + count <= tensor.elems(), "{} + {} values of {}", done_, count, tensor.name);
   const GgufLayout layout = layout_of(tensor.type);
-  const int64_t most = kScratchBytes / layout.block_bytes * layout.block_elems;
+  const int64_t most = kConvertedBytes / layout.block_bytes * layout.block_elems;
   std::vector<std::byte> scratch(static_cast<size_t>(std::min(most, count) / layout.block_elems * layout.block_bytes));
   for (int64_t first = 0; first < count; first += most) {
     const auto piece = values.subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(most, count - first)));

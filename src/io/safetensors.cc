@@ -18,7 +18,6 @@ static_assert(std::endian::native == std::endian::little, "the file formats here
 
 constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
 constexpr int64_t kMaxIndexBytes = 32'000'000;    // some 300,000 tensors
-constexpr int64_t kScratchBytes = 256 * kKiB;
 
 SafetensorsHeader read_header(const ReadFile& file) {
   const std::string where = file.path().string();
@@ -69,9 +68,9 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t first_elem, int64
     }
     return;
   }
-  std::vector<std::byte> scratch(static_cast<size_t>(std::min(kScratchBytes, elems * width)));
+  std::vector<std::byte> scratch(static_cast<size_t>(std::min(kConvertedBytes, elems * width)));
   for (int64_t done = 0; done < elems;) {
-    const int64_t count = std::min(elems - done, kScratchBytes / width);
+    const int64_t count = std::min(elems - done, kConvertedBytes / width);
     file_.read(offset + done * width, std::span(scratch).first(static_cast<size_t>(count * width)));
     if (const int64_t bad = find_nonfinite(scratch.data(), *stored, count); bad >= 0) {
       fail_nonfinite(path(), tensor, first_elem + done + bad, "NaN or infinity");

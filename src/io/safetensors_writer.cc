@@ -17,8 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kScratchBytes = 256 * kKiB;
-
 std::string_view stored_name(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -115,9 +113,9 @@ void SafetensorsWriter::append(std::string_view name, const void* values, DType 
     write(slot, {source, static_cast<size_t>(elems * size_of(to))});
     return;
   }
-  scratch_.resize(static_cast<size_t>(kScratchBytes));
+  scratch_.resize(static_cast<size_t>(kConvertedBytes));
   while (elems > 0) {
-    const int64_t count = std::min(elems, kScratchBytes / size_of(to));
+    const int64_t count = std::min(elems, kConvertedBytes / size_of(to));
     convert_floats(source, dtype, scratch_.data(), to, count);
     write(slot, std::span(scratch_).first(static_cast<size_t>(count * size_of(to))));
     source += count * size_of(dtype);

@@ -27,7 +27,7 @@ using namespace spillway;
 namespace {
 
 // Folders, and what llama.cpp's own converter makes of them (tools/make_export_goldens.py).
-const fs::path kGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "export";
+const fs::path kExportGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "export";
 
 std::string bytes_of(const GgufFile& file, const GgufTensor& tensor) {
   return read_file(file.path(), 1 << 20).substr(static_cast<size_t>(tensor.offset), static_cast<size_t>(tensor.bytes));
@@ -64,7 +64,7 @@ ExportOptions as(std::string_view type) { return {.type = &find_gguf_file_type(t
 // A copy of a golden folder.
 fs::path copied(const TemporaryFolder& folder, std::string_view name) {
   const fs::path to = folder.path() / "model";
-  fs::copy(kGolden / name, to, fs::copy_options::recursive);
+  fs::copy(kExportGolden / name, to, fs::copy_options::recursive);
   return to;
 }
 
@@ -88,8 +88,8 @@ TEST_CASE("an exported file has the tensors and the metadata that llama.cpp's co
     INFO(name, " ", type);
     const TemporaryFolder folder;
     const fs::path file = folder.path() / "x.gguf";
-    const ExportReport report = export_gguf(kGolden / name, {}, file, as(type));
-    const GgufFile ours(file), theirs(kGolden / (name + "." + type + ".gguf"));
+    const ExportReport report = export_gguf(kExportGolden / name, {}, file, as(type));
+    const GgufFile ours(file), theirs(kExportGolden / (name + "." + type + ".gguf"));
     CHECK(report.tensors == static_cast<int64_t>(theirs.tensors().size()));
     CHECK(report.bytes == static_cast<int64_t>(fs::file_size(file)));
     check_same_tensors(ours, theirs);
@@ -108,9 +108,9 @@ TEST_CASE("a folder that is exported in f32 and imported again has the same weig
   for (const std::string name : {"llama", "mistral", "qwen2", "qwen3"}) {
     INFO(name);
     const TemporaryFolder folder;
-    export_gguf(kGolden / name, {}, folder.path() / "x.gguf", as("f32"));
+    export_gguf(kExportGolden / name, {}, folder.path() / "x.gguf", as("f32"));
     import_gguf(folder.path() / "x.gguf", folder.path() / "back", {.dtype = DType::kF32});
-    const SafetensorsFolder before(kGolden / name), after(folder.path() / "back");
+    const SafetensorsFolder before(kExportGolden / name), after(folder.path() / "back");
     for (const auto& [tensor, entry] : before.tensors()) {
       INFO(tensor);
       const StoredTensor* found = after.find(tensor);
@@ -121,7 +121,7 @@ TEST_CASE("a folder that is exported in f32 and imported again has the same weig
       after.read(tensor, DType::kF32, values.data());
       CHECK(std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)) == 0);
     }
-    const text::Tokenizer first = text::Tokenizer::load(kGolden / name);
+    const text::Tokenizer first = text::Tokenizer::load(kExportGolden / name);
     const text::Tokenizer second = text::Tokenizer::load(folder.path() / "back");
     for (const std::string& text : kTexts) {
       INFO(text);
@@ -175,7 +175,7 @@ TEST_CASE("what GGUF or llama.cpp cannot express is refused by its key, and noth
 TEST_CASE("a file that is there is not overwritten, and an unknown type is answered with the nearest") {
   const TemporaryFolder folder;
   write_file(folder.path() / "mine.gguf", "mine");
-  CHECK_THROWS_WITH_AS(export_gguf(kGolden / "qwen3", {}, folder.path() / "mine.gguf", as("f16")),
+  CHECK_THROWS_WITH_AS(export_gguf(kExportGolden / "qwen3", {}, folder.path() / "mine.gguf", as("f16")),
                        doctest::Contains("[--gguf] expected a file that is not there yet"), InputError);
   CHECK(read_file(folder.path() / "mine.gguf", 100) == "mine");
   CHECK_THROWS_WITH_AS(find_gguf_file_type("q8_1"),
@@ -188,8 +188,8 @@ TEST_CASE("a file in four bits holds the weights within the steps of its types, 
     INFO(std::string(name));
     const fs::path file = folder.path() / (std::string(name) + ".gguf"),
                    exact = folder.path() / (std::string(name) + ".exact.gguf");
-    export_gguf(kGolden / name, {}, file, as("q4_k_m"));
-    export_gguf(kGolden / name, {}, exact, as("f32"));
+    export_gguf(kExportGolden / name, {}, file, as("q4_k_m"));
+    export_gguf(kExportGolden / name, {}, exact, as("f32"));
     const GgufFile ours(file), wide(exact);
     CHECK(ours.get<int64_t>("general.file_type") == 15);
     CHECK(ours.get<int64_t>("general.quantization_version") == 2);
@@ -215,15 +215,15 @@ TEST_CASE("a file in four bits holds the weights within the steps of its types, 
     CHECK(types.contains("F32"));
   }
   CHECK_THROWS_WITH_AS(
-      export_gguf_adapter(kGolden / "llama", kGolden / "llama.lora", folder.path() / "x", as("q4_k_m")),
+      export_gguf_adapter(kExportGolden / "llama", kExportGolden / "llama.lora", folder.path() / "x", as("q4_k_m")),
       doctest::Contains("[--type] expected a type of adapters, got q4_k_m"), InputError);
 }
 
 TEST_CASE("an exported adapter is what llama.cpp's converter makes of it") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "x.gguf";
-  export_gguf_adapter(kGolden / "llama", kGolden / "llama.lora", file, as("f32"));
-  const GgufFile ours(file), theirs(kGolden / "llama.lora.gguf");
+  export_gguf_adapter(kExportGolden / "llama", kExportGolden / "llama.lora", file, as("f32"));
+  const GgufFile ours(file), theirs(kExportGolden / "llama.lora.gguf");
   check_same_tensors(ours, theirs);
   check_same_metadata(ours, theirs,
                       {"general.name", "general.size_label", "general.base_model.count", "general.base_model.0.name",
@@ -233,10 +233,10 @@ TEST_CASE("an exported adapter is what llama.cpp's converter makes of it") {
 TEST_CASE("a merged export holds the base plus scale B A") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "x.gguf";
-  export_gguf(kGolden / "llama", kGolden / "llama.lora", file, as("f32"));
+  export_gguf(kExportGolden / "llama", kExportGolden / "llama.lora", file, as("f32"));
   import_gguf(file, folder.path() / "back", {.dtype = DType::kF32});
-  const SafetensorsFolder base(kGolden / "llama"), merged(folder.path() / "back");
-  const SafetensorsFolder factors(kGolden / "llama.lora", "adapter_model");
+  const SafetensorsFolder base(kExportGolden / "llama"), merged(folder.path() / "back");
+  const SafetensorsFolder factors(kExportGolden / "llama.lora", "adapter_model");
   const std::string path = "model.layers.1.self_attn.q_proj";
   constexpr int64_t kRows = 64, kColumns = 32, kRank = 4;
   std::vector<float> w(kRows * kColumns), a(kRank * kColumns), b(kRows * kRank), got(w.size());

@@ -20,28 +20,28 @@ namespace spillway {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Document = nlohmann::json;
 
 constexpr int64_t kMaxTokenizerBytes = int64_t{1} << 30;
 constexpr std::string_view kSpace = "▁";
 
-Json read_json(const fs::path& path) {
-  auto json = parse_json<Json>(read_file(path, kMaxTokenizerBytes), path.string());
+Document read_json(const fs::path& path) {
+  auto json = parse_json<Document>(read_file(path, kMaxTokenizerBytes), path.string());
   if (!json.is_object()) throw input_error(path.string(), "expected a JSON object, got something else; write one");
   return json;
 }
-Json read_json_or_none(const fs::path& path) { return fs::exists(path) ? read_json(path) : Json::object(); }
+Document read_json_or_none(const fs::path& path) { return fs::exists(path) ? read_json(path) : Document::object(); }
 
 // The member, or null.
-const Json& member(const Json& json, std::string_view key) {
-  static const Json kNone;
+const Document& member(const Document& json, std::string_view key) {
+  static const Document kNone;
   if (!json.is_object()) return kNone;
   const auto found = json.find(key);
   return found == json.end() ? kNone : *found;
 }
-std::string text_of(const Json& json) { return json.is_string() ? json.get<std::string>() : std::string(); }
+std::string text_of(const Document& json) { return json.is_string() ? json.get<std::string>() : std::string(); }
 
-struct Vocabulary {
+struct TokenList {
   std::vector<std::string> tokens;
   std::vector<int32_t> kinds;
 };
@@ -54,10 +54,10 @@ class Converter {
         config_(read_json_or_none(folder / "tokenizer_config.json")),
         model_config_(read_json_or_none(model / "config.json")),
         tokenizer_(text::Tokenizer::load(folder)) {
-    const Json& model_json = member(json_, "model");
+    const Document& model_json = member(json_, "model");
     if (text_of(member(model_json, "type")) != "BPE")
       refuse("model.type", "BPE", quote(text_of(member(model_json, "type"))));
-    is_byte_level_ = member(model_json, "byte_fallback") != Json(true);
+    is_byte_level_ = member(model_json, "byte_fallback") != Document(true);
     read_vocabulary(vocab_size);
     read_merges(member(model_json, "merges"));
   }
@@ -80,8 +80,8 @@ class Converter {
   }
 
   void read_vocabulary(int64_t vocab_size);
-  void read_merges(const Json& merges);
-  int32_t kind_of_added(const Json& added, const std::string& token) const;
+  void read_merges(const Document& merges);
+  int32_t kind_of_added(const Document& added, const std::string& token) const;
   std::string pre_tokenizer_name() const;
   bool has_space_prefix() const;
   std::vector<float> scores() const;
@@ -92,10 +92,10 @@ class Converter {
   void add_chat_templates();
 
   std::string path_;
-  Json json_, config_, model_config_;
+  Document json_, config_, model_config_;
   text::Tokenizer tokenizer_;
   bool is_byte_level_ = true;
-  Vocabulary vocabulary_;
+  TokenList vocabulary_;
   std::vector<std::string> merges_;
   std::map<std::string, int64_t, std::less<>> added_;
   GgufMetadata metadata_;
@@ -121,27 +121,27 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-int32_t Converter::kind_of_added(const Json& added, const std::string& token) const {
+int32_t Converter::kind_of_added(const Document& added, const std::string& token) const {
   if (!is_byte_level_ && token == text_of(member(member(json_, "model"), "unk_token"))) return kGgufUnknown;
-  return member(added, "special") == Json(true) || looks_special(token) ? kGgufControl : kGgufUserDefined;
+  return member(added, "special") == Document(true) || looks_special(token) ? kGgufControl : kGgufUserDefined;
 }
 
 void Converter::read_vocabulary(int64_t vocab_size) {
   const auto rows = static_cast<size_t>(vocab_size);
   std::vector<std::optional<std::string>> tokens(rows);
   vocabulary_.kinds.assign(rows, kGgufUnused);
-  const auto place = [&](const Json& id, const std::string& token, int32_t kind) {
+  const auto place = [&](const Document& id, const std::string& token, int32_t kind) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= vocab_size)
       refuse("model.vocab", fmt::format("ids below {}, the rows of the embedding", vocab_size), quote(token));
     const auto at = id.get<size_t>();
     tokens[at] = token;
     vocabulary_.kinds[at] = kind;
   };
-  const Json& vocabulary = member(member(json_, "model"), "vocab");
+  const Document& vocabulary = member(member(json_, "model"), "vocab");
   if (!vocabulary.is_object()) refuse("model.vocab", "an object", "something else");
   for (const auto& [token, id] : vocabulary.items())
     place(id, token, !is_byte_level_ && is_byte(token) ? kGgufByte : kGgufNormal);
-  for (const Json& added : member(json_, "added_tokens")) {
+  for (const Document& added : member(json_, "added_tokens")) {
     const std::string token = text_of(member(added, "content"));
     const int32_t kind = kind_of_added(added, token);
     // llama.cpp looks for these in the raw text.
@@ -152,10 +152,10 @@ void Converter::read_vocabulary(int64_t vocab_size) {
 }
 
 // "left right", from the older and the newer spelling.
-void Converter::read_merges(const Json& merges) {
+void Converter::read_merges(const Document& merges) {
   if (!merges.is_array()) refuse("model.merges", "a list", "something else");
   merges_.reserve(merges.size());
-  for (const Json& merge : merges) {
+  for (const Document& merge : merges) {
     if (merge.is_string()) {
       merges_.push_back(merge.get<std::string>());
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
@@ -168,29 +168,29 @@ void Converter::read_merges(const Json& merges) {
 }
 
 // What decides of a step of the pre-tokenizer where it splits.
-Json essence_of(const Json& step) {
+Document essence_of(const Document& step) {
   if (!step.is_object()) return step;
   const std::string type = text_of(member(step, "type"));
   if (type == "Sequence") {
-    Json steps = Json::array();
-    for (const Json& one : member(step, "pretokenizers")) steps.push_back(essence_of(one));
+    Document steps = Document::array();
+    for (const Document& one : member(step, "pretokenizers")) steps.push_back(essence_of(one));
     return steps.size() == 1 ? steps[0] : steps;
   }
-  Json result = step;
+  Document result = step;
   result.erase("trim_offsets");
   return result;
 }
 
 std::string Converter::pre_tokenizer_name() const {
-  const Json& normalizer = member(json_, "normalizer");
+  const Document& normalizer = member(json_, "normalizer");
   if (!normalizer.is_null() && text_of(member(normalizer, "type")) != "NFC")
     refuse("normalizer", "none or NFC", quote(text_of(member(normalizer, "type"))));
-  const bool ignores_merges = member(member(json_, "model"), "ignore_merges") == Json(true);
-  const Json wanted = essence_of(member(json_, "pre_tokenizer"));
+  const bool ignores_merges = member(member(json_, "model"), "ignore_merges") == Document(true);
+  const Document wanted = essence_of(member(json_, "pre_tokenizer"));
   std::string near;
   for (const std::string& name : gguf_pre_tokenizer_families()) {
     const GgufPreTokenizer pre = *gguf_pre_tokenizer(name);
-    if (pre.ignore_merges != ignores_merges || essence_of(Json(pre.pre_tokenizer)) != wanted) continue;
+    if (pre.ignore_merges != ignores_merges || essence_of(Document(pre.pre_tokenizer)) != wanted) continue;
     if (pre.normalizer.is_null() == normalizer.is_null()) return name;
     if (near.empty()) near = name;  // llama.cpp normalises nothing, whatever the name
   }
@@ -246,16 +246,16 @@ std::vector<float> Converter::scores() const {
 
 // Whether a text gets a space in front.
 bool Converter::has_space_prefix() const {
-  const Json &normalizer = member(json_, "normalizer"), &pre = member(json_, "pre_tokenizer");
+  const Document &normalizer = member(json_, "normalizer"), &pre = member(json_, "pre_tokenizer");
   if (text_of(member(pre, "type")) == "Metaspace") {
     const std::string scheme = text_of(member(pre, "prepend_scheme"));
-    return scheme.empty() ? member(pre, "add_prefix_space") != Json(false) : scheme != "never";
+    return scheme.empty() ? member(pre, "add_prefix_space") != Document(false) : scheme != "never";
   }
   if (!pre.is_null()) refuse("pre_tokenizer", "none or Metaspace", quote(text_of(member(pre, "type"))));
-  const Json steps =
-      text_of(member(normalizer, "type")) == "Sequence" ? member(normalizer, "normalizers") : Json::array({normalizer});
+  const Document steps = text_of(member(normalizer, "type")) == "Sequence" ? member(normalizer, "normalizers")
+                                                                           : Document::array({normalizer});
   bool prepends = false;
-  for (const Json& step : steps) {
+  for (const Document& step : steps) {
     const std::string type = text_of(member(step, "type"));
     if (type == "Prepend" && text_of(member(step, "prepend")) == kSpace) {
       prepends = true;
@@ -280,11 +280,11 @@ void Converter::add_special_ids() {
       {"bos", "bos_token_id"},     {"eos", "eos_token_id"}, {"unk", "unknown_token_id"}, {"sep", "seperator_token_id"},
       {"pad", "padding_token_id"}, {"cls", "cls_token_id"}, {"mask", "mask_token_id"}};  // the format's own spelling
   for (const auto& [role, key] : kRoles) {
-    const Json& named = member(config_, fmt::format("{}_token", role));
+    const Document& named = member(config_, fmt::format("{}_token", role));
     const std::string token = named.is_object() ? text_of(member(named, "content")) : text_of(named);
     std::optional<int64_t> id;
     if (const auto found = added_.find(token); found != added_.end()) id = found->second;
-    const Json& stated = member(model_config_, fmt::format("{}_token_id", role));
+    const Document& stated = member(model_config_, fmt::format("{}_token_id", role));
     if (!id && stated.is_number_integer() && stated.get<int64_t>() >= 0) id = stated.get<int64_t>();
     if (id && *id < static_cast<int64_t>(vocabulary_.tokens.size()))
       set(fmt::format("ggml.{}", key), static_cast<uint32_t>(*id));
@@ -307,9 +307,9 @@ void Converter::add_marks() {
 void Converter::add_chat_templates() {
   if (const auto chat = tokenizer_.chat_template()) set("chat_template", *chat);
   std::vector<std::string> names;
-  const Json& listed = member(config_, "chat_template");
+  const Document& listed = member(config_, "chat_template");
   if (!listed.is_array()) return;
-  for (const Json& one : listed) {
+  for (const Document& one : listed) {
     const std::string name = text_of(member(one, "name"));
     if (name.empty() || name == "default") continue;
     names.push_back(name);

@@ -19,14 +19,14 @@ using namespace spillway;
 
 namespace {
 
-const fs::path kGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "import";
+const fs::path kImportGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "import";
 
 nlohmann::json read_json(const fs::path& path) { return nlohmann::json::parse(read_file(path, 1 << 20)); }
 
 // A copy of a golden GGUF file with one text in it replaced by another of the same length.
 fs::path altered(const TemporaryFolder& folder, const std::string& name, std::string_view from, std::string_view to) {
   REQUIRE(from.size() == to.size());
-  std::string bytes = read_file(kGolden / name, 1 << 20);
+  std::string bytes = read_file(kImportGolden / name, 1 << 20);
   const size_t at = bytes.find(from);
   REQUIRE(at != std::string::npos);
   bytes.replace(at, from.size(), to);
@@ -41,17 +41,17 @@ TEST_CASE("an imported folder has the settings and the weights of the original m
     INFO(name);
     const TemporaryFolder folder;
     const fs::path out = folder.path() / "model";
-    const ImportReport report = import_gguf(kGolden / (name + ".gguf"), out, {.dtype = DType::kF32});
+    const ImportReport report = import_gguf(kImportGolden / (name + ".gguf"), out, {.dtype = DType::kF32});
 
     const auto config = read_json(out / "config.json");
-    const auto original = read_json(kGolden / (name + ".json"));
+    const auto original = read_json(kImportGolden / (name + ".json"));
     for (const auto& [key, value] : original.items()) {
       INFO(key);
       CHECK(config.at(key) == value);
     }
     CHECK_NOTHROW((void)open_model_weights(out, parameters_of(*read_model(out))));
 
-    const SafetensorsFile golden(kGolden / (name + ".safetensors"));
+    const SafetensorsFile golden(kImportGolden / (name + ".safetensors"));
     const SafetensorsFolder imported(out);
     CHECK(imported.tensors().size() == golden.tensors().size());
     CHECK(report.tensors == static_cast<int64_t>(golden.tensors().size()));
@@ -71,9 +71,9 @@ TEST_CASE("an imported folder has the settings and the weights of the original m
 
 TEST_CASE("an import in bf16 rounds each value once, and shards where asked") {
   const TemporaryFolder folder;
-  import_gguf(kGolden / "qwen3.gguf", folder.path() / "model", {.max_shard_bytes = 4096});
+  import_gguf(kImportGolden / "qwen3.gguf", folder.path() / "model", {.max_shard_bytes = 4096});
   CHECK(fs::exists(folder.path() / "model" / "model.safetensors.index.json"));
-  const SafetensorsFile golden(kGolden / "qwen3.safetensors");
+  const SafetensorsFile golden(kImportGolden / "qwen3.safetensors");
   const SafetensorsFolder imported(folder.path() / "model");
   for (const StoredTensor& tensor : golden.tensors()) {
     std::vector<bf16> expected(static_cast<size_t>(tensor.elems())), values(expected.size());
@@ -86,7 +86,7 @@ TEST_CASE("an import in bf16 rounds each value once, and shards where asked") {
 
 TEST_CASE("a byte-level vocabulary becomes the tokenizer that its pre-tokenizer's name stands for") {
   const TemporaryFolder folder;
-  import_gguf(kGolden / "qwen3.gguf", folder.path() / "model");
+  import_gguf(kImportGolden / "qwen3.gguf", folder.path() / "model");
   const auto tokenizer = read_json(folder.path() / "model" / "tokenizer.json");
   CHECK(tokenizer["pre_tokenizer"]["pretokenizers"][0] ==
         nlohmann::json{{"type", "Digits"}, {"individual_digits", true}});
@@ -107,7 +107,7 @@ TEST_CASE("a byte-level vocabulary becomes the tokenizer that its pre-tokenizer'
 
 TEST_CASE("tokens that a converter added as padding stay out of the tokenizer but not out of the embedding") {
   const TemporaryFolder folder;
-  import_gguf(kGolden / "qwen2.gguf", folder.path() / "model");
+  import_gguf(kImportGolden / "qwen2.gguf", folder.path() / "model");
   const auto tokenizer = read_json(folder.path() / "model" / "tokenizer.json");
   CHECK(tokenizer["model"]["vocab"].size() == 264);
   CHECK(tokenizer["normalizer"]["type"] == "NFC");
@@ -116,7 +116,7 @@ TEST_CASE("tokens that a converter added as padding stay out of the tokenizer bu
 
 TEST_CASE("a SentencePiece vocabulary gets merges, byte fallback and a BOS") {
   const TemporaryFolder folder;
-  import_gguf(kGolden / "llama.gguf", folder.path() / "model");
+  import_gguf(kImportGolden / "llama.gguf", folder.path() / "model");
   const auto tokenizer = read_json(folder.path() / "model" / "tokenizer.json");
   CHECK(tokenizer["model"]["byte_fallback"] == true);
   CHECK(tokenizer["model"]["unk_token"] == "<unk>");
@@ -175,8 +175,8 @@ TEST_CASE("files that cannot become a folder are refused before anything is writ
 TEST_CASE("a folder with files is not overwritten") {
   const TemporaryFolder folder;
   write_file(folder.path() / "mine", "");
-  CHECK_THROWS_WITH_AS(import_gguf(kGolden / "qwen3.gguf", folder.path()),
+  CHECK_THROWS_WITH_AS(import_gguf(kImportGolden / "qwen3.gguf", folder.path()),
                        doctest::Contains("to name a new or empty folder"), InputError);
   fs::create_directory(folder.path() / "empty");
-  CHECK_NOTHROW(import_gguf(kGolden / "qwen3.gguf", folder.path() / "empty"));
+  CHECK_NOTHROW(import_gguf(kImportGolden / "qwen3.gguf", folder.path() / "empty"));
 }

@@ -9,13 +9,13 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kPieceElems = int64_t{1} << 18;
+constexpr int64_t kSummedElems = int64_t{1} << 18;
 
 // Of a dense weight, in its dtype.
 void add_elements(const TensorView& piece, RowSquares& squares) {
-  std::vector<float> elements(static_cast<size_t>(std::min(kPieceElems, piece.elems())));
-  for (int64_t first = 0; first < piece.elems(); first += kPieceElems) {
-    const int64_t count = std::min(kPieceElems, piece.elems() - first);
+  std::vector<float> elements(static_cast<size_t>(std::min(kSummedElems, piece.elems())));
+  for (int64_t first = 0; first < piece.elems(); first += kSummedElems) {
+    const int64_t count = std::min(kSummedElems, piece.elems() - first);
     convert_floats(piece.as<std::byte>() + first * size_of(piece.dtype), piece.dtype, elements.data(), DType::kF32,
                    count);
     squares.add({elements.data(), static_cast<size_t>(count)});
@@ -35,7 +35,7 @@ void add_decoded(const Parameter& weight, ValueStore& store, RowSquares& squares
     });
     parts.push_back(view);
   }
-  const int64_t rows = spec.shape[0], columns = spec.shape[1], step = std::max<int64_t>(1, kPieceElems / columns);
+  const int64_t rows = spec.shape[0], columns = spec.shape[1], step = std::max<int64_t>(1, kSummedElems / columns);
   std::vector<float> elements(static_cast<size_t>(std::min(step, rows) * columns));
   std::vector<std::byte> rounded(elements.size() * static_cast<size_t>(size_of(spec.dtype)));
   for (int64_t first = 0; first < rows; first += step) {

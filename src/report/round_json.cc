@@ -19,7 +19,7 @@ namespace {
 using nlohmann::ordered_json;
 using Phase = PlanContext::Generation::Phase;
 
-constexpr size_t kMemoryPoints = 300, kInstructions = 3000;  // of each program
+constexpr size_t kRoundMemoryPoints = 300, kInstructions = 3000;  // of each program
 
 // Whether all instructions of the sections that ran have a time. Those of the others get the time where they would have
 // been: copies of rows between caches, of prompts that have nothing in common.
@@ -194,7 +194,7 @@ class RoundPicture {
     std::array<std::vector<int64_t>, kMemoryClasses> kinds;
     for (size_t i = 0; i < parts_.size(); ++i) {
       const TimelinePart& part = parts_[i];
-      const MemoryCurve curve = memory_over_step(*part.graph, plans_[i]->schedule, tier, kMemoryPoints);
+      const MemoryCurve curve = memory_over_step(*part.graph, plans_[i]->schedule, tier, kRoundMemoryPoints);
       const auto add_times = [&](const char* key, const Timeline& timeline) {
         const std::vector<double> clock = clock_of(*part.program, timeline);
         for (const int32_t step : curve.steps) json[key].push_back(nth(clock, step));

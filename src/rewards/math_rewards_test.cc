@@ -13,7 +13,7 @@ using namespace spillway::rewards;
 
 namespace {
 
-RewardEntry entry_of(const Json& json) {
+RewardEntry math_entry(const Json& json) {
   RewardEntry entry{.name = json["name"]};
   for (const auto& [name, value] : json.items()) {
     if (name != "name") entry.arguments.push_back({name, value.get<double>()});
@@ -47,7 +47,7 @@ TEST_CASE("accuracy rewards and what they log are TRL's") {
   for (const Json& golden : Json::parse(file)) {
     if (!golden.contains("solution")) continue;
     goldens.push_back(golden);
-    settings.functions.push_back(entry_of(golden["entry"]));
+    settings.functions.push_back(math_entry(golden["entry"]));
   }
   REQUIRE(goldens.size() == 4);
   RewardFunctions functions(settings);

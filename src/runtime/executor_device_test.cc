@@ -30,7 +30,7 @@ constexpr bool kThreadSanitizer = false;
 #endif
 
 // Values of several blocks of the disk.
-constexpr RandomGraphOptions kLarge = {.max_bytes = 30000};
+constexpr RandomGraphOptions kLargeJob = {.max_bytes = 30000};
 
 // What a kernel sees of its input: how many rows, and the sum of its bytes.
 void run_count(const KernelArgs& args) {
@@ -49,7 +49,7 @@ constexpr OpDef kCount = {.name = "count", .infer = infer_count, .cost = cost_co
 TEST_CASE("a device that works on its own time, in memory of its own, computes what the graph says") {
   for (uint64_t seed = 0; seed < 16; ++seed) {
     CAPTURE(seed);
-    const RandomJob job = random_job(seed, seed % 4 == 0 ? kLarge : RandomGraphOptions{});
+    const RandomJob job = random_job(seed, seed % 4 == 0 ? kLargeJob : RandomGraphOptions{});
     const Outcome expected = expected_outcome(job.graph);
     DelayedDevice device(seed, 60);
     RandomRun run(job, {.lanes = delayed_threads(seed), .device = &device});

@@ -19,12 +19,12 @@ using namespace spillway;
 
 namespace {
 
-constexpr auto kRead = static_cast<size_t>(Lane::kDiskRead), kWrite = static_cast<size_t>(Lane::kDiskWrite);
+constexpr auto kReadLane = static_cast<size_t>(Lane::kDiskRead), kWriteLane = static_cast<size_t>(Lane::kDiskWrite);
 
 // This one, with a disk that is not here.
 Machine quiet_machine() {
   Machine machine{.name = cpu_name(), .threads = available_cpus(), .matrix_flops_f32 = 7, .disks = "999:1"};
-  machine.link_bytes_per_second[kRead] = machine.link_bytes_per_second[kWrite] = 1;
+  machine.link_bytes_per_second[kReadLane] = machine.link_bytes_per_second[kWriteLane] = 1;
   machine.operations["matmul"] = {.compute = 1};
   return machine;
 }
@@ -94,10 +94,10 @@ TEST_CASE("what was measured on a busy machine is measured again at the first st
   CHECK_FALSE(has_new_rates(as_busy, machine));
   CHECK(has_new_rates(less_busy, as_busy));
   CHECK(less_busy.cpu_shares.rates == doctest::Approx(0.5));
-  CHECK(as_busy.link_bytes_per_second[kRead] == 1);
-  CHECK(quiet.link_bytes_per_second[kRead] > 1);
+  CHECK(as_busy.link_bytes_per_second[kReadLane] == 1);
+  CHECK(quiet.link_bytes_per_second[kReadLane] > 1);
   CHECK(quiet.cpu_shares.disks == 1);
-  CHECK(busy.link_bytes_per_second[kRead] == quiet.link_bytes_per_second[kRead]);
+  CHECK(busy.link_bytes_per_second[kReadLane] == quiet.link_bytes_per_second[kReadLane]);
   CHECK_FALSE(has_new_rates(as_busy_again, less_busy));
   CHECK(has_new_rates(quiet, as_busy_again));
   CHECK_FALSE(has_new_rates(busy, quiet));
@@ -107,7 +107,7 @@ TEST_CASE("rates of a busy machine do not take the place of better ones, unless 
   const testing::CacheFolder folder;
   const Machine known = quiet_machine();
   Machine busy{.name = known.name, .threads = known.threads, .matrix_flops_f32 = 1, .disks = known.disks};
-  busy.link_bytes_per_second[kRead] = busy.link_bytes_per_second[kWrite] = 3;
+  busy.link_bytes_per_second[kReadLane] = busy.link_bytes_per_second[kWriteLane] = 3;
   busy.cpu_shares = {.rates = 0.5, .disks = 0.5};
   const auto after = [&](const Machine& measured, bool forget) {
     cache_machine(known, cpu_device());
@@ -116,7 +116,7 @@ TEST_CASE("rates of a busy machine do not take the place of better ones, unless 
   };
   const Machine kept = after(busy, false);
   CHECK(kept.matrix_flops_f32 == known.matrix_flops_f32);
-  CHECK(kept.link_bytes_per_second[kRead] == 1);
+  CHECK(kept.link_bytes_per_second[kReadLane] == 1);
   CHECK(kept.cpu_shares.rates == 1);
   CHECK(kept.cpu_shares.disks == 1);
   const Machine forgotten = after(busy, true);
@@ -126,7 +126,7 @@ TEST_CASE("rates of a busy machine do not take the place of better ones, unless 
   busy.cpu_shares = {};
   const Machine replaced = after(busy, false);
   CHECK(replaced.matrix_flops_f32 == 1);
-  CHECK(replaced.link_bytes_per_second[kWrite] == 3);
+  CHECK(replaced.link_bytes_per_second[kWriteLane] == 3);
   CHECK(replaced.operations == known.operations);
 }
 
@@ -134,14 +134,14 @@ TEST_CASE("disks are measured for the first job that uses them, after others had
   const testing::CacheFolder folder;
   const testing::FixedCpuShare quiet(1);
   Machine machine = quiet_machine();
-  machine.measured.link_bytes_per_second[kRead] = 1;
+  machine.measured.link_bytes_per_second[kReadLane] = 1;
   cache_machine(machine, cpu_device());
   const std::vector<std::string> folders = {folder.path()};
   const auto check_measured = [&] {
     measure_new_disks(machine, folders);
     CHECK(machine.disks == disks_of(folders));
-    CHECK(machine.link_bytes_per_second[kRead] > 1e5);
-    CHECK(machine.measured.link_bytes_per_second[kRead] == 0);
+    CHECK(machine.link_bytes_per_second[kReadLane] > 1e5);
+    CHECK(machine.measured.link_bytes_per_second[kReadLane] == 0);
     const std::optional<Machine> cached = cached_machine(cpu_device());
     REQUIRE(cached.has_value());
     CHECK(cached->disks == machine.disks);
@@ -149,11 +149,11 @@ TEST_CASE("disks are measured for the first job that uses them, after others had
     CHECK(cached->operations == machine.operations);
   };
   check_measured();
-  machine.link_bytes_per_second[kWrite] = 0;
+  machine.link_bytes_per_second[kWriteLane] = 0;
   check_measured();
-  machine.link_bytes_per_second[kRead] = 7;  // as a run has corrected it
+  machine.link_bytes_per_second[kReadLane] = 7;  // as a run has corrected it
   measure_new_disks(machine, folders);
-  CHECK(machine.link_bytes_per_second[kRead] == 7);
+  CHECK(machine.link_bytes_per_second[kReadLane] == 7);
 }
 
 TEST_CASE("with another version of a device's libraries the machine is measured anew") {

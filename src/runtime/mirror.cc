@@ -9,15 +9,15 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kMirrorAlignment = 64;
 
 int64_t bytes_for(const LoadedProgram& loaded) {
   const Graph& graph = loaded.graph();
   int64_t bytes = 0;
   for (const Operand& home : loaded.program().homes) {
-    if (graph.value(home.value).kind == ValueKind::kBatch) bytes += align_up(home.place.bytes, kAlignment);
+    if (graph.value(home.value).kind == ValueKind::kBatch) bytes += align_up(home.place.bytes, kMirrorAlignment);
   }
-  for (const Operand& result : loaded.program().results) bytes += align_up(result.place.bytes, kAlignment);
+  for (const Operand& result : loaded.program().results) bytes += align_up(result.place.bytes, kMirrorAlignment);
   return bytes;
 }
 
@@ -36,7 +36,7 @@ Mirror::Mirror(LoadedProgram& loaded) : loaded_(loaded), memory_("host", bytes_f
 Mirror::Copy Mirror::next_copy(const Operand& operand) {
   const TensorView device = loaded_.view(operand);
   const Copy copy{operand.value, static_cast<std::byte*>(device.data), {memory_.at(top_), device.dtype, device.shape}};
-  top_ += align_up(device.bytes(), kAlignment);
+  top_ += align_up(device.bytes(), kMirrorAlignment);
   return copy;
 }
 

@@ -15,7 +15,7 @@ std::string render(const std::string& source, const Json& variables = Json::obje
   return ChatTemplate::compile(source, "test").render(variables).text;
 }
 
-std::string error_of(const std::string& source, const Json& variables = Json::object()) {
+std::string render_error(const std::string& source, const Json& variables = Json::object()) {
   try {
     (void)render(source, variables);
   } catch (const InputError& error) {
@@ -24,7 +24,7 @@ std::string error_of(const std::string& source, const Json& variables = Json::ob
   return "no error";
 }
 
-Json read_json(const std::string& name) {
+Json read_golden(const std::string& name) {
   std::ifstream file(std::string(SPILLWAY_SOURCE_DIR "/tests/golden/") + name);
   REQUIRE(file.good());
   return Json::parse(file);
@@ -50,7 +50,7 @@ ChatInput golden_input(const Json& c) {
 }  // namespace
 
 TEST_CASE("templates render as jinja2 renders them in transformers' environment") {
-  const Json cases = read_json("jinja.json");
+  const Json cases = read_golden("jinja.json");
   REQUIRE(cases.size() > 100);
   for (const Json& c : cases) {
     const std::string source = c["source"];
@@ -69,7 +69,7 @@ TEST_CASE("templates render as jinja2 renders them in transformers' environment"
 }
 
 TEST_CASE("conversations render as transformers renders them") {
-  const Json golden = read_json("chats.json");
+  const Json golden = read_golden("chats.json");
   REQUIRE(golden["cases"].size() > 100);
   for (const Json& c : golden["cases"]) {
     CAPTURE(c["name"].dump());
@@ -86,7 +86,7 @@ TEST_CASE("conversations render as transformers renders them") {
 }
 
 TEST_CASE("named templates render as the public ones do") {
-  const Json golden = read_json("named_chats.json");
+  const Json golden = read_golden("named_chats.json");
   REQUIRE(golden["cases"].size() > 300);
   for (const Json& c : golden["cases"]) {
     const auto name = c["template"].get<std::string>(), conversation = c["conversation"].get<std::string>();
@@ -109,41 +109,42 @@ TEST_CASE("named templates render as the public ones do") {
 }
 
 TEST_CASE("errors of a template name it and the line, on one line") {
-  CHECK(error_of("a\n{{ x.y }}") == "[test, line 2] 'x' is undefined; correct the messages or the template");
-  CHECK(error_of("{% if x %}") ==
+  CHECK(render_error("a\n{{ x.y }}") == "[test, line 2] 'x' is undefined; correct the messages or the template");
+  CHECK(render_error("{% if x %}") ==
         "[test, line 1] expected '{% endif %}', got the end of the template; correct the template");
-  CHECK(error_of("\n\n{{ 1 +* 2 }}") == "[test, line 3] expected an expression, got '*'; correct the template");
+  CHECK(render_error("\n\n{{ 1 +* 2 }}") == "[test, line 3] expected an expression, got '*'; correct the template");
   CHECK(
-      error_of("{{ raise_exception('no\ntools\x1b[2J') }}") ==
+      render_error("{{ raise_exception('no\ntools\x1b[2J') }}") ==
       "[test, line 1] expected a conversation that the template takes, got 'no\\ntools\\x1b[2J'; change the messages");
-  CHECK(error_of("{% include 'x' %}").find("in one piece") != std::string::npos);
-  CHECK(error_of("{{ x | nosuch }}").find("'nosuch'") != std::string::npos);
-  CHECK(error_of("{% set ns = namespace() %}{{ [].append(1) }}").find("unsafe") != std::string::npos);
+  CHECK(render_error("{% include 'x' %}").find("in one piece") != std::string::npos);
+  CHECK(render_error("{{ x | nosuch }}").find("'nosuch'") != std::string::npos);
+  CHECK(render_error("{% set ns = namespace() %}{{ [].append(1) }}").find("unsafe") != std::string::npos);
 }
 
 TEST_CASE("self has no blocks") { CHECK(render("[{{ self.greeting }}{{ self.greeting is defined }}]") == "[False]"); }
 
 TEST_CASE("a template that does not end is refused") {
-  CHECK(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").find("calls itself too deep") != std::string::npos);
-  CHECK(error_of("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}")
+  CHECK(render_error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").find("calls itself too deep") !=
+        std::string::npos);
+  CHECK(render_error("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}")
             .find("still running") != std::string::npos);
-  CHECK(error_of("{% set ns = namespace(s='x') %}{% for i in range(90) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}")
+  CHECK(render_error("{% set ns = namespace(s='x') %}{% for i in range(90) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}")
             .find("still running") != std::string::npos);
-  CHECK(error_of("{% set ns = namespace(l=[1]) %}{% for i in range(90) %}{% set ns.l = ns.l + ns.l %}{% endfor %}")
+  CHECK(render_error("{% set ns = namespace(l=[1]) %}{% for i in range(90) %}{% set ns.l = ns.l + ns.l %}{% endfor %}")
             .find("still running") != std::string::npos);
   CHECK(
-      error_of(
+      render_error(
           "{% set ns = namespace(l=[1]) %}{% for i in range(90) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}")
           .find("still running") != std::string::npos);
-  CHECK(
-      error_of("{% set ns = namespace(l=[1]) %}{% for i in range(9000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}")
-          .find("levels deep") != std::string::npos);
-  CHECK(error_of("{{ 'x' * 1000000000000 }}").find("still running") != std::string::npos);
-  CHECK(error_of("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").find("nesting") !=
+  CHECK(render_error(
+            "{% set ns = namespace(l=[1]) %}{% for i in range(9000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}")
+            .find("levels deep") != std::string::npos);
+  CHECK(render_error("{{ 'x' * 1000000000000 }}").find("still running") != std::string::npos);
+  CHECK(render_error("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}").find("nesting") !=
         std::string::npos);
   std::string chain = "{{ 1";
   for (int i = 0; i < 5000; ++i) chain += " + 1";
-  CHECK(error_of(chain + " }}").find("operations deep") != std::string::npos);
+  CHECK(render_error(chain + " }}").find("operations deep") != std::string::npos);
 }
 
 TEST_CASE("a namespace that holds itself does not leak or hang") {

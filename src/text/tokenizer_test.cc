@@ -21,9 +21,9 @@ using text::Tokenizer;
 
 namespace {
 
-const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/tokenizer";
+const std::filesystem::path kTokenizerGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/tokenizer";
 
-json read_json(const std::string& name) { return json::parse(read_file(kGolden / name, 1 << 24)); }
+json read_json(const std::string& name) { return json::parse(read_file(kTokenizerGolden / name, 1 << 24)); }
 
 Tokenizer golden_tokenizer(const std::string& name, std::string_view config = "") {
   return Tokenizer::from_json(read_json(name + ".json")["tokenizer"].dump(), config, "");
@@ -44,7 +44,7 @@ json small_tokenizer() {
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3}, "merges": ["a b"]}})");
 }
 
-std::string error_of(const std::string& text, const std::string& config = "") {
+std::string load_error(const std::string& text, const std::string& config = "") {
   try {
     (void)Tokenizer::from_json(text, config, "");
   } catch (const InputError& error) {
@@ -57,7 +57,7 @@ std::string error_of(const std::string& text, const std::string& config = "") {
 
 TEST_CASE("ids and decoded text equal those of the tokenizers library for every family") {
   int families = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kGolden)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kTokenizerGolden)) {
     const std::string name = entry.path().stem();
     if (name == "texts") continue;
     ++families;
@@ -214,23 +214,23 @@ TEST_CASE("tokens that are added get the library's ids") {
 
 TEST_CASE("a bad tokenizer.json is refused with its place") {
   const std::string good = small_tokenizer().dump();
-  REQUIRE(error_of(good) == "no error");
+  REQUIRE(load_error(good) == "no error");
   for (size_t size = 0; size < good.size(); size += 7) {
-    CHECK(error_of(good.substr(0, size)).starts_with("[tokenizer.json] expected JSON, got a syntax error at byte"));
+    CHECK(load_error(good.substr(0, size)).starts_with("[tokenizer.json] expected JSON, got a syntax error at byte"));
   }
   const auto with = [](const char* pointer, const json& value) {
     json document = small_tokenizer();
     document[json::json_pointer(pointer)] = value;
-    return error_of(document.dump());
+    return load_error(document.dump());
   };
   const auto starts = [](const std::string& text, const char* start) {
     CAPTURE(text);
     CHECK(text.starts_with(start));
     CHECK(text.find('\n') == std::string::npos);
   };
-  starts(error_of("[]"), "[tokenizer.json] expected a JSON object");
-  starts(error_of("{}"), "[tokenizer.json: model]");
-  starts(error_of(std::string(100'000, '[')), "[tokenizer.json] expected at most 64 nested");
+  starts(load_error("[]"), "[tokenizer.json] expected a JSON object");
+  starts(load_error("{}"), "[tokenizer.json: model]");
+  starts(load_error(std::string(100'000, '[')), "[tokenizer.json] expected at most 64 nested");
   starts(with("/model/type", "Nope"), "[tokenizer.json: model.type] expected BPE, Unigram, WordPiece or WordLevel");
   starts(with("/model/type", "Unigram"), "[tokenizer.json: model.vocab] expected a list of pieces with scores");
   starts(with("/model/vocab", 3), "[tokenizer.json: model.vocab] expected an object");
@@ -262,8 +262,8 @@ TEST_CASE("a bad tokenizer.json is refused with its place") {
   starts(with("/added_tokens/1", {{"id", 4}, {"content", "<t>"}}),
          "[tokenizer.json: added_tokens[1].id] expected an id that");
   starts(with("/added_tokens/1", {{"id", 5}, {"content", "<s>"}}), "[tokenizer.json: added_tokens[1].content]");
-  starts(error_of(good, "{"), "[tokenizer_config.json] expected JSON");
-  starts(error_of(good, R"({"eos_token": 5})"), "[tokenizer_config.json: eos_token] expected a string, got 5");
+  starts(load_error(good, "{"), "[tokenizer_config.json] expected JSON");
+  starts(load_error(good, R"({"eos_token": 5})"), "[tokenizer_config.json: eos_token] expected a string, got 5");
 }
 
 TEST_CASE("an unknown word without an unknown token is an error of the text, not a crash") {

@@ -19,7 +19,7 @@ namespace {
 
 // A full fine-tuning of a tiny model with these lines in its config, as a user would write it. The lines may have their
 // own keys for the size of a batch.
-config::LoadedConfig load(const std::string& lines, const std::vector<config::ConfigOverride>& overrides = {}) {
+config::LoadedConfig load_lines(const std::string& lines, const std::vector<config::ConfigOverride>& overrides = {}) {
   std::string text = fmt::format("output_dir: unused\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}", lines);
   if (lines.find("base_model") == std::string::npos) text += "base_model: " + (kGoldenModels / "qwen3").string() + "\n";
   if (lines.find("batch_size") == std::string::npos) text += "micro_batch_size: 4\n";
@@ -27,9 +27,9 @@ config::LoadedConfig load(const std::string& lines, const std::vector<config::Co
   return config::load_config(text, "test", overrides, config::ConfigUse::kTrain);
 }
 
-train::Job job_of(const std::string& lines, const std::vector<config::ConfigOverride>& overrides = {},
-                  const Machine& machine = tiered_machine()) {
-  return train::make_job(load(lines, overrides).config, machine);
+train::Job nearest_job(const std::string& lines, const std::vector<config::ConfigOverride>& overrides = {},
+                       const Machine& machine = tiered_machine()) {
+  return train::make_job(load_lines(lines, overrides).config, machine);
 }
 
 int64_t peak(const train::Job& job, Tier tier, const Machine& machine = tiered_machine()) {
@@ -39,7 +39,7 @@ int64_t peak(const train::Job& job, Tier tier, const Machine& machine = tiered_m
 // False, too, where the config with these overrides is refused.
 bool fits(const std::string& lines, const std::vector<config::ConfigOverride>& overrides, const Machine& machine) {
   try {
-    return train::plan_job(job_of(lines, overrides, machine), machine).plan.fits;
+    return train::plan_job(nearest_job(lines, overrides, machine), machine).plan.fits;
   } catch (const InputError&) {
     return false;
   }
@@ -71,8 +71,8 @@ struct Refusal {
 // be left out, and that the fastest comes first.
 Refusal refusal_of(const std::string& lines, const Machine& machine = tiered_machine()) {
   CAPTURE(lines);
-  const config::LoadedConfig loaded = load(lines);
-  const train::Job job = job_of(lines, {}, machine);
+  const config::LoadedConfig loaded = load_lines(lines);
+  const train::Job job = nearest_job(lines, {}, machine);
   train::PlannedJob planned = train::plan_job(job, machine);
   REQUIRE_FALSE(planned.plan.fits);
   const train::NearestChanges nearest = train::nearest_changes(loaded, job, planned.plan, machine);
@@ -87,7 +87,7 @@ Refusal refusal_of(const std::string& lines, const Machine& machine = tiered_mac
     CAPTURE(change.text);
     refusal.changes.push_back(change.text);
     const std::vector<config::ConfigOverride> overrides = overrides_of(change.text);
-    const Plan plan = train::plan_job(job_of(lines, overrides, machine), machine).plan;
+    const Plan plan = train::plan_job(nearest_job(lines, overrides, machine), machine).plan;
     CHECK(plan.fits);
     for (size_t one = 0; one < overrides.size(); ++one) {
       if (overrides[one].key == "gradient_accumulation_steps") continue;  // belongs to the size of a micro-batch
@@ -112,8 +112,8 @@ std::string device_line(int64_t bytes, const std::string& more) {
 }  // namespace
 
 TEST_CASE("a fixed plan that does not fit is told to leave the choice to the planner, or to recompute") {
-  const int64_t kept = peak(job_of("memory: {plan: fixed}\n"), Tier::kDevice);
-  const int64_t again = peak(job_of("gradient_checkpointing: true\nmemory: {plan: fixed}\n"), Tier::kDevice);
+  const int64_t kept = peak(nearest_job("memory: {plan: fixed}\n"), Tier::kDevice);
+  const int64_t again = peak(nearest_job("gradient_checkpointing: true\nmemory: {plan: fixed}\n"), Tier::kDevice);
   const Refusal refusal = refusal_of(device_line((kept + again) / 2, ", plan: fixed"));
   CHECK(refusal.changes.size() == 3);
   CHECK(refusal.searches == 3);
@@ -122,7 +122,7 @@ TEST_CASE("a fixed plan that does not fit is told to leave the choice to the pla
 }
 
 TEST_CASE("what the planner has tried already is not advised") {
-  const int64_t least = peak(job_of(device_line(1, "")), Tier::kDevice);
+  const int64_t least = peak(nearest_job(device_line(1, "")), Tier::kDevice);
   const Refusal refusal = refusal_of(device_line(least * 9 / 10, ""));
   CHECK_FALSE(refusal.offers("memory.plan"));
   CHECK_FALSE(refusal.offers("gradient_checkpointing"));
@@ -137,7 +137,7 @@ TEST_CASE("a disk that nobody has mentioned is offered with as much as the plan 
   laptop.capacity_bytes[1] = 0;
   const auto planned = [&](const std::string& memory) {
     const std::string lines = "micro_batch_size: 1\nmax_length: 32\nmemory: {device: " + memory + "}\n";
-    const config::LoadedConfig loaded = load(lines);
+    const config::LoadedConfig loaded = load_lines(lines);
     return std::pair{loaded, train::plan_job(train::make_job(loaded.config, laptop), laptop).plan};
   };
   const int64_t alone = planned("1").second.peaks[0].bytes;
@@ -156,7 +156,7 @@ TEST_CASE("a disk that nobody has mentioned is offered with as much as the plan 
 
 TEST_CASE("changes are written with the keys that the config uses") {
   const std::string trl = "per_device_train_batch_size: 4\nmax_length: 256\n";
-  const int64_t least = peak(job_of(trl + device_line(1, "")), Tier::kDevice);
+  const int64_t least = peak(nearest_job(trl + device_line(1, "")), Tier::kDevice);
   const Refusal accelerate = refusal_of(trl + fmt::format("max_memory: {{0: {}}}\n", least * 9 / 10));
   CHECK(accelerate.message.starts_with("[max_memory.0] expected at least "));
   CHECK(accelerate.offers("max_memory.0: "));
@@ -170,13 +170,13 @@ TEST_CASE("changes are written with the keys that the config uses") {
 
 TEST_CASE("a length that must shrink is that of the key in the config") {
   const std::string small = "memory: {plan: fixed}\n";
-  const int64_t half = peak(job_of("max_seq_length: 128\nmicro_batch_size: 1\n" + small), Tier::kDevice);
+  const int64_t half = peak(nearest_job("max_seq_length: 128\nmicro_batch_size: 1\n" + small), Tier::kDevice);
   Machine full = tiered_machine();
   full.capacity_bytes = {half, 0, 0};
   const config::LoadedConfig loaded =
-      load(fmt::format("max_seq_length: 256\nmicro_batch_size: 1\ngradient_checkpointing: false\n"
-                       "optimizer_offload: none\nactivation_offloading: false\nmemory: {{device: {}}}\n",
-                       half));
+      load_lines(fmt::format("max_seq_length: 256\nmicro_batch_size: 1\ngradient_checkpointing: false\n"
+                             "optimizer_offload: none\nactivation_offloading: false\nmemory: {{device: {}}}\n",
+                             half));
   const train::Job job = train::make_job(loaded.config, full);
   const Plan plan = train::plan_job(job, full).plan;
   REQUIRE_FALSE(plan.fits);
@@ -186,7 +186,7 @@ TEST_CASE("a length that must shrink is that of the key in the config") {
 }
 
 TEST_CASE("what no change can make fit ends after a bounded number of plans") {
-  const config::LoadedConfig loaded = load("micro_batch_size: 64\nmemory: {device: 4KiB}\n");
+  const config::LoadedConfig loaded = load_lines("micro_batch_size: 64\nmemory: {device: 4KiB}\n");
   Machine full = tiered_machine();
   full.capacity_bytes = {4 * kKiB, 0, 0};
   const train::Job job = train::make_job(loaded.config, full);
@@ -203,7 +203,7 @@ TEST_CASE("what no change can make fit ends after a bounded number of plans") {
 
 TEST_CASE("state goes to the host, or where there is none of its own to the disk, where the plan may not choose") {
   const std::string fixed = ", plan: fixed";
-  const int64_t again = peak(job_of("gradient_checkpointing: true\nmemory: {plan: fixed}\n"), Tier::kDevice);
+  const int64_t again = peak(nearest_job("gradient_checkpointing: true\nmemory: {plan: fixed}\n"), Tier::kDevice);
   const std::string checkpointing = "gradient_checkpointing: true\n";
   CHECK(refusal_of(checkpointing + device_line(again - 1, fixed)).offers("optimizer_offload: host"));
   Machine laptop = tiered_machine();
@@ -234,8 +234,8 @@ TEST_CASE("several tiers that are too small are named in one message, and raised
 
 TEST_CASE("memory that the machine does not have is not advised") {
   const std::string lines = "gradient_checkpointing: true\nmemory: {plan: fixed, device: 4KiB}\n";
-  const config::LoadedConfig loaded = load(lines);
-  const train::Job job = job_of(lines);
+  const config::LoadedConfig loaded = load_lines(lines);
+  const train::Job job = nearest_job(lines);
   const Plan plan = train::plan_job(job, tiered_machine()).plan;
   REQUIRE_FALSE(plan.fits);
   const std::string raised = fmt::format("memory.device: {}MiB", div_ceil(plan.peaks[0].bytes, kMiB));
@@ -257,7 +257,7 @@ TEST_CASE("what reading past the page cache takes is asked for, and never taken 
   const std::string lines =
       "layer_offloading: disk\nadapter: lora\nlora_r: 2\nlora_target_linear: true\n"
       "activation_offloading: true\nbf16: false\nmemory: {plan: fixed, host: 1MiB, disk: 64MiB}\n";
-  train::Job job = job_of(lines);
+  train::Job job = nearest_job(lines);
   const train::PlannedJob planned = train::plan_job(job, small);
   REQUIRE(planned.direct_files);
   REQUIRE_FALSE(planned.plan.fits);
@@ -266,7 +266,7 @@ TEST_CASE("what reading past the page cache takes is asked for, and never taken 
   CHECK(planned.plan.missing_bytes[1] == needed - *job.budget.host);
   CHECK(shortage_message(planned.plan, planned.context)
             .starts_with("[memory.host] expected at least " + format_bytes(needed)));
-  const auto changes = train::nearest_changes(load(lines), job, planned.plan, tiered_machine()).changes;
+  const auto changes = train::nearest_changes(load_lines(lines), job, planned.plan, tiered_machine()).changes;
   const std::string advice = fmt::format("memory.host: {}MiB", div_ceil(needed, kMiB));
   CHECK(std::any_of(changes.begin(), changes.end(), [&](const auto& change) { return change.text == advice; }));
 
@@ -279,7 +279,9 @@ TEST_CASE("what reading past the page cache takes is asked for, and never taken 
 TEST_CASE("a budget far too small for any one change gets changes of several keys, each with other keys") {
   Machine laptop = tiered_machine();
   laptop.capacity_bytes[1] = 0;
-  const auto least = [&](const std::string& lines) { return peak(job_of(lines, {}, laptop), Tier::kDevice, laptop); };
+  const auto least = [&](const std::string& lines) {
+    return peak(nearest_job(lines, {}, laptop), Tier::kDevice, laptop);
+  };
   const std::string disk = ", disk: 512MiB";
   const int64_t alone = least(device_line(1, "")), with_disk = least(device_line(1, disk));
   const int64_t rows = least("micro_batch_size: 1\n" + device_line(1, ""));
@@ -295,8 +297,8 @@ TEST_CASE("a budget far too small for any one change gets changes of several key
   const std::string line = device_line(alone / 20, "");
   const Refusal small = refusal_of(line, laptop);
   CHECK(small.changes.size() == train::kMaxChanges);
-  const train::Job job = job_of(line, {}, laptop);
-  const auto again = train::nearest_changes(load(line), job, train::plan_job(job, laptop).plan, laptop).changes;
+  const train::Job job = nearest_job(line, {}, laptop);
+  const auto again = train::nearest_changes(load_lines(line), job, train::plan_job(job, laptop).plan, laptop).changes;
   REQUIRE(again.size() == small.changes.size());
   for (size_t i = 0; i < again.size(); ++i) CHECK(again[i].text == small.changes[i]);
 }
@@ -306,7 +308,7 @@ TEST_CASE("where device and host are one RAM, nothing is advised that goes to th
   laptop.capacity_bytes[1] = 0;
   const std::string rows = "micro_batch_size: 1\nmax_length: 32\n";
   const auto device_bytes = [&](const std::string& lines) {
-    return peak(job_of(rows + lines, {}, laptop), Tier::kDevice, laptop);
+    return peak(nearest_job(rows + lines, {}, laptop), Tier::kDevice, laptop);
   };
   // Budgets that a host budget of any size would meet.
   const int64_t alone = device_bytes(device_line(1, ""));
@@ -323,8 +325,8 @@ TEST_CASE("where device and host are one RAM, nothing is advised that goes to th
 
 TEST_CASE("bytes missing on the device may be asked of a host budget that is there") {
   const std::string lines = "micro_batch_size: 1\nmax_length: 32\n";
-  const int64_t alone = peak(job_of(lines + device_line(1, ", host: 4KiB")), Tier::kDevice);
-  const int64_t beside = peak(job_of(lines + device_line(1, ", host: 512MiB")), Tier::kDevice);
+  const int64_t alone = peak(nearest_job(lines + device_line(1, ", host: 4KiB")), Tier::kDevice);
+  const int64_t beside = peak(nearest_job(lines + device_line(1, ", host: 512MiB")), Tier::kDevice);
   REQUIRE(beside < alone);
   CHECK(refusal_of(lines + device_line((alone + beside) / 2, ", host: 4KiB")).offers("memory.host: "));
 }
@@ -355,7 +357,7 @@ TEST_CASE("weights in 4 bits and moments in 8 bits are offered where nothing els
     Machine machine = tiered_machine();
     machine.capacity_bytes = {0, 0, 0};
     const auto least = [&](const std::vector<config::ConfigOverride>& overrides) {
-      return peak(job_of(one.lines + device_line(1, ""), overrides, machine), Tier::kDevice, machine);
+      return peak(nearest_job(one.lines + device_line(1, ""), overrides, machine), Tier::kDevice, machine);
     };
     const int64_t plain = least({}), coded = least(overrides_of(one.change));
     CAPTURE(plain);

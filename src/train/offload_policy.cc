@@ -12,14 +12,14 @@ namespace {
 // Everything in a block but its output: what can be recomputed.
 constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
 
-using Choice = std::optional<Treatment>;
+using TreatmentChoice = std::optional<Treatment>;
 
-void fix_inner(Policy& policy, Choice choice) {
+void fix_inner(Policy& policy, TreatmentChoice choice) {
   for (const SavedGroup group : kInner) policy[group] = choice;
 }
 
 // What checkpointing alone says. `open` is what a choice that nobody makes comes to.
-void fix_checkpointing(Policy& policy, const config::OffloadSettings& settings, Choice open) {
+void fix_checkpointing(Policy& policy, const config::OffloadSettings& settings, TreatmentChoice open) {
   policy.saved.fill(open);
   if (!settings.gradient_checkpointing) return;
   fix_inner(policy, *settings.gradient_checkpointing ? Treatment::kRecompute : Treatment::kKeep);
@@ -146,7 +146,7 @@ void leave_reserve(Budget& budget, const config::MemorySettings& memory, int64_t
 Policy make_policy(const config::OffloadSettings& settings) {
   const bool fixed = settings.plan == config::PlanMode::kFixed;
   Policy policy;
-  fix_checkpointing(policy, settings, fixed ? Choice(Treatment::kKeep) : Choice());
+  fix_checkpointing(policy, settings, fixed ? TreatmentChoice(Treatment::kKeep) : TreatmentChoice());
   fix_offloading(policy, settings);
   fix_selective(policy, settings);
 

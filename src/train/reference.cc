@@ -11,20 +11,20 @@
 namespace spillway::train {
 namespace {
 
-constexpr const char* kKey = "ref_model";
+constexpr const char* kReferenceKey = "ref_model";
 
 // It reads the ids of the other's tokenizer, and their log-probabilities are compared.
 ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
   ModelPtr other = read_model(config.preference->ref_model);
-  const TextModel& text = text_of(*other, kKey);
-  check_predicts_tokens(text, kKey);
+  const TextModel& text = text_of(*other, kReferenceKey);
+  check_predicts_tokens(text, kReferenceKey);
   const int64_t wanted = text_of(model, "base_model").vocab_size;
   if (text.vocab_size == wanted) return other;
   // Tokens that are added to the model are added to its reference.
   if (text.vocab_size == text_of(*read_model(config.model.base_model), "base_model").vocab_size)
     return other->with_vocab_size(wanted);
-  throw input_error(kKey, "expected a model with a vocabulary of {}, as {} has, got {} in {}; name another", wanted,
-                    quote(config.model.base_model), text.vocab_size, quote(config.preference->ref_model));
+  throw input_error(kReferenceKey, "expected a model with a vocabulary of {}, as {} has, got {} in {}; name another",
+                    wanted, quote(config.model.base_model), text.vocab_size, quote(config.preference->ref_model));
 }
 
 // Linear layers are held as those of the base: quantised where the config says so, unless the files have codes.
@@ -41,8 +41,9 @@ void check_shapes(const config::Config& config, const ParameterTable& model, con
     if (!p.is_of_model()) continue;
     const Parameter* copy = other.find(p.name);
     if (copy != nullptr && copy->shape == p.shape) continue;
-    throw input_error(kKey, "expected {} as {}, as {} has it, got {} in {}; name another, or remove sync_ref_model",
-                      p.name, to_string(p.shape), quote(config.model.base_model),
+    throw input_error(kReferenceKey,
+                      "expected {} as {}, as {} has it, got {} in {}; name another, or remove sync_ref_model", p.name,
+                      to_string(p.shape), quote(config.model.base_model),
                       copy == nullptr ? "none" : to_string(copy->shape), quote(config.preference->ref_model));
   }
 }

@@ -9,6 +9,12 @@
 
 namespace spillway::testing {
 
+// Arguments, one after another.
+inline std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 struct Finished {
   int status = 0;  // exit status, or 128 + the signal that ended it
   std::string out, err;

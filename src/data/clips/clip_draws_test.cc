@@ -14,7 +14,7 @@
 namespace spillway::data {
 namespace {
 
-using Json = nlohmann::json;
+using Document = nlohmann::json;
 
 constexpr int64_t kSamples = 20000;
 
@@ -108,7 +108,7 @@ std::vector<double> noise_of(uint64_t seed, int64_t sample, size_t count) {
 
 TEST_CASE("sigmas and timesteps are those of numpy's float32, and nearly those of float64") {
   std::ifstream in(SPILLWAY_SOURCE_DIR "/tests/golden/clips/tables.json");
-  for (const Json& want : Json::parse(in)) {
+  for (const Document& want : Document::parse(in)) {
     const FlowTable table = make_flow_table(want["shift"]);
     REQUIRE(table.sigmas.size() == 1000);
     for (size_t i = 0; i < want["sigmas"].size(); ++i) {

@@ -18,9 +18,9 @@ namespace spillway::data {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Document = nlohmann::json;
 
-const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/clips";
+const fs::path kClipsGolden = SPILLWAY_SOURCE_DIR "/tests/golden/clips";
 constexpr bool kHasArrow = SPILLWAY_HAS_ARROW;
 
 ClipDemands text_demands() { return {.channels = 2, .patch = {1, 2, 2}, .max_positions = 64, .text_width = 3}; }
@@ -43,7 +43,7 @@ std::string read_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Json golden(const char* name) { return Json::parse(read_text(kGolden / name)); }
+Document golden(const char* name) { return Document::parse(read_text(kClipsGolden / name)); }
 
 // What opening a dataset and reading all its rows says.
 std::string error_of(const fs::path& path, const ClipDemands& demands = text_demands(), int64_t num_latent_t = 0) {
@@ -97,20 +97,20 @@ std::string error_with(const std::string& name, Tensor tensor) {
   return error_of_row(row);
 }
 
-std::vector<float> floats(const Json& json) { return json.get<std::vector<float>>(); }
+std::vector<float> floats(const Document& json) { return json.get<std::vector<float>>(); }
 
 }  // namespace
 
 TEST_CASE("rows of pyarrow's files are read to the last value, whatever the dtype, compression and kind of pages" *
           doctest::skip(!kHasArrow)) {
-  const Json wanted = golden("text.json");
-  const ClipRows rows({dataset(kGolden / "text")}, text_demands(), "datasets");
+  const Document wanted = golden("text.json");
+  const ClipRows rows({dataset(kClipsGolden / "text")}, text_demands(), "datasets");
   REQUIRE(rows.size() == std::ssize(wanted));
   // Backwards, then forwards: in any order.
   for (int64_t turn = 0; turn < 2 * rows.size(); ++turn) {
     const int64_t i = turn < rows.size() ? rows.size() - 1 - turn : turn - rows.size();
     CAPTURE(rows.where(i));
-    const Json& want = nth(wanted, i);
+    const Document& want = nth(wanted, i);
     const Clip clip = rows.read(i);
     CHECK(clip.latents == floats(want["latents"]));
     CHECK(clip.text == floats(want["text"]));
@@ -121,14 +121,15 @@ TEST_CASE("rows of pyarrow's files are read to the last value, whatever the dtyp
     CHECK(!clip.header.is_normalised);
     CHECK((clip.image.empty() && clip.first_frame.empty() && clip.noise.empty() && !clip.timestep));
   }
-  CHECK(rows.where(1) == (kGolden / "text/a.parquet").string() + ", row 2");
+  CHECK(rows.where(1) == (kClipsGolden / "text/a.parquet").string() + ", row 2");
 }
 
 TEST_CASE("files of a video dataset come in the order of their paths, without FastVideo's cache" *
           doctest::skip(!kHasArrow)) {
-  const ClipRows rows({dataset(kGolden / "text")}, text_demands(), "datasets");
+  const ClipRows rows({dataset(kClipsGolden / "text")}, text_demands(), "datasets");
   std::string places;
-  for (int64_t i = 0; i < rows.size(); i += 3) places += fs::relative(rows.where(i), kGolden / "text").string() + "; ";
+  for (int64_t i = 0; i < rows.size(); i += 3)
+    places += fs::relative(rows.where(i), kClipsGolden / "text").string() + "; ";
   CHECK(
       places ==
       "a.parquet, row 1; b/0.parquet, row 1; b/deeper/1.parquet, row 1; b/deeper/2.parquet, row 1; c/3.parquet, row 1; "
@@ -137,11 +138,11 @@ TEST_CASE("files of a video dataset come in the order of their paths, without Fa
 
 TEST_CASE("rows of image-to-video have the image, the first frame, and perhaps noise and timestep" *
           doctest::skip(!kHasArrow)) {
-  const Json wanted = golden("image.json");
-  const ClipRows rows({dataset(kGolden / "image")}, image_demands(), "datasets");
+  const Document wanted = golden("image.json");
+  const ClipRows rows({dataset(kClipsGolden / "image")}, image_demands(), "datasets");
   REQUIRE(rows.size() == 3);
   for (int64_t i = 0; i < 3; ++i) {
-    const Json& want = nth(wanted, i);
+    const Document& want = nth(wanted, i);
     const Clip clip = rows.read(i);
     CHECK(clip.latents == floats(want["latents"]));
     CHECK(clip.text == floats(want["text"]));
@@ -157,7 +158,7 @@ TEST_CASE("rows of image-to-video have the image, the first frame, and perhaps n
 }
 
 TEST_CASE("values behind pages larger than a decompressor's window are right" * doctest::skip(!kHasArrow)) {
-  const ClipRows rows({dataset(kGolden / "large")}, text_demands(), "datasets");
+  const ClipRows rows({dataset(kClipsGolden / "large")}, text_demands(), "datasets");
   REQUIRE(rows.size() == 6);
   for (const int64_t i : {2, 0, 1, 4, 5, 3}) {
     const Clip clip = rows.read(i);
@@ -283,7 +284,7 @@ TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit" * 
     return error_of(file);
   };
   for (const char* name : {"a.parquet", "b/0.parquet", "f.parquet", "h.parquet"}) {
-    const std::string bytes = read_text(kGolden / "text" / name);
+    const std::string bytes = read_text(kClipsGolden / "text" / name);
     CHECK(error_of_bytes(bytes) == "none");
     CHECK(error_of_bytes(bytes.substr(0, bytes.size() / 2)) != "none");
     CHECK(error_of_bytes("") != "none");
@@ -296,7 +297,7 @@ TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit" * 
 }
 
 TEST_CASE("a Parquet row that cannot be right is told by file, row and column" * doctest::skip(!kHasArrow)) {
-  const auto error_in = [](const std::string& name) { return error_of(kGolden / "bad" / (name + ".parquet")); };
+  const auto error_in = [](const std::string& name) { return error_of(kClipsGolden / "bad" / (name + ".parquet")); };
   CHECK(has(error_in("negative_size"),
             "negative_size.parquet, row 2] expected vae_latent_bytes of sizes above 0, got "
             "[2, 1, -2, -2]"));
@@ -320,7 +321,7 @@ TEST_CASE("a Parquet row that cannot be right is told by file, row and column" *
 TEST_CASE("a Parquet file's shape and bytes must fit, which is seen as the row is read" * doctest::skip(!kHasArrow)) {
   // The shape of another row: 2 x 2 x 2 x 2 for bytes of 2 x 2 x 2 x 4.
   PageCursors cursors;
-  const auto file = make_parquet_clips(kGolden / "text/a.parquet", cursors);
+  const auto file = make_parquet_clips(kClipsGolden / "text/a.parquet", cursors);
   StoredValues values = file->headers()[1].tensors[kLatentsTensor];
   values.shape = {2, 2, 2, 2};
   try {

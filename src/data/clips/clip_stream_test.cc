@@ -15,7 +15,7 @@
 namespace spillway::data {
 namespace {
 
-constexpr ClipDemands kDemands{.channels = 1, .max_positions = 8, .text_width = 2};
+constexpr ClipDemands kStreamDemands{.channels = 1, .max_positions = 8, .text_width = 2};
 
 // So many rows, the latents of each being its number; the one at `broken` has an infinity.
 std::shared_ptr<const ClipRows> rows_in(const TemporaryFolder& folder, int64_t rows, int64_t broken = -1) {
@@ -30,7 +30,7 @@ std::shared_ptr<const ClipRows> rows_in(const TemporaryFolder& folder, int64_t r
     writer.append("text_embedding", text.data(), DType::kF32, 2);
     writer.commit();
   }
-  return std::make_shared<const ClipRows>(std::vector{DatasetConfig{.path = folder.path().string()}}, kDemands,
+  return std::make_shared<const ClipRows>(std::vector{DatasetConfig{.path = folder.path().string()}}, kStreamDemands,
                                           "datasets");
 }
 

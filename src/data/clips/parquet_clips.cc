@@ -19,10 +19,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, kRowTensors> kStems = {kVaeLatent, kTextEmbedding, kClipFeature, kFirstFrame,
                                                               kNoise};
-constexpr TensorNames kNames = {"vae_latent_bytes", "text_embedding_bytes", "clip_feature_bytes",
-                                "first_frame_latent_bytes", "noise_bytes"};
+constexpr TensorNames kColumns = {"vae_latent_bytes", "text_embedding_bytes", "clip_feature_bytes",
+                                  "first_frame_latent_bytes", "noise_bytes"};
 
-std::vector<std::string> byte_columns() { return {kNames.begin(), kNames.end()}; }
+std::vector<std::string> byte_columns() { return {kColumns.begin(), kColumns.end()}; }
 
 std::vector<std::string> small_columns() {
   std::vector<std::string> columns = {std::string(kTimestep), kCaption};
@@ -75,7 +75,7 @@ class ParquetClips : public ClipFile {
       return std::find(columns.begin(), columns.end(), name) != columns.end();
     };
     for (size_t i = 0; i < kRowTensors; ++i) {
-      const std::string bytes(kNames[i]), shape = fmt::format("{}_shape", kStems[i]);
+      const std::string bytes(kColumns[i]), shape = fmt::format("{}_shape", kStems[i]);
       const bool is_needed = i == kLatentsTensor || i == kTextTensor || has(bytes) || has(shape);
       for (const std::string& name : {bytes, shape}) {
         if (is_needed && !has(name))
@@ -86,7 +86,7 @@ class ParquetClips : public ClipFile {
   }
 
   [[nodiscard]] const fs::path& path() const override { return path_; }
-  [[nodiscard]] const TensorNames& names() const override { return kNames; }
+  [[nodiscard]] const TensorNames& names() const override { return kColumns; }
   [[nodiscard]] std::string where(int64_t row) const override {
     return fmt::format("{}, row {}", path_.string(), row + 1);
   }
@@ -120,7 +120,7 @@ class ParquetClips : public ClipFile {
     const auto room = [&](int64_t bytes) -> std::span<std::byte> {
       if (bytes != values.bytes())
         throw input_error(where(row), "expected {} bytes in {}, got {}; shape and type are those of other values",
-                          values.bytes(), kNames[which], bytes < 0 ? "null" : fmt::format("{}", bytes));
+                          values.bytes(), kColumns[which], bytes < 0 ? "null" : fmt::format("{}", bytes));
       if (values.type == StoredType::kF32) {
         floats.resize(static_cast<size_t>(values.elems()));
         return std::as_writable_bytes(std::span(floats));
@@ -129,8 +129,8 @@ class ParquetClips : public ClipFile {
       return others;
     };
     bytes_.read(which, row, room);
-    if (values.type != StoredType::kF32) return to_floats(others, values.type, kNames[which], where(row));
-    check_finite(floats, kNames[which], where(row));
+    if (values.type != StoredType::kF32) return to_floats(others, values.type, kColumns[which], where(row));
+    check_finite(floats, kColumns[which], where(row));
     return floats;
   }
 

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/files";
+const fs::path kFilesGolden = SPILLWAY_SOURCE_DIR "/tests/golden/files";
 
 struct Folder : TemporaryFolder {
   fs::path write(const std::string& name, const std::string& text) const {
@@ -81,7 +81,7 @@ constexpr bool kHasArrow = SPILLWAY_HAS_ARROW != 0;
 
 TEST_CASE("slices of a split are those of the datasets library") {
   int compared = 0;
-  for (const Json& c : read_json(kGolden / "splits.json")) {
+  for (const Json& c : read_json(kFilesGolden / "splits.json")) {
     if (c["ranges"].is_null()) continue;
     CAPTURE(c.dump());
     const std::vector<SplitSlice> slices = parse_split(c["split"].get<std::string>());
@@ -101,16 +101,16 @@ TEST_CASE("slices of a split are those of the datasets library") {
 }
 
 TEST_CASE("compressed files give the rows that plain ones do") {
-  const Json plain = rows_of(dataset(kGolden / "rows.jsonl"));
+  const Json plain = rows_of(dataset(kFilesGolden / "rows.jsonl"));
   CHECK(plain.size() == 5);
-  CHECK(rows_of(dataset(kGolden / "rows.jsonl.gz")) == plain);
-  CHECK(rows_of(dataset(kGolden / "rows.jsonl.zst")) == plain);
+  CHECK(rows_of(dataset(kFilesGolden / "rows.jsonl.gz")) == plain);
+  CHECK(rows_of(dataset(kFilesGolden / "rows.jsonl.zst")) == plain);
 }
 
 TEST_CASE("compressed data that is broken or cut short is an error") {
   const Folder folder;
   for (const char* name : {"rows.jsonl.gz", "rows.jsonl.zst"}) {
-    std::ifstream file(kGolden / name, std::ios::binary);
+    std::ifstream file(kFilesGolden / name, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     CHECK(error_of(dataset(folder.write(name, bytes.substr(0, bytes.size() - 9)))) != "no error");
     std::string broken = bytes;
@@ -130,25 +130,27 @@ TEST_CASE("a row that decompresses without end is refused in bounded memory") {
 }
 
 TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote" * doctest::skip(!kHasArrow)) {
-  const Json rows = rows_of(dataset(kGolden / "rows.jsonl"));
+  const Json rows = rows_of(dataset(kFilesGolden / "rows.jsonl"));
   for (const char* name : {"rows.parquet", "snappy.parquet", "rows.arrow", "file.arrow"}) {
     CAPTURE(name);
-    CHECK(rows_of(dataset(kGolden / name)) == rows);
+    CHECK(rows_of(dataset(kFilesGolden / name)) == rows);
   }
-  const Json others = rows_of(dataset(kGolden / "others.parquet")), expected = read_json(kGolden / "others.json");
+  const Json others = rows_of(dataset(kFilesGolden / "others.parquet")),
+             expected = read_json(kFilesGolden / "others.json");
   REQUIRE(others.size() == expected.size());
   for (size_t i = 0; i < others.size(); ++i) CHECK(others[i] == expected[i]);
 }
 
 TEST_CASE("a row of Arrow that is small in the file and large as JSON is refused in bounded memory" *
           doctest::skip(!kHasArrow)) {
-  const std::string error = error_of(dataset(kGolden / "nulls.arrow"));
+  const std::string error = error_of(dataset(kFilesGolden / "nulls.arrow"));
   CHECK(error.find("row 1] expected a row of at most 256 MiB") != std::string::npos);
 }
 
 TEST_CASE("a build without Arrow says how to get it" * doctest::skip(kHasArrow)) {
-  CHECK(error_of(dataset(kGolden / "rows.parquet")).find("got one without; run tools/install_dependencies arrow") !=
-        std::string::npos);
+  CHECK(
+      error_of(dataset(kFilesGolden / "rows.parquet")).find("got one without; run tools/install_dependencies arrow") !=
+      std::string::npos);
 }
 
 TEST_CASE("a library of Arrow's that cannot be loaded is an error that says what the dynamic loader said") {
@@ -165,7 +167,7 @@ TEST_CASE("a library of Arrow's that cannot be loaded is an error that says what
 
 // Arrow's I/O thread may let go of a file's last buffer after the reader is gone; AddressSanitizer saw it.
 TEST_CASE("a reader of an Arrow file may go at any time" * doctest::skip(!kHasArrow)) {
-  for (int i = 0; i < 400; ++i) CHECK(!rows_of(dataset(kGolden / "file.arrow")).empty());
+  for (int i = 0; i < 400; ++i) CHECK(!rows_of(dataset(kFilesGolden / "file.arrow")).empty());
 }
 
 TEST_CASE("a Parquet or Arrow file that is none is an error" * doctest::skip(!kHasArrow)) {
@@ -173,7 +175,7 @@ TEST_CASE("a Parquet or Arrow file that is none is an error" * doctest::skip(!kH
   for (const char* name : {"rows.parquet", "rows.arrow"}) {
     CHECK(error_of(dataset(folder.write(name, "PAR1 but no more"))).find("make or download it again") !=
           std::string::npos);
-    std::ifstream file(kGolden / name, std::ios::binary);
+    std::ifstream file(kFilesGolden / name, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     for (size_t size : {size_t{0}, bytes.size() / 3, bytes.size() / 2}) {
       const std::string error = error_of(dataset(folder.write(name, bytes.substr(0, size))));
@@ -183,12 +185,13 @@ TEST_CASE("a Parquet or Arrow file that is none is an error" * doctest::skip(!kH
 }
 
 TEST_CASE("what save_to_disk left is read by split" * doctest::skip(!kHasArrow)) {
-  const Json rows = rows_of(dataset(kGolden / "rows.jsonl"));
-  CHECK(rows_of(dataset(kGolden / "saved")).size() == 3);
-  CHECK(rows_of(dataset(kGolden / "saved", "test"))[0] == rows[3]);
-  CHECK(rows_of(dataset(kGolden / "saved" / "train"))[2] == rows[2]);
-  CHECK(error_of(dataset(kGolden / "saved" / "train", "test")).find("has (train), got 'test'") != std::string::npos);
-  CHECK(error_of(dataset(kGolden / "saved", "other")).find("expected a split that") != std::string::npos);
+  const Json rows = rows_of(dataset(kFilesGolden / "rows.jsonl"));
+  CHECK(rows_of(dataset(kFilesGolden / "saved")).size() == 3);
+  CHECK(rows_of(dataset(kFilesGolden / "saved", "test"))[0] == rows[3]);
+  CHECK(rows_of(dataset(kFilesGolden / "saved" / "train"))[2] == rows[2]);
+  CHECK(error_of(dataset(kFilesGolden / "saved" / "train", "test")).find("has (train), got 'test'") !=
+        std::string::npos);
+  CHECK(error_of(dataset(kFilesGolden / "saved", "other")).find("expected a split that") != std::string::npos);
 }
 
 TEST_CASE("files of a folder are found by split") {
@@ -305,7 +308,7 @@ TEST_CASE("a name that is no path is looked up in the Hugging Face cache") {
   CHECK(numbers_of(config) == "5");
   if (kHasArrow) {
     fs::create_directories(home.path() / "datasets/someone___table/default/0.0.0/hash");
-    fs::copy_file(kGolden / "rows.arrow",
+    fs::copy_file(kFilesGolden / "rows.arrow",
                   home.path() / "datasets/someone___table/default/0.0.0/hash/table-train.arrow");
     CHECK(rows_of(dataset("someone/table")).size() == 5);
   }

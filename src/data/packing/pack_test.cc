@@ -18,7 +18,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::filesystem::path kGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/packing.json";
+const std::filesystem::path kPackingGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/packing.json";
 
 // Token ids count up through all rows, so that a list of them names rows and places.
 RowTable rows_of_lengths(const std::vector<int>& lengths) {
@@ -67,7 +67,7 @@ std::vector<int> random_lengths(int count, uint32_t most, uint64_t seed) {
 }  // namespace
 
 TEST_CASE("packed rows are TRL's: membership, order and ties, within map batches and over all rows") {
-  const json golden = json::parse(read_file(kGolden, int64_t{16} << 20));
+  const json golden = json::parse(read_file(kPackingGolden, int64_t{16} << 20));
   int compared = 0;
   for (const json& c : golden["cases"]) {
     CAPTURE(c["name"].get<std::string>());
@@ -123,7 +123,7 @@ TEST_CASE("first fit has each row once, in order, and never more lines than firs
 }
 
 TEST_CASE("first fit has axolotl's lines where the longest rows come first, however few rows a line may have") {
-  const json golden = json::parse(read_file(kGolden, int64_t{16} << 20));
+  const json golden = json::parse(read_file(kPackingGolden, int64_t{16} << 20));
   REQUIRE(golden["binned"].size() >= 5);
   for (const json& c : golden["binned"]) {
     CAPTURE(c["name"].get<std::string>());

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kRowsVersion = 5;
 
 template <typename T>
-Json value_of(const T& value) {
+Json identity_value(const T& value) {
   if constexpr (std::is_enum_v<T>) {
     return static_cast<int>(value);
   } else {
@@ -32,15 +32,15 @@ Json value_of(const T& value) {
   }
 }
 template <typename T>
-Json value_of(const std::optional<T>& value) {
-  return value ? value_of(*value) : Json();
+Json identity_value(const std::optional<T>& value) {
+  return value ? identity_value(*value) : Json();
 }
-Json value_of(const TemplateVariables& variables) { return variables.json; }
-Json value_of(const DatasetType& type) { return type.given ? Json::array({type.name, type.properties}) : Json(); }
+Json identity_value(const TemplateVariables& variables) { return variables.json; }
+Json identity_value(const DatasetType& type) { return type.given ? Json::array({type.name, type.properties}) : Json(); }
 
 template <typename... Members>
-Json list_of(const Members&... members) {
-  return Json::array({value_of(members)...});
+Json identity_list(const Members&... members) {
+  return Json::array({identity_value(members)...});
 }
 
 // In the place of members that are gone: a stream goes on from checkpoints that were written when there were.
@@ -54,12 +54,13 @@ Json members_of(const DatasetConfig& config) {
                message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
                message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
                step_separator, max_completion_length, train_on_last_step_only] = config;
-  return list_of(path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
-                 text_column, field_system, field_instruction, field_input, field_output, field_messages, field_prompt,
-                 field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
-                 message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
-                 message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
-                 step_separator, max_completion_length, train_on_last_step_only, kGone, kGone);
+  return identity_list(path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
+                       text_column, field_system, field_instruction, field_input, field_output, field_messages,
+                       field_prompt, field_chosen, field_rejected, field_completion, field_label, field_tools,
+                       field_thinking, message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot,
+                       message_field_training, message_field_training_detail, drop_system_message, split_thinking,
+                       chat_template, chat_template_jinja, step_separator, max_completion_length,
+                       train_on_last_step_only, kGone, kGone);
 }
 
 Json members_of(const RowOptions& options) {
@@ -70,24 +71,24 @@ Json members_of(const RowOptions& options) {
                now] = options;  // `now` matters where a template shows it: time_in_rows()
   // Strategies of packing that want the same rows share them.
   const auto& [most, least, long_rows, end_that_stays, keep_without_targets] = length_rule(options);
-  const Json rule = list_of(most, least, long_rows, end_that_stays, keep_without_targets);
-  return list_of(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
-                 max_prompt_length, max_completion_length, rule, pretrain_text, train_on_inputs, deduplicate,
-                 completion_only_loss, assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja,
-                 chat_template_kwargs, eot_tokens, vocabulary);
+  const Json rule = identity_list(most, least, long_rows, end_that_stays, keep_without_targets);
+  return identity_list(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
+                       max_prompt_length, max_completion_length, rule, pretrain_text, train_on_inputs, deduplicate,
+                       completion_only_loss, assistant_only_loss, dataset_text_field, chat_template,
+                       chat_template_jinja, chat_template_kwargs, eot_tokens, vocabulary);
 }
 
 // Without what only says which lines make a micro-batch: a stream's position counts lines.
 Json members_of(const BatchOptions& options) {
   const auto& [rows, sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, step_batches,
                seed] = options;
-  return list_of(sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, seed);
+  return identity_list(sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, seed);
 }
 
 Json members_of(const StreamOptions& options) {
   const auto& [rows, batches, shuffle, block_records, block_bytes, threads, inspect] = options;
-  return Json::array({members_of(rows), members_of(batches), list_of(shuffle.records, shuffle.bytes, shuffle.seed),
-                      block_records, block_bytes});
+  return Json::array({members_of(rows), members_of(batches),
+                      identity_list(shuffle.records, shuffle.bytes, shuffle.seed), block_records, block_bytes});
 }
 
 Json data_file(const fs::path& path) {
@@ -165,7 +166,7 @@ std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptio
   Json identity{{"version", kRowsVersion},
                 {"datasets", datasets},
                 {"options", members_of(options)},
-                {"special_tokens", list_of(bos, eos, pad, unk, more, plain, overrides)},
+                {"special_tokens", identity_list(bos, eos, pad, unk, more, plain, overrides)},
                 {"files", files},
                 {"tokenizer", tokenizer_files(tokenizer)},
                 {"templates", templates}};

@@ -10,7 +10,7 @@ using namespace spillway::data;
 
 namespace {
 
-const text::Tokenizer& tokenizer() {
+const text::Tokenizer& prompt_tokenizer() {
   static const text::Tokenizer kTokenizer = text::Tokenizer::load(SPILLWAY_SOURCE_DIR "/tests/golden/rows", {});
   return kTokenizer;
 }
@@ -21,7 +21,7 @@ std::vector<PromptRow> load(const std::string& lines, const RowOptions& options 
   write_file(file, lines);
   DatasetConfig config;
   config.path = file.string();
-  return load_prompts(std::span(&config, 1), options, tokenizer());
+  return load_prompts(std::span(&config, 1), options, prompt_tokenizer());
 }
 
 }  // namespace
@@ -36,10 +36,10 @@ TEST_CASE("a prompt is a text or messages, and what stands beside it is kept as 
       "{\"prompt\": [{\"role\": \"user\", \"content\": \"hi\"}], \"answer\": null}\n",
       options);
   REQUIRE(rows.size() == 2);
-  CHECK(rows[0].ids == tokenizer().encode("one two", true));
+  CHECK(rows[0].ids == prompt_tokenizer().encode("one two", true));
   CHECK(rows[0].prompt == "one two");
   CHECK(rows[0].columns.dump() == R"({"answer":3,"tags":["a"]})");
-  CHECK(rows[1].ids == tokenizer().encode("<hi>A:", false));
+  CHECK(rows[1].ids == prompt_tokenizer().encode("<hi>A:", false));
   CHECK(rows[1].prompt.at(0).at("content") == "hi");
 }
 

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-const std::filesystem::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
+const std::filesystem::path kStepwiseGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
 
 DatasetConfig config_of(const Json& options) {
   DatasetConfig config;
@@ -31,8 +31,8 @@ RowOptions options_of(const Json& options) {
 }  // namespace
 
 TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(kGolden);
-  const Json golden = Json::parse(read_file(kGolden / "streams.json", int64_t{1} << 20));
+  const text::Tokenizer tokenizer = text::Tokenizer::load(kStepwiseGolden);
+  const Json golden = Json::parse(read_file(kStepwiseGolden / "streams.json", int64_t{1} << 20));
   for (const Json& one : golden["stepwise"]) {
     CAPTURE(one["options"].dump());
     const auto builder = make_row_builder(config_of(one["options"]), options_of(one["options"]), tokenizer);
@@ -47,7 +47,7 @@ TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
 }
 
 TEST_CASE("a long prompt loses its beginning, a BOS included, as in TRL") {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(kGolden);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(kStepwiseGolden);
   REQUIRE(tokenizer.bos_id().has_value());
   const Record record{.fields = {{"prompt", "one two three"}, {"completions", {"a"}}, {"labels", {true}}},
                       .where = "row"};
@@ -66,7 +66,7 @@ TEST_CASE("a long prompt loses its beginning, a BOS included, as in TRL") {
 }
 
 TEST_CASE("steps without as many labels, and labels that are neither right nor wrong, are refused") {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(kGolden);
+  const text::Tokenizer tokenizer = text::Tokenizer::load(kStepwiseGolden);
   const auto error_of = [&](const Json& fields) -> std::string {
     std::vector<Row> rows;
     try {

@@ -4,7 +4,7 @@
 namespace spillway::architectures {
 namespace {
 
-void read(const JsonField& json, DecoderConfig& config) {
+void read_llama(const JsonField& json, DecoderConfig& config) {
   config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
   config.mlp_bias = json["mlp_bias"].boolean_or(false);
 }
@@ -14,7 +14,7 @@ void read(const JsonField& json, DecoderConfig& config) {
 const Architecture kLlama{.name = "LlamaForCausalLM",
                           .model_type = "llama",
                           .default_max_position_embeddings = 2048,
-                          .read = read,
+                          .read = read_llama,
                           .layer = layer::kLlama,
                           .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true}};
 

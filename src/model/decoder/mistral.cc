@@ -5,7 +5,7 @@
 namespace spillway::architectures {
 namespace {
 
-void read(const JsonField& json, DecoderConfig& config) {
+void read_mistral(const JsonField& json, DecoderConfig& config) {
   config.sliding_window.assign(config.sliding_window.size(), window_of(json));
 }
 
@@ -15,7 +15,7 @@ const Architecture kMistral{.name = "MistralForCausalLM",
                             .model_type = "mistral",
                             .default_kv_heads = 8,
                             .default_max_position_embeddings = 131072,
-                            .read = read,
+                            .read = read_mistral,
                             .layer = layer::kLlama,
                             .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true}};
 

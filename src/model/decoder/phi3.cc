@@ -6,14 +6,15 @@
 namespace spillway::architectures {
 namespace {
 
-void read(const JsonField& json, DecoderConfig& config) {
+void read_phi3(const JsonField& json, DecoderConfig& config) {
   if (const double dropout = json["resid_pdrop"].real_or(0.0, 0.0, 1.0); dropout != 0.0)
     throw input_error(json.where(), "expected resid_pdrop 0, got {}; set it to 0", dropout);
   if (!json["sliding_window"].is_null()) config.sliding_window.assign(config.sliding_window.size(), window_of(json));
 }
 
-constexpr LayerPart kLayer[] = {layer::input_norm, layer::project_fused_heads, layer::rotate_heads, layer::attention,
-                                layer::output,     layer::post_attention_norm, layer::fused_mlp};
+constexpr LayerPart kPhi3Layer[] = {
+    layer::input_norm, layer::project_fused_heads, layer::rotate_heads, layer::attention,
+    layer::output,     layer::post_attention_norm, layer::fused_mlp};
 
 }  // namespace
 
@@ -21,7 +22,7 @@ const Architecture kPhi3{.name = "Phi3ForCausalLM",
                          .model_type = "phi3",
                          .default_max_position_embeddings = 4096,
                          .default_rms_norm_eps = 1e-5,
-                         .read = read,
-                         .layer = kLayer};
+                         .read = read_phi3,
+                         .layer = kPhi3Layer};
 
 }  // namespace spillway::architectures

@@ -5,7 +5,7 @@
 namespace spillway::architectures {
 namespace {
 
-void read(const JsonField& json, DecoderConfig& config) {
+void read_qwen2(const JsonField& json, DecoderConfig& config) {
   config.qkv_bias = true;
   read_layer_windows(json, config);
 }
@@ -16,7 +16,7 @@ const Architecture kQwen2{.name = "Qwen2ForCausalLM",
                           .model_type = "qwen2",
                           .default_kv_heads = 32,
                           .default_max_position_embeddings = 32768,
-                          .read = read,
+                          .read = read_qwen2,
                           .layer = layer::kLlama,
                           .gguf = {.name = "qwen2"}};
 

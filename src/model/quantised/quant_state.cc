@@ -16,13 +16,13 @@ namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
-WeightCoding coding_of(const JsonField& field) {
+WeightCoding bitsandbytes_coding(const JsonField& field) {
   const std::optional<WeightCoding> coding = find_coding(field.string());
   if (coding && coding != WeightCoding::kInt8) return *coding;
   throw field.bad("nf4 or fp4", "use a model in one of these");
 }
 
-DType dtype_of(const JsonField& field) {
+DType bitsandbytes_dtype(const JsonField& field) {
   const std::string& name = field.string();
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
     if (name == torch_name_of(dtype)) return dtype;
@@ -65,11 +65,11 @@ QuantState parse_quant_state(std::string_view text, std::string_view where) {
   const JsonDocument document(text, where);
   const JsonField json = document.root();
   QuantState state;
-  state.format.coding = coding_of(json["quant_type"]);
+  state.format.coding = bitsandbytes_coding(json["quant_type"]);
   state.format.block_size = json["blocksize"].integer(0, std::numeric_limits<int32_t>::max());
   if (!is_four_bit_block_size(state.format.block_size))
     throw json["blocksize"].bad("a power of two from 32 to 4096", "use a model with such blocks");
-  state.format.weight_dtype = dtype_of(json["dtype"]);
+  state.format.weight_dtype = bitsandbytes_dtype(json["dtype"]);
   state.shape = shape_of(json["shape"]);
   state.format.double_quant = is_nested(json);
   if (!state.format.double_quant) return state;

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
-const fs::path kGolden = spillway::testing::source_folder() / "tests/golden/quantised";
+const fs::path kQuantiseGolden = spillway::testing::source_folder() / "tests/golden/quantised";
 
 std::string text_of(const fs::path& path) { return read_file(path, 1 << 24); }
 nlohmann::ordered_json json_of(const fs::path& path) { return nlohmann::ordered_json::parse(text_of(path)); }
@@ -66,14 +66,14 @@ TEST_CASE("a quantised folder is the one that transformers and bitsandbytes writ
     CAPTURE(name);
     const TemporaryFolder folder;
     const fs::path out = folder.path() / "out";
-    const QuantiseReport report = quantise_model(kGolden / "dense", out, {.format = format});
+    const QuantiseReport report = quantise_model(kQuantiseGolden / "dense", out, {.format = format});
     CHECK(report.quantised == 7);
     CHECK(json_of(out / "config.json")["quantization_config"].size() == 13);
-    nlohmann::ordered_json golden_config = json_of(kGolden / name / "config.json")["quantization_config"];
+    nlohmann::ordered_json golden_config = json_of(kQuantiseGolden / name / "config.json")["quantization_config"];
     const bool four = format.coding != WeightCoding::kInt8;
     if (four) golden_config["bnb_4bit_compute_dtype"] = "bfloat16";  // its default is float32, which is slow there
     CHECK(json_of(out / "config.json")["quantization_config"].dump() == golden_config.dump());
-    const SafetensorsFolder written(out), golden(kGolden / name);
+    const SafetensorsFolder written(out), golden(kQuantiseGolden / name);
     check_headers(written, golden);
     const QuantisedTensors tensors = find_quantised_tensors(written);
     for (const auto& [weight, wanted] : find_quantised_tensors(golden)) {
@@ -101,7 +101,7 @@ TEST_CASE("weights may be converted before they are quantised, and shards be sma
   const TemporaryFolder folder;
   const fs::path out = folder.path() / "out";
   int64_t told = 0, total = 0;
-  (void)quantise_model(kGolden / "dense", out,
+  (void)quantise_model(kQuantiseGolden / "dense", out,
                        {.format = kNf4Format,
                         .dtype = DType::kF16,
                         .max_shard_bytes = 10'000,
@@ -115,7 +115,7 @@ TEST_CASE("weights may be converted before they are quantised, and shards be sma
   for (const auto& [name, tensor] : find_quantised_tensors(written)) {
     CHECK(tensor.four->format.weight_dtype == DType::kF16);
     // bf16 of moderate size is exact in f16: the codes are the same.
-    CHECK(bytes_of(written, name) == bytes_of(SafetensorsFolder(kGolden / "nf4"), name));
+    CHECK(bytes_of(written, name) == bytes_of(SafetensorsFolder(kQuantiseGolden / "nf4"), name));
   }
 }
 
@@ -142,11 +142,11 @@ TEST_CASE("a model of f32 is quantised from f32, and other files come along") {
 TEST_CASE("what cannot be quantised is refused, and nothing is left") {
   const TemporaryFolder folder;
   const fs::path out = folder.path() / "out";
-  CHECK_THROWS_AS((void)quantise_model(kGolden / "nf4", out), InputError);
+  CHECK_THROWS_AS((void)quantise_model(kQuantiseGolden / "nf4", out), InputError);
   CHECK_THROWS_AS((void)quantise_model(folder.path() / "none", out), InputError);
-  CHECK_THROWS_AS((void)quantise_model(kGolden / "dense", kGolden / "dense"), InputError);
+  CHECK_THROWS_AS((void)quantise_model(kQuantiseGolden / "dense", kQuantiseGolden / "dense"), InputError);
   const fs::path large = folder.path() / "large";
-  fs::copy(kGolden / "dense", large);
+  fs::copy(kQuantiseGolden / "dense", large);
   {
     // 2^17 in bf16, as the first element of a linear layer.
     const SafetensorsFolder files(large);

@@ -24,7 +24,7 @@ using spillway::testing::dequantised;
 namespace {
 
 // What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
-const std::filesystem::path kGolden = spillway::testing::source_folder() / "tests/golden/quantised";
+const std::filesystem::path kTensorsGolden = spillway::testing::source_folder() / "tests/golden/quantised";
 
 constexpr const char* kQ = "model.layers.0.self_attn.q_proj.weight";
 
@@ -60,7 +60,7 @@ Contents contents_of(const SafetensorsFolder& folder) {
 
 // The error that reading a golden folder ends in after `change`.
 std::string error_after(const char* golden, const std::function<void(Contents&)>& change) {
-  Contents contents = contents_of(SafetensorsFolder(kGolden / golden));
+  Contents contents = contents_of(SafetensorsFolder(kTensorsGolden / golden));
   change(contents);
   std::vector<TensorSpec> specs;
   for (const auto& [name, content] : contents) specs.push_back(content.spec);
@@ -91,7 +91,7 @@ void replace(Content& content, std::string_view from, std::string_view to) {
 TEST_CASE("weights that bitsandbytes has quantised are dequantised to its bits") {
   for (const char* name : {"nf4", "nf4_bf16_storage", "fp4", "int8"}) {
     CAPTURE(name);
-    const SafetensorsFolder folder(kGolden / name), wanted(kGolden / name, "dequantised");
+    const SafetensorsFolder folder(kTensorsGolden / name), wanted(kTensorsGolden / name, "dequantised");
     const QuantisedTensors tensors = find_quantised_tensors(folder);
     REQUIRE(tensors.size() == 7);
     CHECK(tensors.size() == wanted.tensors().size());
@@ -110,12 +110,12 @@ TEST_CASE("weights that bitsandbytes has quantised are dequantised to its bits")
     // Besides those: embedding, head and three norms.
     CHECK(folder.tensors().size() == parts + 5);
   }
-  CHECK(find_quantised_tensors(SafetensorsFolder(kGolden / "dense")).empty());
+  CHECK(find_quantised_tensors(SafetensorsFolder(kTensorsGolden / "dense")).empty());
 }
 
 TEST_CASE("quantising gives the codes and the scales of the library") {
   ThreadPool pool(2);
-  const SafetensorsFolder vectors(kGolden, "vectors");
+  const SafetensorsFolder vectors(kTensorsGolden, "vectors");
   for (const auto& [name, format] : {std::pair{"nf4_32", QuantisedFormat{WeightCoding::kNf4, 32, true}},
                                      {"nf4_64_bf16", {WeightCoding::kNf4, 64, false}},
                                      {"nf4_4096_f16", {WeightCoding::kNf4, 4096, false}},

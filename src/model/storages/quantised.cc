@@ -14,7 +14,7 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kPieceElems = int64_t{1} << 20;  // that are encoded at a time; whole blocks
+constexpr int64_t kCodedElems = int64_t{1} << 20;  // that are encoded at a time; whole blocks
 
 // What is left of the elements in the dtype that the weight has before it is quantised.
 void round_to(DType dtype, std::span<float> elements) {
@@ -66,10 +66,10 @@ class QuantisedStorage final : public Storage {
                        ThreadPool& pool) const {
     const int64_t elems = weight.shape.elems();
     std::vector<float> absmax(static_cast<size_t>(four_bit_blocks(elems, format_.block_size)));
-    std::vector<float> piece(static_cast<size_t>(std::min(kPieceElems, elems)));
+    std::vector<float> piece(static_cast<size_t>(std::min(kCodedElems, elems)));
     std::vector<uint8_t> codes(static_cast<size_t>(four_bit_code_bytes(std::ssize(piece))));
-    for (int64_t first = 0; first < elems; first += kPieceElems) {
-      const int64_t count = std::min(kPieceElems, elems - first), bytes = four_bit_code_bytes(count);
+    for (int64_t first = 0; first < elems; first += kCodedElems) {
+      const int64_t count = std::min(kCodedElems, elems - first), bytes = four_bit_code_bytes(count);
       const std::span<float> some(piece.data(), static_cast<size_t>(count));
       source(first, count, some.data());
       round_to(format_.weight_dtype, some);
@@ -92,7 +92,7 @@ class QuantisedStorage final : public Storage {
   void encode_int8(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
                    ThreadPool& pool) const {
     const int64_t rows = weight.shape[0], columns = weight.shape[1];
-    const int64_t step = std::max<int64_t>(1, kPieceElems / std::max<int64_t>(1, columns));
+    const int64_t step = std::max<int64_t>(1, kCodedElems / std::max<int64_t>(1, columns));
     std::vector<float> piece(static_cast<size_t>(std::min(step, rows) * columns)), scales(static_cast<size_t>(rows));
     std::vector<int8_t> codes(piece.size());
     for (int64_t row = 0; row < rows; row += step) {

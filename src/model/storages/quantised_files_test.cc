@@ -30,9 +30,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
-const fs::path kGolden = testing::source_folder() / "tests/golden/quantised";
+const fs::path kFilesGolden = testing::source_folder() / "tests/golden/quantised";
 
-std::vector<float> read_floats(const SafetensorsFolder& folder, const std::string& name) {
+std::vector<float> floats_of(const SafetensorsFolder& folder, const std::string& name) {
   std::vector<float> values(static_cast<size_t>(folder.find(name)->elems()));
   folder.read(name, DType::kF32, values.data());
   return values;
@@ -46,7 +46,7 @@ nlohmann::json config_of(const fs::path& folder) {
 void write_adapter(const fs::path& folder, const std::optional<LinearStorage>& base) {
   fs::create_directory(folder);
   const LoraOptions lora{.r = 1, .alpha = 1};
-  const ParameterTable parameters = parameters_of(*read_model(kGolden / "dense"), {.lora = lora});
+  const ParameterTable parameters = parameters_of(*read_model(kFilesGolden / "dense"), {.lora = lora});
   write_file(folder / "adapter_config.json", adapter_config_json(parameters, lora, "base"));
   std::vector<TensorSpec> specs;
   for (const Parameter& p : parameters)
@@ -74,9 +74,9 @@ std::vector<float> with_product(const std::string& name, std::vector<float> valu
 TEST_CASE("the weights of a quantised folder are read as the library dequantises them") {
   for (const char* name : {"nf4", "nf4_bf16_storage", "fp4", "int8"}) {
     CAPTURE(name);
-    const ParameterTable parameters = parameters_of(*read_model(kGolden / name), {.dtype = DType::kBF16});
-    const SafetensorsFolder folder = open_model_weights(kGolden / name, parameters);
-    const SafetensorsFolder wanted(kGolden / name, "dequantised");
+    const ParameterTable parameters = parameters_of(*read_model(kFilesGolden / name), {.dtype = DType::kBF16});
+    const SafetensorsFolder folder = open_model_weights(kFilesGolden / name, parameters);
+    const SafetensorsFolder wanted(kFilesGolden / name, "dequantised");
     int coded = 0;
     for (const Parameter& p : parameters) {
       if (!p.is_of_model() || !p.storage->is_coded()) continue;
@@ -85,7 +85,7 @@ TEST_CASE("the weights of a quantised folder are read as the library dequantises
       CHECK(p.is_stored_as_used());
       std::vector<bf16> values(static_cast<size_t>(p.shape.elems()));
       StoredWeight(folder, p).read({values.data(), DType::kBF16, p.shape}, 0);
-      const std::vector<float> expected = read_floats(wanted, p.name);
+      const std::vector<float> expected = floats_of(wanted, p.name);
       for (size_t i = 0; i < values.size(); ++i) REQUIRE(to_float(values[i]) == expected[i]);
     }
     CHECK(coded == 7);
@@ -98,9 +98,9 @@ TEST_CASE("codes and scales of a quantised folder are used where the files have 
     Graph graph;
     Builder builder(graph);
     const ParameterTable parameters =
-        read_model(kGolden / name)->build(builder, {.dtype = DType::kBF16, .tokens = 4}).parameters;
+        read_model(kFilesGolden / name)->build(builder, {.dtype = DType::kBF16, .tokens = 4}).parameters;
     StoredWeights stored;
-    add_stored_weights(parameters, open_model_weights(kGolden / name, parameters), stored);
+    add_stored_weights(parameters, open_model_weights(kFilesGolden / name, parameters), stored);
     size_t coded = 0;
     for (const Parameter& p : parameters)
       for (const ValueId value : p.values) coded += p.storage->is_coded() && stored.places.contains(value) ? 1U : 0U;
@@ -114,9 +114,9 @@ TEST_CASE("an adapter is merged into a quantised folder's dense weights, in the 
     const TemporaryFolder folder;
     const fs::path adapter = folder.path() / "adapter", out = folder.path() / "out";
     write_adapter(adapter, {});
-    merge_adapter(kGolden / name, adapter, out);
+    merge_adapter(kFilesGolden / name, adapter, out);
     CHECK_FALSE(config_of(out).contains("quantization_config"));
-    const SafetensorsFolder merged(out), dense(kGolden / "dense"), wanted(kGolden / name, "dequantised");
+    const SafetensorsFolder merged(out), dense(kFilesGolden / "dense"), wanted(kFilesGolden / name, "dequantised");
     CHECK(merged.tensors().size() == dense.tensors().size());
     for (const auto& [tensor, entry] : dense.tensors()) {
       CAPTURE(tensor);
@@ -125,7 +125,7 @@ TEST_CASE("an adapter is merged into a quantised folder's dense weights, in the 
       // int8 has no dtype: its elements are f32 until the sum is rounded, which only the changed weight shows.
       if (std::string(name) == "int8" && tensor.find("q_proj") != std::string::npos) continue;
       const bool coded = wanted.find(tensor);
-      CHECK(read_floats(merged, tensor) == with_product(tensor, read_floats(coded ? wanted : dense, tensor)));
+      CHECK(floats_of(merged, tensor) == with_product(tensor, floats_of(coded ? wanted : dense, tensor)));
     }
     (void)open_model_weights(out, parameters_of(*read_model(out)));
   }
@@ -137,30 +137,30 @@ TEST_CASE("an adapter is merged into the weights that it was trained on") {
   const LinearStorage base{.storage = quantised_storage({.weight_dtype = DType::kBF16}),
                            .dense_modules = {"model.layers.0.mlp.up_proj"}};
   write_adapter(adapter, base);
-  merge_adapter(kGolden / "dense", adapter, folder.path() / "out", MergeBase::kQuantised);
-  (void)quantise_model(kGolden / "dense", quantised);
-  const SafetensorsFolder merged(folder.path() / "out"), codes(quantised), dense(kGolden / "dense");
+  merge_adapter(kFilesGolden / "dense", adapter, folder.path() / "out", MergeBase::kQuantised);
+  (void)quantise_model(kFilesGolden / "dense", quantised);
+  const SafetensorsFolder merged(folder.path() / "out"), codes(quantised), dense(kFilesGolden / "dense");
   for (const auto& [name, tensor] : find_quantised_tensors(codes)) {
     CAPTURE(name);
     std::vector<float> values = testing::dequantised(codes, tensor);
-    if (name == "model.layers.0.mlp.up_proj.weight") values = read_floats(dense, name);
-    CHECK(read_floats(merged, name) == with_product(name, values));
+    if (name == "model.layers.0.mlp.up_proj.weight") values = floats_of(dense, name);
+    CHECK(floats_of(merged, name) == with_product(name, values));
   }
   // Without asking for it, into the files' weights.
-  merge_adapter(kGolden / "dense", adapter, folder.path() / "files");
+  merge_adapter(kFilesGolden / "dense", adapter, folder.path() / "files");
   const SafetensorsFolder plain(folder.path() / "files");
   for (const auto& [name, tensor] : dense.tensors())
-    CHECK(read_floats(plain, name) == with_product(name, read_floats(dense, name)));
+    CHECK(floats_of(plain, name) == with_product(name, floats_of(dense, name)));
 }
 
 TEST_CASE("an adapter that does not say what it was trained on is merged into the files alone") {
   const TemporaryFolder folder;
   const fs::path adapter = folder.path() / "adapter", out = folder.path() / "out";
   write_adapter(adapter, {});
-  CHECK_THROWS_AS(merge_adapter(kGolden / "dense", adapter, out, MergeBase::kQuantised), InputError);
+  CHECK_THROWS_AS(merge_adapter(kFilesGolden / "dense", adapter, out, MergeBase::kQuantised), InputError);
   CHECK_FALSE(fs::exists(out));
   // Files that hold codes are what the run saw.
-  merge_adapter(kGolden / "nf4", adapter, out, MergeBase::kQuantised);
+  merge_adapter(kFilesGolden / "nf4", adapter, out, MergeBase::kQuantised);
   CHECK(fs::exists(out / "model.safetensors"));
 }
 
@@ -185,8 +185,8 @@ TEST_CASE("a folder whose config and weights contradict each other is refused") 
   const auto made = [&](const char* name, const char* weights, const char* config) {
     const fs::path path = folder.path() / name;
     fs::create_directory(path);
-    fs::copy_file(kGolden / weights / "model.safetensors", path / "model.safetensors");
-    fs::copy_file(kGolden / config / "config.json", path / "config.json");
+    fs::copy_file(kFilesGolden / weights / "model.safetensors", path / "model.safetensors");
+    fs::copy_file(kFilesGolden / config / "config.json", path / "config.json");
     return path;
   };
   CHECK_THROWS_AS((void)read_model(made("dense", "dense", "nf4")), InputError);

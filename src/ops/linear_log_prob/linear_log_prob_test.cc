@@ -18,7 +18,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-struct Case {
+struct LogProbCase {
   int64_t tokens, width, vocabulary;
   DType dtype = DType::kF32;
   double temperature = 1;
@@ -31,7 +31,7 @@ struct Distribution {
   double log_prob = 0, entropy = 0, mean_logit = 0, is_likeliest = 0, log_square_sum = 0;
 };
 
-std::vector<Distribution> distributions(const Case& c, const std::vector<Numbers>& in) {
+std::vector<Distribution> distributions(const LogProbCase& c, const std::vector<Numbers>& in) {
   const auto rows = static_cast<int64_t>(in[2].size());
   std::vector<Distribution> result;
   for (int64_t t = 0; t < rows; ++t) {
@@ -68,7 +68,7 @@ std::vector<Distribution> distributions(const Case& c, const std::vector<Numbers
 
 enum class Wanted { kLogProb, kEntropy, kBoth };
 
-OperationCase make_case(const Case& c, Wanted wanted, bool weight = true) {
+OperationCase make_case(const LogProbCase& c, Wanted wanted, bool weight = true) {
   Numbers labels = random_integers(c.tokens, 3, c.vocabulary);
   for (int64_t i = 0; i < c.tokens; ++i) {
     const bool has_label = c.every == 0 ? i % 3 != 0 : i % c.every == 1;
@@ -121,7 +121,7 @@ TEST_CASE("what metrics want of each token's distribution equals that in float64
   for (const Output& output : {Output{&LogProb::mean_logit, &Distribution::mean_logit},
                                Output{&LogProb::is_likeliest, &Distribution::is_likeliest},
                                Output{&LogProb::log_square_sum, &Distribution::log_square_sum}}) {
-    for (const Case& c : {Case{7, 5, 11}, {20, 6, 3, DType::kF32, 0.7}, {9, 8, 700, DType::kBF16}}) {
+    for (const LogProbCase& c : {LogProbCase{7, 5, 11}, {20, 6, 3, DType::kF32, 0.7}, {9, 8, 700, DType::kBF16}}) {
       CAPTURE(c.vocabulary);
       OperationCase test = make_case(c, Wanted::kBoth);
       for (OperandCase& operand : test.inputs) operand.differentiate = false;
@@ -166,7 +166,7 @@ TEST_CASE("a gradient through what has none is refused") {
 }
 
 TEST_CASE("several chunks of logits give what one gives") {
-  const Case c{40, 4, 1'000'003};
+  const LogProbCase c{40, 4, 1'000'003};
   const OperationCase test = make_case(c, Wanted::kBoth);
   Graph graph{.axes = {{"tokens", c.tokens}}};
   Builder b(graph);
@@ -189,7 +189,7 @@ TEST_CASE("several chunks of logits give what one gives") {
 }
 
 TEST_CASE("the fused cross-entropy is the special case of equal weights: loss and gradients are the same") {
-  const Case c{33, 24, 77};
+  const LogProbCase c{33, 24, 77};
   const OperationCase test = make_case(c, Wanted::kLogProb);
   Graph graph{.axes = {{"tokens", c.tokens}}};
   Builder b(graph);

@@ -18,7 +18,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-constexpr int64_t kElems = 4096 + 256 + 57;
+constexpr int64_t kTwinElems = 4096 + 256 + 57;
 constexpr int kStep = 3;
 
 struct Twins {
@@ -43,14 +43,14 @@ Outcome run_update(const OptimizerDef& optimizer, const Numbers& weight, const s
   };
   const OptimizerOptions options =
       options_of(optimizer, {{"beta1", 0.5}, {"beta2", 0.75}, {"eps", 1e-6}, {"weight_decay", weight_decay}});
-  const StateSchema schema = optimizer.states(options, {{kElems}});
+  const StateSchema schema = optimizer.states(options, {{kTwinElems}});
   UpdateOperands o;
-  o.weight = value("w", {DType::kF32, {kElems}}, ValueKind::kTrainableWeight, weight);
+  o.weight = value("w", {DType::kF32, {kTwinElems}}, ValueKind::kTrainableWeight, weight);
   for (size_t i = 0; i < schema.values.size(); ++i) {
-    const ValueType type = type_of(schema.values[i], {0, kElems}, {kElems});
+    const ValueType type = type_of(schema.values[i], {0, kTwinElems}, {kTwinElems});
     o.states.push_back(value(schema.values[i].name, type, ValueKind::kOptimizerState, states[i]));
   }
-  o.gradient = value("g", {DType::kF32, {kElems}}, ValueKind::kGradient, gradient);
+  o.gradient = value("g", {DType::kF32, {kTwinElems}}, ValueKind::kGradient, gradient);
   o.learning_rate = value("rate", {DType::kF32, {1}}, ValueKind::kBatch, {0.0078125});
   o.step = value("step", {DType::kI32, {1}}, ValueKind::kBatch, {kStep});
   optimizer.update(b, o, options);
@@ -68,13 +68,13 @@ Outcome run_update(const OptimizerDef& optimizer, const Numbers& weight, const s
 }
 
 void check_twins(const Twins& twins) {
-  const Numbers weight = rounded(random_numbers(kElems, 1), DType::kF32);
-  Numbers gradient = rounded(random_numbers(kElems, 2), DType::kF32);
+  const Numbers weight = rounded(random_numbers(kTwinElems, 1), DType::kF32);
+  Numbers gradient = rounded(random_numbers(kTwinElems, 2), DType::kF32);
   for (size_t i = 0; i < gradient.size(); i += 3) gradient[i] = static_cast<float>(gradient[i] * 1e-4);
-  constexpr size_t kBlocks = (kElems + 255) / 256;
+  constexpr size_t kBlocks = (kTwinElems + 255) / 256;
   std::vector<Numbers> coded, decoded;
   for (size_t s = 0; s < twins.maps.size(); ++s) {
-    Numbers codes = random_integers(kElems, 10 + s, 256), absmax(kBlocks), values(kElems);
+    Numbers codes = random_integers(kTwinElems, 10 + s, 256), absmax(kBlocks), values(kTwinElems);
     for (size_t block = 0; block < kBlocks; ++block) absmax[block] = 0.25 * static_cast<double>(block % 3);
     for (size_t i = 0; i < codes.size(); ++i)
       values[i] = nth(*twins.maps[s], codes[i]) * static_cast<float>(absmax[i / 256]);
@@ -91,7 +91,7 @@ void check_twins(const Twins& twins) {
     int64_t wrong = 0;
     for (size_t block = 0; block < kBlocks; ++block) {
       double largest = 0;
-      for (size_t i = block * 256; i < std::min<size_t>(kElems, (block + 1) * 256); ++i)
+      for (size_t i = block * 256; i < std::min<size_t>(kTwinElems, (block + 1) * 256); ++i)
         largest = std::max(largest, std::abs(moments[i]));
       wrong += absmax[block] != largest;
     }
@@ -120,11 +120,11 @@ TEST_CASE(
 }
 
 TEST_CASE("ademamix_8bit decays behind the step, as the kernels do, and clears the moments of what is no number") {
-  const size_t n = kElems;
+  const size_t n = kTwinElems;
   const std::vector<Numbers> zeros = {Numbers(n, 127), Numbers(18, 0), Numbers(n, 127),
                                       Numbers(18, 0),  Numbers(n, 0),  Numbers(18, 0)};
-  const Numbers weight = rounded(random_numbers(kElems, 1), DType::kF32);
-  Numbers gradient = rounded(random_numbers(kElems, 2), DType::kF32);
+  const Numbers weight = rounded(random_numbers(kTwinElems, 1), DType::kF32);
+  Numbers gradient = rounded(random_numbers(kTwinElems, 2), DType::kF32);
   gradient[7] = std::numeric_limits<double>::infinity();
   const Numbers plain = run_update(kAdemamix8bit, weight, zeros, gradient, 0).weight;
   const Outcome decayed = run_update(kAdemamix8bit, weight, zeros, gradient, 0.5);

@@ -272,7 +272,7 @@ Value select(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return generator(std::move(kept));
 }
 
-constexpr std::array kFilters = {
+constexpr std::array kSequenceFilters = {
     NamedFilter{"sort", sort},
     NamedFilter{"dictsort", dictsort},
     NamedFilter{"items", items},
@@ -318,9 +318,9 @@ Value lookup_path(Runtime& runtime, const Value& value, const Value& path, const
 }
 
 Filter find_sequence_filter(std::string_view name) {
-  const auto* found =
-      std::find_if(kFilters.begin(), kFilters.end(), [&](const NamedFilter& f) { return f.name == name; });
-  return found == kFilters.end() ? nullptr : found->filter;
+  const auto* found = std::find_if(kSequenceFilters.begin(), kSequenceFilters.end(),
+                                   [&](const NamedFilter& f) { return f.name == name; });
+  return found == kSequenceFilters.end() ? nullptr : found->filter;
 }
 
 }  // namespace spillway::text::jinja

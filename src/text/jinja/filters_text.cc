@@ -144,7 +144,7 @@ Value format(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return binary(runtime, "%", soft_text(runtime, input), values);
 }
 
-constexpr std::array kFilters = {
+constexpr std::array kTextFilters = {
     NamedFilter{"trim", trim},
     NamedFilter{"upper", case_filter<0>},
     NamedFilter{"lower", case_filter<1>},
@@ -193,8 +193,8 @@ std::string escape_html(std::string_view text) {
 
 Filter find_text_filter(std::string_view name) {
   const auto* found =
-      std::find_if(kFilters.begin(), kFilters.end(), [&](const NamedFilter& f) { return f.name == name; });
-  return found == kFilters.end() ? nullptr : found->filter;
+      std::find_if(kTextFilters.begin(), kTextFilters.end(), [&](const NamedFilter& f) { return f.name == name; });
+  return found == kTextFilters.end() ? nullptr : found->filter;
 }
 
 }  // namespace spillway::text::jinja

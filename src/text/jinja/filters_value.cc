@@ -157,7 +157,7 @@ Value fromjson(Runtime& runtime, const Value& input, const Arguments& arguments)
   return parse_json(input.text(), runtime.budget);
 }
 
-constexpr std::array kFilters = {
+constexpr std::array kValueFilters = {
     NamedFilter{"default", fallback}, NamedFilter{"d", fallback},         NamedFilter{"length", length},
     NamedFilter{"count", length},     NamedFilter{"abs", absolute},       NamedFilter{"attr", attr},
     NamedFilter{"int", integer},      NamedFilter{"float", real},         NamedFilter{"round", round_number},
@@ -174,8 +174,8 @@ Filter find_filter(std::string_view name) {
 
 Filter find_value_filter(std::string_view name) {
   const auto* found =
-      std::find_if(kFilters.begin(), kFilters.end(), [&](const NamedFilter& f) { return f.name == name; });
-  return found == kFilters.end() ? nullptr : found->filter;
+      std::find_if(kValueFilters.begin(), kValueFilters.end(), [&](const NamedFilter& f) { return f.name == name; });
+  return found == kValueFilters.end() ? nullptr : found->filter;
 }
 
 bool filter_exists(std::string_view name) { return find_filter(name) != nullptr; }

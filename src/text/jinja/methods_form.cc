@@ -124,7 +124,7 @@ Value format_method(Runtime& runtime, const Value& self, const Arguments& argume
   return like(self, format_braces(runtime, self.text(), escaped));
 }
 
-constexpr std::array kMethods = {
+constexpr std::array kFormMethods = {
     NamedMethod{"join", join_method},
     NamedMethod{"upper", map_method<upper>},
     NamedMethod{"lower", map_method<lower>},
@@ -149,6 +149,6 @@ constexpr std::array kMethods = {
 
 }  // namespace
 
-Method find_form_method(std::string_view name) { return find_in(kMethods, name); }
+Method find_form_method(std::string_view name) { return find_in(kFormMethods, name); }
 
 }  // namespace spillway::text::jinja

@@ -217,7 +217,7 @@ Value remove_affix_method(Runtime& runtime, const Value& self, const Arguments& 
   return like(self, kPrefix ? text.substr(part.size()) : text.substr(0, text.size() - part.size()));
 }
 
-constexpr std::array kMethods = {
+constexpr std::array kSearchMethods = {
     NamedMethod{"strip", strip_method<true, true>},
     NamedMethod{"lstrip", strip_method<true, false>},
     NamedMethod{"rstrip", strip_method<false, true>},
@@ -240,6 +240,6 @@ constexpr std::array kMethods = {
 
 }  // namespace
 
-Method find_search_method(std::string_view name) { return find_in(kMethods, name); }
+Method find_search_method(std::string_view name) { return find_in(kSearchMethods, name); }
 
 }  // namespace spillway::text::jinja

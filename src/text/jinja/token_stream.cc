@@ -7,7 +7,7 @@
 namespace spillway::text::jinja {
 namespace {
 
-constexpr int kMaxNesting = 100;  // of brackets and blocks
+constexpr int kMaxBlockNesting = 100;  // of brackets and blocks
 
 }  // namespace
 
@@ -64,9 +64,9 @@ bool TokenStream::named_since(size_t position, std::string_view name) const {
 }
 
 TokenStream::Nested::Nested(TokenStream& tokens) : tokens_(tokens) {
-  if (++tokens_.nesting_ > kMaxNesting) {
+  if (++tokens_.nesting_ > kMaxBlockNesting) {
     throw SyntaxFailure{tokens_.current().line,
-                        fmt::format("expected at most {} levels of nesting, got more", kMaxNesting)};
+                        fmt::format("expected at most {} levels of nesting, got more", kMaxBlockNesting)};
   }
 }
 

@@ -11,7 +11,7 @@ namespace spillway::text {
 namespace {
 
 constexpr size_t kMaxPattern = 20'000;  // bytes
-constexpr int kMaxNesting = 100;
+constexpr int kMaxGroupNesting = 100;
 constexpr int kMaxRepeat = 1000;
 
 class Parser {
@@ -89,7 +89,7 @@ class Parser {
   }
 
   void open_group() {
-    if (groups_.size() >= kMaxNesting) throw unsupported("more than 100 nested groups");
+    if (groups_.size() >= kMaxGroupNesting) throw unsupported("more than 100 nested groups");
     const bool outside = ignore_case_;
     const size_t start = result_.items.size();
     std::string opening = "(?:";
@@ -303,7 +303,7 @@ class Parser {
 
   // REQUIRES: the opening bracket is read. Brackets nest, and && intersects, binding weakest.
   CodePointSet parse_bracket(int depth) {
-    if (depth > kMaxNesting) throw unsupported("more than 100 nested brackets");
+    if (depth > kMaxGroupNesting) throw unsupported("more than 100 nested brackets");
     const bool negated = take("^");
     CodePointSet sum;
     std::optional<CodePointSet> product;

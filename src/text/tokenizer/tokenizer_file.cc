@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxNesting = 64;
+constexpr size_t kMaxJsonNesting = 64;
 
 // A score as the library's JSON parser reads it, which may be the neighbour of the nearest double: of as many digits as
 // fit into 64 bits it divides or multiplies the integer by a power of ten.
@@ -204,8 +204,8 @@ class Reader : public nlohmann::json_sax<json> {
   bool start(json container) {
     if (part_ == kVocab || part_ == kPieces || part_ == kPiece) return value(std::move(container));
     if (part_ != kRest) throw bad_merge(file_.merges.size());
-    if (open_.size() >= kMaxNesting) {
-      throw input_error(where_, "expected at most {} nested values, got more; fetch the file again", kMaxNesting);
+    if (open_.size() >= kMaxJsonNesting) {
+      throw input_error(where_, "expected at most {} nested values, got more; fetch the file again", kMaxJsonNesting);
     }
     const bool is_model = open_.size() == 1 && open_[0]->is_object() && key_ == "model";
     open_.push_back(place(std::move(container)));

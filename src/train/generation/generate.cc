@@ -11,9 +11,9 @@ namespace spillway::train {
 namespace {
 
 // One call of generate().
-class Batch {
+class Continuations {
  public:
-  Batch(const GenerationPrograms& programs, std::span<const Prompt> prompts, const GenerationOptions& options)
+  Continuations(const GenerationPrograms& programs, std::span<const Prompt> prompts, const GenerationOptions& options)
       : decoder_(programs), prompts_(prompts), options_(options), answers_(prompts.size()), done_(prompts.size()) {}
 
   std::vector<Generated> answer() {
@@ -77,7 +77,7 @@ class Batch {
 
 std::vector<Generated> generate(const GenerationPrograms& programs, std::span<const Prompt> prompts,
                                 const GenerationOptions& options) {
-  return Batch(programs, prompts, options).answer();
+  return Continuations(programs, prompts, options).answer();
 }
 
 }  // namespace spillway::train
