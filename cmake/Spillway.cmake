@@ -81,6 +81,12 @@ function(spillway_optimise name level)
   endif()
 endfunction()
 
+# spillway_unity(NAME): its sources are compiled several at once. They share headers and templates, so that libraries and tests
+# take a third of the time. In return what a source keeps to itself needs a name that no other of its folder has.
+function(spillway_unity name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${SPILLWAY_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 if(SPILLWAY_TESTS)
   find_package(doctest REQUIRED)
   include(${doctest_DIR}/doctest.cmake)
@@ -114,6 +120,7 @@ function(spillway_tests name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   spillway_test_code(${name} ${arg_UNPARSED_ARGUMENTS})
+  spillway_unity(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   # Whether the program has a sanitizer's malloc.
   string(REGEX MATCH "address|thread|memory" allocator "${SPILLWAY_SANITIZE}")
@@ -136,14 +143,15 @@ function(spillway_installs folder)
           FILES_MATCHING PATTERN "*.h" PATTERN testing EXCLUDE)
 endfunction()
 
-# spillway_folder(NAME [KERNELS | COLD] [JSON] [DEPENDS folder...] [TESTS_DEPEND folder...] [LIBRARIES lib...] [PRECOMPILE header...]):
+# spillway_folder(NAME [KERNELS | COLD] [JSON] [DEPENDS folder...] [TESTS_DEPEND folder...] [LIBRARIES lib...] [PRECOMPILE header...]
+#                 [ALONE regex]):
 # a release optimises loops (-O3) only where KERNELS, conversions or measurements are; the rest gets -O2 and compiles a
 # tenth faster; what is COLD, run once a step at most, gets -O1 and compiles a third faster. PRECOMPILE: what most of its
-# sources include of our own; JSON: that they and its tests include that library.
+# sources include of our own; JSON: that they and its tests include that library. ALONE: sources that are compiled one by one.
 # With SPILLWAY_CUDA its .cu files belong to it, too; without, neither they nor what lies in a folder cuda/ is compiled.
 # What lies in a folder testing/ helps the tests of this folder and of those that depend on it.
 function(spillway_folder folder)
-  cmake_parse_arguments(arg "KERNELS;COLD;JSON" "" "DEPENDS;TESTS_DEPEND;LIBRARIES;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(arg "KERNELS;COLD;JSON" "ALONE" "DEPENDS;TESTS_DEPEND;LIBRARIES;PRECOMPILE" ${ARGN})
   set(kind)
   if(arg_KERNELS)
     set(kind COMPUTES)
@@ -178,6 +186,12 @@ function(spillway_folder folder)
       set(level 1)
     endif()
     spillway_optimise(spillway_${folder} ${level} ${arg_PRECOMPILE})
+    spillway_unity(spillway_${folder})
+    if(arg_ALONE)
+      set(alone ${sources})
+      list(FILTER alone INCLUDE REGEX ${arg_ALONE})
+      set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
   else()
     add_library(spillway_${folder} INTERFACE)
     target_link_libraries(spillway_${folder} INTERFACE ${depends} ${arg_LIBRARIES} spillway_flags)
@@ -187,6 +201,7 @@ function(spillway_folder folder)
     if(testing)
       add_library(spillway_${folder}_testing STATIC ${testing})
       spillway_optimise(spillway_${folder}_testing 2)
+      spillway_unity(spillway_${folder}_testing)
       set(visibility PUBLIC)
     else()
       add_library(spillway_${folder}_testing INTERFACE)
