@@ -31,8 +31,11 @@ PoisonedArena::PoisonedArena(std::byte* memory, int64_t bytes, Copy copy)
 void PoisonedArena::add_gap(int64_t end) {
   SPILLWAY_CHECK(end <= size_, "{} bytes of tests' tensors", end);
   gaps_.push_back({memory_ + used_, end - used_});
-  copy_(gaps_.back().place, all_nan().data(), gaps_.back().bytes);
-  used_ = end;
+  while (used_ < end) {
+    const int64_t bytes = std::min(end - used_, std::ssize(all_nan()));
+    copy_(memory_ + used_, all_nan().data(), bytes);
+    used_ += bytes;
+  }
 }
 
 void PoisonedArena::run(const KernelArgs& args, int64_t workspace_bytes,
@@ -40,7 +43,7 @@ void PoisonedArena::run(const KernelArgs& args, int64_t workspace_bytes,
   const std::vector<TensorView> outputs = take(args.outputs), inputs = take(args.inputs);
   kernel({.inputs = inputs,
           .outputs = outputs,
-          .workspace = take(args.workspace, workspace_bytes),
+          .workspace = workspace_bytes > 0 ? take_poisoned(workspace_bytes) : nullptr,
           .attributes = args.attributes,
           .threads = args.threads});
   bring_back();
@@ -62,6 +65,14 @@ std::byte* PoisonedArena::take(std::byte* host, int64_t bytes) {
   add_gap(align_up(used_, kAlignment) + kGapBytes);
   buffers_[host] = buffer;
   return buffer.place;
+}
+
+std::byte* PoisonedArena::take_poisoned(int64_t bytes) {
+  std::byte* const place = memory_ + used_;
+  add_gap(used_ + bytes);
+  gaps_.pop_back();  // the kernel may write there
+  add_gap(align_up(used_, kAlignment) + kGapBytes);
+  return place;
 }
 
 void PoisonedArena::bring_back() {

@@ -22,8 +22,8 @@ class PoisonedArena {
   // Borrows the memory, 256-byte aligned.
   PoisonedArena(std::byte* memory, int64_t bytes, Copy copy);
 
-  // Calls kernel() with all that `args` point to, `workspace_bytes` of workspace among it, in the arena instead, and
-  // brings it back. Fails the case unless everything around it is NaN still.
+  // Calls kernel() with all that `args` point to in the arena instead, and brings it back; `workspace_bytes` of workspace
+  // are NaN before. Fails the case unless everything around it is NaN still.
   void run(const KernelArgs& args, int64_t workspace_bytes, const std::function<void(const KernelArgs&)>& kernel);
 
  private:
@@ -37,6 +37,7 @@ class PoisonedArena {
   // The place of a buffer of the host's, the same one each time it is asked for.
   [[nodiscard]] std::byte* take(std::byte* host, int64_t bytes);
   [[nodiscard]] std::vector<TensorView> take(std::span<const TensorView> views);
+  [[nodiscard]] std::byte* take_poisoned(int64_t bytes);
   void bring_back();
 
   std::byte* memory_;
