@@ -176,8 +176,7 @@ TEST_CASE("files have what is evaluated, the same through small buffers; the sta
   }
 }
 
-TEST_CASE(
-    "schedule-free training leaves for every tier and comes back, evaluation_losses among it, and no bit changes") {
+TEST_CASE("schedule-free training leaves for every tier and comes back, evaluations among it, and no bit changes") {
   for (TinySetup setup : evaluated_setups()) {
     setup.threads = 1;
     setup.accumulates = false;

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 24;
+constexpr int64_t kMaxExportBytes = int64_t{1} << 24;
 const fs::path kGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/export";
 
 json generated(const std::string& model) {
@@ -42,7 +42,7 @@ TEST_CASE("export says what it wrote, and a Modelfile names the file and where g
   CHECK(report["type"] == "q8_0");
   CHECK(report["tensors"] == 24);
   CHECK(report["bytes"] == fs::file_size(file));
-  CHECK(read_file(modelfile, kMaxBytes) == "FROM " + file + "\nPARAMETER stop \"<|end|>\"\n");
+  CHECK(read_file(modelfile, kMaxExportBytes) == "FROM " + file + "\nPARAMETER stop \"<|end|>\"\n");
 }
 
 TEST_CASE("export refuses what is wrong with exit status 2 and writes nothing") {
@@ -64,7 +64,7 @@ TEST_CASE("export refuses what is wrong with exit status 2 and writes nothing") 
   refused({"export", model, "--lora-gguf", file}, "[--lora-gguf] expected --adapter beside it");
   refused({"export", model, "--adapter", (kGolden / "llama.lora").string(), "--gguf", file}, "llama.lora");
   refused({"export", model, "--gguf", (folder.path() / "no/x.gguf").string()}, "in a folder that exists");
-  CHECK(read_file(mine, kMaxBytes) == "mine");
+  CHECK(read_file(mine, kMaxExportBytes) == "mine");
 }
 
 TEST_CASE("a GGUF file where a model is named answers as the folder that it came from") {

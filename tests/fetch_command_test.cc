@@ -22,9 +22,9 @@ namespace {
 const Args kFew = {"--prompt", "abc", "--max-new-tokens", "4", "--temperature", "0", "--json"};
 
 // A hub that has the model org/chat, an adapter for it and rows; and an empty cache.
-class Room : public WorkingFolder {
+class FetchRoom : public WorkingFolder {
  public:
-  Room() {
+  FetchRoom() {
     fs::create_directories("model");
     write_chat_model("model");
     add("models/org/chat", "model");
@@ -75,7 +75,7 @@ std::string text_of(const Finished& run) {
 }  // namespace
 
 TEST_CASE("what was fetched answers by its name as its folder does, without a network") {
-  const Room room;
+  const FetchRoom room;
   const Finished dry = run_spillway({"fetch", "org/chat", "--dry-run"});
   CHECK(dry.status == 0);
   CHECK(dry.out.find("model.safetensors\n") != std::string::npos);
@@ -98,7 +98,7 @@ TEST_CASE("what was fetched answers by its name as its folder does, without a ne
 }
 
 TEST_CASE("a name that is not on this machine is fetched by the command that needs it, a tokenizer without weights") {
-  Room room;
+  FetchRoom room;
   const Finished tokens = run_spillway({"tokenize", "org/chat", "--text", "abc"});
   CAPTURE(tokens.err);
   CHECK(tokens.status == 0);
@@ -113,7 +113,7 @@ TEST_CASE("a name that is not on this machine is fetched by the command that nee
 
 TEST_CASE(
     "a config trains on a model, rows and an adapter of the hub, and its adapter names the model as the hub does") {
-  Room room;
+  FetchRoom room;
   const Finished planned = run_spillway({"plan", "c.yml"});
   CHECK(planned.status == 2);
   CHECK(planned.err.find("fetch it with `spillway fetch org/chat`") != std::string::npos);
@@ -142,7 +142,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a config plans with a model of which the cache has no weights, and prepares rows with it") {
-  const Room room;
+  const FetchRoom room;
   const Finished prepared = run_spillway({"preprocess", "c.yml", "--out", "rows"});
   CAPTURE(prepared.err);
   CHECK(prepared.status == 0);
@@ -151,7 +151,7 @@ TEST_CASE("a config plans with a model of which the cache has no weights, and pr
 }
 
 TEST_CASE("revision_of_model is the revision that the cache is asked for, and that is fetched") {
-  Room room;
+  FetchRoom room;
   const std::string commit = room.hub.repositories["models/org/chat"].commit;
   const auto says = [](const Finished& run, const std::string& part) {
     CAPTURE(run.err);
@@ -191,7 +191,7 @@ TEST_CASE("revision_of_model is the revision that the cache is asked for, and th
 }
 
 TEST_CASE("patterns name the files of a data set") {
-  Room room;
+  FetchRoom room;
   room.hub.repositories["datasets/org/rows"].files["data/more.jsonl"] = {"{}\n"};
   const Finished fetched =
       run_spillway({"fetch", "org/rows", "--dataset", "--include", "*/more*", "--include", "README.md"});
@@ -204,7 +204,7 @@ TEST_CASE("patterns name the files of a data set") {
 }
 
 TEST_CASE("what goes wrong with a fetch is said in a line, and nothing is left in its place") {
-  Room room;
+  FetchRoom room;
   const auto check = [&](const Args& args, int status, const std::string& text) {
     const Finished run = run_spillway(args);
     CAPTURE(run.err);
@@ -235,7 +235,7 @@ TEST_CASE("what goes wrong with a fetch is said in a line, and nothing is left i
 }
 
 TEST_CASE("a fetch that is killed goes on where it was") {
-  Room room;
+  FetchRoom room;
   const std::string weights = room.hub.repositories["models/org/chat"].files["model.safetensors"].content;
   room.hub.set_fault([&](const Seen& seen) -> std::optional<Fault> {
     if (!seen.at_store) return {};

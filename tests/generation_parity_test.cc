@@ -24,8 +24,8 @@ using nlohmann::json;
 namespace {
 
 const std::filesystem::path kParityGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-constexpr const char* kModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
-                                   "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
+constexpr const char* kParityModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
+                                         "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
 
 // The programs of generation in f32, with prompts in pieces of at most two tokens.
 class CachedModel {
@@ -64,7 +64,7 @@ class CachedModel {
 }  // namespace
 
 TEST_CASE("greedy generation equals that of transformers, alone and beside other prompts") {
-  for (const std::string model : kModels) {
+  for (const std::string model : kParityModels) {
     CAPTURE(model);
     const json golden = json::parse(read_file(kParityGolden / model / "golden.json", 1 << 20))["greedy"];
     const auto prompt = golden["prompt"].get<std::vector<int32_t>>();

@@ -19,13 +19,13 @@ using namespace spillway::testing;
 
 namespace {
 
-constexpr int64_t kSteps = 2;
+constexpr int64_t kLaneSteps = 2;
 constexpr size_t kAccumulation = 2;
 
 // With all that persists, whether training changes it or not.
 template <typename... Batches>
 TinyOutcome whole_outcome_of(TinyTraining& training, const Batches&... batches) {
-  TinyOutcome outcome = outcome_of(training, kSteps, kAccumulation, batches...);
+  TinyOutcome outcome = outcome_of(training, kLaneSteps, kAccumulation, batches...);
   const Graph& graph = training.training().graph;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
     if (graph.is_persistent(id)) outcome.state[training.name(id)] = training.bytes(id);
@@ -102,7 +102,7 @@ TEST_CASE("no choice of tiers changes a bit of a video transformer's training, i
   for (const bool has_lora : {false, true}) {
     CAPTURE(has_lora);
     const auto make_job = [&] { return video_job("t2v", has_lora, folder.path() / "out", tiered_machine()); };
-    check_random_plans(make_job, 5, clip_batches(make_job(), kSteps));
+    check_random_plans(make_job, 5, clip_batches(make_job(), kLaneSteps));
   }
 }
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 24;
+constexpr int64_t kMaxOutputBytes = int64_t{1} << 24;
 
 // A folder with a tiny model, an adapter for it, rows of text, and a config of two steps, which writes to out/.
 class OutputPlace {
@@ -53,7 +53,7 @@ class OutputPlace {
     std::map<std::string, std::string> result;
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
       const bool is_file = fs::is_regular_file(entry.symlink_status());
-      result[entry.path().string()] = is_file ? read_file(entry.path(), kMaxBytes) : "";
+      result[entry.path().string()] = is_file ? read_file(entry.path(), kMaxOutputBytes) : "";
     }
     return result;
   }

@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 namespace {
 
 // A tiny model, and tokenised rows of the lengths of TRL's documentation: 5, 2, 3 and 1.
-class Job {
+class PackingJob {
  public:
-  Job() {
+  PackingJob() {
     const fs::path file = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/import/llama.gguf";
     REQUIRE(run_spillway({"import", file.string(), "--out", path("model"), "--dtype", "f32"}).status == 0);
     std::string rows;
@@ -71,7 +71,7 @@ std::vector<json> column(const std::vector<json>& rows, const char* name) {
 }  // namespace
 
 TEST_CASE("preprocess writes the lines that trl packs, and counts them") {
-  const Job job;
+  const PackingJob job;
   std::vector<json> rows = job.rows("bfd");
   CHECK(column(rows, "input_ids") == std::vector<json>{{1, 2, 3, 4}, {8, 9, 10, 11}, {6, 7}});
   CHECK(column(rows, "seq_lengths") == std::vector<json>{json::array({4}), {3, 1}, json::array({2})});
@@ -95,7 +95,7 @@ TEST_CASE("preprocess writes the lines that trl packs, and counts them") {
 }
 
 TEST_CASE("a line of single tokens is trained on") {
-  const Job job;
+  const PackingJob job;
   std::string rows;
   for (int i = 0; i < 40; ++i) rows += "{\"input_ids\": [" + std::to_string(i % 10) + "]}\n";
   write_file(job.path("rows.jsonl"), rows + "{\"input_ids\": [1, 2]}\n{\"input_ids\": [3, 4]}\n");
@@ -105,7 +105,7 @@ TEST_CASE("a line of single tokens is trained on") {
 }
 
 TEST_CASE("training packs, prepares rows once, and makes damaged ones again with the same losses") {
-  const Job job;
+  const PackingJob job;
   const json keys = {{"packing_strategy", "bfd_split"},
                      {"micro_batch_size", 2},
                      {"gradient_accumulation_steps", 2},
@@ -131,7 +131,7 @@ TEST_CASE("training packs, prepares rows once, and makes damaged ones again with
 }
 
 TEST_CASE("preprocess shows rows with their targets, and one document as JSON") {
-  const Job job;
+  const PackingJob job;
   (void)job.run("preprocess", json::object());
   const auto show = [&](std::vector<std::string> more) {
     std::vector<std::string> args = {"preprocess", job.path("config.yml"), "--show"};

@@ -18,11 +18,11 @@ using namespace spillway::testing;
 
 namespace {
 
-constexpr int64_t kSteps = 4;
+constexpr int64_t kPlanSteps = 4;
 
 TinyOutcome train_tiny(const std::filesystem::path& model, const TinySetup& setup, size_t accumulation) {
   TinyTraining training(model, setup);
-  return outcome_of(training, kSteps, accumulation);
+  return outcome_of(training, kPlanSteps, accumulation);
 }
 
 void check_equal(const TinyOutcome& a, const TinyOutcome& b) {
@@ -58,7 +58,7 @@ void check_plans(const std::filesystem::path& model, const TinySetup& setup, siz
 
 enum class Method : uint8_t { kFull, kLora, kLoraWithDropout };
 
-TinySetup setup_of(Method method, DType dtype, bool accumulates) {
+TinySetup planned_setup(Method method, DType dtype, bool accumulates) {
   return {.adapter = method == Method::kFull ? "" : "adapter",
           .dtype = dtype,
           .dropout = method == Method::kLoraWithDropout ? 0.3 : 0,
@@ -143,7 +143,7 @@ TEST_CASE("no plan changes a bit of any tiny model's training") {
     for (const Method method : {Method::kFull, Method::kLora}) {
       CAPTURE(model);
       CAPTURE(static_cast<int>(method));
-      check_plans(kGoldenModels / model, setup_of(method, DType::kBF16, false), 1);
+      check_plans(kGoldenModels / model, planned_setup(method, DType::kBF16, false), 1);
     }
   }
 }
@@ -157,7 +157,7 @@ TEST_CASE("no plan changes a bit, whatever is trained, in f32 and bf16, with and
           CAPTURE(static_cast<int>(method));
           CAPTURE(name_of(dtype));
           CAPTURE(accumulation);
-          check_plans(kGoldenModels / model, setup_of(method, dtype, accumulation > 1), accumulation);
+          check_plans(kGoldenModels / model, planned_setup(method, dtype, accumulation > 1), accumulation);
         }
       }
     }
@@ -173,7 +173,7 @@ TEST_CASE("no plan changes a bit of DoRA") {
           CAPTURE(dropout);
           CAPTURE(name_of(dtype));
           CAPTURE(accumulation);
-          TinySetup setup = setup_of(Method::kLora, dtype, accumulation > 1);
+          TinySetup setup = planned_setup(Method::kLora, dtype, accumulation > 1);
           setup.adapter = "adapter_dora";
           setup.dropout = dropout;
           check_plans(kGoldenModels / model, setup, accumulation);
@@ -186,7 +186,7 @@ TEST_CASE("no plan changes a bit of DoRA") {
 TEST_CASE("the number of threads changes no bit") {
   const std::filesystem::path model = kGoldenModels / "qwen3";
   for (const Method method : {Method::kFull, Method::kLoraWithDropout}) {
-    TinySetup setup = setup_of(method, DType::kBF16, true);
+    TinySetup setup = planned_setup(method, DType::kBF16, true);
     const TinyOutcome alone = train_tiny(model, setup, 2);
     setup.activations = Treatment::kRecompute;
     for (setup.threads = 2; setup.threads <= 3; ++setup.threads) check_equal(alone, train_tiny(model, setup, 2));
@@ -215,8 +215,8 @@ TEST_CASE("recomputation and the number of threads change no bit of a video tran
 
 TEST_CASE("dropout changes the training") {
   const std::filesystem::path model = kGoldenModels / "llama2";
-  CHECK(train_tiny(model, setup_of(Method::kLora, DType::kF32, true), 3).losses !=
-        train_tiny(model, setup_of(Method::kLoraWithDropout, DType::kF32, true), 3).losses);
+  CHECK(train_tiny(model, planned_setup(Method::kLora, DType::kF32, true), 3).losses !=
+        train_tiny(model, planned_setup(Method::kLoraWithDropout, DType::kF32, true), 3).losses);
 }
 
 TEST_CASE("packing comes within 5 % of the lower bound on every tiny model") {
@@ -226,7 +226,7 @@ TEST_CASE("packing comes within 5 % of the lower bound on every tiny model") {
         CAPTURE(model);
         CAPTURE(static_cast<int>(method));
         CAPTURE(name_of(activations));
-        const TinySetup setup = with_activations(setup_of(method, DType::kBF16, true), activations);
+        const TinySetup setup = with_activations(planned_setup(method, DType::kBF16, true), activations);
         CHECK(packing_loss(tiny_job(kGoldenModels / model, setup), setup.threads) < 0.05);
       }
     }

@@ -16,7 +16,7 @@ namespace {
 using Change = config::ConfigOverride;
 using Changes = std::vector<Change>;
 
-Changes with(Changes changes, const Changes& more) {
+Changes with_preferences(Changes changes, const Changes& more) {
   changes.insert(changes.end(), more.begin(), more.end());
   return changes;
 }
@@ -31,14 +31,14 @@ std::string weights_of(const config::Config& config) {
   return read_file(fs::path(config.output.output_dir) / file, 1 << 24);
 }
 
-struct Outcome {
+struct PreferenceOutcome {
   std::vector<std::map<std::string, double>> steps;
   std::string weights;
 
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const PreferenceOutcome&) const = default;
 };
 
-Outcome outcome_of(const std::string& name, const fs::path& folder, const Changes& changes) {
+PreferenceOutcome preference_outcome(const std::string& name, const fs::path& folder, const Changes& changes) {
   const config::Config config = preference_config(name, folder, changes);
   return {run_preference(config).steps, weights_of(config)};
 }
@@ -64,12 +64,12 @@ TEST_CASE("a plan changes no bit of preference training") {
   for (const char* name : kCases) {
     CAPTURE(name);
     const TemporaryFolder folder;
-    const Outcome plain = outcome_of(name, folder.path() / "plain", {{"memory.plan", "fixed"}});
+    const PreferenceOutcome plain = preference_outcome(name, folder.path() / "plain", {{"memory.plan", "fixed"}});
     for (Changes changes : plans) {
       if (changes.empty()) changes = least_memory(name, folder.path() / "other");
       CAPTURE(changes.front().key);
       CAPTURE(changes.front().value);
-      CHECK(outcome_of(name, folder.path() / "other", changes) == plain);
+      CHECK(preference_outcome(name, folder.path() / "other", changes) == plain);
     }
   }
 }
@@ -82,16 +82,18 @@ TEST_CASE("a plan changes no bit of preference training with dropout, nor does a
   for (const char* name : kDropped) {
     CAPTURE(name);
     const TemporaryFolder folder;
-    const Outcome plain = outcome_of(name, folder.path() / "plain", with(kDropout, {{"memory.plan", "fixed"}}));
-    CHECK(plain.weights != outcome_of(name, folder.path() / "none", {}).weights);
+    const PreferenceOutcome plain =
+        preference_outcome(name, folder.path() / "plain", with_preferences(kDropout, {{"memory.plan", "fixed"}}));
+    CHECK(plain.weights != preference_outcome(name, folder.path() / "none", {}).weights);
     for (const Changes& changes : std::vector<Changes>{{{"gradient_checkpointing", "true"}},
                                                        {{"activation_offloading", "disk"}},
                                                        {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}}})
-      CHECK(outcome_of(name, folder.path() / "other", with(kDropout, changes)) == plain);
+      CHECK(preference_outcome(name, folder.path() / "other", with_preferences(kDropout, changes)) == plain);
     const fs::path cut = folder.path() / "cut";
-    (void)outcome_of(name, cut, with(kDropout, {{"max_steps", "3"}, {"save_strategy", "steps"}, {"save_steps", "3"}}));
-    const Changes rest = with(kDropout, {{"resume_from_checkpoint", (cut / "checkpoint-3").string()}});
-    CHECK(outcome_of(name, cut, rest).weights == plain.weights);
+    (void)preference_outcome(
+        name, cut, with_preferences(kDropout, {{"max_steps", "3"}, {"save_strategy", "steps"}, {"save_steps", "3"}}));
+    const Changes rest = with_preferences(kDropout, {{"resume_from_checkpoint", (cut / "checkpoint-3").string()}});
+    CHECK(preference_outcome(name, cut, rest).weights == plain.weights);
   }
 }
 
@@ -101,7 +103,8 @@ TEST_CASE("what is scored without training has no dropout: the reference, and ev
   const Changes evaluated = {
       {"val_set_size", "4"}, {"max_steps", "5"}, {"eval_strategy", "steps"}, {"eval_steps", "1"}};
   const auto run = [&](const Changes& changes) {
-    return run_preference(preference_config("dpo_sigmoid_continued", folder.path() / "out", with(evaluated, changes)));
+    return run_preference(
+        preference_config("dpo_sigmoid_continued", folder.path() / "out", with_preferences(evaluated, changes)));
   };
   // A reward is beta times what lies between policy and reference, which never changes.
   const auto reference = [&](const std::map<std::string, double>& step) {
@@ -117,20 +120,21 @@ TEST_CASE("what is scored without training has no dropout: the reference, and ev
   }
   // Of the same weights: those at the start, which so small a rate does not move.
   const Change still = {"learning_rate", "1e-30"};
-  CHECK(run(with(kDropout, {still})).evaluations == run({still}).evaluations);
-  CHECK(run(with(kDropout, {still})).steps != run({still}).steps);
+  CHECK(run(with_preferences(kDropout, {still})).evaluations == run({still}).evaluations);
+  CHECK(run(with_preferences(kDropout, {still})).steps != run({still}).steps);
   // The scores of a reference that is gone before the first step, too.
-  CHECK(run(with(kDropout, {{"precompute_ref_log_probs", "true"}})).steps == dropped.steps);
+  CHECK(run(with_preferences(kDropout, {{"precompute_ref_log_probs", "true"}})).steps == dropped.steps);
 }
 
 TEST_CASE("preference training that goes on from a checkpoint ends as one that was never stopped") {
   for (const char* name : kCases) {
     CAPTURE(name);
     const TemporaryFolder folder;
-    const Outcome whole = outcome_of(name, folder.path() / "whole", {});
+    const PreferenceOutcome whole = preference_outcome(name, folder.path() / "whole", {});
     const fs::path cut = folder.path() / "cut";
-    (void)outcome_of(name, cut, {{"max_steps", "3"}, {"save_strategy", "steps"}, {"save_steps", "3"}});
-    const Outcome rest = outcome_of(name, cut, {{"resume_from_checkpoint", (cut / "checkpoint-3").string()}});
+    (void)preference_outcome(name, cut, {{"max_steps", "3"}, {"save_strategy", "steps"}, {"save_steps", "3"}});
+    const PreferenceOutcome rest =
+        preference_outcome(name, cut, {{"resume_from_checkpoint", (cut / "checkpoint-3").string()}});
     CHECK(rest.weights == whole.weights);
     CHECK(rest.steps == std::vector(whole.steps.begin() + 3, whole.steps.end()));
   }
@@ -143,8 +147,8 @@ TEST_CASE("scores that the reference gave before the first step are those that i
     const TemporaryFolder folder;
     const Changes precomputed = {{"precompute_ref_log_probs", "true"},
                                  {"dataset_prepared_path", (folder.path() / "prepared").string()}};
-    const Outcome plain = outcome_of(name, folder.path() / "plain", {});
-    CHECK(outcome_of(name, folder.path() / "first", precomputed) == plain);
+    const PreferenceOutcome plain = preference_outcome(name, folder.path() / "plain", {});
+    CHECK(preference_outcome(name, folder.path() / "first", precomputed) == plain);
     const config::Config config = preference_config(name, folder.path() / "second", precomputed);
     const PreferenceRun again = run_preference(config);
     CHECK(again.read_known_scores);
@@ -168,12 +172,12 @@ TEST_CASE("what the reference says is the same with and without copies, before t
     CAPTURE(way.name);
     CAPTURE(way.changes.back().key);
     const TemporaryFolder folder;
-    const Outcome plain = outcome_of(way.name, folder.path() / "plain", way.changes);
+    const PreferenceOutcome plain = preference_outcome(way.name, folder.path() / "plain", way.changes);
     Changes others = way.changes;
     others.push_back({"precompute_ref_log_probs", "true"});
-    CHECK(outcome_of(way.name, folder.path() / "precomputed", others) == plain);
+    CHECK(preference_outcome(way.name, folder.path() / "precomputed", others) == plain);
     others.back() = {"gradient_checkpointing", "true"};
-    CHECK(outcome_of(way.name, folder.path() / "recomputed", others) == plain);
+    CHECK(preference_outcome(way.name, folder.path() / "recomputed", others) == plain);
     CHECK(plain.steps.front().at("rewards/chosen") == 0);  // before the first update policy and reference are one
   }
 }
@@ -183,7 +187,8 @@ TEST_CASE("the model's own folder as another model's is the reference that there
   const Change own = {"ref_model", (preference_goldens() / "model").string()};
   for (const char* name : {"dpo_sigmoid_full", "kto_kto_full", "dpo_sync_full"}) {
     CAPTURE(name);
-    CHECK(outcome_of(name, folder.path() / "own", {own}) == outcome_of(name, folder.path() / "none", {}));
+    CHECK(preference_outcome(name, folder.path() / "own", {own}) ==
+          preference_outcome(name, folder.path() / "none", {}));
   }
 }
 
@@ -209,10 +214,10 @@ TEST_CASE("a quantised base is the reference of its adapter, whatever the plan")
   for (const char* width : {"load_in_4bit", "load_in_8bit"}) {
     CAPTURE(width);
     const Changes quantised = {{width, "true"}, {"lora_model_dir", "null"}, {"memory.plan", "fixed"}};
-    const Outcome plain = outcome_of("dpo_sigmoid_lora", folder.path() / "plain", quantised);
+    const PreferenceOutcome plain = preference_outcome("dpo_sigmoid_lora", folder.path() / "plain", quantised);
     CHECK(plain.steps.front().at("rewards/chosen") == 0);  // the adapter is fresh: policy and reference are one
     Changes offloaded = quantised;
     offloaded.insert(offloaded.end(), {{"layer_offloading", "disk"}, {"gradient_checkpointing", "true"}});
-    CHECK(outcome_of("dpo_sigmoid_lora", folder.path() / "other", offloaded) == plain);
+    CHECK(preference_outcome("dpo_sigmoid_lora", folder.path() / "other", offloaded) == plain);
   }
 }

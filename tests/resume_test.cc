@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSteps = TinyJob::kSteps;
-const std::vector<std::string>& kResume = TinyJob::kResume;
+constexpr int kResumedSteps = TinyJob::kSteps;
+const std::vector<std::string>& kResumeArgs = TinyJob::kResume;
 
 void edit_state(const fs::path& checkpoint, const std::function<void(nlohmann::json&)>& edit) {
   nlohmann::json state = nlohmann::json::parse(read_file(checkpoint / "spillway_state.json", 1 << 20));
@@ -45,7 +45,7 @@ void wait_for_step(const fs::path& output) {
   while (!has_step()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-std::set<std::string> checkpoints(const fs::path& output) {
+std::set<std::string> checkpoints_in(const fs::path& output) {
   std::set<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(output)) {
     const std::string name = entry.path().filename().string();
@@ -137,7 +137,7 @@ TEST_CASE("a broken row of a stream leaves a checkpoint, from which the run goes
   CHECK(job.losses("run").size() > 2);
   job.write_rows(rows + rows.substr(0, rows.find('\n') + 1) + rows);
   std::vector<std::string> more = stream;
-  more.insert(more.end(), kResume.begin(), kResume.end());
+  more.insert(more.end(), kResumeArgs.begin(), kResumeArgs.end());
   REQUIRE(run_spillway(job.train("run", more)).status == 0);
   REQUIRE(run_spillway(job.train("whole", stream)).status == 0);
   CHECK(job.adapter("run") == job.adapter("whole"));
@@ -226,9 +226,9 @@ TEST_CASE("a checkpoint of a full model knows its tensors, too") {
   const std::vector<std::string> full = {"--adapter", "none", "--max_steps", "3"};
   REQUIRE(run_spillway(job.train("run", full)).status == 0);
   const fs::path checkpoint = job.output("run") / "checkpoint-3";
-  REQUIRE(run_spillway(job.train("run", full + kResume)).status == 0);
+  REQUIRE(run_spillway(job.train("run", full + kResumeArgs)).status == 0);
   zero_second_half(checkpoint / "model.safetensors");
-  const Finished damaged = run_spillway(job.train("run", full + kResume));
+  const Finished damaged = run_spillway(job.train("run", full + kResumeArgs));
   CHECK(damaged.status == 2);
   CHECK(damaged.err.find("checkpoint-3/model.safetensors] expected 'lm_head.weight' as it was written") !=
         std::string::npos);
@@ -239,7 +239,7 @@ TEST_CASE("a run goes on only with the base it began with, wherever that lies no
   REQUIRE(run_spillway(job.train("run", {"--max_steps", "3"})).status == 0);
   const fs::path model = job.output("model");
   fs::copy(fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2", model);
-  const std::vector<std::string> resume = kResume + std::vector<std::string>{"--base_model", model.string()};
+  const std::vector<std::string> resume = kResumeArgs + std::vector<std::string>{"--base_model", model.string()};
   CHECK(run_spillway(job.train("run", resume + std::vector<std::string>{"--max_steps", "6"})).status == 0);
   std::string weights = read_file(model / "model.safetensors", 1 << 24);
   weights.back() = static_cast<char>(weights.back() ^ 1);
@@ -258,9 +258,9 @@ TEST_CASE("each value of the job's mathematics that changes on the way is said o
   const Finished same = run_spillway(job.train("same", {"--max_steps", "3", "--resume_from_checkpoint", where}));
   CHECK(same.status == 0);
   CHECK(same.err.find("from here on") == std::string::npos);
-  const Finished changed = run_spillway(
-      job.train("run", kResume + std::vector<std::string>{"--max_steps", "6", "--lora_alpha", "16", "--learning_rate",
-                                                          "0.02", "--lr_scheduler", "linear", "--adam_beta2", "0.95"}));
+  const Finished changed = run_spillway(job.train(
+      "run", kResumeArgs + std::vector<std::string>{"--max_steps", "6", "--lora_alpha", "16", "--learning_rate", "0.02",
+                                                    "--lr_scheduler", "linear", "--adam_beta2", "0.95"}));
   CAPTURE(changed.err);
   CHECK(changed.status == 0);
   for (const char* line : {"max_steps was 3 in {}, and is 6 from here on", "lora_alpha was 8 in {}, and is 16 from",
@@ -282,7 +282,7 @@ TEST_CASE("what an earlier run left in the folder is never taken for this run's,
   const std::vector<std::string> second = {"--learning_rate", "0.02",   "--max_steps",    "100000",
                                            "--save_steps",    "100000", "--lr_scheduler", "constant_with_warmup"};
   REQUIRE(run_spillway(job.train("out", {"--save_total_limit", "40"})).status == 0);
-  const std::set<std::string> before = checkpoints(job.output("out"));
+  const std::set<std::string> before = checkpoints_in(job.output("out"));
   REQUIRE(before.size() == 13);  // 3, 6, ..., 39
   fs::remove(job.output("out") / "metrics.jsonl");
   Process process(job.train("out", second));
@@ -297,7 +297,7 @@ TEST_CASE("what an earlier run left in the folder is never taken for this run's,
   const std::string own = "checkpoint-" + std::to_string(steps);
   CHECK(fs::exists(job.output("out") / own));
   const std::vector<std::string> longer = {"--max_steps", std::to_string(steps + 4), "--save_steps", "1"};
-  const Finished resumed = run_spillway(job.train("out", second + longer + kResume));
+  const Finished resumed = run_spillway(job.train("out", second + longer + kResumeArgs));
   CAPTURE(resumed.err);
   REQUIRE(resumed.status == 0);
   CHECK(resumed.err.find("going on from " + (job.output("out") / own).string() + " (step") != std::string::npos);
@@ -308,7 +308,7 @@ TEST_CASE("what an earlier run left in the folder is never taken for this run's,
   std::set<std::string> expected = before;
   for (int step = steps; step <= steps + 4; ++step) expected.erase("checkpoint-" + std::to_string(step));
   for (int step = steps + 3; step <= steps + 4; ++step) expected.insert("checkpoint-" + std::to_string(step));
-  CHECK(checkpoints(job.output("out")) == expected);
+  CHECK(checkpoints_in(job.output("out")) == expected);
 }
 
 TEST_CASE("a run that goes on from a checkpoint of the user's choice leaves the later ones behind") {
@@ -322,7 +322,7 @@ TEST_CASE("a run that goes on from a checkpoint of the user's choice leaves the 
   wait_for_step(job.output("out"));
   process.signal(SIGKILL);
   REQUIRE(process.wait().status == 128 + SIGKILL);
-  const Finished resumed = run_spillway(job.train("out", kResume + all));
+  const Finished resumed = run_spillway(job.train("out", kResumeArgs + all));
   CAPTURE(resumed.err);
   REQUIRE(resumed.status == 0);
   CHECK(resumed.err.find("going on from " + from + " (step 6 of 40)") != std::string::npos);
@@ -333,12 +333,12 @@ TEST_CASE("a checkpoint at the last step becomes the model, and one beyond it is
   REQUIRE(run_spillway(job.train("out", {"--max_steps", "9"})).status == 0);
   const std::string model = job.adapter("out");
   fs::remove(job.output("out") / "adapter_model.safetensors");
-  const Finished done = run_spillway(job.train("out", kResume + std::vector<std::string>{"--max_steps", "9"}));
+  const Finished done = run_spillway(job.train("out", kResumeArgs + std::vector<std::string>{"--max_steps", "9"}));
   CAPTURE(done.err);
   CHECK(done.status == 0);
   CHECK(done.err.find("checkpoint-9 is at the last of 9 steps: nothing is left to train") != std::string::npos);
   CHECK(job.adapter("out") == model);
-  const Finished beyond = run_spillway(job.train("out", kResume + std::vector<std::string>{"--max_steps", "6"}));
+  const Finished beyond = run_spillway(job.train("out", kResumeArgs + std::vector<std::string>{"--max_steps", "6"}));
   CHECK(beyond.status == 2);
   CHECK(beyond.err.find("[max_steps] expected at least the 9 steps that ") != std::string::npos);
   CHECK(beyond.err.find("got a run of 6; ") != std::string::npos);
@@ -347,9 +347,9 @@ TEST_CASE("a checkpoint at the last step becomes the model, and one beyond it is
 TEST_CASE("checkpoints beyond the limit that a killed process left are gone when the run is over") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("out", {"--save_total_limit", "40"})).status == 0);
-  REQUIRE(checkpoints(job.output("out")).size() == 13);
-  REQUIRE(run_spillway(job.train("out", kResume)).status == 0);
-  CHECK(checkpoints(job.output("out")) == std::set<std::string>{"checkpoint-36", "checkpoint-39"});
+  REQUIRE(checkpoints_in(job.output("out")).size() == 13);
+  REQUIRE(run_spillway(job.train("out", kResumeArgs)).status == 0);
+  CHECK(checkpoints_in(job.output("out")) == std::set<std::string>{"checkpoint-36", "checkpoint-39"});
 }
 
 TEST_CASE("a template that shows the date shows that of the run's first start, and a new run its own") {
@@ -378,7 +378,7 @@ TEST_CASE("a template that shows the date shows that of the run's first start, a
   const std::vector<std::string> constant = {"--lr_scheduler", "constant", "--warmup_steps", "0", "--max_steps"};
   train("AAA+12", "whole", constant + std::vector<std::string>{"6"});
   train("AAA+12", "out", constant + std::vector<std::string>{"3"});
-  train("BBB-14", "out", constant + std::vector<std::string>{"6"} + kResume);
+  train("BBB-14", "out", constant + std::vector<std::string>{"6"} + kResumeArgs);
   train("BBB-14", "again", constant + std::vector<std::string>{"6"});
   CHECK(job.adapter("out") == job.adapter("whole"));
   CHECK(job.adapter("again") != job.adapter("whole"));

@@ -21,7 +21,7 @@ namespace {
 fs::path llama() { return preference_goldens() / "reward_model"; }
 fs::path qwen3() { return source_folder() / "tests/golden/rewards/model_qwen3"; }
 
-json goldens() { return json::parse(read_file(source_folder() / "tests/golden/rewards/models.json", 1 << 20)); }
+json reward_goldens() { return json::parse(read_file(source_folder() / "tests/golden/rewards/models.json", 1 << 20)); }
 
 std::vector<json> json_lines(const std::string& text) {
   std::vector<json> lines;
@@ -31,7 +31,7 @@ std::vector<json> json_lines(const std::string& text) {
 }
 
 // What `spillway rewards` says of lines, by models.
-Finished score(const WorkingFolder& folder, const std::vector<fs::path>& models, const json& lines) {
+Finished reward_score(const WorkingFolder& folder, const std::vector<fs::path>& models, const json& lines) {
   std::string text;
   for (json line : lines) {
     line["completion_ids"] = {1};
@@ -56,10 +56,10 @@ fs::path changed_model(const fs::path& from, const char* name, const json& chang
 
 // A job of GRPO with its completions written down; `plan` prints its plan.
 json online_config(const json& functions, const json& changes) {
-  const fs::path goldens = source_folder() / "tests/golden/online_rl";
+  const fs::path reward_goldens = source_folder() / "tests/golden/online_rl";
   json config = {{"base_model", (preference_goldens() / "model").string()},
                  {"rl", "grpo"},
-                 {"datasets", {{{"path", (goldens / "prompts.jsonl").string()}}}},
+                 {"datasets", {{{"path", (reward_goldens / "prompts.jsonl").string()}}}},
                  {"micro_batch_size", 4},
                  {"num_generations", 4},
                  {"max_completion_length", 10},
@@ -78,8 +78,8 @@ json online_config(const json& functions, const json& changes) {
 
 TEST_CASE("what reward models say of completions is what TRL's trainer makes of them") {
   const WorkingFolder folder;
-  const json golden = goldens();
-  const Finished result = score(folder, {llama(), qwen3()}, golden["lines"]);
+  const json golden = reward_goldens();
+  const Finished result = reward_score(folder, {llama(), qwen3()}, golden["lines"]);
   CAPTURE(result.err);
   REQUIRE(result.status == 0);
   const std::vector<json> lines = json_lines(result.out);
@@ -94,21 +94,21 @@ TEST_CASE("what reward models say of completions is what TRL's trainer makes of 
 
 TEST_CASE("what a reward model says of a completion does not depend on others beside it") {
   const WorkingFolder folder;
-  const json lines = goldens()["lines"];
-  const std::vector<json> together = json_lines(score(folder, {qwen3()}, lines).out);
+  const json lines = reward_goldens()["lines"];
+  const std::vector<json> together = json_lines(reward_score(folder, {qwen3()}, lines).out);
   REQUIRE(together.size() == lines.size());
   json reversed = json::array();
   for (size_t i = lines.size(); i-- > 0;) reversed.push_back(lines[i]);
-  const std::vector<json> backwards = json_lines(score(folder, {qwen3()}, reversed).out);
+  const std::vector<json> backwards = json_lines(reward_score(folder, {qwen3()}, reversed).out);
   for (size_t i = 0; i < lines.size(); ++i) {
-    CHECK(json_lines(score(folder, {qwen3()}, json::array({lines[i]})).out) == std::vector<json>{together[i]});
+    CHECK(json_lines(reward_score(folder, {qwen3()}, json::array({lines[i]})).out) == std::vector<json>{together[i]});
     CHECK(backwards[lines.size() - 1 - i] == together[i]);
   }
 }
 
 TEST_CASE("a completion without any token has no reward of a model") {
   const WorkingFolder folder;
-  const Finished result = score(folder, {llama()}, json::array({{{"prompt", ""}, {"completion", ""}}}));
+  const Finished result = reward_score(folder, {llama()}, json::array({{{"prompt", ""}, {"completion", ""}}}));
   REQUIRE(result.status == 0);
   CHECK(json_lines(result.out)[0]["rewards"]["reward_model"].is_null());
   CHECK(result.err.find("1 of 1 completions have no reward") != std::string::npos);
@@ -131,7 +131,7 @@ TEST_CASE("folders that are no reward models are refused in one line") {
       {wordless, "tokenizer.json"}};
   for (const auto& [model, message] : kWrong) {
     CAPTURE(message);
-    const Finished result = score(folder, {model}, json::array({{{"prompt", "a"}, {"completion", "b"}}}));
+    const Finished result = reward_score(folder, {model}, json::array({{{"prompt", "a"}, {"completion", "b"}}}));
     CAPTURE(result.err);
     CHECK(result.status == 2);
     CHECK(result.err.find(message) != std::string::npos);
@@ -164,7 +164,7 @@ TEST_CASE("training scores its completions as the command does, wherever the pla
     json lines = json::array();
     for (const json& line : json_lines(read_file("out/completions.jsonl", 1 << 20))) lines.push_back(line);
     REQUIRE(lines.size() == 8);
-    const std::vector<json> said = json_lines(score(folder, {llama(), qwen3()}, lines).out);
+    const std::vector<json> said = json_lines(reward_score(folder, {llama(), qwen3()}, lines).out);
     REQUIRE(said.size() == lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
       for (const char* model : {"reward_model", "model_qwen3"}) {

@@ -13,7 +13,7 @@ using namespace spillway::testing;
 
 namespace {
 
-int score(const char* example, const char* model, uint64_t seeds, double guidance) {
+int print_score(const char* example, const char* model, uint64_t seeds, double guidance) {
   std::vector<uint64_t> numbers;
   for (uint64_t seed = 0; seed < seeds; ++seed) numbers.push_back(seed);
   const std::vector<ScoredClip> clips = score_moving_shapes(example, model, numbers, guidance);
@@ -37,8 +37,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return score(argv[1], argv[2], argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1,
-                 argc > 4 ? std::strtod(argv[4], nullptr) : 1);
+    return print_score(argv[1], argv[2], argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1,
+                       argc > 4 ? std::strtod(argv[4], nullptr) : 1);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

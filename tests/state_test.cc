@@ -47,13 +47,13 @@ train::Job job_of(const std::filesystem::path& model, const TinySetup& setup, co
   return job;
 }
 
-TinyOutcome train_tiny(train::Job job, int threads) {
+TinyOutcome train_state(train::Job job, int threads) {
   TinyTraining training(std::move(job), threads);
   return outcome_of(training, kStateSteps, 1);
 }
 
 // Full fine-tuning and LoRA, f32 and bf16, everything kept and everything recomputed: each pair of these once.
-std::vector<TinySetup> setups(bool accumulates) {
+std::vector<TinySetup> state_setups(bool accumulates) {
   return {
       {.dtype = DType::kF32, .accumulates = accumulates},
       {.activations = Treatment::kRecompute, .dtype = DType::kBF16, .accumulates = accumulates},
@@ -84,7 +84,7 @@ TEST_CASE("slices of the optimizer's state change no bit") {
   for (const ops::OptimizerDef* optimizer : ops::all_optimizers()) {
     CAPTURE(optimizer->name);
     for (const bool accumulates : {false, true}) {
-      for (const TinySetup& setup : setups(accumulates)) {
+      for (const TinySetup& setup : state_setups(accumulates)) {
         CAPTURE(setup.adapter);
         CAPTURE(accumulates);
         const int64_t slice_elems = setup.adapter.empty() ? kSmallSlice : 40;
@@ -94,7 +94,7 @@ TEST_CASE("slices of the optimizer's state change no bit") {
           const bool is_coarse = t.schema.slice_unit > slice_elems && !setup.adapter.empty();
           return t.slices.size() >= 3 || t.schema.slice_unit == 0 || is_coarse;
         }));
-        CHECK(train_tiny(sliced, setup.threads) == train_tiny(job_of(model, setup, {.optimizer = optimizer}), 2));
+        CHECK(train_state(sliced, setup.threads) == train_state(job_of(model, setup, {.optimizer = optimizer}), 2));
       }
     }
   }
@@ -130,12 +130,12 @@ TEST_CASE("updates inside the backward pass change no bit") {
   // A limit that no norm reaches clips by a factor of one, after the backward pass.
   for (const std::string model : {"llama2", "llama_bias", "qwen3_tied"}) {
     for (const ops::OptimizerDef* optimizer : ops::all_optimizers()) {
-      for (const TinySetup& setup : setups(false)) {
+      for (const TinySetup& setup : state_setups(false)) {
         CAPTURE(model);
         CAPTURE(setup.adapter);
         const auto path = kGoldenModels / model;
-        const TinyOutcome late = train_tiny(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 1e30}), 2);
-        CHECK(train_tiny(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 0}), 2) == late);
+        const TinyOutcome late = train_state(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 1e30}), 2);
+        CHECK(train_state(job_of(path, setup, {.optimizer = optimizer, .max_grad_norm = 0}), 2) == late);
         CHECK(std::all_of(late.norms.begin(), late.norms.end(), [](double norm) { return norm > 0; }));
       }
     }

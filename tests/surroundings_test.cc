@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 24;
+constexpr int64_t kMaxReadBytes = int64_t{1} << 24;
 
 // A folder with a tiny model, rows of text, and a config of three steps, which writes to out/.
 class SmallJob {
@@ -47,7 +47,7 @@ class SmallJob {
         "exec '" SPILLWAY_BINARY "' train '" + path("config.yml") + "' < /dev/null > /dev/null 2> /dev/null " + streams;
     return WEXITSTATUS(std::system(command.c_str()));
   }
-  [[nodiscard]] std::string weights() const { return read_file(path("out/adapter_model.safetensors"), kMaxBytes); }
+  [[nodiscard]] std::string weights() const { return read_file(path("out/adapter_model.safetensors"), kMaxReadBytes); }
 
  private:
   TemporaryFolder folder_;
@@ -64,7 +64,7 @@ TEST_CASE("a run needs no standard streams, and writes no message into a file in
     fs::remove_all(job.path("out"));
     CHECK(job.train(streams) == 0);
     CHECK(job.weights() == usual);
-    const std::string metrics = read_file(job.path("out/metrics.jsonl"), kMaxBytes);
+    const std::string metrics = read_file(job.path("out/metrics.jsonl"), kMaxReadBytes);
     CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 3);
     CHECK(metrics.starts_with("{\"step\": 1"));
   }
@@ -76,7 +76,7 @@ TEST_CASE("a base whose path is no UTF-8 is trained as any other") {
   const Finished run = run_spillway({"train", job.path("config.yml"), "--base_model", job.path("caf\xe9")});
   CAPTURE(run.err);
   CHECK(run.status == 0);
-  const json config = json::parse(read_file(job.path("out/adapter_config.json"), kMaxBytes));
+  const json config = json::parse(read_file(job.path("out/adapter_config.json"), kMaxReadBytes));
   CHECK(config["base_model_name_or_path"].get<std::string>().ends_with("/caf\xef\xbf\xbd"));
 }
 

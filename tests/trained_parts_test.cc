@@ -16,7 +16,7 @@ const std::string kEmbedding = "model.embed_tokens.weight", kUp = "model.layers.
                   kNorm = "model.norm.weight";
 
 // Plain SGD, whose step is the gradient.
-train::Job job_of(bool accumulates) {
+train::Job parts_job(bool accumulates) {
   train::Job job =
       tiny_job(kGoldenModels / "qwen3", {.dtype = DType::kF32, .accumulates = accumulates, .optimizer = &ops::kSgd});
   job.graph.optimizer_options = ops::options_of(ops::kSgd);
@@ -43,8 +43,8 @@ Weights weights_after(train::Job job, int64_t steps, double* norm = nullptr) {
 TEST_CASE("weights that are unfrozen get the step of full fine-tuning, and nothing else is trained") {
   for (const bool accumulates : {false, true}) {
     CAPTURE(accumulates);
-    const Weights full = weights_after(job_of(accumulates), 1);
-    train::Job job = job_of(accumulates);
+    const Weights full = weights_after(parts_job(accumulates), 1);
+    train::Job job = parts_job(accumulates);
     job.graph.model.unfrozen = {kUp, kNorm};
     const Weights some = weights_after(job, 1);
     CHECK(some.size() == 2);
@@ -56,8 +56,8 @@ TEST_CASE("weights that are unfrozen get the step of full fine-tuning, and nothi
 TEST_CASE("rows that are not named have no gradient: they stay, and do not count for the norm") {
   for (const bool accumulates : {false, true}) {
     CAPTURE(accumulates);
-    const Weights before = weights_after(job_of(accumulates), 0), full = weights_after(job_of(accumulates), 1);
-    train::Job job = job_of(accumulates);
+    const Weights before = weights_after(parts_job(accumulates), 0), full = weights_after(parts_job(accumulates), 1);
+    train::Job job = parts_job(accumulates);
     job.graph.model.unfrozen = {kEmbedding};
     job.graph.trained_rows[kEmbedding] = {{2, 3}, {20, 60}};
     double norm = 0;

@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Changes = std::vector<config::ConfigOverride>;
+using VideoChanges = std::vector<config::ConfigOverride>;
 
 // What is drawn is part of it: of rows without noise and timesteps of their own, in another order each epoch.
-Changes common(const fs::path& rows) {
+VideoChanges common(const fs::path& rows) {
   return {{"datasets.0.path", rows.string()},
           {"curriculum_sampling", "false"},
           {"max_steps", "5"},
@@ -31,26 +31,29 @@ Changes common(const fs::path& rows) {
           {"weighting_scheme", "logit_normal"}};
 }
 
-Changes with(Changes changes, const Changes& more) {
+VideoChanges with_lines(VideoChanges changes, const VideoChanges& more) {
   changes.insert(changes.end(), more.begin(), more.end());
   return changes;
 }
 
-struct Outcome {
+struct VideoOutcome {
   std::vector<std::map<std::string, double>> steps;
   std::string weights;
 
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const VideoOutcome&) const = default;
 };
 
-Outcome outcome_of(const std::string& name, bool has_lora, const fs::path& output, const Changes& changes) {
+VideoOutcome video_outcome(const std::string& name, bool has_lora, const fs::path& output,
+                           const VideoChanges& changes) {
   const PreferenceRun run = run_preference(video_config(name, has_lora, output, changes));
   return {run.steps, read_file(video_weights(output, has_lora), 1 << 24)};
 }
 
-Changes least_memory(const std::string& name, bool has_lora, const fs::path& folder, const Changes& base) {
-  Changes changes = with(base, {{"memory.host", "16MiB"}, {"memory.disk", "64MiB"}});
-  const int64_t least = device_bytes_of(video_config(name, has_lora, folder, with(changes, {{"memory.device", "1"}})));
+VideoChanges least_video_memory(const std::string& name, bool has_lora, const fs::path& folder,
+                                const VideoChanges& base) {
+  VideoChanges changes = with_lines(base, {{"memory.host", "16MiB"}, {"memory.disk", "64MiB"}});
+  const int64_t least =
+      device_bytes_of(video_config(name, has_lora, folder, with_lines(changes, {{"memory.device", "1"}})));
   changes.push_back({"memory.device", std::to_string(least)});
   return changes;
 }
@@ -58,7 +61,7 @@ Changes least_memory(const std::string& name, bool has_lora, const fs::path& fol
 }  // namespace
 
 TEST_CASE("a plan changes no bit of a video job") {
-  const std::vector<Changes> plans = {
+  const std::vector<VideoChanges> plans = {
       {{"gradient_checkpointing", "true"}},
       {{"activation_offloading", "true"}},
       {{"activation_offloading", "legacy"}},
@@ -71,29 +74,32 @@ TEST_CASE("a plan changes no bit of a video job") {
       CAPTURE(name);
       CAPTURE(has_lora);
       const TemporaryFolder folder;
-      const Changes base = common(clips_to_draw_for(name, folder.path()));
-      const Outcome kept = outcome_of(name, has_lora, folder.path() / "kept", base);
+      const VideoChanges base = common(clips_to_draw_for(name, folder.path()));
+      const VideoOutcome kept = video_outcome(name, has_lora, folder.path() / "kept", base);
       for (size_t i = 0; i < plans.size(); ++i) {
         // Its 512 rows of text and 257 of images take longer than all else.
         if (name == "i2v" && i + 1 != plans.size()) continue;
         CAPTURE(i);
-        CHECK(outcome_of(name, has_lora, folder.path() / std::to_string(i), with(base, plans[i])) == kept);
+        CHECK(video_outcome(name, has_lora, folder.path() / std::to_string(i), with_lines(base, plans[i])) == kept);
       }
       if (name == "t2v")
-        CHECK(outcome_of(name, has_lora, folder.path() / "least",
-                         least_memory(name, has_lora, folder.path() / "none", base)) == kept);
+        CHECK(video_outcome(name, has_lora, folder.path() / "least",
+                            least_video_memory(name, has_lora, folder.path() / "none", base)) == kept);
       if (!has_lora) continue;
-      CHECK(outcome_of(name, has_lora, folder.path() / "layers", with(base, {{"layer_offloading", "disk"}})) == kept);
+      CHECK(video_outcome(name, has_lora, folder.path() / "layers", with_lines(base, {{"layer_offloading", "disk"}})) ==
+            kept);
     }
   }
 }
 
 TEST_CASE("batches and accumulation do not change what is drawn for a clip") {
   const TemporaryFolder folder;
-  const Changes base = with(common(clips_to_draw_for("t2v", folder.path())), {{"bf16", "false"}, {"max_steps", "4"}});
+  const VideoChanges base =
+      with_lines(common(clips_to_draw_for("t2v", folder.path())), {{"bf16", "false"}, {"max_steps", "4"}});
   const auto losses = [&](const char* rows, const char* batches) {
     std::vector<double> result;
-    const Changes changes = with(base, {{"micro_batch_size", rows}, {"gradient_accumulation_steps", batches}});
+    const VideoChanges changes =
+        with_lines(base, {{"micro_batch_size", rows}, {"gradient_accumulation_steps", batches}});
     for (const auto& step : run_preference(video_config("t2v", false, folder.path() / rows, changes)).steps)
       result.push_back(step.at("loss"));
     return result;
@@ -109,10 +115,10 @@ TEST_CASE("the loss of an evaluation does not depend on the share of texts that 
   const TemporaryFolder folder;
   const fs::path rows = clips_to_draw_for("t2v", folder.path());
   const auto loss = [&](const char* rate) {
-    const Changes changes = with(common(rows), {{"training_cfg_rate", rate},
-                                                {"max_steps", "1"},
-                                                {"eval_on_start", "true"},
-                                                {"test_datasets.0.path", rows.string()}});
+    const VideoChanges changes = with_lines(common(rows), {{"training_cfg_rate", rate},
+                                                           {"max_steps", "1"},
+                                                           {"eval_on_start", "true"},
+                                                           {"test_datasets.0.path", rows.string()}});
     return run_preference(video_config("t2v", false, folder.path() / rate, changes)).evaluations.at(0).at("loss");
   };
   CHECK(loss("1") == loss("0"));
@@ -122,20 +128,20 @@ TEST_CASE("a video run that is cut in two ends with the same bits, under another
   for (const bool has_lora : {false, true}) {
     CAPTURE(has_lora);
     const TemporaryFolder folder;
-    const Changes base =
-        with(common(clips_to_draw_for("t2v", folder.path())), {{"save_strategy", "steps"}, {"save_steps", "3"}});
-    const Outcome whole = outcome_of("t2v", has_lora, folder.path() / "whole", base);
+    const VideoChanges base =
+        with_lines(common(clips_to_draw_for("t2v", folder.path())), {{"save_strategy", "steps"}, {"save_steps", "3"}});
+    const VideoOutcome whole = video_outcome("t2v", has_lora, folder.path() / "whole", base);
     const fs::path checkpoint = folder.path() / "whole" / "checkpoint-3";
     REQUIRE(fs::exists(checkpoint));
-    const Changes rest =
-        with(base, {{"resume_from_checkpoint", checkpoint.string()}, {"activation_offloading", "disk"}});
-    CHECK(outcome_of("t2v", has_lora, folder.path() / "rest", rest).weights == whole.weights);
+    const VideoChanges rest =
+        with_lines(base, {{"resume_from_checkpoint", checkpoint.string()}, {"activation_offloading", "disk"}});
+    CHECK(video_outcome("t2v", has_lora, folder.path() / "rest", rest).weights == whole.weights);
   }
 }
 
 TEST_CASE("what full training leaves of a video model can be trained on by its name") {
   const TemporaryFolder folder;
-  const Changes base = with(common(clips_to_draw_for("t2v", folder.path())), {{"max_steps", "1"}});
+  const VideoChanges base = with_lines(common(clips_to_draw_for("t2v", folder.path())), {{"max_steps", "1"}});
   const fs::path first = folder.path() / "first";
   (void)run_preference(video_config("t2v", false, first, base));
   config::Config next = video_config("t2v", false, folder.path() / "next", base);
@@ -147,17 +153,17 @@ TEST_CASE("what full training leaves of a video model can be trained on by its n
 TEST_CASE("what preprocess writes of a video job trains to the same bits") {
   const TemporaryFolder folder;
   const fs::path rows = clips_to_draw_for("t2v", folder.path()), written = folder.path() / "written";
-  const Changes base = common(rows);
+  const VideoChanges base = common(rows);
   const config::Config config = video_config("t2v", false, folder.path() / "drawn", base);
   Progress progress({});
   fs::create_directories(written);
   (void)write_clip_samples(written, config, *read_model(config.model.base_model), progress);
-  const Outcome drawn = outcome_of("t2v", false, folder.path() / "drawn", base);
-  const Changes read = with(base, {{"datasets.0.path", written.string()},
-                                   {"curriculum_sampling", "true"},
-                                   {"training_cfg_rate", "0"},
-                                   {"seed", "7"}});
-  CHECK(outcome_of("t2v", false, folder.path() / "read", read) == drawn);
+  const VideoOutcome drawn = video_outcome("t2v", false, folder.path() / "drawn", base);
+  const VideoChanges read = with_lines(base, {{"datasets.0.path", written.string()},
+                                              {"curriculum_sampling", "true"},
+                                              {"training_cfg_rate", "0"},
+                                              {"seed", "7"}});
+  CHECK(video_outcome("t2v", false, folder.path() / "read", read) == drawn);
 }
 
 // From the weights after each step, in float64. Of an adapter whose start the base is without, both files hold that
@@ -167,17 +173,17 @@ TEST_CASE("averaged weights are written beside the trained ones, and go on from 
     CAPTURE(adapter);
     const bool has_lora = !adapter.empty();
     const TemporaryFolder folder;
-    Changes base = with(common(clips_to_draw_for("t2v", folder.path())), {{"bf16", "false"},
-                                                                          {"use_ema", "true"},
-                                                                          {"ema_decay", "0.75"},
-                                                                          {"ema_start_step", "2"},
-                                                                          {"save_strategy", "steps"},
-                                                                          {"save_steps", "1"}});
+    VideoChanges base = with_lines(common(clips_to_draw_for("t2v", folder.path())), {{"bf16", "false"},
+                                                                                     {"use_ema", "true"},
+                                                                                     {"ema_decay", "0.75"},
+                                                                                     {"ema_start_step", "2"},
+                                                                                     {"save_strategy", "steps"},
+                                                                                     {"save_steps", "1"}});
     if (has_lora && adapter != "lora_model_dir")
-      base = with(base, {{"lora_model_dir", ""},
-                         {"lora_r", "2"},
-                         {"lora_target_linear", "true"},
-                         {"peft_init_lora_weights", adapter}});
+      base = with_lines(base, {{"lora_model_dir", ""},
+                               {"lora_r", "2"},
+                               {"lora_target_linear", "true"},
+                               {"peft_init_lora_weights", adapter}});
     const fs::path whole = folder.path() / "whole";
     (void)run_preference(video_config("t2v", has_lora, whole, base));
     const auto ema_file = [&](const fs::path& output) {
@@ -202,8 +208,8 @@ TEST_CASE("averaged weights are written beside the trained ones, and go on from 
       averages.read(tensor, 0, tensor.elems(), DType::kF32, values.data());
       for (size_t i = 0; i < want.size(); ++i) CHECK(std::abs(static_cast<double>(values[i]) - want[i]) < 1e-6);
     }
-    const Changes rest =
-        with(base, {{"resume_from_checkpoint", (whole / "checkpoint-3").string()}, {"optimizer_offload", "disk"}});
+    const VideoChanges rest = with_lines(
+        base, {{"resume_from_checkpoint", (whole / "checkpoint-3").string()}, {"optimizer_offload", "disk"}});
     (void)run_preference(video_config("t2v", has_lora, folder.path() / "rest", rest));
     CHECK(read_file(ema_file(folder.path() / "rest"), 1 << 24) == read_file(ema_file(whole), 1 << 24));
   }

@@ -39,7 +39,7 @@ void check_curve(const json& golden, const PreferenceRun& run, double most) {
   }
 }
 
-std::vector<float> numbers_of(const fs::path& path, std::string_view name) {
+std::vector<float> parity_numbers(const fs::path& path, std::string_view name) {
   const SafetensorsFile file(path);
   for (const StoredTensor& tensor : file.tensors()) {
     if (tensor.name != name) continue;
@@ -60,11 +60,11 @@ std::vector<float> sampled(const fs::path& model, const std::string& golden, con
                                         "--text-len",   "6",      "--out", out};
   arguments.insert(arguments.end(), options.begin(), options.end());
   (void)capture([&] { return cmd_sample(arguments); });
-  return numbers_of(out, "latents");
+  return parity_numbers(out, "latents");
 }
 
 // A little more device memory than the least to sample in, which depends on the machine's threads.
-std::string least_memory(const fs::path& model, const std::string& golden) {
+std::string least_parity_memory(const fs::path& model, const std::string& golden) {
   const TemporaryFolder folder;
   const std::string given = (video_golden(golden) / "sample.safetensors").string(),
                     out = (folder.path() / "clip.safetensors").string();
@@ -79,7 +79,7 @@ std::string least_memory(const fs::path& model, const std::string& golden) {
 }
 
 std::vector<float> sample_of(const std::string& golden) {
-  return numbers_of(video_golden(golden) / "sample.safetensors", "latents");
+  return parity_numbers(video_golden(golden) / "sample.safetensors", "latents");
 }
 
 void check_same(const std::vector<float>& ours, const std::vector<float>& theirs) {
@@ -152,10 +152,11 @@ TEST_CASE("a pipeline of two transformers samples as diffusers' WanPipeline does
   };
   const std::vector<float> both = sampled(pipeline, "two", options("1.5"));
   check_same(both, sample_of("two"));
-  check_same(sampled(pipeline, "two", options("1")), numbers_of(pipeline / "sample.safetensors", "latents_unguided_2"));
+  check_same(sampled(pipeline, "two", options("1")),
+             parity_numbers(pipeline / "sample.safetensors", "latents_unguided_2"));
   // Weights that are read from the files for each step are the same.
   std::vector<std::string> in_files = options("1.5");
-  in_files.insert(in_files.end(), {"--memory.device", least_memory(pipeline, "two")});
+  in_files.insert(in_files.end(), {"--memory.device", least_parity_memory(pipeline, "two")});
   CHECK(sampled(pipeline, "two", in_files) == both);
   // Each transformer alone would draw another clip.
   for (const char* alone : {"transformer", "transformer_2"})

@@ -25,14 +25,14 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kMaxJobBytes = int64_t{1} << 24;
-constexpr int kSteps = 6, kCheckpoint = 4;
+constexpr int kWholeSteps = 6, kCheckpoint = 4;
 
 // How to train; the rest of the config is always the same.
 struct Way {
   bool lora = false, bf16 = false, recomputes = false;
 };
 
-std::string text_of(const Way& way) {
+std::string output_text(const Way& way) {
   return std::string(way.lora ? "lora" : "full") + (way.bf16 ? " bf16" : " f32") +
          (way.recomputes ? " recomputed" : " kept");
 }
@@ -88,7 +88,7 @@ class Workshop {
                    {"sample_packing", way.recomputes},
                    {"micro_batch_size", 2},
                    {"gradient_accumulation_steps", 2},
-                   {"max_steps", kSteps},
+                   {"max_steps", kWholeSteps},
                    {"save_steps", kCheckpoint},
                    {"learning_rate", 0.01},
                    {"bf16", way.bf16},
@@ -141,10 +141,10 @@ class Workshop {
 
 // Trains, goes on from the checkpoint in the middle, generates from the result.
 void check_training(const Workshop& shop, const Way& way) {
-  CAPTURE(text_of(way));
-  const std::string out = text_of(way), resumed = out + " resumed";
+  CAPTURE(output_text(way));
+  const std::string out = output_text(way), resumed = out + " resumed";
   const std::vector<double> losses = shop.train(way, out);
-  REQUIRE(losses.size() == kSteps);
+  REQUIRE(losses.size() == kWholeSteps);
   CHECK(losses.back() < losses.front());
   const std::string checkpoint = shop.path(out + "/checkpoint-" + std::to_string(kCheckpoint));
   (void)shop.train(way, resumed, {"--resume_from_checkpoint", checkpoint});
@@ -238,7 +238,7 @@ TEST_CASE(
     REQUIRE(samples.size() >= 4);
     CHECK(samples[0]["step"] == 2);
     const json last = samples[samples.size() - 2];
-    CHECK(last["step"] == kSteps);
+    CHECK(last["step"] == kWholeSteps);
     CHECK(last["prompt"] == "hello");
     CHECK(last["text"] == shop.generate("model", {"--adapter", shop.path(out)})["text"]);
   }

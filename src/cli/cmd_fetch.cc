@@ -35,7 +35,7 @@ hub::Repository repository_of(const std::string& id, const std::string& revision
   return *std::move(repository);
 }
 
-Json to_json(const hub::FetchList& list, bool is_dry_run) {
+Json fetched_json(const hub::FetchList& list, bool is_dry_run) {
   Json files = Json::array();
   for (const hub::ListedFile& one : list.files) {
     files.push_back({{"path", one.file.path}, {"bytes", one.file.size}, {"was_there", one.is_there}});
@@ -90,7 +90,7 @@ int cmd_fetch(std::span<const std::string> args) {
     hub::fetch(list, options);
   }
   if (json) {
-    fmt::print("{}\n", json_text(to_json(list, is_dry_run), 2));
+    fmt::print("{}\n", json_text(fetched_json(list, is_dry_run), 2));
   } else if (is_dry_run) {
     print_list(list);
   } else {

@@ -76,8 +76,8 @@ std::vector<train::Prompt> read_prompts(const GenerateOptions& options, const te
   return prompts;
 }
 
-Json to_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
-             const train::Generated& result) {
+Json generated_json(const GenerateOptions& options, const text::Tokenizer& tokenizer,
+                    const std::vector<int32_t>& prompt, const train::Generated& result) {
   Json json = {{"text", tokenizer.decode(result.ids, true)},
                {"ids", result.ids},
                {"prompt_ids", prompt},
@@ -89,7 +89,7 @@ Json to_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, c
 void print_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, train::Generator& generator,
                 std::span<const train::Prompt> prompts) {
   const auto print = [&](size_t i, const train::Generated& answer) {
-    fmt::print("{}\n", json_text(to_json(options, tokenizer, prompts[i].ids, answer), options.json ? 2 : -1));
+    fmt::print("{}\n", json_text(generated_json(options, tokenizer, prompts[i].ids, answer), options.json ? 2 : -1));
     std::fflush(stdout);
   };
   (void)generator.generate(prompts,

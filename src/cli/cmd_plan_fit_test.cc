@@ -135,7 +135,7 @@ TEST_CASE("gradients that accumulate on disk come to the device one block after 
   CHECK(nlohmann::json::parse(plan.out)["fits"] == true);
 }
 
-TEST_CASE("a plan is found where only transfers that run_fit less far ahead and other activations fit together") {
+TEST_CASE("a plan is found where only transfers that run less far ahead and other activations fit together") {
   const Captured plan = planned("365MiB", "1");
   CAPTURE(plan.err);
   CHECK(plan.status == 0);

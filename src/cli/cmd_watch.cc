@@ -22,7 +22,7 @@ constexpr int64_t kConnections = 16;
 constexpr int64_t kMaxBodyBytes = 4096;  // of requests that have none
 
 // Serves until a signal comes. The exit status.
-int serve_until_told(serve::ReportServer& server) {
+int watch_until_told(serve::ReportServer& server) {
   std::atomic<bool> ended = false;
   std::thread listener([&] {
     server.run();
@@ -55,7 +55,7 @@ int cmd_watch(std::span<const std::string> args) {
                                       .connections = kConnections,
                                       .limits = {}});
   log_info("the report of {} is at http://{}:{}/. Ctrl-C ends this, not the run.", quote(folder), host, server.port());
-  return serve_until_told(server);
+  return watch_until_told(server);
 }
 
 }  // namespace spillway

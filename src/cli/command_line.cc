@@ -16,7 +16,7 @@ namespace spillway {
 namespace {
 
 // "--out" of "--out FOLDER"
-std::string name_of(std::string_view what) { return std::string(what.substr(0, what.find(' '))); }
+std::string option_name(std::string_view what) { return std::string(what.substr(0, what.find(' '))); }
 
 std::string with_default(std::string_view help, const std::string& value) {
   return fmt::format("{} (default {})", help, value);
@@ -37,7 +37,7 @@ void CommandLine::list(std::string_view what, std::string_view meaning) {
 }
 
 void CommandLine::required(std::string_view what, std::string& value, std::string_view help) {
-  app_->add_option(name_of(what), value)->required();
+  app_->add_option(option_name(what), value)->required();
   help_.usage += fmt::format(" {}", what);
   list(what, help);
 }
@@ -65,33 +65,33 @@ void CommandLine::required_adapter(std::string& value, std::string_view help) {
 }
 
 void CommandLine::option(std::string_view what, std::string& value, std::string_view help) {
-  app_->add_option(name_of(what), value);
+  app_->add_option(option_name(what), value);
   list(what, value.empty() ? std::string(help) : with_default(help, value));
 }
 
 void CommandLine::option(std::string_view what, uint64_t& value, std::string_view help) {
-  app_->add_option(name_of(what), value);
+  app_->add_option(option_name(what), value);
   list(what, with_default(help, fmt::format("{}", value)));
 }
 
 void CommandLine::option(std::string_view what, int64_t& value, std::string_view help, int64_t least, int64_t most) {
-  app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
+  app_->add_option(option_name(what), value)->check(CLI::Range(least, most));
   list(what, with_default(help, fmt::format("{}", value)));
 }
 
 void CommandLine::option(std::string_view what, double& value, std::string_view help, double least, double most) {
-  app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
+  app_->add_option(option_name(what), value)->check(CLI::Range(least, most));
   list(what, with_default(help, fmt::format("{}", value)));
 }
 
 void CommandLine::option(std::string_view what, std::optional<double>& value, std::string_view help, double least,
                          double most) {
-  app_->add_option(name_of(what), value)->check(CLI::Range(least, most));
+  app_->add_option(option_name(what), value)->check(CLI::Range(least, most));
   list(what, help);
 }
 
 void CommandLine::options(std::string_view what, std::vector<std::string>& values, std::string_view help) {
-  app_->add_option(name_of(what), values)
+  app_->add_option(option_name(what), values)
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -110,7 +110,7 @@ void CommandLine::exactly_one_of(const std::vector<std::string>& names) {
   std::vector<std::string_view> options;
   for (const HelpSection& section : help_.sections) {
     for (const HelpRow& row : section.rows) {
-      if (std::find(names.begin(), names.end(), name_of(row.what)) != names.end()) options.push_back(row.what);
+      if (std::find(names.begin(), names.end(), option_name(row.what)) != names.end()) options.push_back(row.what);
     }
   }
   help_.usage += fmt::format(" ({})", fmt::join(options, " | "));

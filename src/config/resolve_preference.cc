@@ -103,7 +103,7 @@ const RlName& objective_name(const Spelled& keys) {
   return *std::find_if(std::begin(kRlNames), std::end(kRlNames), [&](const RlName& one) { return one.rl == keys.rl; });
 }
 
-Loss loss_of(const Resolution& r, const RlName& objective, const std::string& name) {
+Loss preference_loss(const Resolution& r, const RlName& objective, const std::string& name) {
   std::vector<std::string_view> names;
   for (const PreferenceLossName& one : kPreferenceLosses) {
     if (one.kind != objective.kind) continue;
@@ -122,7 +122,7 @@ std::vector<WeightedLoss> losses_of(const Resolution& r, const RlName& objective
   std::vector<WeightedLoss> losses;
   const bool may_choose = objective.kind != Kind::kOrpo && !trains_score(objective.kind);
   if (r.given("dpo_loss_type") && may_choose) {
-    for (const std::string& name : keys.dpo_loss_type) losses.push_back({loss_of(r, objective, name)});
+    for (const std::string& name : keys.dpo_loss_type) losses.push_back({preference_loss(r, objective, name)});
   }
   if (losses.empty()) losses.push_back({objective.loss});
   if (objective.kind != Kind::kDpo && losses.size() > 1)

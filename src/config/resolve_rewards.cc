@@ -7,8 +7,8 @@
 namespace spillway::config {
 namespace {
 
-constexpr std::string_view kKeys[] = {"trl.reward_funcs", "trl.reward_weights", "trl.reward_timeout",
-                                      "trl.reward_python"};
+constexpr std::string_view kTrainingKeys[] = {"trl.reward_funcs", "trl.reward_weights", "trl.reward_timeout",
+                                              "trl.reward_python"};
 
 // The reward model of PPO first, as TRL's scripts have it.
 std::vector<rewards::RewardEntry> resolve_functions(const Resolution& r) {
@@ -38,7 +38,7 @@ std::vector<double> resolve_weights(const Resolution& r, size_t count) {
 std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use) {
   const Spelled& keys = r.keys;
   if (use != ConfigUse::kRewards && !is_online(keys)) {
-    for (const std::string_view key : kKeys) r.ignore(key, "nothing generates completions");
+    for (const std::string_view key : kTrainingKeys) r.ignore(key, "nothing generates completions");
     return {};
   }
   std::vector<rewards::RewardEntry> functions = resolve_functions(r);

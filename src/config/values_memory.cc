@@ -12,7 +12,7 @@ bool is_number(std::string_view text) {
 
 // One word or a list of them.
 template <Enumeration E>
-void read_words(const YamlNode& node, const KeyPlace& place, std::vector<E>& value) {
+void read_named_words(const YamlNode& node, const KeyPlace& place, std::vector<E>& value) {
   std::vector<std::string> names;
   read_value(node, place, {}, names);
   value.clear();
@@ -51,9 +51,9 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                       "the key",
                       here.text(), entry.value.shown()));
     } else if (entry.key == "recompute_layer_types") {
-      read_words(entry.value, here, value.recompute_layer_types);
+      read_named_words(entry.value, here, value.recompute_layer_types);
     } else {
-      read_words(entry.value, here, value.save);
+      read_named_words(entry.value, here, value.save);
     }
   }
 }

@@ -14,7 +14,7 @@ constexpr Word<WeightingScheme> kSchemes[] = {
     {"sigma_sqrt", {}, "weights of the loss by noise level"},
     {"cosmap", {}, "weights of the loss by noise level"},
 };
-constexpr Word<VideoCheckpointing> kCheckpointings[] = {
+constexpr Word<VideoCheckpointing> kCheckpointingTypes[] = {
     {"none", VideoCheckpointing::kNone},
     {"full", VideoCheckpointing::kFull},
     {"block_skip", VideoCheckpointing::kFull},
@@ -24,6 +24,6 @@ constexpr Word<VideoCheckpointing> kCheckpointings[] = {
 }  // namespace
 
 std::span<const Word<WeightingScheme>> words_of(WeightingScheme) { return kSchemes; }
-std::span<const Word<VideoCheckpointing>> words_of(VideoCheckpointing) { return kCheckpointings; }
+std::span<const Word<VideoCheckpointing>> words_of(VideoCheckpointing) { return kCheckpointingTypes; }
 
 }  // namespace spillway::config

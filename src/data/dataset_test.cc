@@ -77,14 +77,14 @@ struct Folder {
   fs::path path;
 };
 
-DatasetConfig dataset(const fs::path& path, const std::string& type) {
+DatasetConfig rows_dataset(const fs::path& path, const std::string& type) {
   DatasetConfig config;
   config.path = path.string();
   config.type = {true, type};
   return config;
 }
 
-std::string error_of(const DatasetConfig& config, const RowOptions& options = {}) {
+std::string dataset_error(const DatasetConfig& config, const RowOptions& options = {}) {
   try {
     (void)load_datasets(std::span(&config, 1), options, dataset_tokenizer());
   } catch (const InputError& error) {
@@ -247,7 +247,7 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
 {"input_ids": [5, 6, 7, 2], "labels": [5, 6, 7, -100], "attention_mask": [1, 1, 1, 0]}
 {"input_ids": [5, 6, 7]}
 )");
-  const DatasetConfig config = dataset(path, "");
+  const DatasetConfig config = rows_dataset(path, "");
   RowOptions options;
   options.sequence_len = 4;
   options.deduplicate = true;
@@ -271,7 +271,8 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   CHECK(loaded.summary.lengths.rows_over() == 1);
   CHECK(rows_of(loaded.rows)[1].input_ids == std::vector<int32_t>{5, 6, 7, 8});
   options.excess_length_strategy = ExcessLength::kRaise;
-  CHECK(error_of(config, options).find("t.jsonl:4] expected a row of at most 4 tokens, got 6") != std::string::npos);
+  CHECK(dataset_error(config, options).find("t.jsonl:4] expected a row of at most 4 tokens, got 6") !=
+        std::string::npos);
   options.length_rules = LengthRules::kTrl;
   options.truncation_mode = TruncationMode::kKeepEnd;
   loaded = load_datasets(std::span(&config, 1), options, dataset_tokenizer());
@@ -281,28 +282,29 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
 TEST_CASE("what is wrong with a dataset is said with its place") {
   const Folder folder;
   const fs::path alpaca = folder.write("a.jsonl", "{\"prompt\": \"x\", \"output\": 5}\n");
-  CHECK(error_of(dataset(alpaca, "alpaca"))
+  CHECK(dataset_error(rows_dataset(alpaca, "alpaca"))
             .find("a.jsonl:1] expected a field 'instruction', got 'prompt', 'output'; set field_instruction") !=
         std::string::npos);
-  DatasetConfig renamed = dataset(alpaca, "alpaca");
+  DatasetConfig renamed = rows_dataset(alpaca, "alpaca");
   renamed.field_instruction = "prompt";
-  CHECK(error_of(renamed).find("expected text in 'output', got number") != std::string::npos);
-  CHECK(error_of(dataset(alpaca, "nosuch")).find("got 'nosuch'") != std::string::npos);
-  CHECK(error_of(dataset(folder.path / "missing.jsonl", "alpaca")).find("no such path") != std::string::npos);
-  CHECK(error_of(dataset(folder.write("x.bin", ""), "alpaca")).find("expected a .jsonl, .json") != std::string::npos);
-  CHECK(error_of(dataset(folder.write("e.jsonl", ""), "alpaca")).find("expected at least one row") !=
+  CHECK(dataset_error(renamed).find("expected text in 'output', got number") != std::string::npos);
+  CHECK(dataset_error(rows_dataset(alpaca, "nosuch")).find("got 'nosuch'") != std::string::npos);
+  CHECK(dataset_error(rows_dataset(folder.path / "missing.jsonl", "alpaca")).find("no such path") != std::string::npos);
+  CHECK(dataset_error(rows_dataset(folder.write("x.bin", ""), "alpaca")).find("expected a .jsonl, .json") !=
         std::string::npos);
-  CHECK(error_of(dataset(folder.write("t.jsonl", "{\"input_ids\": [1, 99999]}"), "")).find("got 99999 at index 1") !=
+  CHECK(dataset_error(rows_dataset(folder.write("e.jsonl", ""), "alpaca")).find("expected at least one row") !=
         std::string::npos);
+  CHECK(dataset_error(rows_dataset(folder.write("t.jsonl", "{\"input_ids\": [1, 99999]}"), ""))
+            .find("got 99999 at index 1") != std::string::npos);
   const fs::path huge =
       folder.write("huge.jsonl", "{\"input_ids\": [1, 2], \"labels\": [1, 18446744073709551516]}");  // 2^64 - 100
-  CHECK(error_of(dataset(huge, "")).find("got 18446744073709551516 at index 1") != std::string::npos);
-  CHECK(error_of(dataset(folder.write("u.jsonl", "{\"input_ids\": [1, \"a\"]}"), "")).find("got string at index 1") !=
-        std::string::npos);
-  CHECK(error_of(dataset(folder.write("v.jsonl", "{\"input_ids\": [1, 2], \"labels\": [1]}"), ""))
+  CHECK(dataset_error(rows_dataset(huge, "")).find("got 18446744073709551516 at index 1") != std::string::npos);
+  CHECK(dataset_error(rows_dataset(folder.write("u.jsonl", "{\"input_ids\": [1, \"a\"]}"), ""))
+            .find("got string at index 1") != std::string::npos);
+  CHECK(dataset_error(rows_dataset(folder.write("v.jsonl", "{\"input_ids\": [1, 2], \"labels\": [1]}"), ""))
             .find("as long as input_ids (2), got 1") != std::string::npos);
   const fs::path chat = folder.write("c.jsonl", "{\"messages\": [{\"from\": \"human\", \"value\": \"x\"}]}");
-  CHECK(error_of(dataset(chat, "chat_template")).find("set message_property_mappings") != std::string::npos);
+  CHECK(dataset_error(rows_dataset(chat, "chat_template")).find("set message_property_mappings") != std::string::npos);
 }
 
 TEST_CASE("JSON text in a field that is nested without end is refused") {
@@ -314,11 +316,11 @@ TEST_CASE("JSON text in a field that is nested without end is refused") {
   detailed["detail"] = deep;
   for (const Json& row : {Json{{"messages", {message}}, {"tools", deep}}, Json{{"messages", {calling}}},
                           Json{{"messages", {detailed}}}}) {
-    DatasetConfig config = dataset(folder.write("deep.jsonl", row.dump() + "\n"), "chat_template");
+    DatasetConfig config = rows_dataset(folder.write("deep.jsonl", row.dump() + "\n"), "chat_template");
     config.message_field_training_detail = "detail";
     RowOptions options;
     options.chat_template = "chatml";
-    CHECK(error_of(config, options).find("deep.jsonl:1] expected at most 200 nested levels") != std::string::npos);
+    CHECK(dataset_error(config, options).find("deep.jsonl:1] expected at most 200 nested levels") != std::string::npos);
   }
 }
 
@@ -327,7 +329,7 @@ TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised")
   folder.write("train-1.csv", "input_ids,labels\n\"[5, 6, 7]\",\"[-100, 6, 7]\"\n");
   folder.write("train-0.jsonl", "{\"input_ids\": [8, 9]}\n");
   folder.write("test.jsonl", "{\"input_ids\": [1, 2]}\n");
-  const DatasetConfig config = dataset(folder.path, "");
+  const DatasetConfig config = rows_dataset(folder.path, "");
   const Dataset loaded = load_datasets(std::span(&config, 1), {}, dataset_tokenizer());
   REQUIRE(loaded.rows.size() == 2);
   CHECK(rows_of(loaded.rows)[0].input_ids == std::vector<int32_t>{8, 9});
@@ -362,7 +364,7 @@ TEST_CASE("rows come in the order of the file whatever the number of threads, an
   for (int i = 0; i < 3000; ++i)
     lines += "{\"instruction\": \"Repeat " + std::to_string(i) + "\", \"output\": \"" + std::string(i % 50, 'x') + " " +
              std::to_string(i) + "\"}\n";
-  const DatasetConfig good = dataset(folder.write("good.jsonl", lines), "alpaca");
+  const DatasetConfig good = rows_dataset(folder.write("good.jsonl", lines), "alpaca");
   const Dataset one = load_datasets(std::span(&good, 1), {}, dataset_tokenizer(), {.threads = 1});
   int64_t told = 0;
   const Dataset many = load_datasets(std::span(&good, 1), {}, dataset_tokenizer(),
@@ -373,7 +375,8 @@ TEST_CASE("rows come in the order of the file whatever the number of threads, an
   for (size_t i = 0; i < got.size(); ++i) CHECK(got[i].input_ids == expected[i].input_ids);
 
   // A record that is no JSON stands behind one that lacks a field.
-  const DatasetConfig bad = dataset(folder.write("bad.jsonl", lines + "{\"output\": \"x\"}\n" + lines + "{"), "alpaca");
+  const DatasetConfig bad =
+      rows_dataset(folder.write("bad.jsonl", lines + "{\"output\": \"x\"}\n" + lines + "{"), "alpaca");
   for (const int threads : {1, 4}) {
     CHECK_THROWS_WITH_AS((void)load_datasets(std::span(&bad, 1), {}, dataset_tokenizer(), {.threads = threads}),
                          doctest::Contains("bad.jsonl:3001] expected a field 'instruction'"), InputError);
@@ -398,7 +401,7 @@ TEST_CASE("the place of each token in a text is known, for characters of several
   }
 }
 
-TEST_CASE("ids may be any that the embedding has rows for, also where the dataset_tokenizer has no token") {
+TEST_CASE("ids may be any that the embedding has rows for, also where the tokenizer has no token") {
   const auto build = [](int64_t vocabulary, const Json& row) {
     RowOptions options;
     options.vocabulary = vocabulary;
@@ -434,7 +437,7 @@ TEST_CASE("assistant_only_loss is for conversations, as in TRL") {
 TEST_CASE("a colon does not stand for a dot in a type") {
   const auto error = [](const std::string& type) {
     try {
-      check_text_type(dataset("x", type));
+      check_text_type(rows_dataset("x", type));
     } catch (const InputError& wrong) {
       return std::string(wrong.what());
     }

@@ -43,7 +43,7 @@ const dirent* next_entry(DIR* folder) noexcept {
   return entry;
 }
 
-EntryKind kind_of(DIR* folder, const dirent& entry) {
+EntryKind entry_kind(DIR* folder, const dirent& entry) {
   unsigned char type = entry.d_type;
   struct stat status {};
   if (type == DT_UNKNOWN && ::fstatat(::dirfd(folder), entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0)
@@ -87,7 +87,8 @@ std::vector<FolderEntry> entries_of(const fs::path& folder) {
   const OpenFolder open = open_folder(AT_FDCWD, folder.c_str(), 0);
   if (!open && errno == ENOMEM) throw std::bad_alloc();
   if (!open) return entries;
-  while (const dirent* entry = next_entry(open.get())) entries.push_back({entry->d_name, kind_of(open.get(), *entry)});
+  while (const dirent* entry = next_entry(open.get()))
+    entries.push_back({entry->d_name, entry_kind(open.get(), *entry)});
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return entries;
 }

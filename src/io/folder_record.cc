@@ -24,7 +24,7 @@ namespace {
 
 constexpr int64_t kMaxRecordBytes = int64_t{16} << 20;
 
-std::string sum_of(const ReadFile& file) {
+std::string content_sum(const ReadFile& file) {
   Checksum sum;
   std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(file.size(), int64_t{1} << 20)));
   for (int64_t at = 0; at < file.size();) {
@@ -38,7 +38,7 @@ std::string sum_of(const ReadFile& file) {
 
 RecordedFile recorded(const fs::path& folder, const std::string& name) {
   const ReadFile file(folder / name);
-  return {name, file.size(), file.size() <= kMaxSummedBytes ? sum_of(file) : ""};
+  return {name, file.size(), file.size() <= kMaxSummedBytes ? content_sum(file) : ""};
 }
 
 std::string quoted(const std::string& text) { return json_text(nlohmann::json(text)); }

@@ -15,7 +15,7 @@ namespace {
 
 using Byte = uint8_t;
 
-void put_half(float value, Byte* out) {
+void put_scale(float value, Byte* out) {
   f16 half;
   convert_floats(&value, DType::kF32, &half, DType::kF16, 1);
   std::memcpy(out, &half.bits, 2);
@@ -27,7 +27,7 @@ void encode_q8_0(const float* values, Byte* block) {
   for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(values[i]));
   const float scale = largest / 127;
   const float inverse = scale == 0 ? 0 : 1 / scale;
-  put_half(scale, block);
+  put_scale(scale, block);
   for (int i = 0; i < 32; ++i) block[2 + i] = static_cast<Byte>(static_cast<int8_t>(std::round(values[i] * inverse)));
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kAlignment = 32;
 
 // The numbers that the format gives types of values.
-enum ValueType : uint32_t { kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7, kString = 8, kArray = 9 };
+enum KeyType : uint32_t { kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7, kString = 8, kArray = 9 };
 
 // The file's start, which is a few MB for a large vocabulary.
 class Header {

@@ -34,7 +34,7 @@ std::optional<Identity> identity_of(const fs::path& path) {
 }
 
 // Whether `path` is what `identity` names, or lies below it.
-bool is_within(const fs::path& path, const Identity& identity) {
+bool lies_in(const fs::path& path, const Identity& identity) {
   for (fs::path at = path; !at.empty(); at = at.parent_path()) {
     if (identity_of(at) == identity) return true;
     if (at == at.parent_path()) break;
@@ -77,9 +77,9 @@ void check_apart(std::string_view key, const fs::path& output, std::span<const C
     std::error_code error;
     const fs::path resolved = fs::canonical(input.path, error), named = fs::absolute(input.path, error);
     // Both ways there: a link to an input is lost with the folder that holds it.
-    const bool holds = is_within(resolved, *out) || is_within(without_trailing_slash(named.lexically_normal()), *out);
+    const bool holds = lies_in(resolved, *out) || lies_in(without_trailing_slash(named.lexically_normal()), *out);
     const bool is_part =
-        fs::is_regular_file(output, error) && is_within(fs::canonical(output, error), *identity_of(input.path));
+        fs::is_regular_file(output, error) && lies_in(fs::canonical(output, error), *identity_of(input.path));
     if (!holds && !is_part) continue;
     const bool is_same = identity_of(input.path) == out;
     throw input_error(key, "expected a place apart from what is read, got {}, which {} {} ({}); choose another",
@@ -144,7 +144,7 @@ SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_vi
       continue;
     }
     const bool is_known = std::any_of(known.begin(), known.end(), [&](const fs::path& one) {
-      return identity_of(one) && is_within(fs::weakly_canonical(one), *identity_of(path));
+      return identity_of(one) && lies_in(fs::weakly_canonical(one), *identity_of(path));
     });
     const bool is_ours = entry.kind == EntryKind::kFolder && read_record(path).has_value();
     if (!is_known && !is_ours && !is_temporary_name(entry.name)) refuse_foreign(key, folder_, command, entry.name);

@@ -14,7 +14,7 @@ using namespace spillway;
 
 namespace {
 
-void publish(const fs::path& target, std::string_view command) {
+void publish_output(const fs::path& target, std::string_view command) {
   AtomicFolder atomic(target, command);
   write_file(atomic.path() / "config.json", "{}");
   fs::create_directory(atomic.path() / "sub");
@@ -35,7 +35,7 @@ TEST_CASE("a folder is replaceable where it is new, empty or as the same command
   check();
   fs::create_directory(out);
   check();
-  publish(out, "merge");
+  publish_output(out, "merge");
   check();
   const auto refuses = [&](const char* what) { CHECK_THROWS_WITH_AS(check(), doctest::Contains(what), InputError); };
   write_file(out / "notes", "mine");
@@ -49,7 +49,7 @@ TEST_CASE("a folder is replaceable where it is new, empty or as the same command
   fs::remove(out / "link");
   write_file(out / "config.json", "[]");
   refuses("'config.json' was changed");
-  publish(out, "import");
+  publish_output(out, "import");
   refuses("got one with '.spillway.json'");
   fs::remove_all(out);
   write_file(out, "");
@@ -97,7 +97,7 @@ TEST_CASE("a shared folder keeps what others have there, and its command writes 
   refuses("got one with 'scratch'");
   const std::array known = {out / "scratch" / "disk"};
   fs::create_directory(known[0]);
-  publish(out / "checkpoint-1", "train");
+  publish_output(out / "checkpoint-1", "train");
   const SharedOutput output = training_in(out, known);
   output.begin();
   write_file(out / "model", "killed before the end");

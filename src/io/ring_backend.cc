@@ -10,7 +10,7 @@ namespace spillway {
 namespace {
 
 // In a row without progress, with pauses of 1 ms to 100 ms: 9 s.
-constexpr int kMaxAttempts = 100;
+constexpr int kMaxRingAttempts = 100;
 
 bool may_pass(int error) { return error == EAGAIN || error == EBUSY || error == ENOMEM; }
 
@@ -56,7 +56,7 @@ class RingBackend final : public DiskBackend {
       taken_.insert(taken_.end(), pushed_.begin(), end);
       pushed_.erase(pushed_.begin(), end);
       attempts_ = 0;
-    } else if (may_pass(-result) && attempts_ < kMaxAttempts) {
+    } else if (may_pass(-result) && attempts_ < kMaxRingAttempts) {
       if (wait == Wait::kYes) pause();
     } else if (result != -EINTR) {
       error_ = -result;
@@ -75,9 +75,9 @@ class RingBackend final : public DiskBackend {
     for (;;) {
       if (!pushed_.empty()) return give_up(pushed_);
       if (taken_.empty()) return {};
-      if (auto completion = attempts_ <= kMaxAttempts ? peek() : std::nullopt) return completion;
-      if (attempts_ >= kMaxAttempts) {
-        attempts_ = kMaxAttempts + 1;  // a late completion names a slot that is another's by then
+      if (auto completion = attempts_ <= kMaxRingAttempts ? peek() : std::nullopt) return completion;
+      if (attempts_ >= kMaxRingAttempts) {
+        attempts_ = kMaxRingAttempts + 1;  // a late completion names a slot that is another's by then
         return give_up(taken_);
       }
       if (wait == Wait::kNo) return {};

@@ -20,7 +20,7 @@ using namespace spillway::testing;
 
 namespace {
 
-constexpr int64_t kPage = kDiskAlignment;
+constexpr int64_t kRingPage = kDiskAlignment;
 
 // What the test sees and says, while the ring belongs to a queue.
 struct Script {
@@ -72,7 +72,7 @@ class ScriptedRing final : public SubmissionRing {
 };
 
 DiskQueueOptions scripted_queue(Script& script) {
-  return {.requests = 5, .depth = 4, .block_bytes = 2 * kPage, .backend = [&script](const DiskBackendSetup& setup) {
+  return {.requests = 5, .depth = 4, .block_bytes = 2 * kRingPage, .backend = [&script](const DiskBackendSetup& setup) {
             return make_ring_backend(std::make_unique<ScriptedRing>(script, setup.files), setup.depth,
                                      [&script](std::chrono::milliseconds) { ++script.pauses; });
           }};
@@ -85,7 +85,7 @@ TEST_CASE("a ring that takes nothing for a moment is asked again, with pauses") 
   for (const int error : {EAGAIN, EBUSY, ENOMEM, EINTR}) {
     CAPTURE(error);
     Script script{.works = 3, .fails = 50, .error = error};
-    Scratch scratch({.folders = {folder.path()}, .bytes = 64 * kPage});
+    Scratch scratch({.folders = {folder.path()}, .bytes = 64 * kRingPage});
     AlignedMemory arena(scratch.bytes());
     std::fill_n(arena.data(), arena.bytes(), std::byte{42});
     DiskQueue queue(&scratch, scripted_queue(script));
@@ -105,7 +105,7 @@ TEST_CASE("a ring that fails for good ends the job as a block does, when the ker
       CAPTURE(error);
       CAPTURE(pauses_until_finished);
       Script script{.works = 1, .fails = INT64_MAX / 2, .error = error};
-      Scratch scratch({.folders = {folder.path()}, .bytes = 64 * kPage});
+      Scratch scratch({.folders = {folder.path()}, .bytes = 64 * kRingPage});
       AlignedMemory arena(scratch.bytes());
       {
         DiskQueue queue(&scratch, scripted_queue(script));

@@ -16,8 +16,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
 
-constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
-constexpr int64_t kMaxIndexBytes = 32'000'000;    // some 300,000 tensors
+constexpr int64_t kMaxJsonBytes = 100'000'000;  // the limit of the reference implementation
+constexpr int64_t kMaxIndexBytes = 32'000'000;  // some 300,000 tensors
 
 SafetensorsHeader read_header(const ReadFile& file) {
   const std::string where = file.path().string();
@@ -27,9 +27,9 @@ SafetensorsHeader read_header(const ReadFile& file) {
   }
   file.read(0, std::as_writable_bytes(std::span(&length, 1)));
   const int64_t room = file.size() - 8;
-  if (length > static_cast<uint64_t>(std::min(room, kMaxHeaderBytes))) {
+  if (length > static_cast<uint64_t>(std::min(room, kMaxJsonBytes))) {
     throw input_error(where, "expected a header of at most {} bytes, got a length of {}; {}",
-                      std::min(room, kMaxHeaderBytes), length,
+                      std::min(room, kMaxJsonBytes), length,
                       "this is not a safetensors file or it is cut short, download it again");
   }
   std::string header(length, '\0');

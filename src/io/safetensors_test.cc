@@ -16,7 +16,7 @@ using namespace spillway;
 
 namespace {
 
-const fs::path kGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "io";
+const fs::path kSafetensorsGolden = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "io";
 
 float golden_value(int64_t i) { return static_cast<float>(i - 7) / 8; }
 
@@ -35,7 +35,7 @@ std::string file_of(std::string_view header, std::string_view data) {
 }
 
 // The message of the InputError that opening such a file throws.
-std::string refusal(std::string_view header, int64_t data_bytes) {
+std::string refusal_of_file(std::string_view header, int64_t data_bytes) {
   try {
     (void)parse_safetensors_header(header, data_bytes, "x.safetensors");
   } catch (const InputError& error) {
@@ -49,7 +49,7 @@ std::string refusal(std::string_view header, int64_t data_bytes) {
 }  // namespace
 
 TEST_CASE("a file of the real library reads back in every floating dtype") {
-  const SafetensorsFile file(kGolden / "mixed.safetensors");
+  const SafetensorsFile file(kSafetensorsGolden / "mixed.safetensors");
   CHECK(file.tensors().size() == 8);
   CHECK(file.metadata().at("note") == "a text");
   for (const std::string name : {"in_f32", "in_bf16", "in_f16"}) {
@@ -75,7 +75,7 @@ TEST_CASE("a file of the real library reads back in every floating dtype") {
 }
 
 TEST_CASE("a folder of shards reads as one") {
-  const SafetensorsFolder folder(kGolden / "sharded");
+  const SafetensorsFolder folder(kSafetensorsGolden / "sharded");
   CHECK(folder.tensors().size() == 2);
   float row[4];
   folder.read_rows("b", 1, 1, DType::kF32, row);
@@ -88,7 +88,7 @@ TEST_CASE("what is wrong with a folder of shards is named") {
   const TemporaryFolder temporary;
   const auto copy = [&](const char* name) {
     const fs::path to = temporary.path() / name;
-    fs::copy(kGolden / "sharded", to);
+    fs::copy(kSafetensorsGolden / "sharded", to);
     return to;
   };
   const auto write_index = [](const fs::path& folder, std::string_view text) {
@@ -129,31 +129,32 @@ TEST_CASE("headers that do not describe the file are refused") {
   const auto tensor = [](std::string_view dtype, std::string_view shape, std::string_view offsets) {
     return fmt::format(R"({{"a":{{"dtype":"{}","shape":{},"data_offsets":{}}}}})", dtype, shape, offsets);
   };
-  CHECK(refusal(tensor("F32", "[2]", "[0,8]"), 8) == "accepted");
-  CHECK(refusal("{}", 0) == "accepted");
+  CHECK(refusal_of_file(tensor("F32", "[2]", "[0,8]"), 8) == "accepted");
+  CHECK(refusal_of_file("{}", 0) == "accepted");
   const auto contains = [](const std::string& text, std::string_view part) {
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  contains(refusal(tensor("F32", "[2]", "[0,8]"), 9), "bytes too many");
-  contains(refusal(tensor("F32", "[2]", "[0,8]"), 7), "within the 7 bytes");
-  contains(refusal(tensor("F32", "[3]", "[0,8]"), 8), "got a size that differs");
-  contains(refusal(tensor("F4", "[3]", "[0,2]"), 2), "got a size that differs");
-  contains(refusal(tensor("F32", "[4611686018427387904,4611686018427387904]", "[0,8]"), 8), "got a size that differs");
-  contains(refusal(tensor("F32", "[18446744073709551615]", "[0,8]"), 8), "beyond 2^63");
-  contains(refusal(tensor("F32", "[-2]", "[0,8]"), 8), "a negative number");
-  contains(refusal(tensor("F32", "[2.0]", "[0,8]"), 8), "a fraction");
-  contains(refusal(tensor("F32", "[2]", "[8,0]"), 8), "got bytes 8 to 0");
-  contains(refusal(tensor("F32", "[2]", "[0]"), 8), "fewer than two");
-  contains(refusal(tensor("F32", "[2]", "[0,8,9]"), 8), "got a number");
-  contains(refusal(tensor("F33", "[2]", "[0,8]"), 8), "got 'F33'");
-  contains(refusal(tensor("F32", "[[2]]", "[0,8]"), 8), "got a list");
-  contains(refusal("[]", 0), "got a list");
-  contains(refusal("{\"a\":{\"dtype\":\"F32\"}}", 0), "got only some");
-  contains(refusal("{\"a\":1}", 0), "got a number");
-  contains(refusal("{\"a\":", 0), "expected a header in JSON");
-  contains(refusal("{\"a\\n\xff\":{}}", 0), "expected a header in JSON");
-  contains(refusal("{\"line\\nbreak\":{}}", 0), "line\\nbreak");
+  contains(refusal_of_file(tensor("F32", "[2]", "[0,8]"), 9), "bytes too many");
+  contains(refusal_of_file(tensor("F32", "[2]", "[0,8]"), 7), "within the 7 bytes");
+  contains(refusal_of_file(tensor("F32", "[3]", "[0,8]"), 8), "got a size that differs");
+  contains(refusal_of_file(tensor("F4", "[3]", "[0,2]"), 2), "got a size that differs");
+  contains(refusal_of_file(tensor("F32", "[4611686018427387904,4611686018427387904]", "[0,8]"), 8),
+           "got a size that differs");
+  contains(refusal_of_file(tensor("F32", "[18446744073709551615]", "[0,8]"), 8), "beyond 2^63");
+  contains(refusal_of_file(tensor("F32", "[-2]", "[0,8]"), 8), "a negative number");
+  contains(refusal_of_file(tensor("F32", "[2.0]", "[0,8]"), 8), "a fraction");
+  contains(refusal_of_file(tensor("F32", "[2]", "[8,0]"), 8), "got bytes 8 to 0");
+  contains(refusal_of_file(tensor("F32", "[2]", "[0]"), 8), "fewer than two");
+  contains(refusal_of_file(tensor("F32", "[2]", "[0,8,9]"), 8), "got a number");
+  contains(refusal_of_file(tensor("F33", "[2]", "[0,8]"), 8), "got 'F33'");
+  contains(refusal_of_file(tensor("F32", "[[2]]", "[0,8]"), 8), "got a list");
+  contains(refusal_of_file("[]", 0), "got a list");
+  contains(refusal_of_file("{\"a\":{\"dtype\":\"F32\"}}", 0), "got only some");
+  contains(refusal_of_file("{\"a\":1}", 0), "got a number");
+  contains(refusal_of_file("{\"a\":", 0), "expected a header in JSON");
+  contains(refusal_of_file("{\"a\\n\xff\":{}}", 0), "expected a header in JSON");
+  contains(refusal_of_file("{\"line\\nbreak\":{}}", 0), "line\\nbreak");
   const std::string two =
       R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"%":{"dtype":"U8","shape":[4],"data_offsets":[*,#]}})";
   const auto variant = [&](std::string name, std::string begin, std::string end) {
@@ -163,10 +164,10 @@ TEST_CASE("headers that do not describe the file are refused") {
     text.replace(text.find('#'), 1, end);
     return text;
   };
-  CHECK(refusal(variant("b", "4", "8"), 8) == "accepted");
-  contains(refusal(variant("b", "2", "6"), 8), "an overlap");
-  contains(refusal(variant("b", "5", "9"), 9), "a gap");
-  contains(refusal(variant("a", "4", "8"), 8), "got two of the name 'a'");
+  CHECK(refusal_of_file(variant("b", "4", "8"), 8) == "accepted");
+  contains(refusal_of_file(variant("b", "2", "6"), 8), "an overlap");
+  contains(refusal_of_file(variant("b", "5", "9"), 9), "a gap");
+  contains(refusal_of_file(variant("a", "4", "8"), 8), "got two of the name 'a'");
 }
 
 TEST_CASE("a file whose length field is wrong is refused") {

@@ -17,7 +17,7 @@ using namespace spillway;
 
 namespace {
 
-std::set<std::string> names_in(const fs::path& folder) {
+std::set<std::string> temporary_names(const fs::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
   return names;
@@ -62,27 +62,27 @@ TEST_CASE("the next writer of a file removes what a killed one left of it, and n
   const std::set<std::string> users = {"rows.jsonl.tmp-backup", ".rows.jsonl.tmp-1",
                                        ".rows.jsonl.tmp-0123456789ABCDEF"};
   for (const std::string& name : users) write_file(folder.path() / name, "");
-  REQUIRE(names_in(folder.path()).size() == 2 + users.size());
+  REQUIRE(temporary_names(folder.path()).size() == 2 + users.size());
   write_file(folder.path() / "rows.jsonl", "whole");
-  CHECK(names_in(folder.path()).size() == 2 + users.size());  // the other's
+  CHECK(temporary_names(folder.path()).size() == 2 + users.size());  // the other's
   clear_leftovers(folder.path());
   std::set<std::string> expected = users;
   expected.insert("rows.jsonl");
-  CHECK(names_in(folder.path()) == expected);
+  CHECK(temporary_names(folder.path()) == expected);
 }
 
 TEST_CASE("the next writer of a folder removes what a killed one left of it") {
   const TemporaryFolder folder;
   const fs::path target = folder.path() / "model";
   die_with_folders(target);
-  REQUIRE(names_in(folder.path()).size() == 3);
+  REQUIRE(temporary_names(folder.path()).size() == 3);
   {
     AtomicFolder atomic(target);
-    CHECK(names_in(folder.path()).size() == 2 + 2);  // the old one has no successor yet
+    CHECK(temporary_names(folder.path()).size() == 2 + 2);  // the old one has no successor yet
     atomic.publish();
   }
   clear_leftovers(folder.path());
-  CHECK(names_in(folder.path()) == std::set<std::string>{"model"});
+  CHECK(temporary_names(folder.path()) == std::set<std::string>{"model"});
 }
 
 // As those of another container or host: a process id says nothing about them.
@@ -104,7 +104,7 @@ TEST_CASE("what another writer of the same name is still writing stays") {
   CHECK(read_file(row_file, 100) == "second");
   first.publish();
   first_file.commit();
-  CHECK(names_in(target) == std::set<std::string>{kRecordName, "first"});
+  CHECK(temporary_names(target) == std::set<std::string>{kRecordName, "first"});
   CHECK(read_file(row_file, 100) == "first");
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("of several writers of a new folder the first one wins, and the others
     second.publish();
     CHECK(fs::exists(target / "second"));
   }
-  CHECK(names_in(folder.path()) == std::set<std::string>{"rows"});
+  CHECK(temporary_names(folder.path()) == std::set<std::string>{"rows"});
 }
 
 TEST_CASE("a folder that is removed is gone with the next clearing when the process dies in between") {
@@ -136,7 +136,7 @@ TEST_CASE("a folder that is removed is gone with the next clearing when the proc
     fs::rename(folder.path() / "checkpoint-1", name.temporary());
     ::raise(SIGKILL);
   });
-  REQUIRE(names_in(folder.path()).size() == 2);
+  REQUIRE(temporary_names(folder.path()).size() == 2);
   clear_leftovers(folder.path());
-  CHECK(names_in(folder.path()).empty());
+  CHECK(temporary_names(folder.path()).empty());
 }

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kCommand = "merge";
+constexpr std::string_view kMergeCommand = "merge";
 
 // What describes codes that are no more.
 std::string dense_config(const std::string& text) {
@@ -32,13 +32,13 @@ std::string dense_config(const std::string& text) {
 
 void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
   check_apart("--out", out, std::array{CommandInput{"MODEL", model}, CommandInput{"--adapter", adapter}});
-  check_replaceable("--out", out, kCommand);
+  check_replaceable("--out", out, kMergeCommand);
   merge_adapter(read_model(model), model, adapter, out, base);
 }
 
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
   const MergedWeights merged(std::move(read), model, adapter, base);
-  AtomicFolder folder(out, kCommand);
+  AtomicFolder folder(out, kMergeCommand);
   const Layout layout = layout_of(merged.model());
   const fs::path weights = weights_folder(layout, folder.path(), component_name(model));
   create_folders(weights);

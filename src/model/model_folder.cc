@@ -33,7 +33,7 @@ bool is_gguf(const fs::path& path) {
   return std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
-std::string component_of(std::string folder, std::string_view where, std::string_view component) {
+std::string chosen_component(std::string folder, std::string_view where, std::string_view component) {
   if (component.empty()) return folder;
   std::error_code error;
   const fs::path path = fs::path(folder) / component;
@@ -73,7 +73,7 @@ void remove_older(const fs::path& models, const CacheName& name) {
 
 std::string model_folder(const std::string& named, std::string_view where, hub::FolderUse use,
                          const hub::Lookup& lookup, std::string_view component) {
-  if (!is_gguf(named)) return component_of(hub::folder_of(named, where, use, lookup), where, component);
+  if (!is_gguf(named)) return chosen_component(hub::folder_of(named, where, use, lookup), where, component);
   const fs::path cache = cache_folder();
   if (cache.empty()) {
     throw input_error(where,

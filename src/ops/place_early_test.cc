@@ -24,20 +24,20 @@ using namespace spillway;
 
 namespace {
 
-constexpr int64_t kTokens = 4, kWidth = 6, kInner = 8, kVocabulary = 11;
+constexpr int64_t kEarlyTokens = 4, kWidth = 6, kInner = 8, kVocabulary = 11;
 
 // Two blocks of a norm and a gated feed-forward between a tied embedding and head; norms and updates at the end of the
 // backward section.
 struct Network {
-  Graph graph{.name = "training", .axes = {{"tokens", kTokens}}};
+  Graph graph{.name = "training", .axes = {{"tokens", kEarlyTokens}}};
   std::vector<WeightGradient> gradients;
   OpId first = 0, end = 0;  // of the norms and updates
   OpId backward_begin = 0;
 
   explicit Network(bool tied = true) {
     Builder b(graph);
-    const ValueId ids = b.input("ids", {DType::kI32, {kTokens}, kTokenAxis}, ValueKind::kBatch);
-    const ValueId labels = b.input("labels", {DType::kI32, {kTokens}, kTokenAxis}, ValueKind::kBatch);
+    const ValueId ids = b.input("ids", {DType::kI32, {kEarlyTokens}, kTokenAxis}, ValueKind::kBatch);
+    const ValueId labels = b.input("labels", {DType::kI32, {kEarlyTokens}, kTokenAxis}, ValueKind::kBatch);
     const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
     const ValueId rate = b.input("rate", {DType::kF32, {1}}, ValueKind::kBatch);
     const ValueId step = b.input("step", {DType::kI32, {1}}, ValueKind::kBatch);

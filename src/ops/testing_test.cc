@@ -164,9 +164,9 @@ ValueId weighted_sum(Builder& builder, ValueId y, ValueId coefficients) {
 
 namespace {
 
-using Rows = std::vector<int64_t>;  // by axis; see RunOptions
+using RowsOf = std::vector<int64_t>;  // by axis; see RunOptions
 
-Shape cut_to_rows(const ValueType& type, const Rows& rows) {
+Shape cut_to_rows(const ValueType& type, const RowsOf& rows) {
   Shape shape = type.shape;
   const auto axis = static_cast<size_t>(type.axis);
   if (type.follows_axis() && axis < rows.size() && rows[axis] >= 0) shape.set(0, rows[axis]);
@@ -330,7 +330,7 @@ struct CaseGraph {
   }
 };
 
-Numbers numbers_for(const OperandCase& operand, const Rows& rows) {
+Numbers numbers_for(const OperandCase& operand, const RowsOf& rows) {
   Numbers numbers = operand.numbers;
   for (double& number : numbers) {
     if (operand.at_most_rows) number = std::min(number, static_cast<double>(nth(rows, operand.rows_of)));
@@ -338,7 +338,7 @@ Numbers numbers_for(const OperandCase& operand, const Rows& rows) {
   return numbers;
 }
 
-std::vector<Numbers> reference_inputs(const OperationCase& test, const Rows& rows) {
+std::vector<Numbers> reference_inputs(const OperationCase& test, const RowsOf& rows) {
   std::vector<Numbers> inputs;
   for (const OperandCase& operand : test.inputs) {
     inputs.push_back(rounded(numbers_for(operand, rows), operand.type.dtype));
@@ -361,7 +361,7 @@ double central_difference(const OperationCase& test, std::vector<Numbers> inputs
   return difference / (2 * kStep);
 }
 
-void check_gradients(const OperationCase& test, const CaseGraph& built, const Run& run, const Rows& rows) {
+void check_gradients(const OperationCase& test, const CaseGraph& built, const Run& run, const RowsOf& rows) {
   const std::vector<Numbers> inputs = reference_inputs(test, rows);
   const Numbers coefficients = test.is_loss ? Numbers{1} : run.numbers(built.coefficients);
   size_t which = 0;
@@ -398,7 +398,7 @@ void for_each_instruction_set(const std::function<void()>& body) {
 
 namespace {
 
-void check_rows(const OperationCase& test, CaseGraph& built, const Rows& rows) {
+void check_rows(const OperationCase& test, CaseGraph& built, const RowsOf& rows) {
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     built.numbers[built.inputs[i]] = numbers_for(test.inputs[i], rows);
   }
@@ -415,7 +415,7 @@ void check_rows(const OperationCase& test, CaseGraph& built, const Rows& rows) {
     const bool same_bits = Run(built.graph, built.numbers, {threads, rows, in_place}) == run;
     CHECK(same_bits);
   };
-  if (rows != Rows{test.tokens, test.rows}) {  // some of the ways: what they find they find of all rows, too
+  if (rows != RowsOf{test.tokens, test.rows}) {  // some of the ways: what they find they find of all rows, too
     check_bits(2, false);
     check_bits(3, true);
     return;
@@ -426,9 +426,9 @@ void check_rows(const OperationCase& test, CaseGraph& built, const Rows& rows) {
 }
 
 // All rows, and fewer along each axis that an operand follows.
-std::vector<Rows> rows_to_try(const OperationCase& test) {
-  const Rows all = {test.tokens, test.rows};
-  std::vector<Rows> result = {all};
+std::vector<RowsOf> rows_to_try(const OperationCase& test) {
+  const RowsOf all = {test.tokens, test.rows};
+  std::vector<RowsOf> result = {all};
   for (size_t axis = 0; axis < all.size(); ++axis) {
     const auto follows = [&](const OperandCase& operand) { return operand.type.axis == static_cast<AxisId>(axis); };
     if (std::none_of(test.inputs.begin(), test.inputs.end(), follows)) continue;
@@ -459,7 +459,7 @@ void check_operation(const OperationCase& test) {
     const auto accumulates = [](const WeightGradient& gradient) { return gradient.accumulator != kNone; };
     if (accumulate && std::none_of(built.gradients.begin(), built.gradients.end(), accumulates)) return;
     for (const std::string& violation : verify(built.graph)) FAIL_CHECK(violation);
-    for (const Rows& rows : rows_to_try(test)) {
+    for (const RowsOf& rows : rows_to_try(test)) {
       CAPTURE(rows[0]);
       CAPTURE(rows[1]);
       check_rows(test, built, rows);

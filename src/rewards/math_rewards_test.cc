@@ -22,7 +22,7 @@ RewardEntry math_entry(const Json& json) {
 }
 
 // All of a golden's completions, as texts or as messages.
-RewardInput input_of(const Json& golden, bool as_messages) {
+RewardInput math_input(const Json& golden, bool as_messages) {
   RewardInput input;
   const size_t count = golden["rewards"].size();
   for (const Json& text : golden["completions"]) {
@@ -57,7 +57,7 @@ TEST_CASE("accuracy rewards and what they log are TRL's") {
     const Json& golden = goldens[i];
     CAPTURE(golden["entry"].dump());
     // Each call has all functions in it.
-    const RewardOutput output = functions.evaluate(input_of(golden, i % 2 == 1))[i];
+    const RewardOutput output = functions.evaluate(math_input(golden, i % 2 == 1))[i];
     REQUIRE(output.rewards.size() == golden["rewards"].size());
     for (size_t k = 0; k < output.rewards.size(); ++k) {
       CAPTURE(golden["completions"][k].dump());

@@ -85,7 +85,7 @@ class DeviceClock {
   std::unique_ptr<DeviceEvent> begin_, end_;
 };
 
-void measure_products(const DeviceClock& clock, Measurement& result) {
+void measure_device_products(const DeviceClock& clock, Measurement& result) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const int64_t size : {512, 1024, 2048, 4096, 8192}) {
       const double seconds = clock.product_seconds(dtype, size, size <= 2048 ? 20 : 3);
@@ -118,7 +118,7 @@ Measurement measure_device(Device& device, const std::vector<std::string>& folde
   machine.threads = available_cpus();
   const DeviceClock clock(device);
   measure_links(device, clock, machine);
-  measure_products(clock, result);
+  measure_device_products(clock, result);
   // Of a product so small that starting it is all.
   constexpr int64_t kTiny = 16;
   if (const double seconds = clock.product_seconds(DType::kF32, kTiny, 200); seconds > 0)

@@ -17,7 +17,7 @@ constexpr int64_t kMaxTokens = 1 << 20, kMaxTopK = 1 << 30;
 constexpr size_t kMaxStops = 16;
 
 // "[request: stop.0] expected ..." names the field stop.0, "[request] ..." none.
-RequestError error_of(const InputError& error) {
+RequestError request_error(const InputError& error) {
   std::string message = error.what();
   const std::string start = fmt::format("[{}: ", kWhere), file = "correct the file";
   std::string param;
@@ -105,7 +105,7 @@ GenerationRequest parse(std::string_view body, const Read& read) {
     const JsonDocument document(body, std::string(kWhere));
     return read(document.root());
   } catch (const InputError& error) {
-    throw error_of(error);
+    throw request_error(error);
   }
 }
 

@@ -117,7 +117,7 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
 }
 
 // False for a file that is not there, or not whole.
-bool read(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective) {
+bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective) {
   if (!fs::exists(path)) return false;
   try {
     const SafetensorsFile file(path);
@@ -170,7 +170,7 @@ KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, con
                                   const std::function<void(int64_t rows, int64_t of)>& progress) {
   KnownScoresFile file{path_of(job, data, reference)};
   const std::vector<ScoredRows> all = scored_rows(job, data);
-  file.was_there = read(file.path, all, *job.graph.objective);
+  file.was_there = read_scores(file.path, all, *job.graph.objective);
   if (file.was_there) return file;
   if (job.graph.reference.other)
     load_base_weights(planned.scoring->graph.objective.copies, reference, session.scoring_store());

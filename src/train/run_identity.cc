@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFile = "spillway_run.json";
-constexpr int kVersion = 1;
+constexpr int kIdentityVersion = 1;
 constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
 
 std::string fresh_id() {
@@ -61,18 +61,18 @@ std::optional<RunIdentity> read_run(const fs::path& output) {
   if (!fs::exists(path)) return std::nullopt;
   try {
     const Json json = parse_json<Json>(read_file(path, kMaxFileBytes), path.string());
-    if (json.at("version") == kVersion) return run_from_json(json);
+    if (json.at("version") == kIdentityVersion) return run_from_json(json);
   } catch (const nlohmann::json::exception&) {
     // As for another version.
   }
   throw input_error(path.string(),
                     "expected the identity of a run, version {}, got something else; remove the file, or name the "
                     "checkpoint with resume_from_checkpoint",
-                    kVersion);
+                    kIdentityVersion);
 }
 
 void write_run(const fs::path& output, const RunIdentity& run) {
-  Json json = {{"version", kVersion}};
+  Json json = {{"version", kIdentityVersion}};
   json.update(to_json(run));
   write_file(output / kFile, json_text(json, 2) + "\n");
 }

@@ -115,7 +115,7 @@ void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore:
     store.read(part.value, [&](const TensorView& piece, int64_t first) { use(piece, part.first_elem + first); });
   }
 }
-constexpr int64_t kScratchElems = int64_t{1} << 14;
+constexpr int64_t kStateElems = int64_t{1} << 14;
 
 void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
 
@@ -149,9 +149,9 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
     }
   };
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
-    std::vector<float> values(static_cast<size_t>(std::min(kScratchElems, piece.elems())));
-    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
-      const int64_t count = std::min(kScratchElems, piece.elems() - done);
+    std::vector<float> values(static_cast<size_t>(std::min(kStateElems, piece.elems())));
+    for (int64_t done = 0; done < piece.elems(); done += kStateElems) {
+      const int64_t count = std::min(kStateElems, piece.elems() - done);
       fill({values.data(), static_cast<size_t>(count)}, first + done);
       convert_floats(values.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
                      count);
@@ -177,11 +177,11 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
     return;
   }
   const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
-  std::vector<std::byte> rounded(static_cast<size_t>(kScratchElems * size_of(p.dtype)));
+  std::vector<std::byte> rounded(static_cast<size_t>(kStateElems * size_of(p.dtype)));
   write_tensor(store, master, [&](const TensorView& piece, int64_t first) {
     fill(piece, first);
-    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
-      const int64_t count = std::min(kScratchElems, piece.elems() - done);
+    for (int64_t done = 0; done < piece.elems(); done += kStateElems) {
+      const int64_t count = std::min(kStateElems, piece.elems() - done);
       convert_floats(piece.as<float>() + done, DType::kF32, rounded.data(), p.dtype, count);
       if (const int64_t bad = find_nonfinite(rounded.data(), p.dtype, count); bad >= 0) {
         throw input_error(where, "expected finite values in tensor {}, got a value too large for {} at element {}; {}",

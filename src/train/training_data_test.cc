@@ -22,7 +22,7 @@ data::DataSettings tokenised(const std::string& file) {
 }
 
 // With a tokenizer of 420 tokens.
-TrainingData load(const data::DataSettings& settings, int64_t vocab_size, const std::optional<std::tm>& now = {}) {
+TrainingData load_data(const data::DataSettings& settings, int64_t vocab_size, const std::optional<std::tm>& now = {}) {
   const config::TokenizerSettings tokenizer{.folder = SPILLWAY_SOURCE_DIR "/tests/golden/rows"};
   return load_training_data(settings, tokenizer, vocab_size, {}, now);
 }
@@ -39,10 +39,10 @@ TEST_CASE("rows for evaluation follow the rule of its own packing") {
   settings.rows.length_rules = data::LengthRules::kTrl;
   settings.batches.packing = settings.evaluation_batches.packing = data::PackingStrategy::kBfd;
   settings.val_set_size = 12;
-  const int64_t packed = load(settings, 500).validation.size();  // which keeps rows without targets
+  const int64_t packed = load_data(settings, 500).validation.size();  // which keeps rows without targets
   CHECK(packed == 12);
   settings.evaluation_batches.packing.reset();
-  const int64_t alone = load(settings, 500).validation.size();
+  const int64_t alone = load_data(settings, 500).validation.size();
   CHECK(alone >= 4);
   CHECK(alone <= 8);
 }
@@ -58,7 +58,7 @@ TEST_CASE("pairs that are kept for evaluation are as many as were asked for") {
   settings.datasets.emplace_back().path = rows;
   settings.rows.objective = data::Objective::kPairs;
   settings.val_set_size = 5;
-  const TrainingData data = load(settings, 500);
+  const TrainingData data = load_data(settings, 500);
   CHECK(data.validation.size() == 5);  // whatever stands where rows of text have their labels
   CHECK(data.training.size() == 4);
 }
@@ -68,7 +68,7 @@ TEST_CASE("labels of tokenised rows are in the model's vocabulary, as their ids 
   const std::string rows = (folder.path() / "rows.jsonl").string();
   write_file(rows, "{\"input_ids\": [1, 2], \"labels\": [1, 300]}\n");
   data::DataSettings settings = tokenised(rows);
-  const auto load_small = [&] { (void)load(settings, 256); };
+  const auto load_small = [&] { (void)load_data(settings, 256); };
   const char* expected = "expected token ids below the model's vocab_size 256, got 300";
   CHECK_THROWS_WITH_AS(load_small(), doctest::Contains(expected), InputError);
   settings.prepared_path = (folder.path() / "prepared").string();
@@ -86,7 +86,9 @@ TEST_CASE("all rows show one time, which is the caller's, from the files or from
   settings.rows.train_on_inputs = true;
   settings.datasets.front().chat_template_jinja =
       "{{ strftime_now('%d %b %Y') }}{% for m in messages %} {{ m.content }}{% endfor %}";
-  const auto checksum = [&](const char* time) { return load(settings, 500, time_from_text(time)).training.checksum(); };
+  const auto checksum = [&](const char* time) {
+    return load_data(settings, 500, time_from_text(time)).training.checksum();
+  };
   const std::string monday = checksum("2024-01-01T09:00:00"), tuesday = checksum("2024-01-02T09:00:00");
   CHECK(monday != tuesday);
   settings.prepared_path = (folder.path() / "prepared").string();

@@ -12,7 +12,7 @@
 namespace spillway::train {
 namespace {
 
-constexpr std::string_view kKey = "unfrozen_parameters";
+constexpr std::string_view kUnfrozenKey = "unfrozen_parameters";
 
 struct Rows {
   int64_t begin = 0;
@@ -40,7 +40,8 @@ std::optional<int64_t> row_of(std::string_view text, std::string_view entry) {
   int64_t row = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), row);
   if (error != std::errc() || end != text.data() + text.size())
-    throw input_error(kKey, "expected the numbers of rows in brackets, got {}; write [first:end]", quote(entry));
+    throw input_error(kUnfrozenKey, "expected the numbers of rows in brackets, got {}; write [first:end]",
+                      quote(entry));
   return row;
 }
 
@@ -60,7 +61,8 @@ Pattern parse(const std::string& entry) {
     rows.end = row_of(inside.substr(colon + 1), entry);
   }
   if (rows.end && *rows.end <= rows.begin)
-    throw input_error(kKey, "expected rows from a first to a later one, got {}; write [first:end]", quote(entry));
+    throw input_error(kUnfrozenKey, "expected rows from a first to a later one, got {}; write [first:end]",
+                      quote(entry));
   return {with_plain_dots(entry.substr(0, open)), rows};
 }
 
@@ -73,7 +75,8 @@ bool matches(const text::Regex& regex, text::RegexScratch& scratch, std::string_
 ops::RowSlice slice_of(const Rows& rows, const Parameter& p, std::string_view entry) {
   const int64_t end = rows.end.value_or(p.shape[0]);
   if (rows.begin >= end || end > p.shape[0]) {
-    throw input_error(kKey, "expected rows of {}, which has {}, got {}; change them", p.name, p.shape[0], quote(entry));
+    throw input_error(kUnfrozenKey, "expected rows of {}, which has {}, got {}; change them", p.name, p.shape[0],
+                      quote(entry));
   }
   return {rows.begin, end - rows.begin};
 }
@@ -100,7 +103,7 @@ UnfrozenWeights unfrozen_weights(const ParameterTable& parameters, std::span<con
   std::vector<std::string_view> in_full;
   for (const std::string& entry : patterns) {
     const Pattern pattern = parse(entry);
-    const text::Regex regex(fmt::format("^(?:{})", pattern.name), kKey);
+    const text::Regex regex(fmt::format("^(?:{})", pattern.name), kUnfrozenKey);
     text::RegexScratch scratch;
     bool is_known = false;
     for (const Parameter& p : parameters) {
@@ -119,12 +122,12 @@ UnfrozenWeights unfrozen_weights(const ParameterTable& parameters, std::span<con
     if (!is_known) {
       const auto one =
           std::find_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_of_model(); });
-      throw input_error(kKey, "expected the start of names such as {}, got {}; change the pattern", one->name,
+      throw input_error(kUnfrozenKey, "expected the start of names such as {}, got {}; change the pattern", one->name,
                         quote(entry));
     }
   }
   if (!patterns.empty() && result.empty()) {
-    throw input_error(kKey, "expected weights of this model, got only its tied head; name {}",
+    throw input_error(kUnfrozenKey, "expected weights of this model, got only its tied head; name {}",
                       "model.embed_tokens.weight");
   }
   for (auto& [name, rows] : result) rows = united(std::move(rows));

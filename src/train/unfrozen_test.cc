@@ -10,13 +10,13 @@ using namespace spillway::train;
 
 namespace {
 
-const std::filesystem::path kModels = SPILLWAY_SOURCE_DIR "/tests/golden/models";
+const std::filesystem::path kUnfrozenModels = SPILLWAY_SOURCE_DIR "/tests/golden/models";
 
 UnfrozenWeights weights_of(const char* model, std::vector<std::string> patterns) {
-  return unfrozen_weights(parameters_of(*read_model(kModels / model)), patterns);
+  return unfrozen_weights(parameters_of(*read_model(kUnfrozenModels / model)), patterns);
 }
 
-std::string error_of(std::vector<std::string> patterns) {
+std::string unfrozen_error(std::vector<std::string> patterns) {
   try {
     (void)weights_of("qwen3", std::move(patterns));
   } catch (const InputError& error) {
@@ -33,11 +33,11 @@ TEST_CASE("unfrozen_parameters are patterns for the starts of names, in which a 
   CHECK(weights_of("qwen3", {"model.layers.[0-9]+.mlp.up_proj"}).size() == 2);
   CHECK(weights_of("qwen3", {"^lm_head.weight$", "model.norm"}).size() == 2);
   CHECK(weights_of("qwen3", {R"(model\.norm)"}).size() == 1);
-  CHECK(error_of({"modelxnorm"})
+  CHECK(unfrozen_error({"modelxnorm"})
             .find("expected the start of names such as model.embed_tokens.weight, got 'modelxnorm'") !=
         std::string::npos);
-  CHECK(error_of({"norm"}).find("got 'norm'") != std::string::npos);
-  CHECK(error_of({"model.("}).starts_with("[unfrozen_parameters"));
+  CHECK(unfrozen_error({"norm"}).find("got 'norm'") != std::string::npos);
+  CHECK(unfrozen_error({"model.("}).starts_with("[unfrozen_parameters"));
 }
 
 TEST_CASE("rows stand in brackets behind a pattern, and unite") {
@@ -45,7 +45,7 @@ TEST_CASE("rows stand in brackets behind a pattern, and unite") {
   const auto rows = [](std::vector<std::string> patterns) {
     return weights_of("qwen3", std::move(patterns)).at("model.embed_tokens.weight");
   };
-  const int64_t vocab = text_of(*read_model(kModels / "qwen3"), "base_model").vocab_size;
+  const int64_t vocab = text_of(*read_model(kUnfrozenModels / "qwen3"), "base_model").vocab_size;
   CHECK(rows({"^model.embed_tokens.weight$[:12]"}) == Rows{{0, 12}});
   CHECK(rows({"model.embed[12:]"}) == Rows{{12, vocab - 12}});
   CHECK(rows({"model.embed[3]"}) == Rows{{3, 1}});
@@ -56,7 +56,7 @@ TEST_CASE("rows stand in brackets behind a pattern, and unite") {
   for (const char* wrong : {"model.embed[4:4]", "model.embed[5:2]", "model.embed[:1000000]", "model.embed[1000000]",
                             "model.embed[1:2:3]", "model.embed[99999999999999999999:]"}) {
     CAPTURE(wrong);
-    CHECK(error_of({wrong}).find(std::string("got '") + wrong) != std::string::npos);
+    CHECK(unfrozen_error({wrong}).find(std::string("got '") + wrong) != std::string::npos);
   }
 }
 

@@ -23,7 +23,7 @@ const Mode kModes[] = {{"gradient_checkpointing", "true"}, {"selective_checkpoin
                        {"gradient_offload", "host"},       {"gradient_offload", "disk"},
                        {"optimizer_offload", "host"},      {"optimizer_offload", "disk"}};
 
-std::string text_of(const std::vector<Mode>& modes) {
+std::string config_lines(const std::vector<Mode>& modes) {
   std::string text;
   for (const Mode& mode : modes) text += mode.key + ": " + mode.value + "\n";
   const bool is_selective = text.find("selective_checkpointing") != std::string::npos;
@@ -84,7 +84,7 @@ void check_modes(const ModeJobs& jobs) {
       CAPTURE(mode.key);
       CAPTURE(mode.value);
       CAPTURE(plan);
-      CHECK(jobs.outcome(text_of({mode}) + fmt::format("memory: {{plan: {}}}\n", plan)) == plain);
+      CHECK(jobs.outcome(config_lines({mode}) + fmt::format("memory: {{plan: {}}}\n", plan)) == plain);
     }
   }
 }
@@ -95,8 +95,8 @@ void check_pairs_of_modes(const ModeJobs& jobs) {
     for (const Mode& second : kModes) {
       if (&second <= &first || first.key == second.key) continue;
       CAPTURE(jobs.setup().adapter);
-      CAPTURE(text_of({first, second}));
-      CHECK(jobs.outcome(text_of({first, second}) + kPlainJob) == plain);
+      CAPTURE(config_lines({first, second}));
+      CHECK(jobs.outcome(config_lines({first, second}) + kPlainJob) == plain);
     }
   }
 }

@@ -72,7 +72,7 @@ struct Tolerance {
   double loss, norm;  // relative
 };
 
-void check_steps(TinyTraining& training, const json& curve, const Tolerance& tolerance) {
+void check_golden_steps(TinyTraining& training, const json& curve, const Tolerance& tolerance) {
   for (size_t step = 0; step < tiny_batches()["train"].size(); ++step) {
     CAPTURE(step);
     std::vector<FlatBatch> micro_batches;
@@ -110,7 +110,7 @@ void check_curve(const std::string& model, const TinySetup& setup) {
   TinyTraining training(kGoldenModels / model, setup);
   std::vector<std::vector<double>> before;
   for (const train::TrainedWeight& t : training.trained()) before.push_back(training.numbers(t.weight));
-  check_steps(training, golden.curve, {.loss = 1e-4, .norm = 1e-3});
+  check_golden_steps(training, golden.curve, {.loss = 1e-4, .norm = 1e-3});
   const bool complete = std::filesystem::is_regular_file(golden.weights);
   for (size_t i = 0; i < training.trained().size(); ++i) {
     const ValueId weight = training.trained()[i].weight;
@@ -131,7 +131,7 @@ void check_curve(const std::string& model, const TinySetup& setup) {
 void check_bf16_curve(const std::string& model, TinySetup setup) {
   setup.dtype = DType::kBF16;
   TinyTraining training(kGoldenModels / model, setup);
-  check_steps(training, golden_of(model, setup).curve, {.loss = 0.01, .norm = 0.05});
+  check_golden_steps(training, golden_of(model, setup).curve, {.loss = 0.01, .norm = 0.05});
 }
 
 }  // namespace spillway::testing

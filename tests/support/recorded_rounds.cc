@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr double kMostOff = 1e-3, kMostOffOfNorm = 1e-2;
+constexpr double kMostOffRound = 1e-3, kMostOffOfNorm = 1e-2;
 
 // Of Online DPO and PPO scores.
 void check_advantages(const ordered_json& rounds, const train::RoundRecord& record) {
@@ -29,7 +29,7 @@ void check_advantages(const ordered_json& rounds, const train::RoundRecord& reco
 }
 
 // All but where a line is.
-bool is_comparable(const std::string& key) { return key != "step" && key != "epoch" && key != "step_time"; }
+bool is_comparable_round(const std::string& key) { return key != "step" && key != "epoch" && key != "step_time"; }
 
 // What a number's distance is at least a share of.
 double least_of(const std::string& key) {
@@ -37,16 +37,16 @@ double least_of(const std::string& key) {
   return key == "loss" || key == "policy_loss" ? 0.1 : 1;
 }
 
-void check_steps(const ordered_json& expected, const PreferenceRun& run) {
+void check_rounds(const ordered_json& expected, const PreferenceRun& run) {
   REQUIRE(run.steps.size() == expected.size());
   for (size_t step = 0; step < run.steps.size(); ++step) {
     CAPTURE(step);
     for (const auto& [key, value] : expected[step].items()) {
-      if (!is_comparable(key) || value.is_null()) continue;
+      if (!is_comparable_round(key) || value.is_null()) continue;
       CAPTURE(key);
       const auto found = run.steps[step].find(key);
       REQUIRE(found != run.steps[step].end());
-      const double trl = value.get<double>(), most = key == "grad_norm" ? kMostOffOfNorm : kMostOff;
+      const double trl = value.get<double>(), most = key == "grad_norm" ? kMostOffOfNorm : kMostOffRound;
       CAPTURE(trl);
       CAPTURE(found->second);
       CHECK(std::abs(found->second - trl) <= most * std::max(least_of(key), std::abs(trl)));
@@ -88,7 +88,7 @@ PreferenceRun check_recorded_case(const fs::path& golden, const config::Config& 
         check_advantages(rounds, record);
         if (on_round) on_round(record);
       });
-  check_steps(expected.at("steps"), run);
+  check_rounds(expected.at("steps"), run);
   const bool lora = config.adapter.has_value();
   const fs::path start = lora ? fs::path(config.adapter->model_dir) : fs::path(config.model.base_model);
   const char* const file = lora ? "adapter_model.safetensors" : "model.safetensors";

@@ -83,7 +83,7 @@ void write_text(const fs::path& path, const std::vector<float>& text) {
   writer.commit();
 }
 
-void write_clip(const fs::path& path, const MovingShape& shape, const std::vector<float>& table) {
+void write_row(const fs::path& path, const MovingShape& shape, const std::vector<float>& table) {
   const std::string latents(data::kLatents), words(data::kTextEmbedding);
   std::map<std::string, std::string> metadata = default_metadata();
   metadata[data::kCaption] = shape.caption();
@@ -200,7 +200,7 @@ void write_moving_shapes(const fs::path& folder, const MovingShapesOptions& opti
     create_folders(folder / name);
     RandomStream random(options.seed, stream);
     for (int64_t i = 0; i < count; ++i) {
-      write_clip(folder / name / fmt::format("{:06}.safetensors", i), drawn(shape_of(random), random), table);
+      write_row(folder / name / fmt::format("{:06}.safetensors", i), drawn(shape_of(random), random), table);
       progress(++done, options.clips + options.other_clips);
     }
   };

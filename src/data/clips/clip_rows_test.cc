@@ -46,7 +46,7 @@ std::string read_text(const fs::path& path) {
 Document golden(const char* name) { return Document::parse(read_text(kClipsGolden / name)); }
 
 // What opening a dataset and reading all its rows says.
-std::string error_of(const fs::path& path, const ClipDemands& demands = text_demands(), int64_t num_latent_t = 0) {
+std::string clips_error(const fs::path& path, const ClipDemands& demands = text_demands(), int64_t num_latent_t = 0) {
   try {
     const ClipRows rows({dataset(path)}, demands, "datasets", num_latent_t);
     for (int64_t i = 0; i < rows.size(); ++i) (void)rows.read(i);
@@ -89,7 +89,7 @@ std::string error_of_row(const Tensors& tensors, const ClipDemands& demands = te
                          const std::string& latents = "") {
   const TemporaryFolder folder;
   write_row(folder.path() / "row.safetensors", tensors, latents);
-  return error_of(folder.path(), demands);
+  return clips_error(folder.path(), demands);
 }
 std::string error_with(const std::string& name, Tensor tensor) {
   Tensors row = usual_row();
@@ -265,10 +265,10 @@ TEST_CASE("a row that cannot be right is told by file, row and tensor") {
 
 TEST_CASE("where there are no rows, that is said with the path or the key") {
   const TemporaryFolder folder;
-  CHECK(has(error_of(folder.path()), "expected files *.parquet or *.safetensors, got none"));
-  CHECK(has(error_of(folder.path() / "none"), "none] expected a folder or a file with rows of video latents"));
+  CHECK(has(clips_error(folder.path()), "expected files *.parquet or *.safetensors, got none"));
+  CHECK(has(clips_error(folder.path() / "none"), "none] expected a folder or a file with rows of video latents"));
   std::ofstream(folder.path() / "rows.jsonl") << "{}";
-  CHECK(has(error_of(folder.path() / "rows.jsonl"), "expected FILE.parquet or FILE.safetensors"));
+  CHECK(has(clips_error(folder.path() / "rows.jsonl"), "expected FILE.parquet or FILE.safetensors"));
   DatasetConfig skipping = dataset(folder.path());
   write_row(folder.path() / "row.safetensors", usual_row());
   skipping.skip = 5;
@@ -281,7 +281,7 @@ TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit" * 
   const fs::path file = folder.path() / "rows.parquet";
   const auto error_of_bytes = [&](const std::string& bytes) {
     std::ofstream(file, std::ios::binary) << bytes;
-    return error_of(file);
+    return clips_error(file);
   };
   for (const char* name : {"a.parquet", "b/0.parquet", "f.parquet", "h.parquet"}) {
     const std::string bytes = read_text(kClipsGolden / "text" / name);
@@ -297,7 +297,7 @@ TEST_CASE("cut and scribbled Parquet files are InputErrors, whatever was hit" * 
 }
 
 TEST_CASE("a Parquet row that cannot be right is told by file, row and column" * doctest::skip(!kHasArrow)) {
-  const auto error_in = [](const std::string& name) { return error_of(kClipsGolden / "bad" / (name + ".parquet")); };
+  const auto error_in = [](const std::string& name) { return clips_error(kClipsGolden / "bad" / (name + ".parquet")); };
   CHECK(has(error_in("negative_size"),
             "negative_size.parquet, row 2] expected vae_latent_bytes of sizes above 0, got "
             "[2, 1, -2, -2]"));

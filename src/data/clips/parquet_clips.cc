@@ -51,7 +51,7 @@ std::vector<int64_t> shape_of(const Json& field, const std::string& name, const 
   return shape;
 }
 
-StoredValues values_of(const Record& record, std::string_view stem) {
+StoredValues tensor_values(const Record& record, std::string_view stem) {
   const std::string shape_name = fmt::format("{}_shape", stem), type_name = fmt::format("{}_dtype", stem);
   const Json* const shape = field_of(record, shape_name);
   if (shape == nullptr) return {};
@@ -98,7 +98,7 @@ class ParquetClips : public ClipFile {
     Record record;
     while (records->next(record)) {
       RowHeader& row = rows.emplace_back();
-      for (size_t i = 0; i < kRowTensors; ++i) row.tensors[i] = values_of(record, kStems[i]);
+      for (size_t i = 0; i < kRowTensors; ++i) row.tensors[i] = tensor_values(record, kStems[i]);
       if (const Json* const timestep = field_of(record, std::string(kTimestep))) {
         if (!timestep->is_number())
           throw input_error(record.where, "expected a number as timestep, got {}; correct the row",

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 const fs::path kFilesGolden = SPILLWAY_SOURCE_DIR "/tests/golden/files";
 
-struct Folder : TemporaryFolder {
+struct FilesFolder : TemporaryFolder {
   fs::path write(const std::string& name, const std::string& text) const {
     fs::create_directories((path() / name).parent_path());
     std::ofstream(path() / name, std::ios::binary) << text;
@@ -32,14 +32,14 @@ struct Folder : TemporaryFolder {
   }
 };
 
-DatasetConfig dataset(const fs::path& path, const std::string& split = "train") {
+DatasetConfig files_dataset(const fs::path& path, const std::string& split = "train") {
   DatasetConfig config;
   config.path = path.string();
   config.split = split;
   return config;
 }
 
-Json rows_of(const DatasetConfig& config) {
+Json rows_of_files(const DatasetConfig& config) {
   RecordReader reader = open_dataset(config);
   Json rows = Json::array();
   Record record;
@@ -50,13 +50,13 @@ Json rows_of(const DatasetConfig& config) {
 // The values of column `n`, joined.
 std::string numbers_of(const DatasetConfig& config) {
   std::string text;
-  for (const Json& row : rows_of(config)) text += (text.empty() ? "" : " ") + row["n"].dump();
+  for (const Json& row : rows_of_files(config)) text += (text.empty() ? "" : " ") + row["n"].dump();
   return text;
 }
 
-std::string error_of(const DatasetConfig& config) {
+std::string files_error(const DatasetConfig& config) {
   try {
-    (void)rows_of(config);
+    (void)rows_of_files(config);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -75,7 +75,7 @@ Json read_json(const fs::path& path) {
 }
 
 // As CMake knows it: where the library was built, a program that does not load it is wrong.
-constexpr bool kHasArrow = SPILLWAY_HAS_ARROW != 0;
+constexpr bool kReadsArrow = SPILLWAY_HAS_ARROW != 0;
 
 }  // namespace
 
@@ -101,60 +101,61 @@ TEST_CASE("slices of a split are those of the datasets library") {
 }
 
 TEST_CASE("compressed files give the rows that plain ones do") {
-  const Json plain = rows_of(dataset(kFilesGolden / "rows.jsonl"));
+  const Json plain = rows_of_files(files_dataset(kFilesGolden / "rows.jsonl"));
   CHECK(plain.size() == 5);
-  CHECK(rows_of(dataset(kFilesGolden / "rows.jsonl.gz")) == plain);
-  CHECK(rows_of(dataset(kFilesGolden / "rows.jsonl.zst")) == plain);
+  CHECK(rows_of_files(files_dataset(kFilesGolden / "rows.jsonl.gz")) == plain);
+  CHECK(rows_of_files(files_dataset(kFilesGolden / "rows.jsonl.zst")) == plain);
 }
 
 TEST_CASE("compressed data that is broken or cut short is an error") {
-  const Folder folder;
+  const FilesFolder folder;
   for (const char* name : {"rows.jsonl.gz", "rows.jsonl.zst"}) {
     std::ifstream file(kFilesGolden / name, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    CHECK(error_of(dataset(folder.write(name, bytes.substr(0, bytes.size() - 9)))) != "no error");
+    CHECK(files_error(files_dataset(folder.write(name, bytes.substr(0, bytes.size() - 9)))) != "no error");
     std::string broken = bytes;
     for (size_t i = 20; i < 60; ++i) broken[i] = static_cast<char>(~broken[i]);
-    CHECK(error_of(dataset(folder.write(name, broken))).find("make or download the file again") != std::string::npos);
+    CHECK(files_error(files_dataset(folder.write(name, broken))).find("make or download the file again") !=
+          std::string::npos);
   }
 }
 
 TEST_CASE("a row that decompresses without end is refused in bounded memory") {
-  const Folder folder;
+  const FilesFolder folder;
   const std::string mebibytes(size_t{32} << 20, 'x');
   std::string packed(ZSTD_compressBound(mebibytes.size()), '\0');
   packed.resize(ZSTD_compress(packed.data(), packed.size(), mebibytes.data(), mebibytes.size(), 1));
   std::string frames;
   for (int i = 0; i < 32; ++i) frames += packed;
-  CHECK(error_of(dataset(folder.write("x.txt.zst", frames))).find("a row of at most 256 MiB") != std::string::npos);
+  CHECK(files_error(files_dataset(folder.write("x.txt.zst", frames))).find("a row of at most 256 MiB") !=
+        std::string::npos);
 }
 
-TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote" * doctest::skip(!kHasArrow)) {
-  const Json rows = rows_of(dataset(kFilesGolden / "rows.jsonl"));
+TEST_CASE("Parquet and Arrow files give the rows that pyarrow wrote" * doctest::skip(!kReadsArrow)) {
+  const Json rows = rows_of_files(files_dataset(kFilesGolden / "rows.jsonl"));
   for (const char* name : {"rows.parquet", "snappy.parquet", "rows.arrow", "file.arrow"}) {
     CAPTURE(name);
-    CHECK(rows_of(dataset(kFilesGolden / name)) == rows);
+    CHECK(rows_of_files(files_dataset(kFilesGolden / name)) == rows);
   }
-  const Json others = rows_of(dataset(kFilesGolden / "others.parquet")),
+  const Json others = rows_of_files(files_dataset(kFilesGolden / "others.parquet")),
              expected = read_json(kFilesGolden / "others.json");
   REQUIRE(others.size() == expected.size());
   for (size_t i = 0; i < others.size(); ++i) CHECK(others[i] == expected[i]);
 }
 
 TEST_CASE("a row of Arrow that is small in the file and large as JSON is refused in bounded memory" *
-          doctest::skip(!kHasArrow)) {
-  const std::string error = error_of(dataset(kFilesGolden / "nulls.arrow"));
+          doctest::skip(!kReadsArrow)) {
+  const std::string error = files_error(files_dataset(kFilesGolden / "nulls.arrow"));
   CHECK(error.find("row 1] expected a row of at most 256 MiB") != std::string::npos);
 }
 
-TEST_CASE("a build without Arrow says how to get it" * doctest::skip(kHasArrow)) {
-  CHECK(
-      error_of(dataset(kFilesGolden / "rows.parquet")).find("got one without; run tools/install_dependencies arrow") !=
-      std::string::npos);
+TEST_CASE("a build without Arrow says how to get it" * doctest::skip(kReadsArrow)) {
+  CHECK(files_error(files_dataset(kFilesGolden / "rows.parquet"))
+            .find("got one without; run tools/install_dependencies arrow") != std::string::npos);
 }
 
 TEST_CASE("a library of Arrow's that cannot be loaded is an error that says what the dynamic loader said") {
-  const Folder folder;
+  const FilesFolder folder;
   CHECK(!load_arrow(folder.path() / "none.so"));
   const auto load = [&](const std::string& name, const std::string& content) {
     (void)load_arrow(folder.write(name, content));
@@ -166,119 +167,121 @@ TEST_CASE("a library of Arrow's that cannot be loaded is an error that says what
 }
 
 // Arrow's I/O thread may let go of a file's last buffer after the reader is gone; AddressSanitizer saw it.
-TEST_CASE("a reader of an Arrow file may go at any time" * doctest::skip(!kHasArrow)) {
-  for (int i = 0; i < 400; ++i) CHECK(!rows_of(dataset(kFilesGolden / "file.arrow")).empty());
+TEST_CASE("a reader of an Arrow file may go at any time" * doctest::skip(!kReadsArrow)) {
+  for (int i = 0; i < 400; ++i) CHECK(!rows_of_files(files_dataset(kFilesGolden / "file.arrow")).empty());
 }
 
-TEST_CASE("a Parquet or Arrow file that is none is an error" * doctest::skip(!kHasArrow)) {
-  const Folder folder;
+TEST_CASE("a Parquet or Arrow file that is none is an error" * doctest::skip(!kReadsArrow)) {
+  const FilesFolder folder;
   for (const char* name : {"rows.parquet", "rows.arrow"}) {
-    CHECK(error_of(dataset(folder.write(name, "PAR1 but no more"))).find("make or download it again") !=
+    CHECK(files_error(files_dataset(folder.write(name, "PAR1 but no more"))).find("make or download it again") !=
           std::string::npos);
     std::ifstream file(kFilesGolden / name, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     for (size_t size : {size_t{0}, bytes.size() / 3, bytes.size() / 2}) {
-      const std::string error = error_of(dataset(folder.write(name, bytes.substr(0, size))));
+      const std::string error = files_error(files_dataset(folder.write(name, bytes.substr(0, size))));
       CHECK((error == "no error" || error.starts_with("[")));
     }
   }
 }
 
-TEST_CASE("what save_to_disk left is read by split" * doctest::skip(!kHasArrow)) {
-  const Json rows = rows_of(dataset(kFilesGolden / "rows.jsonl"));
-  CHECK(rows_of(dataset(kFilesGolden / "saved")).size() == 3);
-  CHECK(rows_of(dataset(kFilesGolden / "saved", "test"))[0] == rows[3]);
-  CHECK(rows_of(dataset(kFilesGolden / "saved" / "train"))[2] == rows[2]);
-  CHECK(error_of(dataset(kFilesGolden / "saved" / "train", "test")).find("has (train), got 'test'") !=
+TEST_CASE("what save_to_disk left is read by split" * doctest::skip(!kReadsArrow)) {
+  const Json rows = rows_of_files(files_dataset(kFilesGolden / "rows.jsonl"));
+  CHECK(rows_of_files(files_dataset(kFilesGolden / "saved")).size() == 3);
+  CHECK(rows_of_files(files_dataset(kFilesGolden / "saved", "test"))[0] == rows[3]);
+  CHECK(rows_of_files(files_dataset(kFilesGolden / "saved" / "train"))[2] == rows[2]);
+  CHECK(files_error(files_dataset(kFilesGolden / "saved" / "train", "test")).find("has (train), got 'test'") !=
         std::string::npos);
-  CHECK(error_of(dataset(kFilesGolden / "saved", "other")).find("expected a split that") != std::string::npos);
+  CHECK(files_error(files_dataset(kFilesGolden / "saved", "other")).find("expected a split that") != std::string::npos);
 }
 
 TEST_CASE("files of a folder are found by split") {
-  const Folder folder;
+  const FilesFolder folder;
   folder.write("train-1.jsonl", numbered(2, 4));
   folder.write("my.train.jsonl", numbered(0, 2));
   folder.write("dev.jsonl", numbered(4, 5));
   folder.write("trainer.jsonl", numbered(8, 9));
   folder.write(".train.jsonl", numbered(9, 10));
   folder.write("dataset_info.json", "{}");
-  CHECK(numbers_of(dataset(folder.path())) == "0 1 2 3");
-  CHECK(numbers_of(dataset(folder.path(), "validation")) == "4");
-  CHECK(numbers_of(dataset(folder.path(), "train[1:3]+validation")) == "1 2 4");
-  CHECK(error_of(dataset(folder.path(), "test")).find("(train, validation), got 'test'") != std::string::npos);
+  CHECK(numbers_of(files_dataset(folder.path())) == "0 1 2 3");
+  CHECK(numbers_of(files_dataset(folder.path(), "validation")) == "4");
+  CHECK(numbers_of(files_dataset(folder.path(), "train[1:3]+validation")) == "1 2 4");
+  CHECK(files_error(files_dataset(folder.path(), "test")).find("(train, validation), got 'test'") != std::string::npos);
   folder.write("sub/eval/x.jsonl", numbered(5, 6));
-  CHECK(numbers_of(dataset(folder.path(), "test")) == "5");
-  CHECK(error_of(dataset(folder.path())).find("(test), got 'train'") != std::string::npos);
+  CHECK(numbers_of(files_dataset(folder.path(), "test")) == "5");
+  CHECK(files_error(files_dataset(folder.path())).find("(test), got 'train'") != std::string::npos);
   folder.write("data/train-00000-of-00002.jsonl", numbered(6, 7));
   folder.write("data/train-00001-of-00002.jsonl", numbered(7, 8));
-  CHECK(numbers_of(dataset(folder.path())) == "6 7");
+  CHECK(numbers_of(files_dataset(folder.path())) == "6 7");
 }
 
 TEST_CASE("the name of a folder is no pattern, whatever characters it has") {
-  const Folder folder;
+  const FilesFolder folder;
   folder.write("all [v1]*/train.jsonl", numbered(0, 2));
   folder.write("all [v1]*/sub/test.jsonl", numbered(2, 3));
   const fs::path path = folder.path() / "all [v1]*";
-  CHECK(numbers_of(dataset(path)) == "0 1");
-  CHECK(numbers_of(dataset(path, "test")) == "2");
-  DatasetConfig config = dataset(path);
+  CHECK(numbers_of(files_dataset(path)) == "0 1");
+  CHECK(numbers_of(files_dataset(path, "test")) == "2");
+  DatasetConfig config = files_dataset(path);
   config.data_files = {"tr*.jsonl", "*/*.jsonl"};
   CHECK(numbers_of(config) == "0 1 2");
 }
 
 TEST_CASE("a folder's README says which files belong to a config") {
-  const Folder folder;
+  const FilesFolder folder;
   folder.write("a/one.jsonl", numbered(0, 1));
   folder.write("b/two.jsonl", numbered(1, 2));
   folder.write("README.md",
                "---\nlicense: mit\nconfigs:\n- config_name: a\n  default: true\n  data_files: a/*.jsonl\n"
                "- config_name: b\n  data_files:\n  - split: train\n    path: 'b/*'\n  - split: test\n    path: "
                "[a/one.jsonl]\n---\ntext\n");
-  CHECK(numbers_of(dataset(folder.path())) == "0");
-  DatasetConfig config = dataset(folder.path());
+  CHECK(numbers_of(files_dataset(folder.path())) == "0");
+  DatasetConfig config = files_dataset(folder.path());
   config.name = "b";
   CHECK(numbers_of(config) == "1");
   config.split = "test";
   CHECK(numbers_of(config) == "0");
   config.name = "c";
-  CHECK(error_of(config).find("expected one of a, b") != std::string::npos);
+  CHECK(files_error(config).find("expected one of a, b") != std::string::npos);
   for (const char* outside : {"..", "/", "a/../.."}) {
     folder.write("README.md", fmt::format("---\nconfigs: [{{config_name: c, data_dir: {}}}]\n---\n", outside));
-    CHECK(error_of(config).find("expected files of its own folder") != std::string::npos);
+    CHECK(files_error(config).find("expected files of its own folder") != std::string::npos);
   }
   folder.write("README.md", "---\nconfigs: [{\n---\n");
-  CHECK(error_of(config).find("expected YAML between the --- lines") != std::string::npos);
+  CHECK(files_error(config).find("expected YAML between the --- lines") != std::string::npos);
 }
 
 TEST_CASE("patterns and data_files name files") {
-  const Folder folder;
+  const FilesFolder folder;
   for (const char* name : {"x/a1.jsonl", "x/a2.jsonl", "x/b1.jsonl", "x/y/a3.jsonl", "x/.a4.jsonl"})
     folder.write(name, numbered(name[std::string_view(name).find('.', 3) - 1] - '0',
                                 name[std::string_view(name).find('.', 3) - 1] - '0' + 1));
   const std::string base = (folder.path() / "x").string();
-  CHECK(numbers_of(dataset(base + "/a*.jsonl")) == "1 2");
-  CHECK(numbers_of(dataset(base + "/**/a?.jsonl")) == "1 2 3");
-  CHECK(numbers_of(dataset(base + "/[!a]*.jsonl")) == "1");
-  CHECK(numbers_of(dataset(base + "/a[2-3].jsonl")) == "2");
-  CHECK(error_of(dataset(base + "/c*.jsonl")).find("expected a pattern that matches files") != std::string::npos);
-  DatasetConfig config = dataset(base);
+  CHECK(numbers_of(files_dataset(base + "/a*.jsonl")) == "1 2");
+  CHECK(numbers_of(files_dataset(base + "/**/a?.jsonl")) == "1 2 3");
+  CHECK(numbers_of(files_dataset(base + "/[!a]*.jsonl")) == "1");
+  CHECK(numbers_of(files_dataset(base + "/a[2-3].jsonl")) == "2");
+  CHECK(files_error(files_dataset(base + "/c*.jsonl")).find("expected a pattern that matches files") !=
+        std::string::npos);
+  DatasetConfig config = files_dataset(base);
   config.data_files = {"a2.jsonl", "y/*"};
   CHECK(numbers_of(config) == "2 3");
   config.path = "json";
   config.data_files = {base + "/a1.jsonl"};
   CHECK(numbers_of(config) == "1");
   config.split = "train+validation";
-  CHECK(error_of(config).find("a1.jsonl has (train), got 'validation'") != std::string::npos);
-  CHECK(error_of(dataset(base + "/a*.jsonl", "nonsense")).find("(train), got 'nonsense'") != std::string::npos);
-  CHECK(error_of(dataset(base + "/a1.jsonl", "train+test")).find("(train), got 'test'") != std::string::npos);
+  CHECK(files_error(config).find("a1.jsonl has (train), got 'validation'") != std::string::npos);
+  CHECK(files_error(files_dataset(base + "/a*.jsonl", "nonsense")).find("(train), got 'nonsense'") !=
+        std::string::npos);
+  CHECK(files_error(files_dataset(base + "/a1.jsonl", "train+test")).find("(train), got 'test'") != std::string::npos);
   config.split = "train";
   config.data_files = {"nosuch.jsonl"};
-  CHECK(error_of(config).find("got 'nosuch.jsonl', which matches none") != std::string::npos);
+  CHECK(files_error(config).find("got 'nosuch.jsonl', which matches none") != std::string::npos);
 }
 
 TEST_CASE("shards deal rows out and weights repeat or thin them") {
-  const Folder folder;
-  DatasetConfig config = dataset(folder.write("n.jsonl", numbered(0, 7)));
+  const FilesFolder folder;
+  DatasetConfig config = files_dataset(folder.write("n.jsonl", numbered(0, 7)));
   config.shards = 3;
   CHECK(numbers_of(config) == "0 3 6");
   config.shards_idx = 2;
@@ -295,25 +298,25 @@ TEST_CASE("shards deal rows out and weights repeat or thin them") {
 }
 
 TEST_CASE("a name that is no path is looked up in the Hugging Face cache") {
-  const Folder home;
+  const FilesFolder home;
   const std::string older = getenv("HF_HOME") != nullptr ? getenv("HF_HOME") : "";
   setenv("HF_HOME", home.path().c_str(), 1);
-  CHECK(error_of(dataset("someone/rows")).find("spillway fetch someone/rows --dataset") != std::string::npos);
+  CHECK(files_error(files_dataset("someone/rows")).find("spillway fetch someone/rows --dataset") != std::string::npos);
   home.write("hub/datasets--someone--rows/refs/main", "abc\n");
   home.write("hub/datasets--someone--rows/snapshots/abc/train.jsonl", numbered(0, 2));
   home.write("hub/datasets--someone--rows/snapshots/old/train.jsonl", numbered(5, 6));
-  CHECK(numbers_of(dataset("someone/rows")) == "0 1");
-  DatasetConfig config = dataset("someone/rows");
+  CHECK(numbers_of(files_dataset("someone/rows")) == "0 1");
+  DatasetConfig config = files_dataset("someone/rows");
   config.revision = "old";
   CHECK(numbers_of(config) == "5");
-  if (kHasArrow) {
+  if (kReadsArrow) {
     fs::create_directories(home.path() / "datasets/someone___table/default/0.0.0/hash");
     fs::copy_file(kFilesGolden / "rows.arrow",
                   home.path() / "datasets/someone___table/default/0.0.0/hash/table-train.arrow");
-    CHECK(rows_of(dataset("someone/table")).size() == 5);
+    CHECK(rows_of_files(files_dataset("someone/table")).size() == 5);
   }
-  CHECK(error_of(dataset("./someone/rows")).find("no such path") != std::string::npos);
-  CHECK(error_of(dataset("s3://bucket/rows")).find("no such path") != std::string::npos);
+  CHECK(files_error(files_dataset("./someone/rows")).find("no such path") != std::string::npos);
+  CHECK(files_error(files_dataset("s3://bucket/rows")).find("no such path") != std::string::npos);
   if (older.empty()) {
     unsetenv("HF_HOME");
   } else {
@@ -322,10 +325,10 @@ TEST_CASE("a name that is no path is looked up in the Hugging Face cache") {
 }
 
 TEST_CASE("a file that is a pipe is refused without waiting") {
-  const Folder folder;
+  const FilesFolder folder;
   const fs::path pipe = folder.path() / "rows.jsonl";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(error_of(dataset(pipe)) != "no error");
+  CHECK(files_error(files_dataset(pipe)) != "no error");
 }
 
 }  // namespace spillway::data

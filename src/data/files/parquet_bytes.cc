@@ -24,7 +24,7 @@ constexpr int32_t kNull = -1;
   throw input_error(path.string(), "expected {}, got {}; make or download the file again", expected, got);
 }
 
-PageHeader read_header(const ReadFile& file, int64_t offset, int64_t end) {
+PageHeader read_page_header(const ReadFile& file, int64_t offset, int64_t end) {
   std::vector<std::byte> bytes;
   for (int64_t size = kFirstHeaderBytes;; size *= 8) {
     bytes.resize(static_cast<size_t>(std::min(size, end - offset)));
@@ -132,7 +132,7 @@ void ParquetBytes::find_pages(Chunk& chunk, const ReadFile& file, int64_t rows) 
   int64_t row = 0;
   for (int64_t at = chunk.column->first_byte; row < rows;) {
     if (at >= end) fail(path_, fmt::format("pages of {} rows", rows), fmt::format("those of {}", row));
-    Page page{.header = read_header(file, at, end), .offset = 0, .first_row = row, .entries = {}};
+    Page page{.header = read_page_header(file, at, end), .offset = 0, .first_row = row, .entries = {}};
     page.offset = at + page.header.header_bytes;
     at = page.offset + page.header.bytes;
     if (at > end) fail(path_, "a page inside of its column", "one that ends behind it");

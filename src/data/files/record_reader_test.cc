@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Feeds a few bytes at a time, so that every boundary falls inside something.
-ByteSource drip(std::string text, size_t step) {
+ByteSource drip_records(std::string text, size_t step) {
   return [text = std::move(text), step, at = size_t{0}](char* into, size_t size) mutable {
     const size_t count = std::min({step, size, text.size() - at});
     std::memcpy(into, text.data() + at, count);
@@ -26,14 +26,14 @@ ByteSource drip(std::string text, size_t step) {
 }
 
 Json read_all(const std::string& text, RecordFormat format = RecordFormat::kJson, size_t step = 1000) {
-  RecordReader reader(drip(text, step), format, "f");
+  RecordReader reader(drip_records(text, step), format, "f");
   Json rows = Json::array();
   Record record;
   while (reader.next(record)) rows.push_back({{record.where, record.fields}});
   return rows;
 }
 
-std::string error_of(const std::string& text, RecordFormat format = RecordFormat::kJson) {
+std::string reader_error(const std::string& text, RecordFormat format = RecordFormat::kJson) {
   try {
     (void)read_all(text, format);
   } catch (const InputError& error) {
@@ -75,33 +75,33 @@ TEST_CASE("CSV follows RFC 4180") {
 }
 
 TEST_CASE("a broken row is named with its line") {
-  CHECK(error_of("{\"a\": 1}\n{\"a\": tru}\n").starts_with("[f:2:10] expected a JSON object"));
-  CHECK(error_of("{\"a\": 1}\n{\"a\": 1\n{\"a\": 1}\n").starts_with("[f:2] expected ','"));
-  CHECK(error_of("{\"a\": 1}\n{\"a\": \"x") ==
+  CHECK(reader_error("{\"a\": 1}\n{\"a\": tru}\n").starts_with("[f:2:10] expected a JSON object"));
+  CHECK(reader_error("{\"a\": 1}\n{\"a\": 1\n{\"a\": 1}\n").starts_with("[f:2] expected ','"));
+  CHECK(reader_error("{\"a\": 1}\n{\"a\": \"x") ==
         "[f:2] expected '\"' in this row, got no more: the file is cut short; copy it again");
-  CHECK(error_of("{\"a\": 1}\n5\n").starts_with("[f:2] expected a row as a JSON object"));
-  CHECK(error_of("{\"a\": \"\xFF\"}").starts_with("[f:1] expected UTF-8, got the byte 0xff"));
-  CHECK(error_of("[{\"a\": 1}, {\"a\": 2}").find("the file is cut short; copy it again") != std::string::npos);
-  CHECK(error_of("[{\"a\": 1} {\"a\": 2}]").find("after a row") != std::string::npos);
-  CHECK(error_of("{\"a\": 1}\n{\"a\": 2, b: 3}") ==
+  CHECK(reader_error("{\"a\": 1}\n5\n").starts_with("[f:2] expected a row as a JSON object"));
+  CHECK(reader_error("{\"a\": \"\xFF\"}").starts_with("[f:1] expected UTF-8, got the byte 0xff"));
+  CHECK(reader_error("[{\"a\": 1}, {\"a\": 2}").find("the file is cut short; copy it again") != std::string::npos);
+  CHECK(reader_error("[{\"a\": 1} {\"a\": 2}]").find("after a row") != std::string::npos);
+  CHECK(reader_error("{\"a\": 1}\n{\"a\": 2, b: 3}") ==
         "[f:2:10] expected a key in quotes in this row, got 'b'; correct the row");
-  CHECK(error_of("[{\"a\": 1}] x").find("after the list") != std::string::npos);
-  CHECK(error_of("{\"a\": " + std::string(100000, '[')).find("levels deep") != std::string::npos);
-  CHECK(error_of("a,b\n1\n", RecordFormat::kCsv).starts_with("[f:2] expected 2 fields"));
-  CHECK(error_of("a,b\n1,\"2\n", RecordFormat::kCsv).starts_with("[f:2] expected a closing quote"));
-  CHECK(error_of("a,a\n1,2\n", RecordFormat::kCsv).find("differ") != std::string::npos);
-  CHECK(error_of("", RecordFormat::kCsv).find("empty file") != std::string::npos);
-  CHECK(error_of("a\n\xC3\n", RecordFormat::kCsv).starts_with("[f:2] expected UTF-8"));
+  CHECK(reader_error("[{\"a\": 1}] x").find("after the list") != std::string::npos);
+  CHECK(reader_error("{\"a\": " + std::string(100000, '[')).find("levels deep") != std::string::npos);
+  CHECK(reader_error("a,b\n1\n", RecordFormat::kCsv).starts_with("[f:2] expected 2 fields"));
+  CHECK(reader_error("a,b\n1,\"2\n", RecordFormat::kCsv).starts_with("[f:2] expected a closing quote"));
+  CHECK(reader_error("a,a\n1,2\n", RecordFormat::kCsv).find("differ") != std::string::npos);
+  CHECK(reader_error("", RecordFormat::kCsv).find("empty file") != std::string::npos);
+  CHECK(reader_error("a\n\xC3\n", RecordFormat::kCsv).starts_with("[f:2] expected UTF-8"));
 }
 
 TEST_CASE("only a last line without an end is called cut short") {
   for (const auto& [broken, expected] : {std::pair{"{\"a\": \"x", "'\"'"}, {"{\"a\": [1", "a closing bracket"}}) {
     CAPTURE(broken);
     const std::string row = broken, before = "{\"a\": 1}\n", behind = "\n{\"a\": 3}\n{\"a\": 4}";
-    CHECK(error_of(before + row) ==
+    CHECK(reader_error(before + row) ==
           fmt::format("[f:2] expected {} in this row, got no more: the file is cut short; copy it again", expected));
     for (const std::string& text : {before + row + behind, before + row + behind + "\n", before + row + "\n"}) {
-      const std::string error = error_of(text);
+      const std::string error = reader_error(text);
       CHECK(error.starts_with(fmt::format("[f:2] expected {} in this row, got the end of the", expected)));
       CHECK(error.ends_with("; correct the row"));
     }
@@ -112,14 +112,14 @@ TEST_CASE("only a last line without an end is called cut short") {
 TEST_CASE("several rows may stand on one line of JSON lines") {
   const Json rows = read_all("{\"a\": 1} {\"a\": 2}{\"a\": 3}\n");
   CHECK(rows == Json::parse(R"([{"f:1": {"a": 1}}, {"f:1": {"a": 2}}, {"f:1": {"a": 3}}])"));
-  CHECK(error_of("{\"a\": 1}, {\"a\": 2}\n").starts_with("[f:1"));
+  CHECK(reader_error("{\"a\": 1}, {\"a\": 2}\n").starts_with("[f:1"));
 }
 
 TEST_CASE("a broken value is named with line and column, in a list over several lines, too") {
-  CHECK(error_of("{\"a\": 1}\n  {\"a\" :  [1, x]}\n").starts_with("[f:2:15] expected a JSON object"));
-  CHECK(error_of("[\n  {\"a\": 1},\n  {\n    \"b\": nul\n  }\n]").starts_with("[f:4:13] expected a JSON object"));
-  CHECK(error_of("{\"a\": tru}").ends_with("; correct the row"));
-  CHECK(error_of("{\"a\": 1}\n{\"t\": \"\\\"1e999\", \"n\": 1e999}\n") ==
+  CHECK(reader_error("{\"a\": 1}\n  {\"a\" :  [1, x]}\n").starts_with("[f:2:15] expected a JSON object"));
+  CHECK(reader_error("[\n  {\"a\": 1},\n  {\n    \"b\": nul\n  }\n]").starts_with("[f:4:13] expected a JSON object"));
+  CHECK(reader_error("{\"a\": tru}").ends_with("; correct the row"));
+  CHECK(reader_error("{\"a\": 1}\n{\"t\": \"\\\"1e999\", \"n\": 1e999}\n") ==
         "[f:2:23] expected numbers that a double can hold, got '1e999'; correct the row");
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("each line of a text is a row") {
   const Json rows = read_all("one\r\n\n two\rthree", RecordFormat::kText, 1);
   CHECK(rows == Json::parse(R"([{"f:1": {"text": "one"}}, {"f:2": {"text": ""}}, {"f:3": {"text": " two"}},
                                {"f:3": {"text": "three"}}])"));
-  CHECK(error_of("a\n\xE9\n", RecordFormat::kText).starts_with("[f:2] expected UTF-8"));
+  CHECK(reader_error("a\n\xE9\n", RecordFormat::kText).starts_with("[f:2] expected UTF-8"));
 }
 
 TEST_CASE("the format follows from a file's name, without the ending of its compression") {

@@ -21,7 +21,7 @@ namespace {
 const std::filesystem::path kPackingGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/packing.json";
 
 // Token ids count up through all rows, so that a list of them names rows and places.
-RowTable rows_of_lengths(const std::vector<int>& lengths) {
+RowTable packable_rows(const std::vector<int>& lengths) {
   std::vector<Row> rows;
   int32_t id = 0;
   for (const int length : lengths) {
@@ -71,7 +71,7 @@ TEST_CASE("packed rows are TRL's: membership, order and ties, within map batches
   int compared = 0;
   for (const json& c : golden["cases"]) {
     CAPTURE(c["name"].get<std::string>());
-    const RowTable rows = rows_of_lengths(c["lengths"]);
+    const RowTable rows = packable_rows(c["lengths"]);
     for (const auto& [strategy, packed] : c["packed"].items()) {
       CAPTURE(strategy);
       const Lines lines =
@@ -84,7 +84,7 @@ TEST_CASE("packed rows are TRL's: membership, order and ties, within map batches
 }
 
 TEST_CASE("packing all rows at once needs no more lines than packing map batches") {
-  const RowTable rows = rows_of_lengths(random_lengths(5000, 90, 7));
+  const RowTable rows = packable_rows(random_lengths(5000, 90, 7));
   const int64_t at_once = pack(rows, {.capacity = 128}).size();
   CHECK(at_once <= pack(rows, {.capacity = 128, .scope_rows = 1000}).size());
   int64_t tokens = 0;
@@ -95,7 +95,7 @@ TEST_CASE("packing all rows at once needs no more lines than packing map batches
 TEST_CASE("first fit has each row once, in order, and never more lines than first fit decreasing") {
   for (const uint32_t most : {7u, 40u, 100u}) {
     const std::vector<int> lengths = random_lengths(400, most, most);
-    const Lines lines = pack(rows_of_lengths(lengths), {.strategy = PackingStrategy::kFirstFit, .capacity = 100});
+    const Lines lines = pack(packable_rows(lengths), {.strategy = PackingStrategy::kFirstFit, .capacity = 100});
     // First fit decreasing, the long way.
     std::vector<int> sorted = lengths, rooms;
     std::sort(sorted.rbegin(), sorted.rend());
@@ -127,7 +127,7 @@ TEST_CASE("first fit has axolotl's lines where the longest rows come first, howe
   REQUIRE(golden["binned"].size() >= 5);
   for (const json& c : golden["binned"]) {
     CAPTURE(c["name"].get<std::string>());
-    const RowTable rows = rows_of_lengths(c["lengths"]);
+    const RowTable rows = packable_rows(c["lengths"]);
     const Lines lines =
         pack(rows, {.strategy = PackingStrategy::kFirstFit, .capacity = c["capacity"], .line_rows = c["bin_size"]});
     std::map<int64_t, int> row_of;  // by its first token
@@ -145,7 +145,7 @@ TEST_CASE("first fit has axolotl's lines where the longest rows come first, howe
 
 TEST_CASE("sequential packing ends a line where the next row has no room") {
   const Lines lines =
-      pack(rows_of_lengths({4, 4, 5, 10, 1, 2}), {.strategy = PackingStrategy::kSequential, .capacity = 10});
+      pack(packable_rows({4, 4, 5, 10, 1, 2}), {.strategy = PackingStrategy::kSequential, .capacity = 10});
   CHECK(sequences_of(lines) == json::parse("[[[0, 4], [4, 4]], [[8, 5]], [[13, 10]], [[23, 1], [24, 2]]]"));
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("a set of integers finds the next one at every size of its tree") {
 
 TEST_CASE("packing says how far it is") {
   int64_t last = 0;
-  const RowTable rows = rows_of_lengths(random_lengths(2500, 20, 3));
+  const RowTable rows = packable_rows(random_lengths(2500, 20, 3));
   (void)pack(rows, {.capacity = 64, .scope_rows = 1000, .progress = [&](int64_t done, int64_t of) {
                       CHECK(done > last);
                       CHECK(of == 2500);

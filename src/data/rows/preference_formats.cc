@@ -61,7 +61,7 @@ const std::vector<Variant>& variants_of(Objective objective) {
   return objective == Objective::kUnpaired ? kUnpaired : kPaired;
 }
 
-const Json& field_of(const Record& record, const Json& object, std::string_view name, std::string_view column) {
+const Json& preference_field(const Record& record, const Json& object, std::string_view name, std::string_view column) {
   if (!object.is_object() || !object.contains(name)) {
     throw input_error(record.where, "expected a '{}' in each message of '{}', got {}; correct the row", name, column,
                       object.is_object() ? "none" : object.type_name());
@@ -70,7 +70,7 @@ const Json& field_of(const Record& record, const Json& object, std::string_view 
 }
 
 std::string content_of(const Record& record, const Json& message, std::string_view column) {
-  return given_text_of(record, field_of(record, message, "content", column), column);
+  return given_text_of(record, preference_field(record, message, "content", column), column);
 }
 
 Json list_column(const Record& record, std::string_view column, size_t least) {
@@ -110,7 +110,7 @@ class MarkedFormat : public PreferenceFormat {
     if (variant_.answer == Answer::kLastMessage) {
       const Json messages = list_column(record, "completion", 1);
       for (size_t i = 0; i + 1 < messages.size(); ++i) {
-        const std::string role = text_of(record, field_of(record, messages[i], "role", "completion"), "role");
+        const std::string role = text_of(record, preference_field(record, messages[i], "role", "completion"), "role");
         text += marks_.turn(role, content_of(record, messages[i], "completion"));
       }
     } else if (variant_.prompts.empty()) {
@@ -202,11 +202,11 @@ class TemplateFormat : public PreferenceFormat {
 
   [[nodiscard]] Json mapped(const Record& record, const Json& message, std::string_view column) const {
     const auto& names = config_.message_property_mappings;
-    const std::string role = text_of(record, field_of(record, message, names.at("role"), column), "role");
+    const std::string role = text_of(record, preference_field(record, message, names.at("role"), column), "role");
     const auto found = roles_.find(role);
     if (found == roles_.end())
       throw input_error(record.where, "expected a role that `roles` maps, got {}; add it there", quote(role));
-    return {{"role", found->second}, {"content", field_of(record, message, names.at("content"), column)}};
+    return {{"role", found->second}, {"content", preference_field(record, message, names.at("content"), column)}};
   }
 
   [[nodiscard]] std::string answer(const Record& record, const Json& message, std::string_view column) const {
@@ -277,7 +277,7 @@ class NectarFormat : public PreferenceFormat {
   [[nodiscard]] PreferenceExample read(const Record& record) const override {
     Json answers = list_column(record, "answers", 2);
     const auto rank = [&](const Json& answer) {
-      const Json& value = field_of(record, answer, "rank", "answers");
+      const Json& value = preference_field(record, answer, "rank", "answers");
       if (!value.is_number())
         throw input_error(record.where, "expected numbers as 'rank' in 'answers', got {}; correct the row",
                           value.type_name());
@@ -289,7 +289,8 @@ class NectarFormat : public PreferenceFormat {
                                  given_text_of(record, required_field(record, "prompt", "type"), "prompt"));
     for (size_t behind = 1; behind <= 2; ++behind) {
       const Json& answer = answers[answers.size() - behind];
-      example.completions.emplace_back(given_text_of(record, field_of(record, answer, "answer", "answers"), "answers"));
+      example.completions.emplace_back(
+          given_text_of(record, preference_field(record, answer, "answer", "answers"), "answers"));
     }
     return example;
   }

@@ -15,7 +15,7 @@ namespace {
 
 const std::filesystem::path kStepwiseGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
 
-DatasetConfig config_of(const Json& options) {
+DatasetConfig stepwise_config(const Json& options) {
   DatasetConfig config;
   config.type = {.given = true, .name = "stepwise_supervised"};
   config.step_separator = options.value("step_separator", "\n");
@@ -24,7 +24,7 @@ DatasetConfig config_of(const Json& options) {
   return config;
 }
 
-RowOptions options_of(const Json& options) {
+RowOptions stepwise_options(const Json& options) {
   return {.objective = Objective::kSteps, .sequence_len = options.value("sequence_len", int64_t{2048})};
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("rows of steps have the tokens and labels that axolotl gives them") {
   const Json golden = Json::parse(read_file(kStepwiseGolden / "streams.json", int64_t{1} << 20));
   for (const Json& one : golden["stepwise"]) {
     CAPTURE(one["options"].dump());
-    const auto builder = make_row_builder(config_of(one["options"]), options_of(one["options"]), tokenizer);
+    const auto builder = make_row_builder(stepwise_config(one["options"]), stepwise_options(one["options"]), tokenizer);
     for (size_t i = 0; i < one["records"].size(); ++i) {
       std::vector<Row> rows;
       builder->build({.fields = one["records"][i], .where = "golden"}, rows);
@@ -52,10 +52,10 @@ TEST_CASE("a long prompt loses its beginning, a BOS included, as in TRL") {
   const Record record{.fields = {{"prompt", "one two three"}, {"completions", {"a"}}, {"labels", {true}}},
                       .where = "row"};
   const auto ids_of = [&](int64_t max_prompt_length) {
-    RowOptions options = options_of(Json::object());
+    RowOptions options = stepwise_options(Json::object());
     options.max_prompt_length = max_prompt_length;
     std::vector<Row> rows;
-    make_row_builder(config_of(Json::object()), options, tokenizer)->build(record, rows);
+    make_row_builder(stepwise_config(Json::object()), options, tokenizer)->build(record, rows);
     return rows.at(0).input_ids;
   };
   const std::vector<int32_t> whole = ids_of(0);
@@ -70,7 +70,7 @@ TEST_CASE("steps without as many labels, and labels that are neither right nor w
   const auto error_of = [&](const Json& fields) -> std::string {
     std::vector<Row> rows;
     try {
-      make_row_builder(config_of(Json::object()), options_of(Json::object()), tokenizer)
+      make_row_builder(stepwise_config(Json::object()), stepwise_options(Json::object()), tokenizer)
           ->build({.fields = fields, .where = "row"}, rows);
     } catch (const InputError& error) {
       return error.what();
@@ -84,10 +84,10 @@ TEST_CASE("steps without as many labels, and labels that are neither right nor w
         std::string::npos);
   CHECK(error_of({{"prompt", "p"}, {"completions", {nullptr}}, {"labels", {1}}}).find("got null") != std::string::npos);
   CHECK(error_of({{"prompt", "p"}, {"labels", {1}}}).find("expected a field 'completions'") != std::string::npos);
-  DatasetConfig other = config_of(Json::object());
+  DatasetConfig other = stepwise_config(Json::object());
   CHECK_THROWS_WITH_AS((void)make_row_builder(other, {}, tokenizer),
                        doctest::Contains("expected process_reward_model: true beside type: stepwise_supervised"),
                        InputError);
   other.type.name = "alpaca";
-  CHECK_THROWS_AS((void)make_row_builder(other, options_of(Json::object()), tokenizer), InputError);
+  CHECK_THROWS_AS((void)make_row_builder(other, stepwise_options(Json::object()), tokenizer), InputError);
 }

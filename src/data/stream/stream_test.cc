@@ -51,7 +51,7 @@ std::shared_ptr<const StreamSource> source_of(std::vector<DatasetConfig> dataset
   return std::make_shared<StreamSource>(std::move(datasets), std::move(options), any_tokenizer());
 }
 
-StreamOptions options_of(int64_t buffer, int64_t block, int64_t lines = 1) {
+StreamOptions stream_options(int64_t buffer, int64_t block, int64_t lines = 1) {
   StreamOptions options{.shuffle = {.records = buffer, .seed = 7}, .block_records = block, .threads = 2};
   options.rows.sequence_len = options.batches.sequence_len = 16;
   options.batches.rows = lines;
@@ -60,7 +60,7 @@ StreamOptions options_of(int64_t buffer, int64_t block, int64_t lines = 1) {
 }
 
 // The first id of each of so many lines.
-std::vector<int32_t> numbers_of(RowStream& stream, size_t count) {
+std::vector<int32_t> stream_numbers(RowStream& stream, size_t count) {
   std::vector<int32_t> numbers;
   while (numbers.size() < count) {
     const RowBlock block = stream.next();
@@ -85,17 +85,17 @@ std::vector<int32_t> run(int32_t first, int32_t count) {
 
 TEST_CASE("a stream without a buffer has the datasets one after the other, again and again") {
   Data data;
-  const auto source = source_of({data.dataset("a", 0, 5), data.dataset("b", 10, 3)}, options_of(0, 3));
+  const auto source = source_of({data.dataset("a", 0, 5), data.dataset("b", 10, 3)}, stream_options(0, 3));
   RowStream stream(source);
-  CHECK(numbers_of(stream, 12) == std::vector<int32_t>{0, 1, 2, 3, 4, 10, 11, 12, 0, 1, 2, 3});
+  CHECK(stream_numbers(stream, 12) == std::vector<int32_t>{0, 1, 2, 3, 4, 10, 11, 12, 0, 1, 2, 3});
 }
 
 TEST_CASE("a buffer shuffles as far as it reaches, each epoch in another order, whatever the threads") {
   Data data;
   const std::vector<DatasetConfig> datasets = {data.dataset("a", 0, 200)};
-  StreamOptions options = options_of(20, 50);
+  StreamOptions options = stream_options(20, 50);
   RowStream stream(source_of(datasets, options));
-  const std::vector<int32_t> first = numbers_of(stream, 200), second = numbers_of(stream, 200);
+  const std::vector<int32_t> first = stream_numbers(stream, 200), second = stream_numbers(stream, 200);
   CHECK(first != run(0, 200));
   CHECK(sorted(first) == run(0, 200));
   CHECK(sorted(second) == run(0, 200));
@@ -103,15 +103,15 @@ TEST_CASE("a buffer shuffles as far as it reaches, each epoch in another order, 
   for (int32_t i = 0; i < 200; ++i) CHECK(nth(first, i) < i + 20);
   options.threads = 1;
   RowStream again(source_of(datasets, options));
-  CHECK(numbers_of(again, 200) == first);
+  CHECK(stream_numbers(again, 200) == first);
   options.shuffle.bytes = 1;  // large records: a buffer of one
   RowStream large(source_of(datasets, options));
-  CHECK(numbers_of(large, 200) == run(0, 200));
+  CHECK(stream_numbers(large, 200) == run(0, 200));
 }
 
 TEST_CASE("a block is packed by itself, and ends early where its records are large") {
   Data data;
-  StreamOptions options = options_of(0, 6);
+  StreamOptions options = stream_options(0, 6);
   options.rows.packing = options.batches.packing = PackingStrategy::kFirstFit;
   const std::vector<DatasetConfig> datasets = {data.dataset("a", 0, 9)};
   RowStream stream(source_of(datasets, options));
@@ -121,7 +121,7 @@ TEST_CASE("a block is packed by itself, and ends early where its records are lar
   block = stream.next();
   CHECK(block.lines.line(0).size() == 3);
   CHECK(block.first == StreamPosition{0, 1, 0});
-  CHECK(max_bytes(options_of(10000, 10000)) == int64_t{576} << 20);
+  CHECK(max_bytes(stream_options(10000, 10000)) == int64_t{576} << 20);
   CHECK(max_bytes(options) == int64_t{320} << 20);
   options.block_bytes = 1;
   RowStream small(source_of(datasets, options));
@@ -132,7 +132,7 @@ TEST_CASE("micro-batches go on across blocks and epochs, and from any position t
   Data data;
   for (const bool packs : {false, true}) {
     CAPTURE(packs);
-    StreamOptions options = options_of(16, 13, 3);
+    StreamOptions options = stream_options(16, 13, 3);
     if (packs) {
       options.rows.packing = options.batches.packing = PackingStrategy::kFirstFit;
       options.batches.order = RowOrder::kShuffled;
@@ -164,7 +164,7 @@ TEST_CASE("micro-batches go on across blocks and epochs, and from any position t
 
 TEST_CASE("a stream reads no further ahead than its queue, its block and the next") {
   Data data;
-  StreamOptions options = options_of(100, 50, 2);
+  StreamOptions options = stream_options(100, 50, 2);
   std::atomic<int64_t> rows = 0;
   options.inspect = [&rows](const RowTable& block) { rows += block.size(); };
   const auto source = source_of({data.dataset("a", 0, 20000)}, options);
@@ -177,7 +177,7 @@ TEST_CASE("a stream reads no further ahead than its queue, its block and the nex
 
 TEST_CASE("a stream ends while it reads a block, or reads over blocks") {
   Data data;
-  const auto source = source_of({data.dataset("a", 0, 20000)}, options_of(100, 20000));
+  const auto source = source_of({data.dataset("a", 0, 20000)}, stream_options(100, 20000));
   const std::atomic<bool> stop = true;
   CHECK_THROWS_AS(RowStream(source, {0, 1, 0}, &stop), StreamStopped);
   RowStream stream(source, {}, &stop);
@@ -187,7 +187,7 @@ TEST_CASE("a stream ends while it reads a block, or reads over blocks") {
 
 TEST_CASE("a stream goes on where the system starts no more threads, and says where it cannot begin") {
   Data data;
-  const auto source = source_of({data.dataset("a", 0, 40, 7)}, options_of(16, 5));
+  const auto source = source_of({data.dataset("a", 0, 40, 7)}, stream_options(16, 5));
   BatchStream usual(source, {}, 1), stream(source, {}, 1);
   CHECK(stream.next().ids == usual.next().ids);  // from here on both have their workers
   std::vector<MicroBatch> batches;
@@ -201,16 +201,16 @@ TEST_CASE("what is wrong with a row comes when it is reached, and data without r
   Data data;
   DatasetConfig broken = data.dataset("broken", 0, 4);
   std::ofstream(broken.path, std::ios::app) << "{\"input_ids\": \"x\"}\n";
-  BatchStream stream(source_of({broken}, options_of(0, 2)), {}, 1);
+  BatchStream stream(source_of({broken}, stream_options(0, 2)), {}, 1);
   for (int i = 0; i < 4; ++i) CHECK(stream.next().ids == std::vector<int32_t>{i, i});
   CHECK_THROWS_WITH_AS((void)stream.next(), doctest::Contains("broken:5"), InputError);
 
-  RowStream none(source_of({data.dataset("empty", 0, 0)}, options_of(0, 2)));
+  RowStream none(source_of({data.dataset("empty", 0, 0)}, stream_options(0, 2)));
   CHECK_THROWS_WITH_AS((void)none.next(), doctest::Contains("expected at least one row"), InputError);
   DatasetConfig absent = broken;
   absent.path += ".nosuch";
-  CHECK_THROWS_AS((void)source_of({absent}, options_of(0, 2)), InputError);
-  const auto short_data = source_of({data.dataset("short", 0, 4)}, options_of(0, 2));
+  CHECK_THROWS_AS((void)source_of({absent}, stream_options(0, 2)), InputError);
+  const auto short_data = source_of({data.dataset("short", 0, 4)}, stream_options(0, 2));
   CHECK_THROWS_WITH_AS(RowStream(short_data, {0, 9, 0}), doctest::Contains("expected at least the 9 blocks"),
                        InputError);
   BatchStream shrunk(short_data, {0, 0, 3}, 1);

@@ -171,7 +171,7 @@ std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key
 }
 
 // What would silently change the numbers if it were passed over.
-void refuse_unsupported(const JsonField& json, const Architecture& architecture) {
+void refuse_unsupported_decoder(const JsonField& json, const Architecture& architecture) {
   const auto [key, activation] = architecture.activation == GatedActivation::kSilu
                                      ? std::pair("hidden_act", "silu")
                                      : std::pair("hidden_activation", "gelu_pytorch_tanh");
@@ -226,7 +226,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   const JsonDocument document(text, where);
   const JsonField json = document.root();
   const Architecture& architecture = find_architecture(json);
-  refuse_unsupported(json, architecture);
+  refuse_unsupported_decoder(json, architecture);
   DecoderConfig config;
   config.score = read_score(json);
   config.initializer_range = json["initializer_range"].real_or(config.initializer_range, 0, 1e3);

@@ -44,7 +44,7 @@ DecoderConfig parse(const json& changes, std::string_view architecture = "LlamaF
   return parse_decoder_config(config_text(changes, architecture), "config.json");
 }
 
-std::string error_of(const std::string& text) {
+std::string config_error(const std::string& text) {
   try {
     (void)parse_decoder_config(text, "config.json");
   } catch (const InputError& error) {
@@ -53,8 +53,8 @@ std::string error_of(const std::string& text) {
   return "";
 }
 
-std::string error_of(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
-  return error_of(config_text(changes, architecture));
+std::string config_error(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
+  return config_error(config_text(changes, architecture));
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ TEST_CASE("Gemma 3 has the two ropes of transformers 4, of which rope_scaling st
 TEST_CASE("what would change Gemma or Phi-3 is refused by name") {
   const auto gemma = [](json changes) {
     changes["model_type"] = "gemma3_text";
-    return error_of(changes, "Gemma3ForCausalLM");
+    return config_error(changes, "Gemma3ForCausalLM");
   };
   CHECK(gemma({{"hidden_activation", "silu"}}).find("expected hidden_activation gelu_pytorch_tanh, got 'silu'") !=
         std::string::npos);
@@ -238,19 +238,19 @@ TEST_CASE("what would change Gemma or Phi-3 is refused by name") {
   CHECK(gemma({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}},
                {"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}})
             .find("got both") != std::string::npos);
-  CHECK(error_of({{"rope_scaling", {{"type", "longrope"}}}}, "Phi3ForCausalLM").find("got 'longrope'") !=
+  CHECK(config_error({{"rope_scaling", {{"type", "longrope"}}}}, "Phi3ForCausalLM").find("got 'longrope'") !=
         std::string::npos);
-  CHECK(error_of({{"resid_pdrop", 0.1}}, "Phi3ForCausalLM").find("expected resid_pdrop 0") != std::string::npos);
+  CHECK(config_error({{"resid_pdrop", 0.1}}, "Phi3ForCausalLM").find("expected resid_pdrop 0") != std::string::npos);
 }
 
 TEST_CASE("layer_types say which Qwen layers have a window") {
   const json types = {"sliding_attention", "full_attention", "sliding_attention"};
   const json changes = {{"use_sliding_window", true}, {"sliding_window", 7}, {"layer_types", types}};
   CHECK(parse(changes, "Qwen3ForCausalLM").sliding_window == std::vector<int64_t>{7, 0, 7});
-  CHECK(error_of({{"layer_types", types}}, "Qwen3ForCausalLM").find("expected use_sliding_window") !=
+  CHECK(config_error({{"layer_types", types}}, "Qwen3ForCausalLM").find("expected use_sliding_window") !=
         std::string::npos);
-  CHECK(error_of({{"layer_types", {"full_attention"}}}, "Qwen3ForCausalLM").find("got 1;") != std::string::npos);
-  CHECK(error_of({{"layer_types", {"full_attention", "full_attention", "chunked_attention"}}}, "Qwen2ForCausalLM")
+  CHECK(config_error({{"layer_types", {"full_attention"}}}, "Qwen3ForCausalLM").find("got 1;") != std::string::npos);
+  CHECK(config_error({{"layer_types", {"full_attention", "full_attention", "chunked_attention"}}}, "Qwen2ForCausalLM")
             .find("got 'chunked_attention'") != std::string::npos);
 }
 
@@ -267,74 +267,74 @@ TEST_CASE("an architecture is found by model_type where architectures is missing
 }
 
 TEST_CASE("a config.json without model_type is refused, as by transformers") {
-  CHECK(error_of({{"model_type", nullptr}}) ==
+  CHECK(config_error({{"model_type", nullptr}}) ==
         "[config.json] expected model_type llama beside LlamaForCausalLM, got none; correct the one that is wrong");
   json config = json::parse(config_text({{"model_type", ""}}));
   config.erase("architectures");
   CHECK(
-      error_of(config.dump()) ==
+      config_error(config.dump()) ==
       "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text or phi3, got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
   CHECK(
-      error_of(json::object(), "GemmaForCausalLM") ==
+      config_error(json::object(), "GemmaForCausalLM") ==
       "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
       "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM or Phi3ForCausalLM, got 'GemmaForCausalLM'; use a model "
       "of one of these");
-  CHECK(error_of(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=
+  CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=
         std::string::npos);
-  CHECK(error_of({{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}) ==
+  CHECK(config_error({{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}) ==
         "[config.json: rope_scaling] expected rope_type default, linear or llama3, got 'yarn', which is not supported; "
         "use a "
         "model without it");
-  CHECK(error_of({{"rope_parameters", {{"rope_type", "dynamic"}}}}).find("got 'dynamic'") != std::string::npos);
-  CHECK(error_of({{"hidden_act", "gelu"}}).find("expected hidden_act silu, got 'gelu'") != std::string::npos);
-  CHECK(error_of({{"quantization_config", {{"bits", 4}}}}).find("quantization_config") != std::string::npos);
-  CHECK(error_of({{"partial_rotary_factor", 0.5}}).find("got 0.5") != std::string::npos);
-  CHECK(error_of({{"attention_dropout", 0.1}}).find("got 0.1") != std::string::npos);
-  CHECK(error_of({{"model_type", "qwen2"}}).find("expected model_type llama") != std::string::npos);
-  CHECK(error_of({{"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}}, "Qwen3ForCausalLM")
+  CHECK(config_error({{"rope_parameters", {{"rope_type", "dynamic"}}}}).find("got 'dynamic'") != std::string::npos);
+  CHECK(config_error({{"hidden_act", "gelu"}}).find("expected hidden_act silu, got 'gelu'") != std::string::npos);
+  CHECK(config_error({{"quantization_config", {{"bits", 4}}}}).find("quantization_config") != std::string::npos);
+  CHECK(config_error({{"partial_rotary_factor", 0.5}}).find("got 0.5") != std::string::npos);
+  CHECK(config_error({{"attention_dropout", 0.1}}).find("got 0.1") != std::string::npos);
+  CHECK(config_error({{"model_type", "qwen2"}}).find("expected model_type llama") != std::string::npos);
+  CHECK(config_error({{"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}}, "Qwen3ForCausalLM")
             .find("got one for full_attention") != std::string::npos);
 }
 
 TEST_CASE("numbers that cannot be are refused with key and value") {
-  CHECK(error_of({{"hidden_size", 0}}) ==
+  CHECK(config_error({{"hidden_size", 0}}) ==
         "[config.json: hidden_size] expected an integer from 1 to 1048576, got 0; correct the file");
-  CHECK(error_of({{"hidden_size", -32}}).find("got -32") != std::string::npos);
+  CHECK(config_error({{"hidden_size", -32}}).find("got -32") != std::string::npos);
   std::string large = config_text();
   large.replace(large.find(":48"), 3, ":1e400");
-  CHECK(error_of(large) ==
+  CHECK(config_error(large) ==
         "[config.json: intermediate_size] expected an integer from 1 to 1048576, got \"1e400\"; correct the file");
-  CHECK(error_of({{"hidden_size", 32.0}}).find("got 32.0") != std::string::npos);
-  CHECK(error_of({{"vocab_size", uint64_t{1} << 63}}).find("got 9223372036854775808") != std::string::npos);
-  CHECK(error_of({{"vocab_size", "96"}}).find("got \"96\"") != std::string::npos);
-  CHECK(error_of({{"num_hidden_layers", 100000}}).find("num_hidden_layers") != std::string::npos);
-  CHECK(error_of({{"num_attention_heads", 5}}).find("num_key_value_heads, got 5 and 2") != std::string::npos);
-  CHECK(error_of({{"num_attention_heads", 6}}).find("num_attention_heads, got 32 and 6") != std::string::npos);
-  CHECK(error_of({{"head_dim", 7}}).find("even size") != std::string::npos);
-  CHECK(error_of({{"rms_norm_eps", "small"}}).find("rms_norm_eps") != std::string::npos);
-  CHECK(error_of({{"tie_word_embeddings", 1}}).find("true or false") != std::string::npos);
-  CHECK(error_of({{"sliding_window", 0}}, "MistralForCausalLM").find("got 0") != std::string::npos);
-  CHECK(error_of({{"eos_token_id", {1, -5}}}).find("got -5") != std::string::npos);
-  CHECK(error_of({{"rope_scaling", {{"rope_type", "linear"}}}})
+  CHECK(config_error({{"hidden_size", 32.0}}).find("got 32.0") != std::string::npos);
+  CHECK(config_error({{"vocab_size", uint64_t{1} << 63}}).find("got 9223372036854775808") != std::string::npos);
+  CHECK(config_error({{"vocab_size", "96"}}).find("got \"96\"") != std::string::npos);
+  CHECK(config_error({{"num_hidden_layers", 100000}}).find("num_hidden_layers") != std::string::npos);
+  CHECK(config_error({{"num_attention_heads", 5}}).find("num_key_value_heads, got 5 and 2") != std::string::npos);
+  CHECK(config_error({{"num_attention_heads", 6}}).find("num_attention_heads, got 32 and 6") != std::string::npos);
+  CHECK(config_error({{"head_dim", 7}}).find("even size") != std::string::npos);
+  CHECK(config_error({{"rms_norm_eps", "small"}}).find("rms_norm_eps") != std::string::npos);
+  CHECK(config_error({{"tie_word_embeddings", 1}}).find("true or false") != std::string::npos);
+  CHECK(config_error({{"sliding_window", 0}}, "MistralForCausalLM").find("got 0") != std::string::npos);
+  CHECK(config_error({{"eos_token_id", {1, -5}}}).find("got -5") != std::string::npos);
+  CHECK(config_error({{"rope_scaling", {{"rope_type", "linear"}}}})
             .find("rope_scaling.factor] expected a number from 1e-06 to 1000000, got nothing") != std::string::npos);
-  CHECK(error_of({{"rope_scaling",
-                   {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}}})
+  CHECK(config_error({{"rope_scaling",
+                       {{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}}}})
             .find("high_freq_factor above low_freq_factor") != std::string::npos);
-  CHECK(error_of({{"rope_theta", 0}}).find("rope_theta") != std::string::npos);
+  CHECK(config_error({{"rope_theta", 0}}).find("rope_theta") != std::string::npos);
   json missing = json::parse(config_text());
   missing.erase("intermediate_size");
-  CHECK(error_of(missing.dump()).find(": intermediate_size] expected an integer from 1 to 1048576, got nothing") !=
+  CHECK(config_error(missing.dump()).find(": intermediate_size] expected an integer from 1 to 1048576, got nothing") !=
         std::string::npos);
 }
 
 TEST_CASE("files that are no JSON objects are refused") {
-  CHECK(error_of(std::string("{\"vocab_size\": 9")).find("got text that is not JSON") != std::string::npos);
-  CHECK(error_of(std::string("[1]")).find("got array") != std::string::npos);
-  CHECK(error_of(std::string()).find("expected a JSON object") != std::string::npos);
+  CHECK(config_error(std::string("{\"vocab_size\": 9")).find("got text that is not JSON") != std::string::npos);
+  CHECK(config_error(std::string("[1]")).find("got array") != std::string::npos);
+  CHECK(config_error(std::string()).find("expected a JSON object") != std::string::npos);
   const std::string deep = "{\"a\": " + std::string(1000000, '[') + std::string(1000000, ']') + "}";
-  CHECK(error_of(deep).find("nested levels") != std::string::npos);
+  CHECK(config_error(deep).find("nested levels") != std::string::npos);
 }
 
 TEST_CASE("a classifier of one label is a model that scores, others are refused") {
@@ -344,15 +344,15 @@ TEST_CASE("a classifier of one label is a model that scores, others are refused"
   CHECK_FALSE(parse(one, name).has_new_score);
   CHECK(parse({{"num_labels", 1}}, name).score);
   CHECK_FALSE(parse(json::object()).score);
-  CHECK(error_of(json::object(), name).find("expected a classifier of one label, which is a score, got 2") !=
+  CHECK(config_error(json::object(), name).find("expected a classifier of one label, which is a score, got 2") !=
         std::string::npos);
-  CHECK(error_of({{"id2label", {{"0", "a"}, {"1", "b"}, {"2", "c"}}}}, name).find("got 3") != std::string::npos);
+  CHECK(config_error({{"id2label", {{"0", "a"}, {"1", "b"}, {"2", "c"}}}}, name).find("got 3") != std::string::npos);
 }
 
 TEST_CASE("a classifier of tokens with two labels is a model that scores steps, others are refused") {
   const std::string_view name = "LlamaForTokenClassification";
   CHECK(parse(json::object(), name).score == kStepScores);
   CHECK_FALSE(parse({{"token_classification_bias", false}}, name).score->has_bias);
-  CHECK(error_of({{"num_labels", 3}}, name).find("expected a classifier of tokens with two labels") !=
+  CHECK(config_error({{"num_labels", 3}}, name).find("expected a classifier of tokens with two labels") !=
         std::string::npos);
 }

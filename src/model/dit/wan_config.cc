@@ -14,19 +14,19 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kLimitBytes = 4 * kMiB;
+constexpr int64_t kMaxWanBytes = 4 * kMiB;
 
 // Bounds far above any model of this kind, low enough that no product of sizes overflows.
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-constexpr int64_t kMaxLayers = 1024;
-constexpr int64_t kMaxHeads = 4096;
+constexpr int64_t kMaxWanWidth = int64_t{1} << 20;
+constexpr int64_t kMaxWanLayers = 1024;
+constexpr int64_t kMaxWanHeads = 4096;
 constexpr int64_t kMaxChannels = 1 << 14;
 constexpr int64_t kMaxPatch = 64;
 
 constexpr std::string_view kClass = "WanTransformer3DModel";
 
 // What would silently change the numbers if it were passed over.
-void refuse_unsupported(const JsonField& json) {
+void refuse_unsupported_wan(const JsonField& json) {
   const std::string class_name = json["_class_name"].string_or("");
   if (class_name != kClass) {
     throw input_error(json.where(), "expected _class_name {}, got {}; other video transformers are not supported yet",
@@ -51,8 +51,8 @@ std::array<int64_t, 3> read_patch(const JsonField& json) {
 }
 
 void read_image(const JsonField& json, WanConfig& config) {
-  config.image_dim = json["image_dim"].integer_or(0, 1, kMaxWidth);
-  config.added_kv_proj_dim = json["added_kv_proj_dim"].integer_or(0, 1, kMaxWidth);
+  config.image_dim = json["image_dim"].integer_or(0, 1, kMaxWanWidth);
+  config.added_kv_proj_dim = json["added_kv_proj_dim"].integer_or(0, 1, kMaxWanWidth);
   const int64_t wanted = config.image_dim == 0 ? 0 : config.width();
   if (config.added_kv_proj_dim != wanted) {
     throw input_error(json.where(),
@@ -67,23 +67,23 @@ void read_image(const JsonField& json, WanConfig& config) {
 WanConfig parse_wan_config(std::string_view text, std::string_view where) {
   const JsonDocument document(text, where);
   const JsonField json = document.root();
-  refuse_unsupported(json);
+  refuse_unsupported_wan(json);
   WanConfig config;
   const auto size = [&](std::string_view key, int64_t usual, int64_t most) {
     return json[key].integer_or(usual, 1, most);
   };
   config.patch_size = read_patch(json["patch_size"]);
-  config.num_attention_heads = size("num_attention_heads", config.num_attention_heads, kMaxHeads);
+  config.num_attention_heads = size("num_attention_heads", config.num_attention_heads, kMaxWanHeads);
   config.attention_head_dim = size("attention_head_dim", config.attention_head_dim, ops::kMaxAxialHeadSize);
   config.in_channels = size("in_channels", config.in_channels, kMaxChannels);
   config.out_channels = json["out_channels"].integer_or(config.in_channels, 1, kMaxChannels);
-  config.text_dim = size("text_dim", config.text_dim, kMaxWidth);
-  config.freq_dim = size("freq_dim", config.freq_dim, kMaxWidth);
-  config.ffn_dim = size("ffn_dim", config.ffn_dim, kMaxWidth);
-  config.num_layers = size("num_layers", config.num_layers, kMaxLayers);
+  config.text_dim = size("text_dim", config.text_dim, kMaxWanWidth);
+  config.freq_dim = size("freq_dim", config.freq_dim, kMaxWanWidth);
+  config.ffn_dim = size("ffn_dim", config.ffn_dim, kMaxWanWidth);
+  config.num_layers = size("num_layers", config.num_layers, kMaxWanLayers);
   config.cross_attn_norm = json["cross_attn_norm"].boolean_or(true);
   config.eps = json["eps"].real_or(config.eps, 0, 1);
-  config.rope_max_seq_len = size("rope_max_seq_len", config.rope_max_seq_len, kMaxWidth);
+  config.rope_max_seq_len = size("rope_max_seq_len", config.rope_max_seq_len, kMaxWanWidth);
   constexpr int64_t kSmallestHead = 6;  // two elements an axis
   for (const auto& [key, number, least] : {std::tuple{"attention_head_dim", config.attention_head_dim, kSmallestHead},
                                            {"freq_dim", config.freq_dim, int64_t{2}}}) {
@@ -102,13 +102,13 @@ bool is_diffusers_folder(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  const JsonDocument document(read_file(path, kLimitBytes), path.string());
+  const JsonDocument document(read_file(path, kMaxWanBytes), path.string());
   return document.root().has("_class_name");
 }
 
 WanConfig read_wan_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
-  return parse_wan_config(read_file(path, kLimitBytes), path.string());
+  return parse_wan_config(read_file(path, kMaxWanBytes), path.string());
 }
 
 }  // namespace spillway

@@ -35,7 +35,7 @@ std::string without(std::string_view text, std::string_view key) {
 }
 
 template <typename Read>
-std::string error_of(const Read& read) {
+std::string state_error(const Read& read) {
   try {
     read();
   } catch (const InputError& error) {
@@ -44,14 +44,14 @@ std::string error_of(const Read& read) {
   return "";
 }
 std::string state_error(const std::string& text) {
-  return error_of([&] { (void)parse_quant_state(text, "'q_proj.weight.quant_state'"); });
+  return state_error([&] { (void)parse_quant_state(text, "'q_proj.weight.quant_state'"); });
 }
 QuantisationConfig config_of(const std::string& text) {
   const JsonDocument document(text, "config.json");
   return parse_quantisation_config(document.root());
 }
-std::string config_error(const std::string& text) {
-  return error_of([&] { (void)config_of(text); });
+std::string quantisation_error(const std::string& text) {
+  return state_error([&] { (void)config_of(text); });
 }
 
 }  // namespace
@@ -135,13 +135,13 @@ TEST_CASE("what a quantization_config leaves out has transformers' defaults") {
 
 TEST_CASE("other methods are refused by name, and so is what contradicts itself") {
   for (const char* method : {"gptq", "awq", "mxfp4", "hqq", "compressed-tensors", "fp8"})
-    CHECK(config_error(changed(kConfig, "quant_method", method)).find(method) != std::string::npos);
-  CHECK(config_error(R"({"bits": 4})") != "");
-  CHECK(config_error(changed(kConfig, "load_in_8bit", true)) != "");
-  CHECK(config_error(changed(kConfig, "load_in_4bit", false)) != "");
-  CHECK(config_error(changed(kConfig, "bnb_4bit_quant_type", "nf3")).find("nf3") != std::string::npos);
-  CHECK(config_error(changed(kConfig, "bnb_4bit_use_double_quant", "yes")) != "");
-  CHECK(config_error(changed(kConfig, "llm_int8_has_fp16_weight", true)) != "");
-  CHECK(config_error(changed(kConfig, "llm_int8_skip_modules", "lm_head")) != "");
-  CHECK(config_error(changed(kConfig, "bnb_4bit_quant_storage", "int3")).find("int3") != std::string::npos);
+    CHECK(quantisation_error(changed(kConfig, "quant_method", method)).find(method) != std::string::npos);
+  CHECK(quantisation_error(R"({"bits": 4})") != "");
+  CHECK(quantisation_error(changed(kConfig, "load_in_8bit", true)) != "");
+  CHECK(quantisation_error(changed(kConfig, "load_in_4bit", false)) != "");
+  CHECK(quantisation_error(changed(kConfig, "bnb_4bit_quant_type", "nf3")).find("nf3") != std::string::npos);
+  CHECK(quantisation_error(changed(kConfig, "bnb_4bit_use_double_quant", "yes")) != "");
+  CHECK(quantisation_error(changed(kConfig, "llm_int8_has_fp16_weight", true)) != "");
+  CHECK(quantisation_error(changed(kConfig, "llm_int8_skip_modules", "lm_head")) != "");
+  CHECK(quantisation_error(changed(kConfig, "bnb_4bit_quant_storage", "int3")).find("int3") != std::string::npos);
 }

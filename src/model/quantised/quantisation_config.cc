@@ -31,7 +31,7 @@ void check_method(const JsonField& json) {
 // The dtypes of torch that bitsandbytes packs codes in or computes with.
 constexpr std::array<std::string_view, 3> kFloats = {"float32", "bfloat16", "float16"};
 constexpr std::array<std::string_view, 5> kStorages = {"uint8", "int8", "float16", "bfloat16", "float32"};
-constexpr std::array<std::string_view, 2> kTypes = {"fp4", "nf4"};
+constexpr std::array<std::string_view, 2> kCodeTypes = {"fp4", "nf4"};
 
 }  // namespace
 
@@ -43,7 +43,7 @@ QuantisationConfig parse_quantisation_config(const JsonField& json) {
   if (json["llm_int8_has_fp16_weight"].boolean_or(false))
     throw json["llm_int8_has_fp16_weight"].bad("false", "use the unquantised model");
   QuantisationConfig config{.load_in_4bit = four};
-  config.format.coding = find_coding(one_of(json["bnb_4bit_quant_type"], "fp4", kTypes)).value();
+  config.format.coding = find_coding(one_of(json["bnb_4bit_quant_type"], "fp4", kCodeTypes)).value();
   config.format.double_quant = json["bnb_4bit_use_double_quant"].boolean_or(false);
   config.bnb_4bit_compute_dtype = one_of(json["bnb_4bit_compute_dtype"], "float32", kFloats);
   config.bnb_4bit_quant_storage = one_of(json["bnb_4bit_quant_storage"], "uint8", kStorages);

@@ -29,7 +29,7 @@ const fs::path kQuantiseGolden = spillway::testing::source_folder() / "tests/gol
 std::string text_of(const fs::path& path) { return read_file(path, 1 << 24); }
 nlohmann::ordered_json json_of(const fs::path& path) { return nlohmann::ordered_json::parse(text_of(path)); }
 
-std::string bytes_of(const SafetensorsFolder& folder, const std::string& name) {
+std::string model_bytes(const SafetensorsFolder& folder, const std::string& name) {
   std::string bytes(static_cast<size_t>(folder.find(name)->bytes), '\0');
   folder.read_bytes(name, 0, std::as_writable_bytes(std::span(bytes)));
   return bytes;
@@ -37,7 +37,7 @@ std::string bytes_of(const SafetensorsFolder& folder, const std::string& name) {
 
 // The scales of blocks whose scales are codes themselves.
 std::vector<float> read_scales(const SafetensorsFolder& folder, const QuantisedTensor& tensor) {
-  const std::string codes = bytes_of(folder, tensor.absmax());
+  const std::string codes = model_bytes(folder, tensor.absmax());
   std::vector<float> nested(static_cast<size_t>(folder.find(tensor.nested_absmax())->elems())), scales;
   folder.read(tensor.nested_absmax(), DType::kF32, nested.data());
   for (size_t i = 0; i < codes.size(); ++i)
@@ -81,18 +81,18 @@ TEST_CASE("a quantised folder is the one that transformers and bitsandbytes writ
       const QuantisedTensor& tensor = tensors.at(weight);
       const bool nested = four && format.double_quant;
       if (format.coding != WeightCoding::kFp4)  // which has two zeros
-        CHECK(bytes_of(written, weight) == bytes_of(golden, weight));
+        CHECK(model_bytes(written, weight) == model_bytes(golden, weight));
       if (!nested) CHECK(dequantised(written, tensor) == dequantised(golden, wanted));
-      if (!nested) CHECK(bytes_of(written, tensor.absmax()) == bytes_of(golden, tensor.absmax()));
+      if (!nested) CHECK(model_bytes(written, tensor.absmax()) == model_bytes(golden, tensor.absmax()));
       if (nested) {
         CHECK(tensor.four->nested_offset == doctest::Approx(wanted.four->nested_offset).epsilon(1e-6));
         CHECK(tensor.four->format.weight_dtype == DType::kBF16);
-        CHECK(bytes_of(written, tensor.quant_map()) == bytes_of(golden, tensor.quant_map()));
-        CHECK(bytes_of(written, tensor.nested_quant_map()) == bytes_of(golden, tensor.nested_quant_map()));
+        CHECK(model_bytes(written, tensor.quant_map()) == model_bytes(golden, tensor.quant_map()));
+        CHECK(model_bytes(written, tensor.nested_quant_map()) == model_bytes(golden, tensor.nested_quant_map()));
       }
     }
     for (const auto& [tensor, entry] : golden.tensors()) {
-      if (tensor.find("proj") == std::string::npos) CHECK(bytes_of(written, tensor) == bytes_of(golden, tensor));
+      if (tensor.find("proj") == std::string::npos) CHECK(model_bytes(written, tensor) == model_bytes(golden, tensor));
     }
   }
 }
@@ -115,7 +115,7 @@ TEST_CASE("weights may be converted before they are quantised, and shards be sma
   for (const auto& [name, tensor] : find_quantised_tensors(written)) {
     CHECK(tensor.four->format.weight_dtype == DType::kF16);
     // bf16 of moderate size is exact in f16: the codes are the same.
-    CHECK(bytes_of(written, name) == bytes_of(SafetensorsFolder(kQuantiseGolden / "nf4"), name));
+    CHECK(model_bytes(written, name) == model_bytes(SafetensorsFolder(kQuantiseGolden / "nf4"), name));
   }
 }
 

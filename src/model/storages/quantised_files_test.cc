@@ -38,7 +38,7 @@ std::vector<float> floats_of(const SafetensorsFolder& folder, const std::string&
   return values;
 }
 
-nlohmann::json config_of(const fs::path& folder) {
+nlohmann::json storage_config(const fs::path& folder) {
   return nlohmann::json::parse(read_file(folder / "config.json", 1 << 20));
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("an adapter is merged into a quantised folder's dense weights, in the 
     const fs::path adapter = folder.path() / "adapter", out = folder.path() / "out";
     write_adapter(adapter, {});
     merge_adapter(kFilesGolden / name, adapter, out);
-    CHECK_FALSE(config_of(out).contains("quantization_config"));
+    CHECK_FALSE(storage_config(out).contains("quantization_config"));
     const SafetensorsFolder merged(out), dense(kFilesGolden / "dense"), wanted(kFilesGolden / name, "dequantised");
     CHECK(merged.tensors().size() == dense.tensors().size());
     for (const auto& [tensor, entry] : dense.tensors()) {
@@ -195,7 +195,7 @@ TEST_CASE("a folder whose config and weights contradict each other is refused") 
   const fs::path unsaid = made("unsaid", "nf4", "dense");
   CHECK_THROWS_AS((void)open_model_weights(unsaid, parameters_of(*read_model(unsaid))), InputError);
   const fs::path other = made("other", "nf4", "nf4");
-  nlohmann::json config = config_of(other);
+  nlohmann::json config = storage_config(other);
   config["intermediate_size"] = 80;
   fs::permissions(other / "config.json", fs::perms::owner_write, fs::perm_options::add);
   write_file(other / "config.json", config.dump());

@@ -24,7 +24,7 @@ struct Case {
   double cap = 0;
 };
 
-struct Reference {
+struct LossReference {
   double loss = 0;
   Numbers dx, dw;
   double correct = 0;
@@ -42,9 +42,9 @@ int64_t likeliest(const Case& c, const Numbers& x, const Numbers& w, int64_t tok
   return best;
 }
 
-Reference reference(const Case& c, const Numbers& x, const Numbers& w, const Numbers& labels, double scale,
-                    int64_t rows) {
-  Reference r{0, Numbers(static_cast<size_t>(rows * c.width), 0), Numbers(w.size(), 0)};
+LossReference reference(const Case& c, const Numbers& x, const Numbers& w, const Numbers& labels, double scale,
+                        int64_t rows) {
+  LossReference r{0, Numbers(static_cast<size_t>(rows * c.width), 0), Numbers(w.size(), 0)};
   for (int64_t t = 0; t < rows; ++t) {
     const auto label = static_cast<int64_t>(nth(labels, t));
     if (label < 0) continue;
@@ -123,7 +123,7 @@ TEST_CASE("the fused loss and its gradients equal softmax cross-entropy in float
     const double tolerance = c.dtype == DType::kBF16 ? 4e-3 : c.vocabulary < 1000 ? 2e-6 : 2e-5;
     for (const int64_t rows : {c.tokens, c.tokens / 2, int64_t{0}}) {
       const Run run(f.graph, f.inputs, {.threads = 2, .rows = {rows}});
-      const Reference want = reference(c, f.x, f.w, f.labels, kScale, rows);
+      const LossReference want = reference(c, f.x, f.w, f.labels, kScale, rows);
       check_close(run.numbers(f.loss), {want.loss}, DType::kF32, 2e-6);
       CHECK(run.numbers(f.correct) == Numbers{want.correct});
       check_close(run.numbers(f.dx), want.dx, c.dtype, tolerance);

@@ -12,7 +12,8 @@
 namespace spillway::ops {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN(),
+                kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<float> some_logits(size_t count) {
   RandomStream random(1, count);
@@ -44,7 +45,7 @@ TEST_CASE("a logit that is no number weighs nothing and is never the largest") {
     for (size_t at = 0; at < count; ++at) {
       CAPTURE(at);
       std::vector<float> logits = some_logits(count), weights(count), others = logits;
-      logits[at] = kNan;
+      logits[at] = kNotANumber;
       others[at] = -kInfinity;
       const float top = largest_logit(logits);
       CHECK(top == largest_logit(others));
@@ -54,7 +55,7 @@ TEST_CASE("a logit that is no number weighs nothing and is never the largest") {
       CHECK(weights[at] == 0);
     }
   }
-  CHECK(largest_logit(std::vector<float>(40, kNan)) == -kInfinity);
+  CHECK(largest_logit(std::vector<float>(40, kNotANumber)) == -kInfinity);
 }
 
 TEST_CASE("a weight has the same bits wherever its logit stands") {

@@ -28,14 +28,14 @@ Numbers positive_numbers(uint64_t seed) {
   return numbers;
 }
 
-struct Function {
+struct Pointwise {
   const char* name;
   ValueId (*build)(Builder&, ValueId);
   double (*reference)(double);
   Numbers x;
 };
 
-void check_function(const Function& f) {
+void check_function(const Pointwise& f) {
   CAPTURE(f.name);
   check_operation({.rows = kRows,
                    .inputs = {{kPerRow, f.x}},
@@ -99,7 +99,7 @@ TEST_CASE("functions of a number and their gradients agree with float64, for all
   const Numbers any = random_numbers(kRows, 1, 6), positive = positive_numbers(2);
   Numbers negative = positive;
   for (double& number : negative) number = -number;
-  const Function functions[] = {
+  const Pointwise functions[] = {
       {"affine", [](Builder& b, ValueId x) { return pw::affine(b, x, -0.3, 1.7); },
        [](double x) { return -0.3 * x + 1.7; }, any},
       {"min_with", min_with_2, [](double x) { return std::min(x, 2.0); }, any},
@@ -113,7 +113,7 @@ TEST_CASE("functions of a number and their gradients agree with float64, for all
       {"square", pw::square, [](double x) { return x * x; }, any},
       {"soft_cap", [](Builder& b, ValueId x) { return pw::soft_cap(b, x, 2.5); },
        [](double x) { return 2.5 * std::tanh(x / 2.5); }, any}};
-  for (const Function& function : functions) check_function(function);
+  for (const Pointwise& function : functions) check_function(function);
 }
 
 TEST_CASE("functions of two numbers and their gradients agree with float64, one for all among them") {

@@ -23,7 +23,7 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-Rows quantise(const std::vector<float>& weight, size_t rows) {
+Rows quantise_int8(const std::vector<float>& weight, size_t rows) {
   Rows result{std::vector<int8_t>(weight.size()), std::vector<float>(rows)};
   ThreadPool pool(2);
   quantise_int8_rows(weight, result.codes, result.absmax, pool);
@@ -31,7 +31,7 @@ Rows quantise(const std::vector<float>& weight, size_t rows) {
 }
 
 // An element at a time.
-Rows plainly_quantised(const std::vector<float>& weight, size_t rows) {
+Rows plainly_int8(const std::vector<float>& weight, size_t rows) {
   Rows result;
   const size_t columns = weight.size() / rows;
   for (size_t row = 0; row < rows; ++row) {
@@ -49,7 +49,7 @@ Rows plainly_quantised(const std::vector<float>& weight, size_t rows) {
 }
 
 // Rows of sizes from denormal halves to the largest ones; the second row is zero.
-std::vector<float> numbers(size_t rows, size_t columns) {
+std::vector<float> row_numbers(size_t rows, size_t columns) {
   std::vector<float> result;
   RandomStream random(9, rows * columns);
   for (size_t row = 0; row < rows; ++row) {
@@ -64,9 +64,9 @@ std::vector<float> numbers(size_t rows, size_t columns) {
 TEST_CASE("rows are rounded to f16 and quantised by their largest magnitude") {
   for (const size_t columns : {1, 7, 16, 40, 261}) {
     CAPTURE(columns);
-    const std::vector<float> weight = numbers(25, columns);
-    const Rows plain = plainly_quantised(weight, 25);
-    CHECK(quantise(weight, 25) == plain);
+    const std::vector<float> weight = row_numbers(25, columns);
+    const Rows plain = plainly_int8(weight, 25);
+    CHECK(quantise_int8(weight, 25) == plain);
     std::vector<float> back(weight.size());
     std::vector<bf16> narrow(weight.size());
     const auto width = static_cast<int64_t>(columns);
@@ -87,11 +87,11 @@ TEST_CASE("rows are rounded to f16 and quantised by their largest magnitude") {
 }
 
 TEST_CASE("every instruction set gives the same codes of rows") {
-  const std::vector<float> weight = numbers(25, 37);
+  const std::vector<float> weight = row_numbers(25, 37);
   for (const std::string_view isa : cpu::supported_isas()) {
     CAPTURE(isa);
     cpu::limit_isa(isa);
-    CHECK(quantise(weight, 25) == plainly_quantised(weight, 25));
+    CHECK(quantise_int8(weight, 25) == plainly_int8(weight, 25));
   }
   cpu::limit_isa("");
 }
@@ -106,7 +106,7 @@ TEST_CASE("every half, and what lies between two, is rounded as the conversion d
     for (const float x : {half, middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 1e9F)})
       weight.push_back(-x);
   }
-  const Rows rows = quantise(weight, weight.size());
+  const Rows rows = quantise_int8(weight, weight.size());
   for (size_t i = 0; i < weight.size(); ++i) {
     CAPTURE(weight[i]);
     REQUIRE(rows.absmax[i] == std::fabs(to_float(to_f16(weight[i]))));
@@ -114,6 +114,6 @@ TEST_CASE("every half, and what lies between two, is rounded as the conversion d
 }
 
 TEST_CASE("a weight that f16 cannot hold shows in its row's scale") {
-  CHECK(std::isinf(quantise(std::vector<float>{1, 65520, 1, 2}, 2).absmax[0]));
-  CHECK(quantise(std::vector<float>{1, 65519, 1, 2}, 2).absmax == std::vector<float>{65504, 2});
+  CHECK(std::isinf(quantise_int8(std::vector<float>{1, 65520, 1, 2}, 2).absmax[0]));
+  CHECK(quantise_int8(std::vector<float>{1, 65519, 1, 2}, 2).absmax == std::vector<float>{65504, 2});
 }

@@ -101,7 +101,7 @@ ValueId product(Builder& b, const std::vector<ValueId>& in, const CodedWeight& w
 }
 
 // x op(W), what the elements stand for.
-Numbers reference_product(const Numbers& x, const CodedWeight& weight, bool transpose) {
+Numbers decoded_product(const Numbers& x, const CodedWeight& weight, bool transpose) {
   const int64_t n = transpose ? weight.rows : weight.columns, k = transpose ? weight.columns : weight.rows;
   const int64_t m = std::ssize(x) / k;
   Numbers out(static_cast<size_t>(m * n));
@@ -138,7 +138,7 @@ TEST_CASE("a product with codes and its gradient agree with float64 for every fo
                                },
                            .reference =
                                [&](const std::vector<Numbers>& in) {
-                                 Numbers out = reference_product(in[0], weight, transpose);
+                                 Numbers out = decoded_product(in[0], weight, transpose);
                                  for (size_t i = 0; i < out.size(); ++i) out[i] = 0.75 * out[i] + in.back()[i];
                                  return out;
                                }};

@@ -15,7 +15,7 @@ namespace {
 constexpr double kScaling = 1.25;
 
 // The angle is a product of f32 numbers rounded to f32, as transformers computes it.
-Numbers reference_rope(const std::vector<Numbers>& in) {
+Numbers reference_halves(const std::vector<Numbers>& in) {
   const size_t half = in[2].size(), rows = in[1].size();
   const size_t width = rows == 0 ? 0 : in[0].size() / rows;
   Numbers out = in[0];
@@ -51,7 +51,7 @@ TEST_CASE("rope rotates pairs of halves, near the start and at far positions") {
                       {{DType::kF32, {size / 2}}, frequencies(size / 2), false}},
            .build = [&](Builder& b,
                         const std::vector<ValueId>& in) { return ops::rope(b, in[0], in[1], in[2], size, kScaling); },
-           .reference = reference_rope});
+           .reference = reference_halves});
     }
   }
 }

@@ -11,17 +11,17 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-constexpr int64_t kTokens = 700;
-const ValueType kPerToken{DType::kF32, {kTokens}, kTokenAxis};
+constexpr int64_t kSummedTokens = 700;
+const ValueType kPerToken{DType::kF32, {kSummedTokens}, kTokenAxis};
 // Seven sequences, one of them empty, and room for one more.
 const Numbers kOffsets = {0, 1, 30, 330, 330, 600, 611, 690, 690};
 const ValueType kOffsetType{DType::kI32, {static_cast<int64_t>(kOffsets.size())}};
 
-OperationCase make_case(int64_t rows, int64_t first, int64_t stride, bool is_weighted) {
-  OperationCase test{.tokens = kTokens,
+OperationCase make_sums(int64_t rows, int64_t first, int64_t stride, bool is_weighted) {
+  OperationCase test{.tokens = kSummedTokens,
                      .rows = rows,
-                     .inputs = {{kPerToken, random_numbers(kTokens, 1)},
-                                {kPerToken, random_numbers(kTokens, 2), false},
+                     .inputs = {{kPerToken, random_numbers(kSummedTokens, 1)},
+                                {kPerToken, random_numbers(kSummedTokens, 2), false},
                                 {kOffsetType, kOffsets, false, true},
                                 // So that the case follows the rows, too.
                                 {{DType::kF32, {rows}, kRowAxis}, random_numbers(rows, 3)}}};
@@ -48,17 +48,17 @@ OperationCase make_case(int64_t rows, int64_t first, int64_t stride, bool is_wei
 TEST_CASE("sums over sequences and their gradients agree with float64, for shorter streams and fewer rows") {
   for (const bool is_weighted : {false, true}) {
     CAPTURE(is_weighted);
-    check_operation(make_case(8, 0, 1, is_weighted));
-    check_operation(make_case(4, 0, 2, is_weighted));  // the first of each pair
-    check_operation(make_case(4, 1, 2, is_weighted));  // and the second
-    check_operation(make_case(3, 4, 1, is_weighted));
+    check_operation(make_sums(8, 0, 1, is_weighted));
+    check_operation(make_sums(4, 0, 2, is_weighted));  // the first of each pair
+    check_operation(make_sums(4, 1, 2, is_weighted));  // and the second
+    check_operation(make_sums(3, 4, 1, is_weighted));
   }
 }
 
 TEST_CASE("a row's number goes to the tokens of its sequence, and its gradient is their sum") {
   for (const bool is_weighted : {false, true}) {
     CAPTURE(is_weighted);
-    OperationCase test = make_case(4, 1, 2, is_weighted);
+    OperationCase test = make_sums(4, 1, 2, is_weighted);
     test.build = [=](Builder& b, const std::vector<ValueId>& in) {
       return ops::pointwise::mul(
           b, ops::sequence_spread(b, in[3], is_weighted ? in[1] : kNone, in[2], {kRowAxis, 1, 2}), in[0]);
@@ -76,7 +76,7 @@ TEST_CASE("a row's number goes to the tokens of its sequence, and its gradient i
 }
 
 TEST_CASE("the sum of a sequence has the same bits alone and among others") {
-  const Numbers numbers = random_numbers(kTokens, 4, 100);
+  const Numbers numbers = random_numbers(kSummedTokens, 4, 100);
   const auto sums = [](int64_t rows, const Numbers& offsets, const Numbers& x) {
     Graph graph{.axes = {{"tokens", static_cast<int64_t>(x.size())}, {"rows", rows}}};
     Builder b(graph);

@@ -37,7 +37,7 @@ std::string capitalize(std::string_view text) {
   return upper(text.substr(0, first)) + lower(text.substr(first));
 }
 
-std::string title(std::string_view text) {
+std::string title_of(std::string_view text) {
   std::string out;
   bool inside = false;
   for (size_t at = 0; at < text.size();) {
@@ -130,7 +130,7 @@ constexpr std::array kFormMethods = {
     NamedMethod{"lower", map_method<lower>},
     NamedMethod{"casefold", map_method<lower>},
     NamedMethod{"capitalize", map_method<capitalize>},
-    NamedMethod{"title", map_method<title>},
+    NamedMethod{"title", map_method<title_of>},
     NamedMethod{"swapcase", map_method<swapcase>},
     NamedMethod{"isspace", all_method<is_space>},
     NamedMethod{"isalpha", all_method<is_alpha>},

@@ -13,7 +13,7 @@ int32_t read_id(const JsonField& field, int64_t id_limit) {
 }
 
 // ["<s>", 1]
-int32_t read_token(const JsonField& field, int64_t id_limit) {
+int32_t read_template_token(const JsonField& field, int64_t id_limit) {
   const std::vector<JsonField> pair = field.elements();
   if (pair.size() != 2) throw field.bad("a token and its id", "compare with the published file");
   return read_id(pair[1], id_limit);
@@ -30,7 +30,8 @@ void PostProcessor::read(const JsonField& field, int64_t id_limit) {
   } else if (type == "TemplateProcessing") {
     templates_.push_back(read_template(field, id_limit));
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-    const int32_t first = read_token(field["cls"], id_limit), last = read_token(field["sep"], id_limit);
+    const int32_t first = read_template_token(field["cls"], id_limit),
+                  last = read_template_token(field["sep"], id_limit);
     templates_.push_back({first, std::nullopt, last});
   } else if (type != "ByteLevel") {  // ByteLevel only trims offsets
     throw field["type"].bad("TemplateProcessing, ByteLevel, BertProcessing, RobertaProcessing or Sequence",

@@ -14,9 +14,9 @@ constexpr size_t kMaxPattern = 20'000;  // bytes
 constexpr int kMaxGroupNesting = 100;
 constexpr int kMaxRepeat = 1000;
 
-class Parser {
+class RegexParser {
  public:
-  Parser(std::string_view pattern, std::string_view where) : pattern_(pattern), where_(where) {
+  RegexParser(std::string_view pattern, std::string_view where) : pattern_(pattern), where_(where) {
     if (pattern.size() > kMaxPattern) {
       throw input_error(where, "expected a pattern of at most {} bytes, got {}; shorten it", kMaxPattern,
                         pattern.size());
@@ -373,6 +373,8 @@ class Parser {
 
 }  // namespace
 
-RegexSyntax parse_regex(std::string_view pattern, std::string_view where) { return Parser(pattern, where).parse(); }
+RegexSyntax parse_regex(std::string_view pattern, std::string_view where) {
+  return RegexParser(pattern, where).parse();
+}
 
 }  // namespace spillway::text

@@ -8,7 +8,7 @@ namespace spillway::text {
 namespace {
 
 // A token is a string or an object with its content.
-void read_token(const JsonField& field, std::optional<std::string>& token) {
+void read_special_token(const JsonField& field, std::optional<std::string>& token) {
   if (token || field.is_null()) return;
   token = field.is_object() ? field["content"].string() : field.string();
 }
@@ -16,10 +16,10 @@ void read_token(const JsonField& field, std::optional<std::string>& token) {
 }  // namespace
 
 void SpecialTokens::add(const JsonField& config) {
-  read_token(config["bos_token"], bos);
-  read_token(config["eos_token"], eos);
-  read_token(config["pad_token"], pad);
-  read_token(config["unk_token"], unk);
+  read_special_token(config["bos_token"], bos);
+  read_special_token(config["eos_token"], eos);
+  read_special_token(config["pad_token"], pad);
+  read_special_token(config["unk_token"], unk);
 
   const JsonField chat = config["chat_template"];
   if (chat.is_null() || !chat_templates.empty()) return;

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kFreeIds = 1 << 20;
 constexpr size_t kMaxTextBytes = std::numeric_limits<uint32_t>::max();
 
-uint64_t hash_of(std::string_view text) { return std::hash<std::string_view>()(text); }
+uint64_t token_hash(std::string_view text) { return std::hash<std::string_view>()(text); }
 
 }  // namespace
 
@@ -50,14 +50,14 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
       throw input_error(where, "expected one id for each token, got {} and {} for {}; compare with the published file",
                         slot.id, id, quote(token));
     }
-    slot = {static_cast<uint32_t>(hash_of(token)), static_cast<int32_t>(id)};
+    slot = {static_cast<uint32_t>(token_hash(token)), static_cast<int32_t>(id)};
     span = {static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(token.size()), true};
     texts_ += token;
   }
 }
 
 size_t Vocabulary::slot_of(std::string_view token) const {
-  const uint64_t hash = hash_of(token);
+  const uint64_t hash = token_hash(token);
   const size_t mask = slots_.size() - 1;
   for (size_t i = (hash >> 32 ^ hash) & mask;; i = (i + 1) & mask) {
     const Slot& slot = slots_[i];

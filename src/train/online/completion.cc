@@ -15,7 +15,7 @@ Json numbers_json(const std::vector<float>& numbers) {
   return json;
 }
 
-std::vector<float> numbers_of(const Json& json) {
+std::vector<float> completion_numbers(const Json& json) {
   std::vector<float> numbers;
   for (const Json& one : json)
     numbers.push_back(one.is_null() ? std::numeric_limits<float>::quiet_NaN() : one.get<float>());
@@ -44,12 +44,12 @@ Round round_from_json(const Json& json) {
   for (const Json& one : json.at("completions")) {
     round.completions.push_back({.row = one.at("row"),
                                  .ids = one.at("ids").get<std::vector<int32_t>>(),
-                                 .logprobs = numbers_of(one.at("logprobs")),
+                                 .logprobs = completion_numbers(one.at("logprobs")),
                                  .is_truncated = one.at("is_truncated"),
-                                 .rewards = numbers_of(one.at("rewards")),
+                                 .rewards = completion_numbers(one.at("rewards")),
                                  .advantage = one.at("advantage"),
-                                 .old_logps = numbers_of(one.at("old_logps")),
-                                 .ref_logps = numbers_of(one.at("ref_logps"))});
+                                 .old_logps = completion_numbers(one.at("old_logps")),
+                                 .ref_logps = completion_numbers(one.at("ref_logps"))});
   }
   return round;
 }

@@ -8,12 +8,12 @@
 namespace spillway::train {
 namespace {
 
-constexpr const char* kKey = "value_model_path";
+constexpr const char* kValueModelKey = "value_model_path";
 
 ModelPtr with_one_score(const ModelPtr& model, const std::string& folder) {
-  const std::optional<ScoreHead>& score = text_of(*model, kKey).score;
+  const std::optional<ScoreHead>& score = text_of(*model, kValueModelKey).score;
   if (score && score->is_of_tokens)
-    throw input_error(kKey,
+    throw input_error(kValueModelKey,
                       "expected a classifier of one label, or a model of text, got {} that scores steps; name "
                       "another",
                       quote(folder));
@@ -33,7 +33,7 @@ void expect_ids_of_policy(std::string_view where, const Model& model, const std:
 ValueModel value_model(const config::Config& config, const Model& policy, const ModelOptions& options) {
   const std::string& folder = config.online->ppo.value_model;
   ValueModel result{.model = with_one_score(read_model(folder), folder), .options = options};
-  expect_ids_of_policy(kKey, *result.model, folder, text_of(policy, "base_model").vocab_size);
+  expect_ids_of_policy(kValueModelKey, *result.model, folder, text_of(policy, "base_model").vocab_size);
   result.options.prefix = "value.";
   result.options.train_base = true;
   result.options.unfrozen.clear();

@@ -19,7 +19,7 @@ void append_scores(Builder& builder, ModelGraph& model) {
 }
 
 // A result has room for more tokens than a batch.
-std::vector<float> numbers_of(const TensorView& view, int64_t tokens) {
+std::vector<float> score_numbers(const TensorView& view, int64_t tokens) {
   const auto* numbers = view.as<float>();
   return {numbers, numbers + tokens};
 }
@@ -33,8 +33,8 @@ TokenScorer::TokenScorer(InferenceModel model, const TokenScorerOptions& options
 
 const TokenScores& TokenScorer::score(const data::MicroBatch& rows) {
   program_.run(rows);
-  scores_.log_probs = numbers_of(program_.result(0), rows.tokens());
-  scores_.are_likeliest = numbers_of(program_.result(1), rows.tokens());
+  scores_.log_probs = score_numbers(program_.result(0), rows.tokens());
+  scores_.are_likeliest = score_numbers(program_.result(1), rows.tokens());
   return scores_;
 }
 

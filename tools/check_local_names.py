@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Holds that what a source keeps to itself has a name that no other source of its program or library has.
+
+Sources of a folder are compiled together (SPILLWAY_UNITY), and then their unnamed namespaces are one: two types or constants
+of a name are an error, which depends on the sources that happen to be compiled together; two functions are worse, as
+a call may mean the other one. What is compiled alone (src/CMakeLists.txt, ALONE) keeps its names to itself.
+
+usage: tools/check_local_names.py        prints `file:line: ...` for each breach; exit status 1 if there is one
+"""
+
+import collections
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (\w+)[^(]*$")
+ALIAS = re.compile(r"using (\w+) = (.*);")
+CONSTANT = re.compile(r"(?:static |inline )*(?:constexpr|const) [^(=]*?\b(k[A-Z]\w*)")
+FUNCTION = re.compile(r"[\w:<>,&*\s\[\]]+?[\s&*>](\w+)\(")
+SKIPPED = re.compile(r"[\s/#}]|TEST_CASE|using namespace|template|namespace")
+
+
+def alone():
+    """Returns, by folder, what the path of a source has that is compiled alone."""
+    with open(os.path.join(ROOT, "src/CMakeLists.txt"), encoding="utf-8") as file:
+        calls = re.findall(r"^spillway_folder\((.+?)\)", file.read(), re.MULTILINE | re.DOTALL)
+    found = (re.match(r"(\w+) .*ALONE (\S+)", call, re.DOTALL) for call in calls)
+    return {match.group(1): re.compile(match.group(2)) for match in found if match}
+
+
+def local_names(path):
+    """Yields (line number, name, whether it is an alias of what) of what stands in unnamed namespaces of a source."""
+    is_local = False
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for number, line in enumerate(lines, 1):
+        if line.startswith("namespace {"):
+            is_local = True
+        elif line == "}  // namespace":
+            is_local = False
+        elif is_local and line and not SKIPPED.match(line):
+            alias = ALIAS.match(line)
+            match = alias or TYPE.match(line) or CONSTANT.match(line) or FUNCTION.match(line)
+            if match:
+                yield number, match.group(1), alias.group(2) if alias else ""
+
+
+def groups():
+    """Returns the sources of each library and each test program that are compiled together."""
+    apart, result = alone(), collections.defaultdict(list)
+    files = subprocess.check_output(["git", "-C", ROOT, "ls-files", "src/*.cc", "tests/*.cc"], text=True).splitlines()
+    for path in files:
+        folder = path.split("/")[1] if path.startswith("src/") else "tests"
+        is_test = path.endswith("_test.cc") or folder == "tests"
+        if path.endswith(("_fuzz.cc", "/main.cc")) or (not is_test and folder in apart and apart[folder].search(path)):
+            continue
+        result[folder, is_test, "/testing/" in path].append(path)
+    return result
+
+
+def main():
+    breaches = []
+    for paths in groups().values():
+        first = {}
+        for path in paths:
+            for number, name, meaning in local_names(path):
+                other, other_meaning = first.setdefault(name, (f"{path}:{number}", meaning))
+                if other.split(":")[0] != path and not (meaning and meaning == other_meaning):
+                    breaches.append(f"{path}:{number}: expected a name of its own, got {name}, which {other} has, too")
+    print("\n".join(breaches) if breaches else "what sources keep to themselves has names of its own")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
