@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // A config of the tiny text-to-video model, with these lines more.
-std::string video_config(const std::string& model, const std::string& more) {
+std::string refused_video(const std::string& model, const std::string& more) {
   return fmt::format(
       "base_model: {}\ndatasets:\n  - path: {}/clips\n    type: video_latents\nlearning_rate: 1e-4\nmax_steps: 1\n"
       "text_len: 6\n{}\n",
@@ -53,10 +53,10 @@ fs::path changed_video_model(const fs::path& folder, const std::string& from, co
 
 TEST_CASE("keys of text are refused beside a model of video, and the other way round") {
   const std::string model = video_golden("t2v").string();
-  check_video_refused(video_config(model, "chat_template: chatml"),
+  check_video_refused(refused_video(model, "chat_template: chatml"),
                       "chat_template] expected no chat_template for a model of video");
-  check_video_refused(video_config(model, "sample_packing: true"), "expected no sample_packing for a model of video");
-  check_video_refused(video_config(model, "adapter: lora\nlora_r: 4\nlora_modules_to_save: [proj_out]"),
+  check_video_refused(refused_video(model, "sample_packing: true"), "expected no sample_packing for a model of video");
+  check_video_refused(refused_video(model, "adapter: lora\nlora_r: 4\nlora_modules_to_save: [proj_out]"),
                       "[lora_modules_to_save] expected none for a model of video");
   const std::string text = (source_folder() / "tests/golden/models/llama2").string();
   check_video_refused(
@@ -66,24 +66,24 @@ TEST_CASE("keys of text are refused beside a model of video, and the other way r
 
 TEST_CASE("what a video config says must be possible") {
   const std::string model = video_golden("t2v").string();
-  check_video_refused(video_config(model, "weighting_scheme: cosmap"), "weighting_scheme");
-  check_video_refused(video_config(model, "min_timestep: 900\nmax_timestep: 100"), "min_timestep");
-  check_video_refused(video_config(model, "clip_shape: [4, 3, 5, 6]"), "[clip_shape] expected 4 channels");
-  check_video_refused(video_config(model, "clip_shape: [4, 1, 2, 2]"),
+  check_video_refused(refused_video(model, "weighting_scheme: cosmap"), "weighting_scheme");
+  check_video_refused(refused_video(model, "min_timestep: 900\nmax_timestep: 100"), "min_timestep");
+  check_video_refused(refused_video(model, "clip_shape: [4, 3, 5, 6]"), "[clip_shape] expected 4 channels");
+  check_video_refused(refused_video(model, "clip_shape: [4, 1, 2, 2]"),
                       "[clip_shape] expected a shape of at least 18 patches");
-  check_video_refused(video_config(model, "component: transformer_2"),
+  check_video_refused(refused_video(model, "component: transformer_2"),
                       "expected a folder transformer_2 in the pipeline");
-  check_video_refused(video_config(model, "adapter: lora\nlora_r: 4\nlora_target_modules: [to_z]"), "to_z");
-  check_video_refused(video_config(model, "betas: \"0.9\""), "expected two numbers");
-  check_video_refused(video_config(model, "sp_size: 2"), "sp_size");
-  check_video_refused(video_config(model, "data_path: a:x"), "expected datasets or data_path, got both");
+  check_video_refused(refused_video(model, "adapter: lora\nlora_r: 4\nlora_target_modules: [to_z]"), "to_z");
+  check_video_refused(refused_video(model, "betas: \"0.9\""), "expected two numbers");
+  check_video_refused(refused_video(model, "sp_size: 2"), "sp_size");
+  check_video_refused(refused_video(model, "data_path: a:x"), "expected datasets or data_path, got both");
 }
 
 TEST_CASE("other classes of diffusers, and sizes that do not fit the files, are refused by name") {
   const auto check = [](const std::string& from, const std::string& to, const std::string& message) {
     const TemporaryFolder folder;
-    check_video_refused(video_config(changed_video_model(folder.path(), from, to).string(), "normalize_latents: false"),
-                        message);
+    check_video_refused(
+        refused_video(changed_video_model(folder.path(), from, to).string(), "normalize_latents: false"), message);
   };
   check("WanTransformer3DModel", "HunyuanVideoTransformer3DModel", "HunyuanVideoTransformer3DModel");
   check("WanTransformer3DModel", "LTXVideoTransformer3DModel", "LTXVideoTransformer3DModel");

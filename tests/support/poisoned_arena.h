@@ -22,8 +22,8 @@ class PoisonedArena {
   // Borrows the memory, 256-byte aligned.
   PoisonedArena(std::byte* memory, int64_t bytes, Copy copy);
 
-  // Calls kernel() with all that `args` point to in the arena instead, and brings it back; `workspace_bytes` of workspace
-  // are NaN before. Fails the case unless everything around it is NaN still.
+  // Calls kernel() with all that `args` point to in the arena instead, and brings it back; its `workspace_bytes` are
+  // NaN before. Fails the case unless everything around it is NaN still.
   void run(const KernelArgs& args, int64_t workspace_bytes, const std::function<void(const KernelArgs&)>& kernel);
 
  private:
