@@ -20,7 +20,7 @@ class NumberList {
   std::string text_ = "[";
 };
 
-std::string caption_of(const RowTable& rows, std::span<const Piece> line) {
+std::string json_line(const RowTable& rows, std::span<const Piece> line) {
   NumberList ids, labels, positions, lengths;
   int64_t position = 0;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -41,7 +41,7 @@ std::string caption_of(const RowTable& rows, std::span<const Piece> line) {
 
 }  // namespace
 
-void LineFile::add(const RowTable& rows, std::span<const Piece> line) { file_.append(caption_of(rows, line)); }
+void LineFile::add(const RowTable& rows, std::span<const Piece> line) { file_.append(json_line(rows, line)); }
 
 void write_lines(const std::filesystem::path& path, const RowTable& rows, const Lines& lines) {
   LineFile file(path);
