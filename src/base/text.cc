@@ -106,6 +106,13 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
   return found;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
 std::string joined_names(std::span<const std::string_view> names) {
   std::string out;
   for (size_t i = 0; i < names.size(); ++i) {

@@ -25,6 +25,9 @@ namespace spillway {
 // (2 edits from four letters on), so that the answer is a likely meaning.
 [[nodiscard]] std::string_view nearest_name(std::string_view word, std::span<const std::string_view> names);
 
+// Without the spaces, tabs and line breaks around it.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
 // Names joined as "a, b or c".
 [[nodiscard]] std::string joined_names(std::span<const std::string_view> names);
 

@@ -54,3 +54,10 @@ TEST_CASE("invalid UTF-8 is found where it starts") {
   CHECK(first_invalid_utf8("\xf4\x90\x80\x80") == 0);
   CHECK(first_invalid_utf8("\xe0\x80\x80") == 0);
 }
+
+TEST_CASE("blanks around a text go, and those within it stay") {
+  CHECK(trimmed(" \t a b\r\n") == "a b");
+  CHECK(trimmed("a") == "a");
+  CHECK(trimmed(" \n").empty());
+  CHECK(trimmed("").empty());
+}

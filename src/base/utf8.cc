@@ -73,7 +73,7 @@ std::string repair_utf8(std::string_view text) {
   result.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
     const Utf8Part part = utf8_part(text, i);
-    result += part.is_valid ? text.substr(i, part.bytes) : "\xEF\xBF\xBD";
+    result += part.is_valid ? text.substr(i, part.bytes) : kReplacementCharacter;
     i += part.bytes;
   }
   return result;

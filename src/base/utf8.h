@@ -35,6 +35,9 @@ namespace spillway {
 
 [[nodiscard]] size_t count_characters(std::string_view text);  // REQUIRES: valid UTF-8
 
+// U+FFFD, in the place of what is no character.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
 void append_utf8(std::string& text, char32_t code_point);
 
 // What stands at a byte of a text that may be no UTF-8: a character, or the longest part of one that is cut off or

@@ -6,9 +6,8 @@ namespace {
 using enum ForeignKey::Use;
 
 constexpr ForeignWord kDevices[] = {{"none", "none"}, {"cpu", "host"}, {"nvme", "disk"}};
-constexpr ForeignWord kToHost[] = {{"true", "host"}, {"false", ""}};
-constexpr ForeignWord kOptimizers[] = {{"AdamW", "adamw_torch"}, {"Adam", "adamw_torch"}, {"SGD", "sgd"}};
-constexpr ForeignWord kSchedulers[] = {
+constexpr ForeignWord kDeepspeedOptimizers[] = {{"AdamW", "adamw_torch"}, {"Adam", "adamw_torch"}, {"SGD", "sgd"}};
+constexpr ForeignWord kDeepspeedSchedulers[] = {
     {"WarmupLR", "constant_with_warmup"}, {"WarmupDecayLR", "linear"}, {"WarmupCosineLR", "cosine"}};
 constexpr ForeignWord kLinear[] = {{"linear", ""}};
 constexpr ForeignWord kTrue[] = {{"true", ""}};
@@ -37,7 +36,7 @@ constexpr ForeignKey kKeys[] = {
     {"seq_parallel_communication_data_type", kIgnored, ""},
 
     // Optimizer and schedule
-    {"optimizer.type", kBecomes, "optimizer", kOptimizers},
+    {"optimizer.type", kBecomes, "optimizer", kDeepspeedOptimizers},
     {"optimizer.params.lr", kBecomes, "learning_rate"},
     {"optimizer.params.betas.0", kBecomes, "adam_beta1"},
     {"optimizer.params.betas.1", kBecomes, "adam_beta2"},
@@ -54,7 +53,7 @@ constexpr ForeignKey kKeys[] = {
     {"optimizer.params.foreach", kIgnored, ""},
     {"optimizer.params.fp32_optimizer_states", kBecomes, "", kTrue},
     {"optimizer.legacy_fusion", kIgnored, ""},
-    {"scheduler.type", kBecomes, "lr_scheduler", kSchedulers},
+    {"scheduler.type", kBecomes, "lr_scheduler", kDeepspeedSchedulers},
     {"scheduler.params.warmup_num_steps", kBecomes, "warmup_steps"},
     {"scheduler.params.warmup_max_lr", kBecomes, "learning_rate"},
     {"scheduler.params.warmup_min_lr", kRefused, "a warmup starts at 0"},

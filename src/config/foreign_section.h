@@ -16,6 +16,9 @@ struct ForeignWord {
   std::string_view ours;  // empty: what happens anyway
 };
 
+// A switch that is one of our `*_offload` keys.
+inline constexpr ForeignWord kToHost[] = {{"true", "host"}, {"false", ""}};
+
 struct ForeignKey {
   enum class Use : uint8_t {
     kBecomes,    // a key of ours

@@ -10,12 +10,10 @@ namespace {
 
 using enum ForeignKey::Use;
 
-constexpr ForeignWord kFsdpToHost[] = {{"true", "host"}, {"false", ""}};
-
 // Each also with `fsdp_` before it.
 constexpr ForeignKey kFsdpKeys[] = {
-    {"offload_params", kBecomes, "parameter_offload", kFsdpToHost},
-    {"cpu_offload", kBecomes, "parameter_offload", kFsdpToHost},
+    {"offload_params", kBecomes, "parameter_offload", kToHost},
+    {"cpu_offload", kBecomes, "parameter_offload", kToHost},
     {"activation_checkpointing", kSpecial, "gradient_checkpointing"},
     {"version", kIgnored, ""},
     {"auto_wrap_policy", kIgnored, ""},

@@ -17,11 +17,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxReferenceBytes = 4096;
 constexpr int64_t kMaxIndexBytes = 256 * kMiB;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 bool is_on(const char* name) {
   std::string value = environment(name);
   std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -82,6 +77,11 @@ void add_missing_weights(const fs::path& snapshot, std::vector<std::string>& mis
 }
 
 }  // namespace
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
 
 fs::path home_folder() {
   if (const std::string own = environment("HF_HOME"); !own.empty()) return expanded(own);

@@ -19,6 +19,9 @@
 
 namespace spillway::hub {
 
+// The value of a variable; empty where it is not set.
+[[nodiscard]] std::string environment(const char* name);
+
 // HF_HOME, else huggingface in XDG_CACHE_HOME, else ~/.cache/huggingface.
 [[nodiscard]] std::filesystem::path home_folder();
 // HF_HUB_CACHE (or its older name HUGGINGFACE_HUB_CACHE), else hub in home_folder().

@@ -26,17 +26,6 @@ namespace fs = std::filesystem;
 constexpr double kMaxWaitSeconds = 300;
 constexpr double kSaidWaitSeconds = 5;  // a longer one is said
 
-std::string server_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-std::string without_blanks(std::string text) {
-  text.erase(0, std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  text.erase(text.find_last_not_of(" \t\r\n") + 1);
-  return text;
-}
-
 int64_t number_of(std::string_view text) {
   int64_t number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -46,12 +35,12 @@ int64_t number_of(std::string_view text) {
 std::string token_of_environment() {
   constexpr int64_t kMaxTokenBytes = 4096;
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
-    if (std::string token = without_blanks(server_environment(name)); !token.empty()) return token;
+    if (std::string token(trimmed(environment(name))); !token.empty()) return token;
   }
-  const std::string own = server_environment("HF_TOKEN_PATH");
+  const std::string own = environment("HF_TOKEN_PATH");
   const fs::path path = own.empty() ? home_folder() / "token" : fs::path(own);
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored) ? without_blanks(read_file(path, kMaxTokenBytes)) : "";
+  return fs::is_regular_file(path, ignored) ? std::string(trimmed(read_file(path, kMaxTokenBytes))) : "";
 }
 
 std::string repository_url(const Server& server, const Repository& repository, std::string_view before) {
@@ -104,7 +93,7 @@ bool is_safe_name(std::string_view text) {
 
 Server server_of_environment() {
   Server server;
-  if (const std::string own = without_blanks(server_environment("HF_ENDPOINT")); !own.empty()) server.endpoint = own;
+  if (const std::string own(trimmed(environment("HF_ENDPOINT"))); !own.empty()) server.endpoint = own;
   while (server.endpoint.ends_with('/')) server.endpoint.pop_back();
   if (origin_of(server.endpoint).empty())
     throw input_error("HF_ENDPOINT", "expected an address such as https://huggingface.co, got {}; correct it",

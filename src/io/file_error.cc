@@ -9,11 +9,7 @@
 namespace spillway {
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string reason(int error) { return std::system_category().message(error); }
-
-}  // namespace
+std::string reason_of(int error) { return std::system_category().message(error); }
 
 void throw_file_error(const fs::path& path, std::string_view action, int error) {
   const std::string where = path.string();
@@ -33,14 +29,14 @@ void throw_file_error(const fs::path& path, std::string_view action, int error) 
     case EROFS:
       throw input_error(where,
                         "expected a path that can {}, got \"{}\"; check its permissions or choose another folder",
-                        action, reason(error));
+                        action, reason_of(error));
     case ENOSPC:
     case EDQUOT:
       throw machine_error(where, "expected room on the disk, got \"{}\"; free some space or choose another folder",
-                          reason(error));
+                          reason_of(error));
     default:
       throw machine_error(where, "expected a path that can {}, got \"{}\"; check the disk and try again", action,
-                          reason(error));
+                          reason_of(error));
   }
 }
 

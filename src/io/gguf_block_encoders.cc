@@ -19,14 +19,6 @@ using Byte = uint8_t;
 constexpr int kSuper = 256;          // values of a block with groups
 constexpr float kTooSmall = 1e-15F;  // values that are nothing beside this are 0
 
-// Rounded to f16.
-float put_half(float value, Byte* out) {
-  f16 half;
-  convert_floats(&value, DType::kF32, &half, DType::kF16, 1);
-  std::memcpy(out, &half.bits, 2);
-  return to_float(half);
-}
-
 // Halves to the even number: beside 1.5 * 2^23, a float has no fraction. std::lrint() would be a call.
 int nearest(float value, int least, int most) {
   constexpr float kNoFraction = 12582912;
@@ -201,6 +193,13 @@ void put_five_bits(const Byte* levels, Byte* high, Byte* nibbles) {
 }
 
 }  // namespace
+
+float put_half(float value, uint8_t* out) {
+  f16 half;
+  convert_floats(&value, DType::kF32, &half, DType::kF16, 1);
+  std::memcpy(out, &half.bits, 2);
+  return to_float(half);
+}
 
 void encode_q5_0(const float* x, Byte* block) {
   float largest = 0;

@@ -6,6 +6,9 @@
 
 namespace spillway::gguf {
 
+// Writes two bytes: `value` rounded to f16, which it returns.
+float put_half(float value, uint8_t* out);
+
 // 32 values: [f16 scale][fifth bits][nibbles], and with a minimum [f16 scale][f16 minimum][fifth bits][nibbles].
 void encode_q5_0(const float* values, uint8_t* block);
 void encode_q5_1(const float* values, uint8_t* block);

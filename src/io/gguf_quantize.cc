@@ -15,19 +15,13 @@ namespace {
 
 using Byte = uint8_t;
 
-void put_scale(float value, Byte* out) {
-  f16 half;
-  convert_floats(&value, DType::kF32, &half, DType::kF16, 1);
-  std::memcpy(out, &half.bits, 2);
-}
-
 // [f16 scale][32 signed bytes]; the largest magnitude becomes 127, halves are rounded away from zero.
 void encode_q8_0(const float* values, Byte* block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(values[i]));
   const float scale = largest / 127;
   const float inverse = scale == 0 ? 0 : 1 / scale;
-  put_scale(scale, block);
+  gguf::put_half(scale, block);
   for (int i = 0; i < 32; ++i) block[2 + i] = static_cast<Byte>(static_cast<int8_t>(std::round(values[i] * inverse)));
 }
 

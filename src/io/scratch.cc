@@ -16,13 +16,12 @@
 #include "base/index.h"
 #include "base/log.h"
 #include "base/naming_key.h"
+#include "io/file_error.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string scratch_reason(int error) { return std::system_category().message(error); }
 
 [[noreturn]] void fail_for_room(const fs::path& folder, int64_t bytes, int64_t free_bytes) {
   throw input_error(folder.string(),
@@ -86,11 +85,11 @@ void reserve(const Scratch::File& file) {
     throw input_error(file.folder.string(),
                       "expected a file system that holds a file of {}, got \"{}\"; name another folder in "
                       "memory.disk_paths or more of them",
-                      format_bytes(file.bytes), scratch_reason(error));
+                      format_bytes(file.bytes), reason_of(error));
   }
   if (error != 0) {
     throw machine_error(file.folder.string(), "expected to reserve {} for the disk tier, got \"{}\"; check the disk",
-                        format_bytes(file.bytes), scratch_reason(error));
+                        format_bytes(file.bytes), reason_of(error));
   }
 }
 
@@ -110,7 +109,7 @@ Scratch::File open_in(const fs::path& folder, int64_t bytes) {
   const bool is_denied = error == EACCES || error == EPERM || error == EROFS || error == ENOTDIR;
   const std::string text = fmt::format(
       "[{}] expected a folder that takes a scratch file, got \"{}\"; check it or name another in memory.disk_paths",
-      folder.string(), scratch_reason(error));
+      folder.string(), reason_of(error));
   if (is_denied) throw InputError(text);
   throw MachineError(text);
 }

@@ -24,7 +24,6 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 constexpr int64_t kMaxConfigBytes = int64_t{64} << 20;
-constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 // What one encode() works with; kept between calls.
 struct Scratch {

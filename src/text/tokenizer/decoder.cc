@@ -15,7 +15,6 @@ namespace spillway::text {
 namespace {
 
 constexpr std::string_view kSentencePieceSpace = "\xE2\x96\x81";  // U+2581
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 char32_t read_character(const JsonField& field) {
   size_t i = 0;
@@ -137,7 +136,7 @@ void Decoder::run(const ByteFallback&, Tokens& tokens, TextBudget&) {
     if (is_valid_utf8(bytes))
       result.push_back(bytes);
     else
-      result.insert(result.end(), bytes.size(), std::string(kReplacement));
+      result.insert(result.end(), bytes.size(), std::string(kReplacementCharacter));
     bytes.clear();
   };
   for (std::string& token : tokens) {
