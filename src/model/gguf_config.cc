@@ -47,8 +47,8 @@ double shortest(double value) {
   return result;
 }
 
-[[noreturn]] void refuse_architecture(const GgufFile& file, std::string_view key, std::string_view expected,
-                                      std::string_view got) {
+[[noreturn]] void refuse_file(const GgufFile& file, std::string_view key, std::string_view expected,
+                              std::string_view got) {
   throw input_error(file.path().string(), "expected {} {}, got {}; use the model's original folder", key, expected,
                     got);
 }
@@ -71,7 +71,7 @@ std::vector<double> llama3_factors(double theta, int64_t head_dim, double factor
 Json llama3_scaling(const GgufFile& file, const GgufModel& model, const GgufTensor& tensor, double theta) {
   constexpr double kLow = 1, kHigh = 4, kOriginal = 8192, kTolerance = 1e-3;
   if (tensor.shape != std::vector<int64_t>{model.head_dim / 2})
-    refuse_architecture(file, "rope_freqs.weight", "of head_dim / 2 values", "another shape");
+    refuse_file(file, "rope_freqs.weight", "of head_dim / 2 values", "another shape");
   std::vector<float> stored(static_cast<size_t>(model.head_dim / 2));
   file.read_rows(tensor, 0, 1, stored.data());
   const double factor = shortest(*std::max_element(stored.begin(), stored.end()));
@@ -79,8 +79,7 @@ Json llama3_scaling(const GgufFile& file, const GgufModel& model, const GgufTens
   const std::vector<double> expected = llama3_factors(theta, model.head_dim, factor, kLow, kHigh, kOriginal);
   for (size_t i = 0; i < stored.size(); ++i) {
     if (std::abs(stored[i] - expected[i]) > kTolerance * expected[i]) {
-      refuse_architecture(file, "rope_freqs.weight", "as Llama 3.1 has it",
-                          fmt::format("{} as value {}", stored[i], i));
+      refuse_file(file, "rope_freqs.weight", "as Llama 3.1 has it", fmt::format("{} as value {}", stored[i], i));
     }
   }
   return {{"rope_type", "llama3"},
@@ -105,7 +104,7 @@ Json rope_scaling(const GgufFile& file, const GgufModel& model, double theta) {
             {"factor", shortest(*factor)},
             {"original_max_position_embeddings", positive(file, model, "rope.scaling.original_context_length")}};
   }
-  refuse_architecture(file, "rope.scaling.type", "to be linear or yarn", quote(*type));
+  refuse_file(file, "rope.scaling.type", "to be linear or yarn", quote(*type));
 }
 
 // All of a kind of bias tensors, or none; `names` as in the first layer.
@@ -114,35 +113,34 @@ bool has_biases(const GgufFile& file, std::initializer_list<std::string_view> na
   for (const std::string_view name : names) found += file.find_tensor(fmt::format("blk.0.{}.bias", name)) != nullptr;
   if (found == 0) return false;
   if (found == static_cast<int64_t>(names.size())) return true;
-  refuse_architecture(file, "biases", fmt::format("on all of {} or none", fmt::join(names, ", ")), "some");
+  refuse_file(file, "biases", fmt::format("on all of {} or none", fmt::join(names, ", ")), "some");
 }
 
 void check_biases(const GgufFile& file, const GgufModel& model) {
   if (model.architecture == "llama" && model.qkv_bias != model.output_bias) {
-    refuse_architecture(file, "attention biases", "on all four projections of a llama or none", "some");
+    refuse_file(file, "attention biases", "on all four projections of a llama or none", "some");
   }
   if (model.architecture == "qwen2" && (!model.qkv_bias || model.output_bias)) {
-    refuse_architecture(file, "attention biases", "on query, key and value of a qwen2", "others");
+    refuse_file(file, "attention biases", "on query, key and value of a qwen2", "others");
   }
   if (model.architecture == "qwen3" && model.qkv_bias != model.output_bias) {
-    refuse_architecture(file, "attention biases", "on all four projections of a qwen3 or none", "some");
+    refuse_file(file, "attention biases", "on all four projections of a qwen3 or none", "some");
   }
   if (model.architecture != "llama" && model.mlp_bias)
-    refuse_architecture(file, "biases", "not in the feed-forward part", "some there");
+    refuse_file(file, "biases", "not in the feed-forward part", "some there");
 }
 
 void check_heads(const GgufFile& file, const GgufModel& model) {
   if (model.heads % model.kv_heads != 0) {
-    refuse_architecture(file, "attention.head_count", "to be a multiple of head_count_kv",
-                        fmt::format("{} and {}", model.heads, model.kv_heads));
+    refuse_file(file, "attention.head_count", "to be a multiple of head_count_kv",
+                fmt::format("{} and {}", model.heads, model.kv_heads));
   }
-  if (model.head_dim % 2 != 0)
-    refuse_architecture(file, "the head size", "to be even", fmt::format("{}", model.head_dim));
+  if (model.head_dim % 2 != 0) refuse_file(file, "the head size", "to be even", fmt::format("{}", model.head_dim));
   if (positive_or(file, model, "attention.value_length", model.head_dim) != model.head_dim) {
-    refuse_architecture(file, "attention.value_length", "to equal the key's", "another");
+    refuse_file(file, "attention.value_length", "to equal the key's", "another");
   }
   if (positive_or(file, model, "rope.dimension_count", model.head_dim) != model.head_dim) {
-    refuse_architecture(file, "rope.dimension_count", "to be the head size", "a part of it");
+    refuse_file(file, "rope.dimension_count", "to be the head size", "a part of it");
   }
 }
 
@@ -158,7 +156,7 @@ GgufModel read_gguf_model(const GgufFile& file) {
   }
   const int64_t* experts = file.find<int64_t>(key_of(model, "expert_count"));
   if (experts != nullptr && *experts > 0)
-    refuse_architecture(file, "a dense model", "without experts", fmt::format("{} experts", *experts));
+    refuse_file(file, "a dense model", "without experts", fmt::format("{} experts", *experts));
 
   model.layers = positive(file, model, "block_count");
   model.hidden = positive(file, model, "embedding_length");
@@ -173,7 +171,7 @@ GgufModel read_gguf_model(const GgufFile& file) {
   check_heads(file, model);
 
   const GgufTensor* embedding = file.find_tensor("token_embd.weight");
-  if (embedding == nullptr) refuse_architecture(file, "the tensor token_embd.weight", "in the file", "none");
+  if (embedding == nullptr) refuse_file(file, "the tensor token_embd.weight", "in the file", "none");
   model.vocabulary = embedding->shape[0];
   model.tied = file.find_tensor("output.weight") == nullptr;
   model.qkv_bias = has_biases(file, {"attn_q", "attn_k", "attn_v"});
@@ -189,8 +187,7 @@ Json gguf_config(const GgufFile& file, const GgufModel& model, const GgufTokeniz
   const bool llama = model.architecture == "llama";
   // A llama with a window is a Mistral: the tensors are the same.
   const int64_t window = llama ? positive_or(file, model, "attention.sliding_window", 0) : 0;
-  if (window > 0 && (model.qkv_bias || model.mlp_bias))
-    refuse_architecture(file, "a Mistral", "without biases", "some");
+  if (window > 0 && (model.qkv_bias || model.mlp_bias)) refuse_file(file, "a Mistral", "without biases", "some");
   const bool mistral = window > 0;
 
   Json config;

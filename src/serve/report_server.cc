@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kPage = "report.html", *kJsonType = "report.json", *kRun = "spillway_run.json";
+constexpr const char *kPage = "report.html", *kReportJson = "report.json", *kRun = "spillway_run.json";
 constexpr int64_t kMaxBytes = int64_t{256} << 20;
 // A run writes its page every few seconds, or after a step that took longer. Whether a folder is held cannot be known
 // of a process in another container; then the page's age decides.
@@ -71,7 +71,7 @@ ReportServer::ReportServer(fs::path folder, const GuardedOptions& options)
       answer(kPage, "text/html; charset=utf-8", request, response);
     });
   Get("/report.json", [this](const httplib::Request& request, httplib::Response& response) {
-    answer(kJsonType, "application/json", request, response);
+    answer(kReportJson, "application/json", request, response);
   });
   set_error_handler([](const httplib::Request& request, httplib::Response& response) {
     if (response.body.empty())

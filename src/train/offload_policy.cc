@@ -58,7 +58,7 @@ void fix_selective(Policy& policy, const config::OffloadSettings& settings) {
 }
 
 // A window that no row is longer than hides nothing.
-config::LayerType value_type(int64_t window, int64_t sequence_len) {
+config::LayerType layer_type(int64_t window, int64_t sequence_len) {
   return window > 0 && window < sequence_len ? config::LayerType::kSlidingAttention : config::LayerType::kFullAttention;
 }
 
@@ -68,7 +68,7 @@ void fix_recomputed_layers(Policy& policy, const config::SelectiveCheckpointing&
   if (!selective.enabled || selective.save_sliding_window) return;
   const std::vector<config::LayerType>& types = selective.recompute_layer_types;
   for (size_t block = 0; block < windows.size(); ++block) {
-    const config::LayerType type = value_type(windows[block], sequence_len);
+    const config::LayerType type = layer_type(windows[block], sequence_len);
     if (std::find(types.begin(), types.end(), type) == types.end()) continue;
     SavedPolicy saved = policy.saved;
     for (const config::SavedOutputs outputs : selective.save) nth(saved, group_of(outputs)) = Treatment::kRecompute;

@@ -10,7 +10,7 @@
 namespace spillway::train {
 namespace {
 
-void check_batch(const std::vector<std::string>& violations) {
+void check_programs(const std::vector<std::string>& violations) {
   SPILLWAY_CHECK(violations.empty(), "the plan's program is wrong: {}", violations.front());
 }
 
@@ -19,9 +19,9 @@ std::vector<const Program*> checked_programs(const PlannedJob& planned) {
   const std::vector<JobProgram> programs = programs_of(planned);
   std::vector<const Program*> result;
   for (const JobProgram& program : programs) {
-    check_batch(verify(*program.graph, program.plan->program, planned.context.budget));
+    check_programs(verify(*program.graph, program.plan->program, planned.context.budget));
     for (const JobProgram* before = programs.data(); before != &program; ++before)
-      check_batch(verify_shared_homes(*before->graph, before->plan->program, *program.graph, program.plan->program));
+      check_programs(verify_shared_homes(*before->graph, before->plan->program, *program.graph, program.plan->program));
     result.push_back(&program.plan->program);
   }
   return result;

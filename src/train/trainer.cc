@@ -47,7 +47,7 @@ void check_finite(const StepRecord& record) {
                     "at the data, then go on from an earlier checkpoint");
 }
 
-std::optional<std::vector<RewardModelIdentity>> online_reward_models(const Job& job) {
+std::optional<std::vector<RewardModelIdentity>> identities_of_reward_models(const Job& job) {
   if (!job.online) return {};
   std::vector<RewardModelIdentity> models;
   for (const JobRewardModel& one : job.online->reward_models)
@@ -80,7 +80,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   position_.run = std::move(start.run);
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
-  position_.reward_models = online_reward_models(job);
+  position_.reward_models = identities_of_reward_models(job);
   if (from_) go_on_from(from_->position);
 }
 

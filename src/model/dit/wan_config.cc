@@ -14,7 +14,7 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kMaxWanBytes = 4 * kMiB;
+constexpr int64_t kMaxWanConfigBytes = 4 * kMiB;
 
 // Bounds far above any model of this kind, low enough that no product of sizes overflows.
 constexpr int64_t kMaxWanWidth = int64_t{1} << 20;
@@ -102,13 +102,13 @@ bool is_diffusers_folder(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  const JsonDocument document(read_file(path, kMaxWanBytes), path.string());
+  const JsonDocument document(read_file(path, kMaxWanConfigBytes), path.string());
   return document.root().has("_class_name");
 }
 
 WanConfig read_wan_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
-  return parse_wan_config(read_file(path, kMaxWanBytes), path.string());
+  return parse_wan_config(read_file(path, kMaxWanConfigBytes), path.string());
 }
 
 }  // namespace spillway

@@ -29,10 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kQuantizeCommand = "quantize";
-constexpr int64_t kEncodedElems = int64_t{1} << 22;  // that are copied at a time
+constexpr int64_t kCopiedElems = int64_t{1} << 22;  // that are copied at a time
 
 // A tensor of the model's files, and what is written for it.
-struct Encoding {
+struct TensorTransfer {
   const StoredTensor* from = nullptr;
   DType dtype = DType::kF32;             // in which it is copied, or quantised
   std::optional<QuantisedTensor> coded;  // empty: it is copied
@@ -45,7 +45,7 @@ int64_t state_bytes(const QuantState& state) {
   return std::ssize(quant_state_json(state)) + (state.format.double_quant ? kLongestNumber : 0);
 }
 
-std::vector<TensorSpec> specs_of(const Encoding& transfer) {
+std::vector<TensorSpec> specs_of(const TensorTransfer& transfer) {
   if (!transfer.coded) return {{transfer.from->name, transfer.dtype, transfer.from->shape}};
   const QuantisedTensor& coded = *transfer.coded;
   const int64_t elems = coded.shape.elems();
@@ -67,17 +67,17 @@ std::vector<TensorSpec> specs_of(const Encoding& transfer) {
   return specs;
 }
 
-std::vector<Encoding> encodings_of(const ParameterTable& parameters, const SafetensorsFolder& base,
-                                   const QuantiseOptions& options) {
+std::vector<TensorTransfer> tensor_transfers(const ParameterTable& parameters, const SafetensorsFolder& base,
+                                             const QuantiseOptions& options) {
   std::set<std::string_view> linear, others;
   for (const Parameter& p : parameters) {
     if (p.is_of_model()) (p.role == ParameterRole::kLinear ? linear : others).insert(p.source.name);
     if (!p.copy_in_files.empty()) others.insert(p.copy_in_files);
   }
-  std::vector<Encoding> result;
+  std::vector<TensorTransfer> result;
   for (const auto& [name, entry] : base.tensors()) {
     const StoredTensor& tensor = *entry.tensor;
-    Encoding transfer{.from = &tensor, .dtype = tensor.dtype().value()};
+    TensorTransfer transfer{.from = &tensor, .dtype = tensor.dtype().value()};
     // What is no weight, as rotary frequencies in old files, keeps its dtype.
     if (options.dtype && (linear.contains(name) || others.contains(name))) transfer.dtype = *options.dtype;
     if (linear.contains(name)) {
@@ -100,26 +100,26 @@ class Quantiser {
             const QuantiseOptions& options)
       : base_(base), writer_(writer), total_bytes_(total_bytes), options_(options), pool_(available_cpus()) {}
 
-  void run(const Encoding& transfer) { transfer.coded ? code(transfer) : copy(transfer); }
+  void run(const TensorTransfer& transfer) { transfer.coded ? code(transfer) : copy(transfer); }
 
  private:
-  void read(const Encoding& transfer, int64_t first, int64_t count, DType dtype, void* into) {
+  void read(const TensorTransfer& transfer, int64_t first, int64_t count, DType dtype, void* into) {
     base_.read(transfer.from->name, first, count, dtype, into);
     done_bytes_ += count * size_of(transfer.from->dtype().value());
     if (options_.progress) options_.progress(done_bytes_, total_bytes_);
   }
 
-  void copy(const Encoding& transfer) {
+  void copy(const TensorTransfer& transfer) {
     const int64_t elems = transfer.from->elems();
-    buffer_.resize(static_cast<size_t>(std::min(elems, kEncodedElems) * size_of(transfer.dtype)));
-    for (int64_t first = 0; first < elems; first += kEncodedElems) {
-      const int64_t count = std::min(kEncodedElems, elems - first);
+    buffer_.resize(static_cast<size_t>(std::min(elems, kCopiedElems) * size_of(transfer.dtype)));
+    for (int64_t first = 0; first < elems; first += kCopiedElems) {
+      const int64_t count = std::min(kCopiedElems, elems - first);
       read(transfer, first, count, transfer.dtype, buffer_.data());
       writer_.append(transfer.from->name, buffer_.data(), transfer.dtype, count);
     }
   }
 
-  void code(const Encoding& transfer) {
+  void code(const TensorTransfer& transfer) {
     const QuantisedTensor& coded = *transfer.coded;
     float offset = 0;
     const auto append = [&](size_t part, const void* elements, int64_t count) {
@@ -194,11 +194,11 @@ QuantiseReport quantise_model(const fs::path& model, const fs::path& out, const 
   const ModelPtr read = read_model(model);
   const ParameterTable parameters = parameters_of(*read);
   const SafetensorsFolder base = open_model_weights(model, parameters);
-  const std::vector<Encoding> transfers = encodings_of(parameters, base, options);
+  const std::vector<TensorTransfer> transfers = tensor_transfers(parameters, base, options);
 
   QuantiseReport report;
   std::vector<TensorSpec> specs;
-  for (const Encoding& transfer : transfers) {
+  for (const TensorTransfer& transfer : transfers) {
     report.quantised += transfer.coded ? 1 : 0;
     report.bytes_before += transfer.from->bytes;
     for (TensorSpec& spec : specs_of(transfer)) {
@@ -209,7 +209,7 @@ QuantiseReport quantise_model(const fs::path& model, const fs::path& out, const 
   AtomicFolder folder(out, kQuantizeCommand);
   SafetensorsFolderWriter writer(folder.path(), specs, options.max_shard_bytes);
   Quantiser quantiser(base, writer, report.bytes_before, options);
-  for (const Encoding& transfer : transfers) quantiser.run(transfer);
+  for (const TensorTransfer& transfer : transfers) quantiser.run(transfer);
   writer.commit();
   copy_other_files(model, folder.path(), [](std::string_view) { return true; });
   write_file(folder.path() / "config.json", quantised_config(config, read->dtype(), options));

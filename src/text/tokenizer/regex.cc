@@ -16,7 +16,7 @@ namespace spillway::text {
 namespace {
 
 constexpr size_t kPageSize = 256;
-constexpr uint32_t kMostMatching = 20'000'000;  // backtracking steps of one match
+constexpr uint32_t kRegexMatchLimit = 20'000'000;  // backtracking steps of one match
 
 // For each code point its kind: code points have the same kind if and only if they are in the same sets. The line feed
 // keeps its value, for `^` and `$`.
@@ -152,7 +152,7 @@ bool Regex::find(RegexScratch& scratch, size_t from, Match& match) const {
     const std::unique_ptr<pcre2_match_context_8, decltype(&pcre2_match_context_free_8)> context(
         pcre2_match_context_create_8(nullptr), pcre2_match_context_free_8);
     if (!context) throw std::bad_alloc();
-    pcre2_set_match_limit_8(context.get(), kMostMatching);
+    pcre2_set_match_limit_8(context.get(), kRegexMatchLimit);
     result = pcre2_match_8(code_.get(), subject, size, from, PCRE2_NO_JIT, scratch.match_data, context.get());
   }
   if (result == PCRE2_ERROR_NOMATCH) return false;
