@@ -288,37 +288,11 @@ __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T
 // Calls f(the padded head size as a constant, whether scores are capped as one, a null T*).
 template <typename Function>
 void with_head(const AttentionArgs& args, const Function& f) {
-  const auto with_size = [&](auto size, auto* type) {
-    if (args.soft_cap > 0) return f(size, std::true_type(), type);
-    return f(size, std::false_type(), type);
-  };
-  const auto with_type = [&](auto* type) {
-    if (args.head_size <= 64) return with_size(std::integral_constant<int, 64>(), type);
-    if (args.head_size <= 128) return with_size(std::integral_constant<int, 128>(), type);
-    return with_size(std::integral_constant<int, 256>(), type);
-  };
   expect_head_fits(args.head_size);
-  if (args.dtype == DType::kBF16) {
-    with_type(static_cast<bf16*>(nullptr));
-  } else {
-    with_type(static_cast<float*>(nullptr));
-  }
-}
-
-template <typename T>
-Problem<T> problem_of(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache) {
-  return {.tokens = narrow<int>(args.tokens),
-          .key_tokens = narrow<int>(key_tokens),
-          .heads = narrow<int>(args.heads),
-          .kv_heads = narrow<int>(args.kv_heads),
-          .head_size = narrow<int>(args.head_size),
-          .window = narrow<int>(args.window),
-          .map = {args.scale, args.soft_cap},
-          .q = static_cast<const T*>(args.q),
-          .k = static_cast<const T*>(args.k),
-          .v = static_cast<const T*>(args.v),
-          .ranges = ranges,
-          .cache = cache};
+  with_attention_head(args, [&](auto size, auto capped) {
+    if (args.dtype == DType::kBF16) return f(size, capped, static_cast<bf16*>(nullptr));
+    f(size, capped, static_cast<float*>(nullptr));
+  });
 }
 
 void forward(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache,

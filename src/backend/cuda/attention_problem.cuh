@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/reduce.cuh"
@@ -117,6 +118,31 @@ struct Problem {
     return has(row) ? KeyRange{first_key_of(row), last_key(row)} : KeyRange{0, -1};
   }
 };
+
+template <typename T>
+Problem<T> problem_of(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache) {
+  return {.tokens = narrow<int>(args.tokens),
+          .key_tokens = narrow<int>(key_tokens),
+          .heads = narrow<int>(args.heads),
+          .kv_heads = narrow<int>(args.kv_heads),
+          .head_size = narrow<int>(args.head_size),
+          .window = narrow<int>(args.window),
+          .map = {args.scale, args.soft_cap},
+          .q = static_cast<const T*>(args.q),
+          .k = static_cast<const T*>(args.k),
+          .v = static_cast<const T*>(args.v),
+          .ranges = ranges,
+          .cache = cache};
+}
+
+// Calls f(the padded head size as a constant, whether scores are capped as one).
+template <typename Function>
+void with_attention_head(const AttentionArgs& args, const Function& f) {
+  const auto with_size = [&](auto size) { args.soft_cap > 0 ? f(size, std::true_type()) : f(size, std::false_type()); };
+  if (args.head_size <= 64) return with_size(std::integral_constant<int, 64>());
+  if (args.head_size <= 128) return with_size(std::integral_constant<int, 128>());
+  with_size(std::integral_constant<int, 256>());
+}
 
 // From q k' and d_o v' the softmax's weight and the gradient of q k'.
 struct ScoreGradient {

@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2) key_grad_kernel(GradProblem<bf
 }  // namespace
 
 void launch_tensor_core_gradients(const AttentionArgs& args, const GradProblem<bf16>& problem, void* stream) {
-  with_tensor_core_head(args, [&](auto head, auto capped) {
+  with_attention_head(args, [&](auto head, auto capped) {
     using Sizes = GradTiles<head>;
     const int64_t query_tiles = div_ceil(args.tokens, Sizes::kRows);
     const int64_t key_tiles = div_ceil(problem.forward.key_tokens, Sizes::kRows);

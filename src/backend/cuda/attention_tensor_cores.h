@@ -4,8 +4,6 @@
 // equal bits.
 #pragma once
 
-#include <type_traits>
-
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/attention_problem.cuh"
 
@@ -15,15 +13,6 @@ namespace spillway::cuda {
 [[nodiscard]] inline bool takes_tensor_cores(const AttentionArgs& args) {
   constexpr int64_t kPieceElems = 8;
   return args.dtype == DType::kBF16 && args.head_size % kPieceElems == 0 && args.head_size <= kMaxAttentionHead;
-}
-
-// Calls f(the padded head size as a constant, whether scores are capped as one).
-template <typename Function>
-void with_tensor_core_head(const AttentionArgs& args, const Function& f) {
-  const auto with_size = [&](auto size) { args.soft_cap > 0 ? f(size, std::true_type()) : f(size, std::false_type()); };
-  if (args.head_size <= 64) return with_size(std::integral_constant<int, 64>());
-  if (args.head_size <= 128) return with_size(std::integral_constant<int, 128>());
-  with_size(std::integral_constant<int, 256>());
 }
 
 // o and lse. REQUIRES, of both: takes_tensor_cores(args).

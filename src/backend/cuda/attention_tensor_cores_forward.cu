@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2) forward_kernel(Problem<bf16> p
 }  // namespace
 
 void launch_tensor_core_forward(const AttentionArgs& args, const Problem<bf16>& problem, void* stream) {
-  with_tensor_core_head(args, [&](auto head, auto capped) {
+  with_attention_head(args, [&](auto head, auto capped) {
     using Sizes = MmaTiles<head>;
     constexpr int kBytes = Sizes::Rows::kBytes + 2 * kStages * Sizes::Columns::kBytes;
     launch(forward_kernel<head, capped>, {div_ceil(args.tokens, Sizes::kRows) * args.heads, kMmaThreads, kBytes},

@@ -337,7 +337,7 @@ bool has_warpgroups() {
 // Calls f(the padded head size as a constant, whether scores are capped as one).
 template <typename Function>
 void with_kernels(const AttentionArgs& args, const Function& f) {
-  with_tensor_core_head(args, [&](auto head, auto capped) {
+  with_attention_head(args, [&](auto head, auto capped) {
     if constexpr (head <= kMaxHead) f(head, capped);
   });
 }

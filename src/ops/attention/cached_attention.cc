@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "backend/cuda/attention_decode.h"
 #include "backend/kernel.h"
 #include "ops/attention/attention_attributes.h"
 #include "ops/attention/cpu/decode.h"
 #include "ops/attention/cpu/passes.h"
-#include "ops/attention/decode_splits.h"
 #include "ops/attention/operands.h"
 #include "ops/check.h"
 
@@ -56,7 +56,7 @@ int64_t decode_workspace_bytes(TypeList, TypeList, const Attributes& attributes,
 }
 
 int64_t decode_cuda_workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes) {
-  return DecodeSplits::bytes(inputs[0]->shape[0], attributes.integer("heads"), attributes.integer("head_size"));
+  return cuda::DecodeParts::bytes(inputs[0]->shape[0], attributes.integer("heads"), attributes.integer("head_size"));
 }
 
 void cached_attention_cpu(const KernelArgs& args) {

@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/verify.h"
 #include "ops/cache_append/cache_append.h"
 #include "ops/testing.h"
@@ -12,7 +16,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-constexpr int64_t kCapacity = 320;
+constexpr int64_t kCapacity = 1300;
 
 using Attend = ValueId (*)(Builder&, ValueId, const ops::CacheOperands&, const ops::AttentionOptions&);
 
@@ -43,10 +47,10 @@ Numbers part(const Numbers& all, int64_t width, int64_t begin, int64_t end) {
   return {all.begin() + begin * width, all.begin() + end * width};
 }
 
-// A sequence of random numbers, and what attention gives on the whole of it.
+// A sequence of random numbers.
 struct Sequence {
   int64_t tokens, wide, narrow;
-  Numbers q, k, v, want;
+  Numbers q, k, v;
 
   Sequence(int64_t length, const ops::AttentionOptions& options, uint64_t seed, DType dtype = DType::kF32)
       : tokens(length),
@@ -54,17 +58,45 @@ struct Sequence {
         narrow(options.kv_heads * options.head_size),
         q(rounded(random_numbers(tokens * wide, seed), dtype)),
         k(rounded(random_numbers(tokens * narrow, seed + 1), dtype)),
-        v(rounded(random_numbers(tokens * narrow, seed + 2), dtype)) {
-    Graph whole{.axes = {{"tokens", tokens}}};
-    Builder b(whole);
-    const ValueId wq = b.input("q", {dtype, {tokens, wide}, kTokenAxis}, ValueKind::kBatch);
-    const ValueId wk = b.input("k", {dtype, {tokens, narrow}, kTokenAxis}, ValueKind::kBatch);
-    const ValueId wv = b.input("v", {dtype, {tokens, narrow}, kTokenAxis}, ValueKind::kBatch);
-    const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
-    const ValueId out = ops::attention(b, wq, wk, wv, offsets, options);
-    want = Run(whole, {{wq, q}, {wk, k}, {wv, v}, {offsets, {0, static_cast<double>(tokens)}}}).numbers(out);
-  }
+        v(rounded(random_numbers(tokens * narrow, seed + 2), dtype)) {}
 };
+
+// What attention gives on the whole of it, in f32.
+Numbers attended(const Sequence& sequence, const ops::AttentionOptions& options) {
+  Graph whole{.axes = {{"tokens", sequence.tokens}}};
+  Builder b(whole);
+  const auto input = [&](const char* name, int64_t width) {
+    return b.input(name, {DType::kF32, {sequence.tokens, width}, kTokenAxis}, ValueKind::kBatch);
+  };
+  const ValueId q = input("q", sequence.wide), k = input("k", sequence.narrow), v = input("v", sequence.narrow);
+  const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
+  const ValueId out = ops::attention(b, q, k, v, offsets, options);
+  const Numbers both = {0, static_cast<double>(sequence.tokens)};
+  return Run(whole, {{q, sequence.q}, {k, sequence.k}, {v, sequence.v}, {offsets, both}}).numbers(out);
+}
+
+// What the last token gets, in float64.
+Numbers attended_by_last(const Sequence& sequence, const ops::AttentionOptions& options) {
+  const int64_t size = options.head_size, last = sequence.tokens - 1, window = options.sliding_window;
+  Numbers result;
+  for (int64_t head = 0; head < options.heads; ++head) {
+    const int64_t kv_head = head / (options.heads / options.kv_heads);
+    Numbers sums(static_cast<size_t>(size));
+    double total = 0;
+    for (int64_t key = window > 0 ? std::max<int64_t>(0, last + 1 - window) : 0; key <= last; ++key) {
+      const int64_t at = key * sequence.narrow + kv_head * size;
+      double score = 0;
+      for (int64_t i = 0; i < size; ++i)
+        score += nth(sequence.q, last * sequence.wide + head * size + i) * nth(sequence.k, at + i);
+      score *= options.scale;
+      if (options.soft_cap > 0) score = options.soft_cap * std::tanh(score / options.soft_cap);
+      total += std::exp(score);
+      for (int64_t i = 0; i < size; ++i) nth(sums, i) += std::exp(score) * nth(sequence.v, at + i);
+    }
+    for (const double sum : sums) result.push_back(sum / total);
+  }
+  return result;
+}
 
 // Tokens [begin, end) of a sequence that has rows of the cache from `first` on.
 struct Piece {
@@ -141,7 +173,28 @@ TEST_CASE("a prompt in pieces and then token by token gives what attention gives
       got.insert(got.end(), piece.begin(), piece.end());
       start += rows;
     }
-    check_close(got, sequence.want, DType::kF32, 2e-6);
+    check_close(got, attended(sequence, options), DType::kF32, 2e-6);
+  }
+}
+
+TEST_CASE("a token that is decoded gets from few keys and from many what float64 gives") {
+  const ops::AttentionOptions wide{.heads = 12, .kv_heads = 2, .head_size = 128, .scale = 0.1};
+  const ops::AttentionOptions of_one_key{.heads = 20, .kv_heads = 1, .head_size = 16, .scale = 0.3};
+  const ops::AttentionOptions capped{
+      .heads = 2, .kv_heads = 1, .head_size = 24, .sliding_window = 70, .scale = 0.6, .soft_cap = 0.5};
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const ops::AttentionOptions& options : {wide, of_one_key, capped, kSettings[0], kSettings[3], kSettings[4]}) {
+      const Generation decode(ops::decode_attention, 2, options, dtype);
+      for (const int64_t tokens : {1, 64, 65, 300, 1100}) {
+        const Sequence sequence(tokens, options, static_cast<uint64_t>(tokens), dtype);
+        constexpr int64_t kFirst = 150;
+        Cache cache(sequence.narrow);
+        std::copy(sequence.k.begin(), sequence.k.end(), cache.k.begin() + kFirst * sequence.narrow);
+        std::copy(sequence.v.begin(), sequence.v.end(), cache.v.begin() + kFirst * sequence.narrow);
+        const Numbers got = cache.run(decode, {{&sequence, kFirst, tokens - 1, tokens}})[0];
+        check_close(got, attended_by_last(sequence, options), dtype, dtype == DType::kF32 ? 2e-6 : 8e-3);
+      }
+    }
   }
 }
 
