@@ -45,6 +45,19 @@ TEST_CASE("a signature says what an operation's time depends on, and nothing els
   CHECK(signature_of(graph, 3) == signature_of(graph, 1));  // another stream of random numbers
 }
 
+TEST_CASE("updates of other rows of a weight, as many as those, have one signature") {
+  Graph graph;
+  Builder b(graph);
+  const auto infer = [](TypeList inputs, const Attributes&) { return std::vector<ValueType>{*inputs[0]}; };
+  static const OpDef kUpdate{.name = "update", .infer = infer};
+  const ValueId weight = b.input("weight", {DType::kBF16, {64, 32}}, ValueKind::kTrainableWeight);
+  for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 16}, {16, 16}, {32, 32}})
+    (void)b.append_one(kUpdate, {weight}, {{"first_row", first}, {"rows", rows}});
+  CHECK(signature_of(graph, 0) == "update(bf16[64, 32]) -> bf16[64, 32] rows=16");
+  CHECK(signature_of(graph, 1) == signature_of(graph, 0));
+  CHECK(signature_of(graph, 2) != signature_of(graph, 0));
+}
+
 TEST_CASE("measured operations take what was measured, others what the rates say") {
   const Graph graph = small_graph();
   Machine machine;

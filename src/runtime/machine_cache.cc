@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kMaxCacheBytes = 16 * kMiB;
 // Of what a Machine says and kernels take; what a cache file says of older ones is measured anew.
-constexpr int kMeasurement = 4;
+constexpr int kMeasurement = 5;
 // In the cache; some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMaxOperations = 4000;
 

@@ -106,7 +106,7 @@ class OperationBench {
     for (Sample& sample : samples_) cut_by_trial(sample);
     if (device_.is_asynchronous()) {
       device_.choose_algorithms(true);
-      for (Sample& sample : samples_) (void)run_once(sample, pool_);
+      for (Sample& sample : samples_) (void)run_once(sample);
       device_.choose_algorithms(false);
       for (Sample& sample : samples_) choose_launches(sample);
     }
@@ -179,7 +179,7 @@ class OperationBench {
     }
     if (trial.size.tokens() == sample.size.tokens()) return;
     cut_views(trial);
-    const double seconds = trial.whole(run_once(trial, pool_));
+    const double seconds = trial.whole(run_once(trial));
     while (seconds > sample.whole(kLongSeconds) && cut(sample)) {
     }
     cut_views(sample);
@@ -257,18 +257,18 @@ class OperationBench {
   }
 
   void choose_launches(Sample& sample) {
-    const auto is_short = [&] { return run_once(sample, pool_) * sample.launches < kShortSeconds; };
+    const auto is_short = [&] { return run_once(sample) * sample.launches < kShortSeconds; };
     while (sample.launches < kMaxLaunches && is_short()) sample.launches *= 2;
   }
 
   // The seconds of one launch.
-  double run_once(const Sample& sample, ThreadPool& pool) const {
+  double run_once(const Sample& sample) {
     const Operation& op = sample.size.operation();
     const KernelArgs args{.inputs = sample.inputs,
                           .outputs = sample.outputs,
                           .workspace = workspace_,
                           .attributes = op.attributes,
-                          .threads = &pool};
+                          .threads = &pool_};
     const double begin = now_seconds();
     queue_->record(*begin_);
     for (int launch = 0; launch < sample.launches; ++launch) queue_->run(op.def->kernel(device_.kind()), args);
@@ -279,9 +279,9 @@ class OperationBench {
   }
 
   void measure(Sample& sample) {
-    if (lanes_ != BenchLanes::kHost) sample.compute_seconds.push_back(run_once(sample, pool_));
-    if (lanes_ == BenchLanes::kCompute) return;
-    if (sample.is_of_update) sample.host_seconds.push_back(run_once(sample, host_pool_));
+    const double seconds = run_once(sample);
+    if (lanes_ != BenchLanes::kHost) sample.compute_seconds.push_back(seconds);
+    if (lanes_ != BenchLanes::kCompute && sample.is_of_update) sample.host_seconds.push_back(seconds);
   }
 
   void forget() {
@@ -306,7 +306,7 @@ class OperationBench {
   std::unique_ptr<DeviceQueue> queue_;
   std::unique_ptr<DeviceEvent> begin_, end_;
   int64_t max_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
-  ThreadPool pool_, host_pool_{1};
+  ThreadPool pool_;
   CpuShare cpu_share_{pool_};
   bool keeps_provisional_ = false;  // some that it would measure on a machine less busy
   std::vector<Sample> samples_;
