@@ -12,12 +12,13 @@ std::string key_of(const Choices& choices) {
   std::string key = {letter(choices.gradients),   letter(choices.optimizer_state),
                      letter(choices.update_site), letter(choices.outer_weights),
                      letter(choices.overlap),     choices.synchronous_activations ? 's' : '-'};
-  key.reserve(key.size() + choices.blocks.size() * (kSavedGroups + 3));
+  key.reserve(key.size() + choices.blocks.size() * (kSavedGroups + 4));
   for (const BlockChoice& block : choices.blocks) {
     for (const Treatment saved : block.saved) key += letter(saved);
     key += letter(block.frozen_weights);
     key += letter(block.trainable_weights);
     key += block.resident_state ? 'r' : '-';
+    key += block.device_update ? 'u' : '-';
   }
   return key;
 }

@@ -47,8 +47,8 @@ class Placer {
     return block == kNone ? nullptr : &nth(choices_.blocks, block);
   }
 
-  // What works on states and gradients works where they are, states before gradients; what sums up their norms follows
-  // them. Products stay: on the host they would take far longer, and give other bits.
+  // What works on states works where the update does, and what works on gradients alone where they live; what sums up
+  // their norms follows them. Products stay: on the host they would take far longer, and give other bits.
   void choose_sites() {
     if (choices_.update_site != Tier::kHost) return;
     for (size_t i = 0; i < graph_.ops.size(); ++i) {
@@ -58,14 +58,14 @@ class Placer {
       const auto is_on_host = [&](ValueId v) {
         if (v == kNone || graph_.section_of(op).repeats != Repeats::kStep) return false;
         const Value& value = graph_.value(v);
-        if (value.kind == ValueKind::kGradient) return true;
+        if (value.kind == ValueKind::kGradient) return choices_.gradients != Tier::kDevice;
         return value.producer != kNone && nth(result_.sites, value.producer) == Tier::kHost;
       };
       // Of the weight, ahead of what is kept for all weights.
       const auto is_of_weight = [&](ValueId v) { return is_state(v) && graph_.value(v).block == op.block; };
       auto state = std::find_if(op.inputs.begin(), op.inputs.end(), is_of_weight);
       if (state == op.inputs.end()) state = std::find_if(op.inputs.begin(), op.inputs.end(), is_state);
-      const bool on_host = state != op.inputs.end() ? state_tier(choices_, graph_.value(*state).block) != Tier::kDevice
+      const bool on_host = state != op.inputs.end() ? update_tier(choices_, graph_.value(*state).block) == Tier::kHost
                                                     : std::any_of(op.inputs.begin(), op.inputs.end(), is_on_host);
       if (on_host) result_.sites[i] = Tier::kHost;
     }
@@ -138,6 +138,11 @@ Tier weights_tier(const BlockChoice& choice) { return std::max(choice.frozen_wei
 Tier state_tier(const Choices& choices, BlockId block) {
   const bool resident = block != kNone && nth(choices.blocks, block).resident_state;
   return resident ? Tier::kDevice : choices.optimizer_state;
+}
+
+Tier update_tier(const Choices& choices, BlockId block) {
+  const bool on_device = block != kNone && nth(choices.blocks, block).device_update;
+  return on_device || state_tier(choices, block) == Tier::kDevice ? Tier::kDevice : choices.update_site;
 }
 
 BlockChoice block_choice(Treatment saved) {

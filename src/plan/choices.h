@@ -26,6 +26,7 @@ struct BlockChoice {
   Tier frozen_weights = Tier::kDevice;
   Tier trainable_weights = Tier::kDevice;
   bool resident_state = false;  // its optimizer state stays on the device, wherever that of others lives
+  bool device_update = false;  // its update runs on the device, for which its state comes, wherever that of others runs
 
   [[nodiscard]] Treatment& operator[](SavedGroup group) { return nth(saved, group); }
   [[nodiscard]] Treatment operator[](SavedGroup group) const { return nth(saved, group); }
@@ -45,13 +46,15 @@ struct Choices {
   Tier outer_weights = Tier::kDevice;  // embedding, head and whatever else has weights outside blocks
   Tier gradients = Tier::kDevice;
   Tier optimizer_state = Tier::kDevice;
-  Tier update_site = Tier::kDevice;  // kHost: operations on gradients and optimizer state run on the host_compute lane
+  Tier update_site = Tier::kDevice;  // kHost: operations on optimizer state that is away run on the host_compute lane
   Overlap overlap = Overlap::kWide;
   bool synchronous_activations = false;  // saved activations move without overlap, whatever `overlap` says
 };
 
 // Where the optimizer state of a block's weights lives, or, with kNone, of those outside blocks.
 [[nodiscard]] Tier state_tier(const Choices& choices, BlockId block);
+// On which side the update of those weights runs: kDevice or kHost.
+[[nodiscard]] Tier update_tier(const Choices& choices, BlockId block);
 
 // What every plan of a graph asks of a value.
 struct ValueFacts {

@@ -43,7 +43,8 @@ ordered_json blocks_json(const Graph& graph, const Choices& choices) {
     ordered_json entry = {{"block", graph.blocks[i].name},
                           {"activations", name_of(summary(choice))},
                           {"weights", name_of(weights_tier(choice))},
-                          {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))}};
+                          {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))},
+                          {"update", name_of(update_tier(choices, static_cast<BlockId>(i)))}};
     for (int group = 0; group < kSavedGroups; ++group) {
       const auto which = static_cast<SavedGroup>(group);
       entry["saved"][std::string(name_of(which))] = name_of(choice[which]);

@@ -87,6 +87,7 @@ std::string saved_text(const BlockChoice& choice) {
     text += fmt::format(", boundary {}", nth(kWords, boundary));
   if (weights_tier(choice) != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights_tier(choice)));
   if (choice.resident_state) text += ", optimizer state on device";
+  if (choice.device_update) text += ", update on device";
   return text;
 }
 

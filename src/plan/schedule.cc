@@ -310,7 +310,7 @@ int64_t Buffer::padded_bytes() const { return tier == Tier::kFiles ? bytes : ali
 
 Schedule make_schedule(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
                        Overlap overlap, const CostModel& costs, std::span<const OpFacts> op_facts) {
-  const Sequence sequence = make_sequence(graph, placement.recomputed);
+  const Sequence sequence = make_sequence(graph, placement);
   const Transfers transfers = plan_transfers(graph, facts, placement, sequence, costs, overlap);
   return BufferAssigner(graph, facts, placement, sequence, transfers, op_facts).run();
 }

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kSketchShare = 8;
 // What trading weights for activations, and looking at ideas that spread weights, may cost: a quarter of that each.
 constexpr int64_t kTradeShare = 4, kSpreadShare = 4;
-// An eighth each: looking at ideas that alternate, changing how they do, and holding less.
-constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8;
+// An eighth each: looking at ideas that alternate, changing how they do, holding less, and sharing updates.
+constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8, kUpdateShare = 8;
 // How far forecasts of seconds are believed.
 constexpr double kSecondSlack = 1.25;
 
@@ -161,9 +161,9 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
 }
 
 template <typename ImprovesWith>
-void PlanSearch::step_towards_best(const size_t& best, const ImprovesWith& improves_with) {
-  for (size_t step = std::bit_floor(std::max<size_t>(1, blocks_ / 8)); step > 0; step /= 2) {
-    while (best + step <= blocks_ && improves_with(best + step)) {
+void PlanSearch::step_towards_best(const size_t& best, size_t most, const ImprovesWith& improves_with) {
+  for (size_t step = std::bit_floor(std::max<size_t>(1, most / 8)); step > 0; step /= 2) {
+    while (best + step <= most && improves_with(best + step)) {
     }
     while (best >= step && improves_with(best - step)) {
     }
@@ -187,7 +187,7 @@ void PlanSearch::hold_less() {
 
 void PlanSearch::trade() {
   allow_work(kTradeShare);
-  step_towards_best(best_mixture_->resident, [&](size_t resident) {
+  step_towards_best(best_mixture_->resident, blocks_, [&](size_t resident) {
     Mixture mixture = *best_mixture_;
     const double before = best_.seconds;
     mixture.resident = resident;
@@ -198,7 +198,7 @@ void PlanSearch::trade() {
 
 void PlanSearch::balance() {
   allow_work(kBalanceShare);
-  step_towards_best(best_first_, [&](size_t first) {
+  step_towards_best(best_first_, blocks_, [&](size_t first) {
     const double before = best_.seconds;
     if (work_done() < work_limit_) (void)consider(Mixture(*best_mixture_), first);
     return best_.seconds < before;
@@ -244,6 +244,31 @@ void PlanSearch::settle_state() {
   }
 }
 
+// While the host updates some blocks from its memory, their state may come to the device for others, and go back: both
+// at once are faster than either, unless one processor computes on both sides.
+void PlanSearch::share_updates() {
+  if (best_.choices.update_site != Tier::kHost || builder_.costs().machine().device == DeviceKind::kCpu) return;
+  allow_work(kUpdateShare);
+  const Choices start = best_.choices;
+  std::vector<size_t> away;
+  size_t best = 0;
+  for (size_t block = 0; block < blocks_; ++block) {
+    if (state_tier(start, static_cast<BlockId>(block)) == Tier::kDevice) continue;
+    away.push_back(block);
+    best += start.blocks[block].device_update ? 1 : 0;
+  }
+  const auto improves_with = [&](size_t count) {
+    Choices choices = start;
+    for (size_t i = 0; i < away.size(); ++i) choices.blocks[away[i]].device_update = is_spread(i, count, away.size());
+    const double before = best_.seconds;
+    if (work_done() < work_limit_) (void)consider(choices);
+    if (best_.seconds < before) best = count;
+    return best_.seconds < before;
+  };
+  (void)improves_with(away.size());
+  step_towards_best(best, away.size(), improves_with);
+}
+
 void PlanSearch::settle(bool is_even) {
   const bool may_trade = best_mixture_ && ideas_.with_weights_on_device(best_mixture_->homes) != best_mixture_->homes;
   if (best_mixture_ && best_mixture_->overlap == Overlap::kBlock) hold_less();
@@ -251,6 +276,7 @@ void PlanSearch::settle(bool is_even) {
   if (is_even && may_trade && blocks_ > 1) trade();
   settle_weights(is_even);
   if (!policy_.optimizer_state && best_.choices.optimizer_state != Tier::kDevice) settle_state();
+  share_updates();
 }
 
 // By live bytes, before packing, and below zero where only the packing is in the way: so the way down to the least

@@ -64,9 +64,11 @@ class PlanSearch {
   void trade();
   // From the best mixture, where it alternates: more or fewer blocks of either kind.
   void balance();
-  // Considers numbers of blocks from `best` on, which `improves_with` says are better, in halving steps.
+  // From the best plan, where the host updates: more or fewer blocks that are updated on the device.
+  void share_updates();
+  // Considers numbers of blocks from `best` to `most`, which `improves_with` says are better, in halving steps.
   template <typename ImprovesWith>
-  void step_towards_best(const size_t& best, const ImprovesWith& improves_with);
+  void step_towards_best(const size_t& best, size_t most, const ImprovesWith& improves_with);
   // The nearest plan with transfers that run less far ahead, under every setting of all blocks.
   void tighten(Overlap overlap);
   // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.

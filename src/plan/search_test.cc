@@ -215,3 +215,28 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     CHECK(plan.simulation.step_seconds(1) <= best);
   }
 }
+
+TEST_CASE("with a device of its own, state in host memory is updated on both sides at once, which beats either alone") {
+  // Moving the state to the device and back takes as long as the host needs to work on it.
+  const Graph graph =
+      random_graph(5, {.blocks = 8, .ops_per_block = 4, .weights = 3, .max_bytes = 20'000, .updates_in_blocks = true});
+  Machine machine = balanced_machine();
+  machine.device = DeviceKind::kCuda;
+  machine.host_bytes_per_second = 1e9;
+  machine.memory_bytes_per_second = 1e12;
+  const PlanBuilder builder(graph, machine, {});
+  const Policy policy{.gradients = Tier::kDevice, .optimizer_state = Tier::kHost};
+  const Plan plan = plan_within(builder, {.host = 1'000'000}, policy);
+  REQUIRE(plan.fits);
+  CHECK(verify(graph, plan.program, {}).empty());
+  Choices all = plan.choices;
+  for (const bool on_device : {false, true}) {
+    for (BlockChoice& block : all.blocks) block.device_update = on_device;
+    CHECK(plan.simulation.update_seconds < builder.build(all).simulation.update_seconds);
+  }
+
+  machine.device = DeviceKind::kCpu;
+  const Plan of_one_processor = plan_within(PlanBuilder(graph, machine, {}), {.host = 1'000'000}, policy);
+  const auto& blocks = of_one_processor.choices.blocks;
+  CHECK(std::none_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) { return block.device_update; }));
+}

@@ -1,19 +1,104 @@
 #include "plan/sequence.h"
 
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
 #include "base/index.h"
 
 namespace spillway {
 namespace {
 
+// Operations of one section on two sides, each side's in their order, as two that share the work would run them.
+class TurnTaking {
+ public:
+  // `ops` are the section's, in the graph's order.
+  TurnTaking(const Graph& graph, const std::vector<Tier>& sites, std::span<const OpId> ops) : graph_(graph) {
+    for (const OpId id : ops) add(id, nth(sites, id) == Tier::kHost ? 1 : 0);
+  }
+
+  // A side goes on where it has done less of its work, measured by the optimizer state that it reads.
+  std::vector<OpId> run() {
+    std::vector<OpId> order;
+    while (can_go_on(0) || can_go_on(1)) {
+      const size_t side = !can_go_on(0) || (can_go_on(1) && is_behind(1)) ? 1 : 0;
+      const Turn& turn = nth(sides_, side).turns[nth(sides_, side).next++];
+      nth(sides_, side).done += turn.state_bytes;
+      order.push_back(turn.op);
+    }
+    return order;
+  }
+
+ private:
+  struct Turn {
+    OpId op = kNone;
+    int64_t state_bytes = 0;
+    size_t others = 0;  // so many of the other side have to come first
+  };
+  struct Side {
+    std::vector<Turn> turns;
+    size_t next = 0;
+    int64_t done = 0, all = 0;  // bytes of state
+  };
+  // How many operations of either side had come when a value was last read or written, and written, by it.
+  struct Touched {
+    std::array<size_t, 2> at_all{}, to_write{};
+  };
+
+  [[nodiscard]] ValueId storage_of(ValueId v) const {
+    const ValueId root = graph_.persistent_root(v);
+    return root == kNone ? v : root;
+  }
+
+  void add(OpId id, size_t side) {
+    const Operation& op = graph_.op(id);
+    Side& own = sides_[side];
+    Turn turn{.op = id};
+    for (const ValueId v : op.inputs) {
+      if (v == kNone) continue;
+      const ValueId storage = storage_of(v);
+      Touched& touched = touched_[storage];
+      turn.others = std::max(turn.others, touched.to_write[1 - side]);
+      touched.at_all[side] = own.turns.size() + 1;
+      if (graph_.value(storage).kind == ValueKind::kOptimizerState) turn.state_bytes += graph_.value(v).type.bytes();
+    }
+    for (const ValueId v : op.outputs) {
+      Touched& touched = touched_[storage_of(v)];
+      turn.others = std::max(turn.others, touched.at_all[1 - side]);
+      touched.at_all[side] = touched.to_write[side] = own.turns.size() + 1;
+    }
+    own.all += turn.state_bytes;
+    own.turns.push_back(turn);
+  }
+
+  [[nodiscard]] bool can_go_on(size_t side) const {
+    const Side& own = sides_[side];
+    return own.next < own.turns.size() && own.turns[own.next].others <= sides_[1 - side].next;
+  }
+  // A share of nothing is all of it.
+  [[nodiscard]] bool is_behind(size_t side) const {
+    const auto share = [](const Side& one) {
+      return one.all == 0 ? 1.0 : static_cast<double>(one.done) / static_cast<double>(one.all);
+    };
+    return share(sides_[side]) < share(sides_[1 - side]);
+  }
+
+  const Graph& graph_;
+  std::array<Side, 2> sides_;
+  std::unordered_map<ValueId, Touched> touched_;  // by storage
+};
+
 class Sequencer {
  public:
-  Sequencer(const Graph& graph, const std::vector<bool>& recomputed_values)
-      : graph_(graph), recomputed_(recomputed_values), again_(graph.ops.size(), false) {}
+  Sequencer(const Graph& graph, const Placement& placement)
+      : graph_(graph), sites_(placement.sites), recomputed_(placement.recomputed), again_(graph.ops.size(), false) {}
 
   Sequence run() {
     sequence_.executions.reserve(2 * graph_.ops.size());
     sequence_.operands.reserve(12 * graph_.ops.size());
-    for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
+    for (const OpId id : order()) {
       begin_sections(graph_.op(id).section);
       const bool late = !graph_.section_of(id).recomputable;
       if (late) provide_inputs(id);
@@ -24,6 +109,20 @@ class Sequencer {
   }
 
  private:
+  [[nodiscard]] std::vector<OpId> order() const {
+    std::vector<OpId> result(graph_.ops.size());
+    std::iota(result.begin(), result.end(), 0);
+    const auto is_on_host = [&](OpId id) { return nth(sites_, id) == Tier::kHost; };
+    for (auto begin = result.begin(); begin != result.end();) {
+      const SectionId section = graph_.op(*begin).section;
+      const auto end = std::find_if(begin, result.end(), [&](OpId id) { return graph_.op(id).section != section; });
+      if (std::any_of(begin, end, is_on_host) && !std::all_of(begin, end, is_on_host))
+        std::copy_n(TurnTaking(graph_, sites_, {begin, end}).run().begin(), end - begin, begin);
+      begin = end;
+    }
+    return result;
+  }
+
   // All up to this one.
   void begin_sections(SectionId section) {
     while (std::ssize(sequence_.bounds) <= section)
@@ -57,6 +156,7 @@ class Sequencer {
   }
 
   const Graph& graph_;
+  const std::vector<Tier>& sites_;
   const std::vector<bool>& recomputed_;
   std::vector<bool> again_;  // by operation: it has been run again
   Sequence sequence_;
@@ -64,8 +164,6 @@ class Sequencer {
 
 }  // namespace
 
-Sequence make_sequence(const Graph& graph, const std::vector<bool>& recomputed_values) {
-  return Sequencer(graph, recomputed_values).run();
-}
+Sequence make_sequence(const Graph& graph, const Placement& placement) { return Sequencer(graph, placement).run(); }
 
 }  // namespace spillway

@@ -1,5 +1,6 @@
 // The order of execution: the graph's operations, and those of recomputable sections once more in a later one, right
-// before the first reader of what is recomputed.
+// before the first reader of what is recomputed. Operations of an update that run on the device and on the host take
+// turns, so that neither side, nor what it has moved, waits behind a block of the other's.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,7 @@ struct Sequence {
   }
 };
 
-// `recomputed_values`, by value: dropped at the end of its section and recomputed; of recomputable_values
-// (graph/recompute.h).
-[[nodiscard]] Sequence make_sequence(const Graph& graph, const std::vector<bool>& recomputed_values);
+// REQUIRES: placement.recomputed are some of recomputable_values (graph/recompute.h).
+[[nodiscard]] Sequence make_sequence(const Graph& graph, const Placement& placement);
 
 }  // namespace spillway

@@ -1,6 +1,7 @@
 #include "plan/transfers.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -10,8 +11,8 @@
 namespace spillway {
 namespace {
 
-// Uses by operations outside blocks belong to one stay if no more executions than this lie between them: the slices of
-// one weight's update.
+// Uses by operations outside blocks belong to one stay if no more executions on their side than this lie between them:
+// the slices of one weight's update.
 constexpr int32_t kCloseUses = 4;
 
 // Loads are started this share of their own time earlier than the lane's rate asks for, and this many seconds.
@@ -100,12 +101,22 @@ class TransferPlanner {
     }
   }
 
-  // Executions of one block that follow each other are a visit of it. A section may visit a block twice: norms of all
-  // gradients, then all updates.
+  // Executions of one block that follow each other on a side are a visit of it. A section may visit a block twice:
+  // norms of all gradients, then all updates.
   void count_visits() {
+    struct Side {
+      BlockId block = kNone;
+      int32_t visit = kNone, turns = 0;
+    };
+    std::array<Side, kTiers> sides;
+    int32_t count = 0;
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
-      const bool goes_on = i > 0 && graph_.op(execution(i).op).block == graph_.op(execution(i - 1).op).block;
-      visits_.push_back(i == 0 ? 0 : visits_.back() + (goes_on ? 0 : 1));
+      Side& side = nth(sides, site(i));
+      const BlockId block = graph_.op(execution(i).op).block;
+      if (side.visit == kNone || side.block != block) side.visit = count++;
+      side.block = block;
+      visits_.push_back(side.visit);
+      turns_.push_back(side.turns++);
     }
   }
   [[nodiscard]] bool same_visit(int32_t a, int32_t b) const { return nth(visits_, a) == nth(visits_, b); }
@@ -117,7 +128,8 @@ class TransferPlanner {
     const BlockId block = graph_.op(execution(stay.last).op).block;
     const BlockId next_block = graph_.op(execution(next).op).block;
     if (section_of(stay.last) == section_of(next))
-      return (block != kNone && same_visit(stay.last, next)) || next - stay.last <= kCloseUses;
+      return (block != kNone && same_visit(stay.last, next)) ||
+             nth(turns_, next) - nth(turns_, stay.last) <= kCloseUses;
     return nth(graph_.sections, section_of(next)).repeats == Repeats::kMicroBatch && facts(storage).persistent &&
            !stay.stores && block == next_block && static_cast<size_t>(block) + 1 == graph_.blocks.size();
   }
@@ -285,7 +297,8 @@ class TransferPlanner {
   const CostModel& costs_;
   Overlap overlap_;
   std::vector<Use> uses_;        // of what moves, in order
-  std::vector<int32_t> visits_;  // by execution: how many visits of blocks began before it
+  std::vector<int32_t> visits_;  // by execution: the number of its visit
+  std::vector<int32_t> turns_;   // by execution: how many of its side came before it
   std::vector<double> starts_;   // by execution, if nothing waited; one more for the end
   Transfers result_;
 };

@@ -104,8 +104,9 @@ TEST_CASE("programs of random graphs with random choices are clean and compute w
   for (uint64_t seed = 0; seed < 150; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, 7);
-    const Graph graph =
-        random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4), .ops_per_block = 3 + static_cast<int>(seed % 5)});
+    const Graph graph = random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4),
+                                            .ops_per_block = 3 + static_cast<int>(seed % 5),
+                                            .updates_in_blocks = seed % 2 == 1});
     REQUIRE(joined(verify(graph)) == "");
     const Plan plan = random_plan(graph, random);
     REQUIRE(joined(verify(graph, plan.program)) == "");

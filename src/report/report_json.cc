@@ -69,7 +69,8 @@ ordered_json choices_json(const Graph& graph, const Choices& choices) {
                       {"saved", saved},
                       {"frozen_weights", name_of(choice.frozen_weights)},
                       {"trainable_weights", name_of(choice.trainable_weights)},
-                      {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))}});
+                      {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))},
+                      {"update", name_of(update_tier(choices, static_cast<BlockId>(i)))}});
   }
   return {{"blocks", blocks},
           {"outer_weights", name_of(choices.outer_weights)},

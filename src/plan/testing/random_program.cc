@@ -300,12 +300,14 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   for (const WeightGradient& w : weights) {
     // As with real accumulation, only accumulators carry gradients from several micro-batches to the update.
     const int64_t bytes = b.type(w.weight).bytes();
+    if (options.updates_in_blocks) b.set_block(graph.value(w.weight).block);
     const ValueId state = b.input("state." + graph.value(w.weight).name, b.type(w.weight), ValueKind::kOptimizerState);
     const ValueId next = b.append_one(kGrad, {state, w.gradient}, next_attributes(b, bytes));
     b.update(state, next);
     b.update(w.weight, b.append_one(kGrad, {w.weight, next}, next_attributes(b, bytes)));
     if (w.accumulator != kNone) b.update(w.gradient, b.append_one(kGrad, {w.gradient}, next_attributes(b, bytes)));
   }
+  b.set_block(kNone);
   return graph;
 }
 

@@ -18,7 +18,8 @@ struct RandomGraphOptions {
   int blocks = 3;
   int ops_per_block = 5;
   int weights = 2;
-  uint32_t max_bytes = 600;  // of a value
+  uint32_t max_bytes = 600;        // of a value
+  bool updates_in_blocks = false;  // an update belongs to the block of its weight, as in a training's graph
 };
 
 // A graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations, workspaces

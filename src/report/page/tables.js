@@ -67,20 +67,23 @@ const kRows = [
   ["frozen weights", (block) => block.frozen_weights], ["trainable weights", (block) => block.trainable_weights],
   ["optimizer state", (block) => block.optimizer_state],
 ];
+const kUpdates = ["update", (block) => block.update], kSites = { keep: "runs on the device", host: "runs on the CPU" };
 
 function drawChoices() {
   const { blocks } = report.choices, target = document.getElementById("strip");
+  const isShared = blocks.some((block) => block.update === "device" && block.optimizer_state === "host");
+  const rows = isShared ? [...kRows, kUpdates] : kRows;
   const treatment = (name) => (name === "device" ? "keep" : name === "files" ? "disk" : name);
   if (!blocks.length) {
     target.replaceChildren(element("p", { class: "empty" }, "The model has no blocks."));
   } else {
     const grid = element("div", { class: "strip", style: `grid-template-columns: max-content repeat(${blocks.length}, minmax(7px, 1fr))` });
-    for (const [label, choice] of kRows) {
+    for (const [label, choice] of rows) {
       grid.append(element("div", { class: "row" }, label));
       blocks.forEach((block) => {
         const name = treatment(choice(block));
         const cell = element("div", name === "recompute" ? { class: "cell hatched" } : { class: "cell", style: `background: var(--${name})` });
-        cell.addEventListener("pointermove", (event) => tip.show(event, block.block, [[label, kTreatments[name], name]]));
+        cell.addEventListener("pointermove", (event) => tip.show(event, block.block, [[label, (label === "update" ? kSites : kTreatments)[name], name]]));
         cell.addEventListener("pointerleave", () => tip.hide());
         grid.append(cell);
       });
@@ -88,7 +91,7 @@ function drawChoices() {
     grid.append(element("div", { class: "row" }, ""));
     const every = Math.max(1, Math.ceil(blocks.length / 16));
     blocks.forEach((_, i) => grid.append(element("div", { class: "tick" }, i % every ? "" : `${i}`)));
-    const seen = new Set(blocks.flatMap((block) => kRows.map(([, choice]) => treatment(choice(block)))));
+    const seen = new Set(blocks.flatMap((block) => rows.map(([, choice]) => treatment(choice(block)))));
     const names = element("div", { class: "legend", style: "margin-bottom: .7rem" });
     legend(names, Object.keys(kTreatments).filter((name) => seen.has(name)), kTreatments);
     target.replaceChildren(names, grid);
@@ -99,7 +102,8 @@ function drawChoices() {
     `Outside the blocks (embedding, final norm, head), weights ${outer === state ? "" : `live ${places[outer]} `}and optimizer state `
     + `live ${places[state]}. `
     + `All gradients live ${places[gradients]}. `
-    + (update === "host" ? "The CPU updates what is in host memory." : "The update runs on the device.");
+    + (isShared ? "The CPU updates some of what is in host memory; the rest comes to the device for its update."
+      : update === "host" ? "The CPU updates what is in host memory." : "The update runs on the device.");
 }
 
 function table(head, rows) {
