@@ -119,9 +119,9 @@ TEST_CASE("questions that cannot be asked are named with their line") {
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
     return run.err;
   };
-  const auto says = [](const std::string& message, const char* part) {
-    CAPTURE(message);
-    return message.find(part) != std::string::npos;
+  const auto says = [](const std::string& text, const char* part) {
+    CAPTURE(text);
+    return text.find(part) != std::string::npos;
   };
   CHECK(says(message("{"), "q.jsonl:1"));
   CHECK(says(message("[1]"), "q.jsonl:1"));

@@ -11,12 +11,12 @@ namespace spillway {
 namespace {
 
 Machine read_machine(const std::string& path) {
-  const nlohmann::json json = parse_json(read_file(path, int64_t{1} << 20), path);
-  if (json.is_discarded()) {
+  const nlohmann::json content = parse_json(read_file(path, int64_t{1} << 20), path);
+  if (content.is_discarded()) {
     throw input_error(path, "expected JSON, got something else; write the file with `spillway doctor --json`");
   }
   // What doctor prints holds the machine beside what else it found.
-  return machine_from_json(json.contains("machine") ? json["machine"] : json, path);
+  return machine_from_json(content.contains("machine") ? content["machine"] : content, path);
 }
 
 }  // namespace

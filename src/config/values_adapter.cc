@@ -49,7 +49,7 @@ std::string print_value(const TargetModules& value) {
   return value.pattern.empty() ? print_value(value.names) : value.pattern;
 }
 
-void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, LoraInit& value) {
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, LoraInit& value) {
   const bool is_text = node.kind == YamlNode::Kind::kScalar;
   if (const auto iterations = is_text ? iterations_in(node.text) : std::nullopt) {
     value = {LoraStart::kPissa, iterations};

@@ -178,7 +178,7 @@ TEST_CASE("a file that is there is not overwritten, and an unknown type is answe
   CHECK_THROWS_WITH_AS(export_gguf(kExportGolden / "qwen3", {}, folder.path() / "mine.gguf", as("f16")),
                        doctest::Contains("[--gguf] expected a file that is not there yet"), InputError);
   CHECK(read_file(folder.path() / "mine.gguf", 100) == "mine");
-  CHECK_THROWS_WITH_AS(find_gguf_file_type("q8_1"),
+  CHECK_THROWS_WITH_AS((void)find_gguf_file_type("q8_1"),
                        "[--type] expected f32, f16, q8_0, q4_k_m or bf16, got 'q8_1'; did you mean q8_0?", InputError);
 }
 

@@ -99,7 +99,7 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
                                  const SafetensorsFolder& base, const SafetensorsFolder& adapter, ThreadPool& pool) {
   if (p.trained) return read_stored({adapter, adapter_tensor_name(p.name)}, p.shape.elems());
   std::vector<float> values = read_stored({base, p}, p.shape.elems());
-  if (p.storage->is_coded() && !p.is_stored_as_used()) encode_and_decode(p, values, pool);
+  if (p.storage->is_coded() && !p.is_stored_as_used()) (void)encode_and_decode(p, values, pool);
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
   if (!a || p.role != ParameterRole::kLinear) return values;
   add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);

@@ -7,7 +7,7 @@ namespace spillway {
 namespace {
 
 CompletedValue value_of(std::string_view name) {
-  if (name.empty()) return CompletedValue::kNone;
+  if (name.empty()) return CompletedValue::kNothing;
   if (name == "FOLDER" || name.ends_with("_DIR")) return CompletedValue::kFolder;
   if (name.starts_with("FILE") || name == "CONFIG.yml" || name == "MODEL") return CompletedValue::kFile;
   return CompletedValue::kText;
@@ -30,7 +30,7 @@ CompletedCommand completed_command(std::string name, std::string summary, const 
       }
     }
   }
-  command.options.push_back({"--help", CompletedValue::kNone, "", "what the command takes"});
+  command.options.push_back({"--help", CompletedValue::kNothing, "", "what the command takes"});
   return command;
 }
 

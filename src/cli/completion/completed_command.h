@@ -11,15 +11,15 @@ namespace spillway {
 
 // What follows an option, or stands as an argument.
 enum class CompletedValue : uint8_t {
-  kNone,    // an option without a value
-  kText,    // anything
-  kFolder,  // a folder
-  kFile,    // a file, or a folder
+  kNothing,  // an option without a value
+  kText,     // anything
+  kFolder,   // a folder
+  kFile,     // a file, or a folder
 };
 
 struct CompletedOption {
   std::string name;  // "--out"
-  CompletedValue value = CompletedValue::kNone;
+  CompletedValue value = CompletedValue::kNothing;
   std::string value_name;  // "FOLDER"
   std::string meaning;
 };
@@ -27,8 +27,8 @@ struct CompletedOption {
 struct CompletedCommand {
   std::string name, summary;
   std::vector<CompletedOption> options;
-  CompletedValue argument = CompletedValue::kNone;  // what it takes beside options
-  bool takes_keys = false;                          // --KEY VALUE of a config
+  CompletedValue argument = CompletedValue::kNothing;  // what it takes beside options
+  bool takes_keys = false;                             // --KEY VALUE of a config
 };
 
 // A key of a config: "memory.device".

@@ -31,7 +31,7 @@ std::string zsh_escaped(std::string_view text) {
 
 std::string zsh_action(CompletedValue value) {
   switch (value) {
-    case CompletedValue::kNone:
+    case CompletedValue::kNothing:
       return "";
     case CompletedValue::kText:
       return " ";
@@ -50,7 +50,7 @@ std::string fish_quoted(std::string_view text) {
 // How fish is told what follows an option, or stands as an argument.
 std::string_view fish_value(CompletedValue value) {
   switch (value) {
-    case CompletedValue::kNone:
+    case CompletedValue::kNothing:
       return "";
     case CompletedValue::kText:
       return " -x";
@@ -137,12 +137,12 @@ std::string zsh_completion(const std::vector<CompletedCommand>& commands, const 
     text += fmt::format("    {})\n      _arguments", command.name);
     for (const CompletedOption& option : command.options) {
       std::string spec = fmt::format("{}[{}]", option.name, zsh_escaped(option.meaning));
-      if (option.value != CompletedValue::kNone)
+      if (option.value != CompletedValue::kNothing)
         spec += fmt::format(":{}:{}", option.value_name, zsh_action(option.value));
       text += fmt::format(" \\\n        {}", single_quoted(spec));
     }
     if (command.takes_keys) text += " \\\n        \"$keys[@]\"";
-    if (command.argument != CompletedValue::kNone)
+    if (command.argument != CompletedValue::kNothing)
       text += fmt::format(" \\\n        '*:argument:{}'", zsh_action(command.argument));
     text += " ;;\n";
   }

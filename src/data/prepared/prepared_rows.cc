@@ -111,8 +111,8 @@ class PreparedWriter final : public RowSink {
 class MappedRows final : public RowTokens {
  public:
   // `files`: ids, the columns and offsets.
-  MappedRows(RowSchema schema, std::vector<MappedFile> files, Checksums sums, int32_t largest)
-      : RowTokens(schema), files_(std::move(files)), sums_(std::move(sums)) {
+  MappedRows(RowSchema row_schema, std::vector<MappedFile> files, Checksums sums, int32_t largest)
+      : RowTokens(row_schema), files_(std::move(files)), sums_(std::move(sums)) {
     ids = numbers<int32_t>(files_.front());
     for (size_t i = 0; i < columns.size(); ++i) columns[i] = numbers<int32_t>(files_[i + 1]);
     offsets = numbers<int64_t>(files_.back());

@@ -39,7 +39,7 @@ std::vector<std::span<const int32_t>> columns_of(const Row& row, RowSchema schem
   return columns;
 }
 
-MemoryRows::MemoryRows(RowSchema schema) : RowTokens(schema), columns_(schema.size()), offsets_{0} {
+MemoryRows::MemoryRows(RowSchema row_schema) : RowTokens(row_schema), columns_(row_schema.size()), offsets_{0} {
   offsets = offsets_;
 }
 

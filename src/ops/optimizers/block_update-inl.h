@@ -103,7 +103,7 @@ inline float encode_block(const BlockCodes& codes, const BlockFloats& moments, f
     encode_all<false>(encoder, moments.at, count, bytes);
   }
   if (codes.bits == 4) {
-    if (count % 2 != 0) buffer.at[count] = 0;
+    buffer.at[std::min<size_t>(static_cast<size_t>(count), kStateBlock)] = 0;  // behind an odd number of codes
     for (int64_t i = 0; i < count; i += 2) to[i / 2] = static_cast<uint8_t>(buffer.at[i] << 4 | buffer.at[i + 1]);
   } else if (!in_place) {
     std::memcpy(to, buffer.at, static_cast<size_t>(count));

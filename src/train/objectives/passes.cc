@@ -128,13 +128,13 @@ AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGra
   }
   result_.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
   ObjectiveInputs inputs(model, result_.columns, value ? &*value : nullptr, gradients);
-  for (const auto& [name, value] : scores_) inputs.add_score(name, value);
+  for (const auto& [name, score] : scores_) inputs.add_score(name, score);
   const Loss loss = objective.append(builder, inputs, result_.scale);
   result_.loss = loss.loss;
   result_.loss_result = builder.graph().results.size();
   result_.observed = loss.observed.size();
   builder.result(loss.loss);
-  for (const ValueId value : loss.observed) builder.result(value);
+  for (const ValueId observed : loss.observed) builder.result(observed);
   return std::move(result_);
 }
 
