@@ -36,6 +36,7 @@ JOBS = {
     "llama-3-8b-lora": {"shape": "llama-3-8b", "job": "lora", "rows": 5, "tokens": 2048, "keys": {}},
     "llama-3-8b-qlora": {"shape": "llama-3-8b", "job": "lora", "rows": 5, "tokens": 2048, "keys": NF4, "peer_base": "nf4"},
     "qwen3-8b-lora": {"shape": "qwen3-8b", "job": "lora", "rows": 5, "tokens": 2048, "keys": {}},
+    "qwen2.5-1.5b-full-resident": {"shape": "qwen2.5-1.5b", "job": "full", "rows": 5, "tokens": 2048, "keys": {}},
     "qwen2.5-1.5b-full": {"shape": "qwen2.5-1.5b", "job": "full", "rows": 5, "tokens": 2048, "keys": STATE_ON_HOST},
     "qwen2.5-7b-full": {"shape": "qwen2.5-7b", "job": "full", "rows": 5, "tokens": 2048, "keys": STATE_ON_HOST},
     "smollm2-lora": {"shape": "smollm2-135m", "job": "lora", "rows": 8, "tokens": 2048, "keys": {}},
@@ -224,6 +225,8 @@ def main():
     add_machine_arguments(parser)
     parser.set_defaults(spillway=os.path.join(ROOT, "build", "cuda", "bin", "spillway"), device="cuda")
     args = parser.parse_args()
+    if args.scratch:
+        os.makedirs(args.scratch, exist_ok=True)
 
     benchmark = Benchmark(args)
     with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
