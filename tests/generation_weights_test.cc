@@ -51,9 +51,10 @@ json generation_of(const WorkingFolder& folder, int64_t completions, const json&
   return json::parse(folder.read("out/report.json"))["generation"];
 }
 
+// For a machine that is described, so that no plan has other measurements than the one before.
 json planned(const WorkingFolder& folder, const json& config) {
   folder.write("c.yml", config.dump());
-  const Finished result = run_spillway({"plan", "c.yml", "--json"});
+  const Finished result = run_spillway({"plan", "c.yml", "--json", "--gpu", "h200"});
   CAPTURE(result.err);
   REQUIRE(result.status == 0);
   return json::parse(result.out);
