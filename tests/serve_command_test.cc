@@ -90,16 +90,19 @@ class Server : public WorkingFolder {
     return json::parse(response.second);
   }
   [[nodiscard]] json health() const { return json::parse(client().Get("/health")->body); }
-  // Waits until so many answers are decoded.
-  [[nodiscard]] bool decodes(int64_t count) const {
+  // Waits until so many answers are decoded, or wait.
+  [[nodiscard]] bool decodes(int64_t count) const { return comes_to("decoded", count); }
+  [[nodiscard]] bool holds(int64_t count) const { return comes_to("waiting", count); }
+
+ private:
+  [[nodiscard]] bool comes_to(const char* state, int64_t count) const {
     for (int i = 0; i < 3000; ++i) {
-      if (health()["decoded"] == count) return true;
+      if (health()[state] == count) return true;
       std::this_thread::sleep_for(10ms);
     }
     return false;
   }
 
- private:
   int port_;
   std::unique_ptr<Process> process_;
 };
@@ -260,12 +263,12 @@ TEST_CASE("clients that go, or do not read, cost the others nothing, and who fin
   silent.connect();
   half.connect();
   half.send("POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
-  const Socket deaf(server.port());
-  deaf.connect();
-  deaf.send(http_request(endless(true)));  // and reads nothing
-  REQUIRE(server.decodes(1));
   for (const bool stream : {true, false}) {
     CAPTURE(stream);
+    auto deaf = std::make_unique<Socket>(server.port());
+    deaf->connect();
+    deaf->send(http_request(endless(true)));  // and reads nothing, for which it is cut after ten seconds
+    REQUIRE(server.decodes(1));
     auto gone = std::make_unique<Socket>(server.port());
     gone->connect();
     gone->send(http_request(endless(stream)));
@@ -274,18 +277,20 @@ TEST_CASE("clients that go, or do not read, cost the others nothing, and who fin
     auto waiting = std::make_unique<Socket>(server.port());
     waiting->connect();
     waiting->send(http_request(endless(false)));
-    while (server.health()["waiting"] != 1) std::this_thread::sleep_for(10ms);
+    REQUIRE(server.holds(1));
     const httplib::Result refused =
         server.client().Post("/v1/chat/completions", endless(false).dump(), "application/json");
     REQUIRE(refused);
     CHECK(refused->status == 503);
     CHECK(refused->get_header_value("Retry-After") == "1");
     waiting.reset();
-    while (server.health()["waiting"] != 0) std::this_thread::sleep_for(10ms);
+    REQUIRE(server.holds(0));
     gone.reset();
     CHECK(server.decodes(1));
     const json answer = server.answer("/v1/chat/completions", {{"messages", messages("hi")}, {"max_tokens", 5}});
     CHECK(answer["choices"].size() == 1);
+    deaf.reset();
+    REQUIRE(server.decodes(0));
   }
 }
 

@@ -21,7 +21,8 @@ Scheduler::~Scheduler() {
 bool Scheduler::submit(std::vector<Job> jobs) {
   {
     const std::lock_guard lock(mutex_);
-    if (closing_ || failure_ || std::ssize(waiting_) + std::ssize(jobs) > max_waiting_) return false;
+    const int64_t room = source_.most() - decoded_;  // what came since the last token has not joined yet
+    if (closing_ || failure_ || std::ssize(waiting_) + std::ssize(jobs) > max_waiting_ + room) return false;
     waiting_.insert(waiting_.end(), std::move_iterator(jobs.begin()), std::move_iterator(jobs.end()));
   }
   changed_.notify_all();

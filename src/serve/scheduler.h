@@ -27,6 +27,8 @@ class TokenSource {
   // The next tokens of some sequences; of none where there was a prompt to read. Throws where the machine fails.
   [[nodiscard]] virtual std::vector<train::Chosen> step() = 0;
   virtual void leave(train::SequenceId sequence) = 0;
+  // How many sequences there may be at once. Any thread may ask.
+  [[nodiscard]] virtual int64_t most() const = 0;
 };
 
 // A model's decoder. A step reads no more than one piece of the prompts, so that a long one delays the others little.
@@ -43,6 +45,7 @@ class ModelTokens : public TokenSource {
     return decoder_.decode();
   }
   void leave(train::SequenceId sequence) override { decoder_.leave(sequence); }
+  [[nodiscard]] int64_t most() const override { return decoder_.most(); }
 
  private:
   train::Decoder decoder_;
@@ -76,7 +79,8 @@ struct Job {
 // Any thread may call it.
 class Scheduler {
  public:
-  // At most `max_waiting` jobs wait for room. The source is borrowed.
+  // At most `max_waiting` jobs wait for room, beside those that there is room for but that have not joined yet. The
+  // source is borrowed.
   Scheduler(TokenSource& source, int64_t max_waiting);
   // As close() without patience.
   ~Scheduler();

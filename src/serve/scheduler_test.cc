@@ -26,7 +26,7 @@ class FakeSource : public TokenSource {
   std::vector<train::Chosen> step() override {
     while (held) std::this_thread::sleep_for(1ms);
     if (fails) throw std::runtime_error("no tokens");
-    most = std::max<int64_t>(most, static_cast<int64_t>(running_.size()));
+    most_at_once = std::max<int64_t>(most_at_once, static_cast<int64_t>(running_.size()));
     std::vector<train::Chosen> chosen;
     for (Running& one : running_) {
       ++one.tokens;
@@ -38,9 +38,10 @@ class FakeSource : public TokenSource {
     const auto gone = std::erase_if(running_, [&](const Running& one) { return one.name == name; });
     if (gone == 1) ++left;
   }
+  int64_t most() const override { return static_cast<int64_t>(room_); }
 
   std::atomic<bool> held = false, fails = false;
-  std::atomic<int64_t> most = 0, left = 0;
+  std::atomic<int64_t> most_at_once = 0, left = 0;
 
  private:
   struct Running {
@@ -103,7 +104,7 @@ TEST_CASE("jobs are decoded together as far as there is room, and each gets all 
     CHECK(all[i]->tokens == static_cast<int32_t>(i) + 1);
     CHECK(all[i]->how == Ending::kDone);
   }
-  CHECK(source.most == 3);
+  CHECK(source.most_at_once == 3);
   CHECK(source.left == 7);
 }
 
@@ -121,6 +122,19 @@ TEST_CASE("more jobs than may wait are refused, all of a request or none") {
   source.held = false;
   for (const size_t i : {0, 1, 2, 5}) all[i]->await_end();
   CHECK(!all[3]->ended);
+}
+
+TEST_CASE("jobs that come while a token is made are not refused where there is room for them") {
+  FakeSource source(3);
+  source.held = true;
+  Scheduler scheduler(source, 1);
+  const auto all = sinks(5);
+  REQUIRE(scheduler.submit({job(all[0], 5)}));
+  while (scheduler.load().decoded == 0) std::this_thread::sleep_for(1ms);
+  for (const size_t i : {1, 2, 3}) CHECK(scheduler.submit({job(all[i], 1)}));
+  CHECK(!scheduler.submit({job(all[4], 1)}));
+  source.held = false;
+  for (const size_t i : {0, 1, 2, 3}) all[i]->await_end();
 }
 
 TEST_CASE("who wants no more makes room at once, before or while it is decoded") {

@@ -61,6 +61,8 @@ class Decoder {
   [[nodiscard]] std::vector<Chosen> decode();
 
   [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }
+  // So many sequences at once, as far as their rows of the caches reach.
+  [[nodiscard]] int64_t most() const { return programs_.graphs.decode.graph.tokens(); }
 
  private:
   struct Sequence {
