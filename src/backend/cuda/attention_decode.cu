@@ -153,55 +153,29 @@ struct DecodeTiles {
 
 // What a warp has found out of its keys: of a lane's two rows the maximum, the sum of weights, and the weighted values.
 template <int kHead>
-struct WarpPart {
+class WarpPart {
+ public:
   using Tiles = DecodeTiles<kHead>;
   float maximum[2] = {kNothing, kNothing}, total[2] = {0, 0};
   MmaHeadSums<kHead> sums;
 
+  // Of a tile of `count` keys.
   template <bool kCapped>
   __device__ void add(const typename Tiles::Heads& heads, const typename Tiles::Keys& keys,
                       const typename Tiles::Keys& values, int count, ScoreMap map) {
-    constexpr int kParts = kMmaDepth / kMmaColumns;
     const int first = warp_index() * kMmaDepth;
-    MmaSums scores[kParts];
+    Scores scores;
 #pragma unroll
     for (int depth = 0; depth < kHead; depth += kMmaDepth) {
       MmaRight right[kParts];
       keys.right_of_rows(first, depth, right);
       const MmaLeft left = heads.left(0, depth);
 #pragma unroll
-      for (int part = 0; part < kParts; ++part) multiply_add(scores[part], left, right[part]);
+      for (int part = 0; part < kParts; ++part) multiply_add(scores.at[part], left, right[part]);
     }
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      float* const of_row[kParts] = {scores[0].at + 2 * row, scores[1].at + 2 * row};
-      float largest = maximum[row];
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float& score = of_row[part][i];
-          const bool is_there = first + part * kMmaColumns + MmaSums::column(i) < count;
-          score = is_there ? score_of<kCapped>(score, map) : kNothing;
-          largest = fmaxf(largest, score);
-        }
-      }
-      largest = warp_reduce<4>(largest, Max());
-      float sum = 0;
-#pragma unroll
-      for (int part = 0; part < kParts; ++part) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          of_row[part][i] = factor_between(of_row[part][i], largest);
-          sum += of_row[part][i];
-        }
-      }
-      const float factor = factor_between(maximum[row], largest);
-      total[row] = total[row] * factor + warp_reduce<4>(sum, Sum());
-      maximum[row] = largest;
-      sums.scale_row(row, factor);
-    }
-    const MmaLeft weights = as_left(scores[0], scores[1]);
+    for (int row = 0; row < 2; ++row) weigh<kCapped>(scores, row, count - first, map);
+    const MmaLeft weights = as_left(scores.at[0], scores.at[1]);
 #pragma unroll
     for (int column = 0; column < MmaHeadSums<kHead>::kParts; column += 2) {
       MmaRight right[2];
@@ -210,7 +184,79 @@ struct WarpPart {
       multiply_add(sums.at[column + 1], weights, right[1]);
     }
   }
+
+ private:
+  static constexpr int kParts = kMmaDepth / kMmaColumns;
+  struct Scores {
+    MmaSums at[kParts];
+
+    // f(score, its key within the warp's) for each of a row.
+    template <typename Function>
+    __device__ void for_each_of(int row, const Function& f) {
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int i = 2 * row; i < 2 * row + 2; ++i) f(at[part].at[i], part * kMmaColumns + MmaSums::column(i));
+      }
+    }
+  };
+
+  // Products of a row become weights, and what was summed up before is scaled to the new maximum.
+  template <bool kCapped>
+  __device__ void weigh(Scores& scores, int row, int count, ScoreMap map) {
+    float largest = maximum[row], sum = 0;
+    scores.for_each_of(row, [&](float& score, int key) {
+      score = key < count ? score_of<kCapped>(score, map) : kNothing;
+      largest = fmaxf(largest, score);
+    });
+    largest = warp_reduce<4>(largest, Max());
+    scores.for_each_of(row, [&](float& score, int) {
+      score = factor_between(score, largest);
+      sum += score;
+    });
+    const float factor = factor_between(maximum[row], largest);
+    total[row] = total[row] * factor + warp_reduce<4>(sum, Sum());
+    maximum[row] = largest;
+    sums.scale_row(row, factor);
+  }
 };
+
+// The warps' parts of a block, joined in their order: those of `heads` rows from first_row on.
+template <int kHead>
+__device__ void store_joined(const WarpPart<kHead>& mine, const Decode<bf16>& d, int64_t first_row, int heads,
+                             int part) {
+  __shared__ float maxima[kMmaWarps][kMmaRows], totals[kMmaWarps][kMmaRows];
+  auto* of_warps = reinterpret_cast<float*>(dynamic_shared());  // [kMmaWarps, kMmaRows, kHead]
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int row = MmaSums::row(i);
+    float* const to = of_warps + (warp_index() * kMmaRows + row) * kHead;
+#pragma unroll
+    for (int column = 0; column < MmaHeadSums<kHead>::kParts; ++column)
+      to[column * kMmaColumns + MmaSums::column(i)] = mine.sums.at[column].at[i];
+    if (i % 2 > 0 || lane_index() % 4 > 0) continue;
+    maxima[warp_index()][row] = mine.maximum[i / 2];
+    totals[warp_index()][row] = mine.total[i / 2];
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < heads * kHead; i += kDecodeThreads) {
+    const int head = i / kHead, column = i % kHead;
+    float largest = kNothing, sum = 0, total = 0;
+#pragma unroll
+    for (int warp = 0; warp < kMmaWarps; ++warp) largest = fmaxf(largest, maxima[warp][head]);
+#pragma unroll
+    for (int warp = 0; warp < kMmaWarps; ++warp) {
+      const float factor = factor_between(maxima[warp][head], largest);
+      sum += factor * of_warps[(warp * kMmaRows + head) * kHead + column];
+      total += factor * totals[warp][head];
+    }
+    const int64_t index = d.index(first_row + head, part);
+    if (column < d.problem.head_size) d.values(index)[column] = sum;
+    if (column > 0) continue;
+    d.state(index)[0] = largest;
+    d.state(index)[1] = total;
+  }
+}
 
 // A block for each part of each group of heads of each token.
 template <int kHead, bool kCapped>
@@ -240,41 +286,7 @@ __global__ void __launch_bounds__(kDecodeThreads) group_part_kernel(Decode<bf16>
   for_each_tile<1>(SpanWalk{span.begin, span.end}, load, [&](const SpanWalk& walk, int) {
     mine.template add<kCapped>(queries, keys, values, walk.count(), p.map);
   });
-
-  // The warps' parts are joined in their order.
-  __shared__ float maxima[kMmaWarps][kMmaRows], totals[kMmaWarps][kMmaRows];
-  auto* of_warps = reinterpret_cast<float*>(dynamic_shared());  // [kMmaWarps, kMmaRows, kHead]
-#pragma unroll
-  for (int row = 0; row < 2; ++row) {
-    if (lane_index() % 4 > 0) continue;
-    maxima[warp_index()][MmaSums::row(2 * row)] = mine.maximum[row];
-    totals[warp_index()][MmaSums::row(2 * row)] = mine.total[row];
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    float* const to = of_warps + (warp_index() * kMmaRows + MmaSums::row(i)) * kHead;
-#pragma unroll
-    for (int column = 0; column < MmaHeadSums<kHead>::kParts; ++column)
-      to[column * kMmaColumns + MmaSums::column(i)] = mine.sums.at[column].at[i];
-  }
-  __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < heads * kHead; i += kDecodeThreads) {
-    const int head = i / kHead, column = i % kHead;
-    float largest = kNothing, sum = 0, total = 0;
-#pragma unroll
-    for (int warp = 0; warp < kMmaWarps; ++warp) largest = fmaxf(largest, maxima[warp][head]);
-#pragma unroll
-    for (int warp = 0; warp < kMmaWarps; ++warp) {
-      const float factor = factor_between(maxima[warp][head], largest);
-      sum += factor * of_warps[(warp * kMmaRows + head) * kHead + column];
-      total += factor * totals[warp][head];
-    }
-    const int64_t index = d.index(first_row + head, part);
-    if (column < p.head_size) d.values(index)[column] = sum;
-    if (column > 0) continue;
-    d.state(index)[0] = largest;
-    d.state(index)[1] = total;
-  }
+  store_joined(mine, d, first_row, heads, part);
 }
 
 // A block for each head of each token.
