@@ -114,7 +114,8 @@ Measurement measure_machine(const std::vector<std::string>& folders, int64_t max
   cpu_share.sample();
   nth(machine.link_bytes_per_second, Lane::kHostToDevice) = measure_copy();
   nth(machine.link_bytes_per_second, Lane::kDeviceToHost) = nth(machine.link_bytes_per_second, Lane::kHostToDevice);
-  // A copy has a thread, which takes a core of the compute lane's. The host_compute lane has as many as that.
+  // A copy has a thread, which takes a core of the compute lane's; the host_compute lane has as many threads as that
+  // lane.
   for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost})
     nth(machine.compute_share, lane) = 1.0 / machine.threads;
   nth(machine.compute_share, Lane::kHostCompute) = 0.5;
