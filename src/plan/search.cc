@@ -8,9 +8,9 @@
 namespace spillway {
 namespace {
 
-// Looking at ideas may cost as much as scheduling this many operations, but not less than so many candidates; packing
-// and simulating one costs twice as much again. A sketch gets an eighth.
-constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kSketchShare = 8;
+// Looking at ideas may cost as much as scheduling this many operations, but neither less nor more than so many
+// candidates; packing and simulating one costs twice as much again. A sketch gets an eighth.
+constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kSketchShare = 8;
 // What trading weights for activations, and looking at ideas that spread weights, may cost: a quarter of that each.
 constexpr int64_t kTradeShare = 4, kSpreadShare = 4;
 // An eighth each: looking at ideas that alternate, changing how they do, holding less, and sharing updates.
@@ -138,7 +138,8 @@ void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
 
 // What seems to fit, the fastest first; then what seems to be nearest to it.
 void PlanSearch::allow_work(int64_t share) {
-  const int64_t work = kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / share;
+  const int64_t all = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1));
+  const int64_t work = all / share;
   work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
 }
 
