@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/index.h"
 #include "plan/offsets.h"
 #include "plan/print.h"
 #include "plan/testing/random_program.h"
@@ -145,6 +146,33 @@ TEST_CASE("open activations stay where the policy lets nothing move") {
   };
   CHECK(moved(true));
   CHECK_FALSE(moved(false));
+}
+
+TEST_CASE("what works on gradients alone runs where they live, and on optimizer state where the update does") {
+  const Graph graph = random_graph(3, {.blocks = 4, .updates_in_blocks = true});
+  const std::vector<ValueFacts> facts = facts_of(graph);
+  Choices choices = uniform_choices(graph, Treatment::kKeep);
+  choices.optimizer_state = choices.update_site = Tier::kHost;
+  choices.blocks[1].device_update = true;
+  int64_t of_gradients = 0, of_state = 0;
+  for (const Tier gradients : {Tier::kDevice, Tier::kHost}) {
+    choices.gradients = gradients;
+    const Placement placement = place_values(graph, facts, choices, {});
+    for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
+      const Operation& op = graph.op(id);
+      if (graph.section_of(id).repeats != Repeats::kStep) continue;
+      const ValueId first = op.inputs.front();
+      if (op.inputs.size() == 1 && graph.value(first).kind == ValueKind::kGradient) {
+        CHECK(nth(placement.sites, id) == gradients);
+        ++of_gradients;
+      } else if (graph.value(first).kind == ValueKind::kOptimizerState) {
+        CHECK(nth(placement.sites, id) == (op.block == 1 ? Tier::kDevice : Tier::kHost));
+        ++of_state;
+      }
+    }
+  }
+  CHECK(of_gradients > 0);
+  CHECK(of_state > 0);
 }
 
 TEST_CASE("the same input gives the same plan, on any number of threads") {

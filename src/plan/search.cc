@@ -138,8 +138,7 @@ void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
 
 // What seems to fit, the fastest first; then what seems to be nearest to it.
 void PlanSearch::allow_work(int64_t share) {
-  const int64_t all = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1));
-  const int64_t work = all / share;
+  const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1)) / share;
   work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
 }
 
@@ -236,7 +235,10 @@ void PlanSearch::settle_state() {
   while (too_few < enough) {
     const size_t middle = too_few + (enough - too_few) / 2;
     Choices choices = start;
-    for (size_t block = middle; block < blocks_; ++block) choices.blocks[block].resident_state = true;
+    for (size_t block = middle; block < blocks_; ++block) {
+      choices.blocks[block].resident_state = true;
+      choices.blocks[block].device_update = false;  // as it is where the state is
+    }
     if (consider(choices)) {
       enough = middle;
     } else {
