@@ -21,7 +21,7 @@ Scheduler::~Scheduler() {
 bool Scheduler::submit(std::vector<Job> jobs) {
   {
     const std::lock_guard lock(mutex_);
-    const int64_t room = source_.most() - decoded_;  // what came since the last token has not joined yet
+    const int64_t room = source_.max_sequences() - decoded_;  // what came since the last token has not joined yet
     if (closing_ || failure_ || std::ssize(waiting_) + std::ssize(jobs) > max_waiting_ + room) return false;
     waiting_.insert(waiting_.end(), std::move_iterator(jobs.begin()), std::move_iterator(jobs.end()));
   }

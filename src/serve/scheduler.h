@@ -28,7 +28,7 @@ class TokenSource {
   [[nodiscard]] virtual std::vector<train::Chosen> step() = 0;
   virtual void leave(train::SequenceId sequence) = 0;
   // How many sequences there may be at once. Any thread may ask.
-  [[nodiscard]] virtual int64_t most() const = 0;
+  [[nodiscard]] virtual int64_t max_sequences() const = 0;
 };
 
 // A model's decoder. A step reads no more than one piece of the prompts, so that a long one delays the others little.
@@ -45,7 +45,7 @@ class ModelTokens : public TokenSource {
     return decoder_.decode();
   }
   void leave(train::SequenceId sequence) override { decoder_.leave(sequence); }
-  [[nodiscard]] int64_t most() const override { return decoder_.most(); }
+  [[nodiscard]] int64_t max_sequences() const override { return decoder_.max_sequences(); }
 
  private:
   train::Decoder decoder_;

@@ -26,7 +26,7 @@ class FakeSource : public TokenSource {
   std::vector<train::Chosen> step() override {
     while (held) std::this_thread::sleep_for(1ms);
     if (fails) throw std::runtime_error("no tokens");
-    most_at_once = std::max<int64_t>(most_at_once, static_cast<int64_t>(running_.size()));
+    max_at_once = std::max<int64_t>(max_at_once, static_cast<int64_t>(running_.size()));
     std::vector<train::Chosen> chosen;
     for (Running& one : running_) {
       ++one.tokens;
@@ -38,10 +38,10 @@ class FakeSource : public TokenSource {
     const auto gone = std::erase_if(running_, [&](const Running& one) { return one.name == name; });
     if (gone == 1) ++left;
   }
-  int64_t most() const override { return static_cast<int64_t>(room_); }
+  int64_t max_sequences() const override { return static_cast<int64_t>(room_); }
 
   std::atomic<bool> held = false, fails = false;
-  std::atomic<int64_t> most_at_once = 0, left = 0;
+  std::atomic<int64_t> max_at_once = 0, left = 0;
 
  private:
   struct Running {
@@ -84,6 +84,10 @@ Job job(std::shared_ptr<FakeSink> sink, int64_t tokens) {
   return {{{1}, {.max_new_tokens = tokens}}, {}, std::move(sink)};
 }
 
+void await_decoding(const Scheduler& scheduler) {
+  while (scheduler.load().decoded == 0) std::this_thread::sleep_for(1ms);
+}
+
 std::vector<std::shared_ptr<FakeSink>> sinks(size_t count) {
   std::vector<std::shared_ptr<FakeSink>> result;
   for (size_t i = 0; i < count; ++i) result.push_back(std::make_shared<FakeSink>());
@@ -104,7 +108,7 @@ TEST_CASE("jobs are decoded together as far as there is room, and each gets all 
     CHECK(all[i]->tokens == static_cast<int32_t>(i) + 1);
     CHECK(all[i]->how == Ending::kDone);
   }
-  CHECK(source.most_at_once == 3);
+  CHECK(source.max_at_once == 3);
   CHECK(source.left == 7);
 }
 
@@ -114,7 +118,7 @@ TEST_CASE("more jobs than may wait are refused, all of a request or none") {
   Scheduler scheduler(source, 3);
   const auto all = sinks(6);
   REQUIRE(scheduler.submit({job(all[0], 5)}));
-  while (scheduler.load().decoded == 0) std::this_thread::sleep_for(1ms);
+  await_decoding(scheduler);
   CHECK(scheduler.submit({job(all[1], 1), job(all[2], 1)}));
   CHECK(!scheduler.submit({job(all[3], 1), job(all[4], 1)}));
   CHECK(scheduler.submit({job(all[5], 1)}));
@@ -130,7 +134,7 @@ TEST_CASE("jobs that come while a token is made are not refused where there is r
   Scheduler scheduler(source, 1);
   const auto all = sinks(5);
   REQUIRE(scheduler.submit({job(all[0], 5)}));
-  while (scheduler.load().decoded == 0) std::this_thread::sleep_for(1ms);
+  await_decoding(scheduler);
   for (const size_t i : {1, 2, 3}) CHECK(scheduler.submit({job(all[i], 1)}));
   CHECK(!scheduler.submit({job(all[4], 1)}));
   source.held = false;

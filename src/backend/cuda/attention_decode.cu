@@ -31,9 +31,9 @@ struct Decode {
     int parts, keys;
   };
   [[nodiscard]] __device__ Cut cut_of(int token) const {
-    constexpr int kKeys = DecodeParts::kKeys, kOfAll = DecodeParts::kMost * kKeys;
+    constexpr int kKeys = DecodeParts::kKeys, kAllParts = DecodeParts::kMaxParts * kKeys;
     const int count = problem.last_key(token) + 1 - problem.first_key_of(token);
-    const int keys = (count + kOfAll - 1) / kOfAll * kKeys;
+    const int keys = (count + kAllParts - 1) / kAllParts * kKeys;
     return {(count + keys - 1) / keys, keys};
   }
   [[nodiscard]] __device__ KeySpan span_of(int token, Cut cut, int part) const {
@@ -41,10 +41,10 @@ struct Decode {
     return {begin, at_most(end, begin + cut.keys)};
   }
   // Of a part of a head of a token: its maximum and its sum, and its weighted values.
-  [[nodiscard]] __device__ int64_t index(int64_t row, int part) const { return row * DecodeParts::kMost + part; }
+  [[nodiscard]] __device__ int64_t index(int64_t row, int part) const { return row * DecodeParts::kMaxParts + part; }
   [[nodiscard]] __device__ float* state(int64_t index) const { return parts + 2 * index; }
   [[nodiscard]] __device__ float* values(int64_t index) const {
-    const int64_t all = int64_t{problem.tokens} * problem.heads * DecodeParts::kMost;
+    const int64_t all = int64_t{problem.tokens} * problem.heads * DecodeParts::kMaxParts;
     return parts + 2 * all + index * problem.head_size;
   }
 };
@@ -68,8 +68,8 @@ template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kDecodeThreads) head_part_kernel(Decode<T> d) {
   constexpr int kWidth = kVector<T>, kChunks = kHead / (kTeam * kWidth);
   const Problem<T>& p = d.problem;
-  const int part = static_cast<int>(blockIdx.x) % DecodeParts::kMost;
-  const int row = static_cast<int>(blockIdx.x) / DecodeParts::kMost;
+  const int part = static_cast<int>(blockIdx.x) % DecodeParts::kMaxParts;
+  const int row = static_cast<int>(blockIdx.x) / DecodeParts::kMaxParts;
   const int token = row / p.heads, head = row % p.heads, size = p.head_size;
   const auto cut = d.cut_of(token);
   if (part >= cut.parts) return;
@@ -264,8 +264,8 @@ __global__ void __launch_bounds__(kDecodeThreads) group_part_kernel(Decode<bf16>
   using Tiles = DecodeTiles<kHead>;
   const Problem<bf16>& p = d.problem;
   const int shared_by = p.heads / p.kv_heads, groups = div_ceil(shared_by, kMmaRows);
-  const int part = static_cast<int>(blockIdx.x) % DecodeParts::kMost;
-  const int block = static_cast<int>(blockIdx.x) / DecodeParts::kMost, group = block % groups;
+  const int part = static_cast<int>(blockIdx.x) % DecodeParts::kMaxParts;
+  const int block = static_cast<int>(blockIdx.x) / DecodeParts::kMaxParts, group = block % groups;
   const int kv_head = block / groups % p.kv_heads, token = block / groups / p.kv_heads;
   const auto cut = d.cut_of(token);
   if (part >= cut.parts) return;
@@ -319,7 +319,7 @@ Decode<T> decode_of(const AttentionArgs& args, const CachedKeys& cache, std::byt
 template <typename T>
 void decode_by_heads(const AttentionArgs& args, const Decode<T>& d, void* stream) {
   const int64_t shared = kTeams * args.head_size * static_cast<int64_t>(sizeof(float));
-  const int64_t blocks = args.tokens * args.heads * DecodeParts::kMost;
+  const int64_t blocks = args.tokens * args.heads * DecodeParts::kMaxParts;
   with_attention_head(args, [&](auto head, auto capped) {
     launch(head_part_kernel<head, capped, T>, {blocks, kDecodeThreads, shared}, stream, d);
   });
@@ -327,7 +327,7 @@ void decode_by_heads(const AttentionArgs& args, const Decode<T>& d, void* stream
 
 void decode_by_groups(const AttentionArgs& args, const Decode<bf16>& d, void* stream) {
   const int64_t groups = div_ceil(args.heads / args.kv_heads, kMmaRows);
-  const int64_t blocks = args.tokens * args.kv_heads * groups * DecodeParts::kMost;
+  const int64_t blocks = args.tokens * args.kv_heads * groups * DecodeParts::kMaxParts;
   with_attention_head(args, [&](auto head, auto capped) {
     launch(group_part_kernel<head, capped>, {blocks, kDecodeThreads, DecodeTiles<head>::kSharedBytes}, stream, d);
   });

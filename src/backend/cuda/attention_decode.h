@@ -14,12 +14,12 @@
 namespace spillway::cuda {
 
 struct DecodeParts {
-  static constexpr int kMost = 16;  // of a token
-  static constexpr int kKeys = 64;  // a part has a multiple of so many, the last part of a token excepted
+  static constexpr int kMaxParts = 16;  // of a token
+  static constexpr int kKeys = 64;      // a part has a multiple of so many, the last part of a token excepted
 
   // The workspace: of each token, head and part a maximum and a sum, then the weighted values, all f32.
   [[nodiscard]] static int64_t bytes(int64_t tokens, int64_t heads, int64_t head_size) {
-    return tokens * heads * kMost * (head_size + 2) * static_cast<int64_t>(sizeof(float));
+    return tokens * heads * kMaxParts * (head_size + 2) * static_cast<int64_t>(sizeof(float));
   }
 };
 

@@ -23,7 +23,7 @@ Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows
 
 std::optional<SequenceId> Decoder::join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens) {
   SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");
-  if (sequences() == most()) return std::nullopt;
+  if (sequences() == max_sequences()) return std::nullopt;
   reserved_tokens = std::max(reserved_tokens, prompt.sequence_tokens());
   const std::optional<int64_t> first = rows_.take(reserved_tokens);
   if (!first) return std::nullopt;

@@ -62,7 +62,7 @@ class Decoder {
 
   [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }
   // So many sequences at once, as far as their rows of the caches reach.
-  [[nodiscard]] int64_t most() const { return programs_.graphs.decode.graph.tokens(); }
+  [[nodiscard]] int64_t max_sequences() const { return programs_.graphs.decode.graph.tokens(); }
 
  private:
   struct Sequence {
