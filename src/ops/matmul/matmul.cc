@@ -44,8 +44,11 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const M
   const bool adds_two = types.addend && types.bias;
   if (!adds_two && all_bf16({types.a, types.b, types.c, types.addend, types.bias}))
     workspace.result_type = DType::kBF16;
-  if (types.c != workspace.result_type) workspace.result = take_floats(shape.m * shape.n);
-  if (types.bias && types.bias != workspace.result_type) workspace.bias = take_floats(shape.n);
+  if (types.c != workspace.result_type) {
+    workspace.sums = take_floats(shape.m * shape.n);
+  } else if (types.bias && types.bias != workspace.result_type) {
+    workspace.bias = take_floats(shape.n);
+  }
   return workspace;
 }
 

@@ -31,13 +31,14 @@ struct MatmulTypes {
 };
 
 // Scratch of the CUDA kernel, which is 256-byte aligned: the library's; for factors of two types, the one that is
-// widened to f32; where the library's result is not yet C, that; and a bias of another type than the library's result.
+// widened to f32; where C is bf16 and not the library's to round, the product in f32, to which a kernel of ours adds the
+// rest; and a bias of another type than the library's result.
 struct MatmulCudaWorkspace {
   // Of the library: f32, so that one rounding is left, unless everything is bf16 and addend and bias are not both
   // there.
   DType result_type = DType::kF32;
   int64_t library_bytes = 0;
-  int64_t widened = 0, result = 0, bias = 0;  // where they begin; 0: not needed
+  int64_t widened = 0, sums = 0, bias = 0;  // where they begin; 0: not needed
   int64_t bytes = 0;
 };
 [[nodiscard]] MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const MatmulTypes& types);
