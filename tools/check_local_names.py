@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (\w+)[^(]*$")
 ALIAS = re.compile(r"using (\w+) = (.*);")
 CONSTANT = re.compile(r"(?:static |inline )*(?:constexpr|const) [^(=]*?\b(k[A-Z]\w*)")
+ANOTHER = re.compile(r", (k[A-Z]\w*)(?:\[\w*\])? = ")  # that the same line declares
 FUNCTION = re.compile(r"[\w:<>,&*\s\[\]]+?[\s&*>](\w+)\(")
 SKIPPED = re.compile(r"[\s/#}]|TEST_CASE|using namespace|template|namespace")
 
@@ -41,10 +42,12 @@ def local_names(path):
         elif line == "}  // namespace":
             is_local = False
         elif is_local and line and not SKIPPED.match(line):
-            alias = ALIAS.match(line)
-            match = alias or TYPE.match(line) or CONSTANT.match(line) or FUNCTION.match(line)
+            alias, constant = ALIAS.match(line), CONSTANT.match(line)
+            match = alias or TYPE.match(line) or constant or FUNCTION.match(line)
             if match:
                 yield number, match.group(1), alias.group(2) if alias else ""
+            for name in ANOTHER.findall(line) if constant else ():
+                yield number, name, ""
 
 
 def groups():

@@ -24,7 +24,7 @@ using namespace spillway;
 
 namespace {
 
-constexpr int64_t kEarlyTokens = 4, kWidth = 6, kInner = 8, kVocabulary = 11;
+constexpr int64_t kEarlyTokens = 4, kStreamWidth = 6, kStreamInner = 8, kStreamVocabulary = 11;
 
 // Two blocks of a norm and a gated feed-forward between a tied embedding and head; norms and updates at the end of the
 // backward section.
@@ -46,17 +46,17 @@ struct Network {
       gradients.push_back({.weight = id});
       return id;
     };
-    const ValueId table = weight("table", {kVocabulary, kWidth});
+    const ValueId table = weight("table", {kStreamVocabulary, kStreamWidth});
     ValueId x = ops::embedding(b, ids, table);
     for (const std::string layer : {"0", "1"}) {
       b.begin_block("layer " + layer);
-      const ValueId y = ops::rms_norm(b, x, weight("norm" + layer, {kWidth}), 1e-5);
-      const ValueId gate = ops::linear(b, y, weight("gate" + layer, {kInner, kWidth}));
-      const ValueId up = ops::linear(b, y, weight("up" + layer, {kInner, kWidth}));
-      x = ops::linear(b, ops::swiglu(b, gate, up), weight("down" + layer, {kWidth, kInner}), {.addend = x});
+      const ValueId y = ops::rms_norm(b, x, weight("norm" + layer, {kStreamWidth}), 1e-5);
+      const ValueId gate = ops::linear(b, y, weight("gate" + layer, {kStreamInner, kStreamWidth}));
+      const ValueId up = ops::linear(b, y, weight("up" + layer, {kStreamInner, kStreamWidth}));
+      x = ops::linear(b, ops::swiglu(b, gate, up), weight("down" + layer, {kStreamWidth, kStreamInner}), {.addend = x});
       b.end_block();
     }
-    const ValueId head = tied ? table : weight("head", {kVocabulary, kWidth});
+    const ValueId head = tied ? table : weight("head", {kStreamVocabulary, kStreamWidth});
     const ValueId loss = ops::linear_cross_entropy(b, x, head, labels, scale, ops::LossGradients::kInputAndWeight).loss;
     b.result(loss);
     backward_begin = static_cast<OpId>(graph.ops.size());
@@ -137,7 +137,7 @@ TEST_CASE("a block's output, results and what stands outside of blocks are never
     const Value& value = graph.values[v];
     const bool inner = value.producer != kNone && value.producer < network.backward_begin && value.block != kNone;
     // Within a layer all but its last product, which the next layer or the head reads.
-    const bool output = inner && graph.op(value.producer).def->name == "matmul" && value.type.shape[1] == kWidth;
+    const bool output = inner && graph.op(value.producer).def->name == "matmul" && value.type.shape[1] == kStreamWidth;
     CHECK(may[v] == (inner && !output));
   }
 }

@@ -18,13 +18,13 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-constexpr int64_t kBlock = 256, kElems = 4096 + 3 * kBlock + 57;
-constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kEps = 1e-6, kDecay = 0.1;
+constexpr int64_t kBlock = 256, kWeights = 4096 + 3 * kBlock + 57;
+constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kAdamEps = 1e-6, kDecay = 0.1;
 constexpr double kRate = 0.0078125;
 
 // A moment as codes of a map.
 struct Moment {
-  Numbers codes = Numbers(kElems, 0), absmax = Numbers((kElems + kBlock - 1) / kBlock, 0);
+  Numbers codes = Numbers(kWeights, 0), absmax = Numbers((kWeights + kBlock - 1) / kBlock, 0);
 
   [[nodiscard]] double value(const std::array<float, 256>& map, size_t i) const {
     return double{nth(map, codes[i])} * absmax[i / kBlock];
@@ -41,14 +41,14 @@ struct Expected {
   Numbers p, m, v;
 };
 Expected expected_step(const State& from, const Numbers& gradient, int step) {
-  Expected next{from.p, Numbers(kElems), Numbers(kElems)};
+  Expected next{from.p, Numbers(kWeights), Numbers(kWeights)};
   const double c1 = 1 - std::pow(kBeta1, step), c2 = std::sqrt(1 - std::pow(kBeta2, step));
-  for (size_t i = 0; i < kElems; ++i) {
+  for (size_t i = 0; i < kWeights; ++i) {
     const double g = gradient[i];
     if (!std::isfinite(g)) continue;
     next.m[i] = kBeta1 * from.m.value(kDynamicSigned, i) + (1 - kBeta1) * g;
     next.v[i] = kBeta2 * from.v.value(kDynamicUnsigned, i) + (1 - kBeta2) * g * g;
-    next.p[i] += -kRate * c2 / c1 * next.m[i] / (std::sqrt(next.v[i]) + c2 * kEps);
+    next.p[i] += -kRate * c2 / c1 * next.m[i] / (std::sqrt(next.v[i]) + c2 * kAdamEps);
     next.p[i] *= 1 - kRate * kDecay;
   }
   return next;
@@ -57,11 +57,11 @@ Expected expected_step(const State& from, const Numbers& gradient, int step) {
 // To the nearest value, by float64 distances; below zero to one below zero.
 Moment rounded_moment(const Numbers& numbers, const std::array<float, 256>& map) {
   Moment moment;
-  for (size_t i = 0; i < kElems; ++i) {
+  for (size_t i = 0; i < kWeights; ++i) {
     double& absmax = moment.absmax[i / kBlock];
     absmax = std::max(absmax, double{static_cast<float>(std::abs(numbers[i]))});
   }
-  for (size_t i = 0; i < kElems; ++i) {
+  for (size_t i = 0; i < kWeights; ++i) {
     const double absmax = moment.absmax[i / kBlock], x = absmax == 0 ? 0 : numbers[i] / absmax;
     size_t best = 0;
     for (size_t c = 1; c < map.size(); ++c) {
@@ -95,7 +95,8 @@ State run_step(const State& from, const Numbers& gradient, int step, bool with_m
   o.learning_rate = value("rate", DType::kF32, ValueKind::kBatch, {kRate});
   o.step = value("step", DType::kI32, ValueKind::kBatch, {static_cast<double>(step)});
   kAdamw8bit.update(
-      b, o, options_of(kAdamw8bit, {{"beta1", kBeta1}, {"beta2", kBeta2}, {"eps", kEps}, {"weight_decay", kDecay}}));
+      b, o,
+      options_of(kAdamw8bit, {{"beta1", kBeta1}, {"beta2", kBeta2}, {"eps", kAdamEps}, {"weight_decay", kDecay}}));
   CHECK(verify(graph).empty());
   const Run run(graph, inputs, how);
   const auto next = [&](ValueId persistent) {
@@ -113,7 +114,7 @@ State run_step(const State& from, const Numbers& gradient, int step, bool with_m
 
 // Over many decades, some of them zero.
 Numbers gradient_of(int step) {
-  Numbers numbers = random_numbers(kElems, static_cast<uint64_t>(step));
+  Numbers numbers = random_numbers(kWeights, static_cast<uint64_t>(step));
   for (size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] *= std::pow(10, -static_cast<double>(i % 7));
     if (i % 11 == 0 || i / kBlock == 2) numbers[i] = 0;  // a whole block, too
@@ -126,7 +127,7 @@ void check_nearest(const Moment& got, const Numbers& want, const std::array<floa
   const Moment reference = rounded_moment(want, map);
   check_close(got.absmax, reference.absmax, DType::kF32, 1e-6);
   int64_t far = 0;
-  for (size_t i = 0; i < kElems; ++i) {
+  for (size_t i = 0; i < kWeights; ++i) {
     const double absmax = reference.absmax[i / kBlock];
     const double error = std::abs(got.value(map, i) - want[i]), least = std::abs(reference.value(map, i) - want[i]);
     if (error > least + 1e-6 * absmax * std::max(1e-6, std::abs(want[i]) / std::max(absmax, 1e-30))) ++far;
@@ -140,7 +141,7 @@ void check_nearest(const Moment& got, const Numbers& want, const std::array<floa
 
 TEST_CASE("adamw_8bit follows the kernels of bitsandbytes in float64, step by step and over twenty") {
   for (const bool with_master : {false, true}) {
-    State state{rounded(random_numbers(kElems, 100), DType::kF32), {}, {}}, reference = state;
+    State state{rounded(random_numbers(kWeights, 100), DType::kF32), {}, {}}, reference = state;
     for (int step = 1; step <= 20; ++step) {
       CAPTURE(step);
       const Numbers gradient = gradient_of(step);
@@ -161,17 +162,17 @@ TEST_CASE("adamw_8bit follows the kernels of bitsandbytes in float64, step by st
     }
     // A number halfway between two may be rounded either way by f32; few are.
     int64_t other_codes = 0, other_weights = 0;
-    for (size_t i = 0; i < kElems; ++i) {
+    for (size_t i = 0; i < kWeights; ++i) {
       other_codes += state.m.codes[i] != reference.m.codes[i] || state.v.codes[i] != reference.v.codes[i];
       other_weights += std::abs(state.p[i] - reference.p[i]) > 1e-5;
     }
-    CHECK(other_codes < kElems / 200);
-    CHECK(other_weights < kElems / 200);
+    CHECK(other_codes < kWeights / 200);
+    CHECK(other_weights < kWeights / 200);
   }
 }
 
 TEST_CASE("a gradient that is no number clears its moments and leaves its weight; others go on") {
-  State state{rounded(random_numbers(kElems, 100), DType::kF32), {}, {}};
+  State state{rounded(random_numbers(kWeights, 100), DType::kF32), {}, {}};
   state = run_step(state, gradient_of(1), 1, false, {});
   Numbers gradient = gradient_of(2);
   gradient[5] = std::numeric_limits<double>::quiet_NaN();
@@ -188,17 +189,17 @@ TEST_CASE("a gradient that is no number clears its moments and leaves its weight
 }
 
 TEST_CASE("a scale below zero, which no step leaves, gives the code of zero and nothing beyond the map") {
-  State state{rounded(random_numbers(kElems, 100), DType::kF32), {}, {}};
-  state.v.codes = random_integers(kElems, 1, 256);
+  State state{rounded(random_numbers(kWeights, 100), DType::kF32), {}, {}};
+  state.v.codes = random_integers(kWeights, 1, 256);
   for (double& scale : state.v.absmax) scale = -0.75;
-  const State next = run_step(state, Numbers(kElems, 0), 1, false, {});
-  CHECK(next.v.codes == Numbers(kElems, 0));
+  const State next = run_step(state, Numbers(kWeights, 0), 1, false, {});
+  CHECK(next.v.codes == Numbers(kWeights, 0));
 }
 
 TEST_CASE("huge and tiny gradients, and denormal ones, leave finite weights and moments") {
   for (const double scale : {1e18, 1e-18, 1e-36, 1e-43}) {
     CAPTURE(scale);
-    State state{rounded(random_numbers(kElems, 100), DType::kF32), {}, {}};
+    State state{rounded(random_numbers(kWeights, 100), DType::kF32), {}, {}};
     for (int step = 1; step <= 3; ++step) {
       Numbers gradient = gradient_of(step);
       for (double& g : gradient) g *= scale;
