@@ -44,6 +44,13 @@ std::vector<ValueType> infer_count(TypeList, const Attributes&) { return {{DType
 Cost cost_count(TypeList, TypeList, const Attributes&) { return {}; }
 constexpr OpDef kCount = {.name = "count", .infer = infer_count, .cost = cost_count, .cpu = run_count};
 
+// The first byte of its input, half a million times.
+void run_spread(const KernelArgs& args) {
+  std::fill_n(args.outputs[0].as<uint8_t>(), args.outputs[0].elems(), args.inputs[0].as<uint8_t>()[0]);
+}
+std::vector<ValueType> infer_spread(TypeList, const Attributes&) { return {{DType::kU8, {1 << 19}}}; }
+constexpr OpDef kSpread = {.name = "spread", .infer = infer_spread, .cost = cost_count, .cpu = run_spread};
+
 }  // namespace
 
 TEST_CASE("a device that works on its own time, in memory of its own, computes what the graph says") {
@@ -215,4 +222,27 @@ TEST_CASE("a batch value is sent again where it has been asked for again, and on
   CHECK(sum_of(2) == 4);
   (void)executor.home(batch);
   CHECK(sum_of(3) == 12);
+}
+
+TEST_CASE("a large result is that of the last run, whether or not anybody asked for those before") {
+  Graph graph{.name = "large", .axes = {{"tokens", 4}}};
+  Builder b(graph);
+  const ValueId batch = b.input("batch", {DType::kU8, {4, 1}, kTokenAxis}, ValueKind::kBatch);
+  graph.results = {b.append_one(kSpread, {batch}, {}), b.append_one(kCount, {batch}, {})};
+  const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+  DelayedDevice device(7, 20);
+  ThreadPool pool(1);
+  Executor executor(graph, plan.program, pool, {.tiers = {.device = &device}});
+  for (uint8_t filler = 1; filler < 12; ++filler) {
+    const TensorView home = executor.home(batch);
+    std::fill_n(home.as<uint8_t>(), home.bytes(), filler);
+    executor.run(0);
+    CHECK(executor.result(1).as<int32_t>()[1] == 4 * filler);
+    if (filler % 3 == 0) continue;
+    for (int i = 0; i < 2; ++i) {
+      const TensorView spread = executor.result(0);
+      CHECK(spread.as<uint8_t>()[0] == filler);
+      CHECK(spread.as<uint8_t>()[spread.elems() - 1] == filler);
+    }
+  }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
@@ -10,6 +11,8 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kMirrorAlignment = 64;
+// Of a result: some microseconds on its way to the host.
+constexpr int64_t kLarge = 256 * kKiB;
 
 int64_t bytes_for(const LoadedProgram& loaded) {
   const Graph& graph = loaded.graph();
@@ -29,7 +32,7 @@ Mirror::Mirror(LoadedProgram& loaded) : loaded_(loaded), memory_("host", bytes_f
     if (loaded.graph().value(home.value).kind == ValueKind::kBatch)
       batch_.push_back({next_copy(home), std::vector<bool>(loaded.program().sections.size())});
   }
-  for (const Operand& result : loaded.program().results) results_.push_back(next_copy(result));
+  for (const Operand& result : loaded.program().results) results_.push_back({next_copy(result)});
   find_readers();
 }
 
@@ -77,11 +80,27 @@ void Mirror::send_batch(SectionId section) {
 void Mirror::fetch_results(SectionId section) {
   const Graph& graph = loaded_.graph();
   DeviceQueue& queue = loaded_.memory().device_queue(Lane::kCompute);
-  for (const Copy& copy : results_) {
-    if (graph.op(graph.value(copy.value).producer).section == section)
-      queue.copy(copy.host.data, copy.device, copy.host.bytes());
+  for (Result& result : results_) {
+    if (graph.op(graph.value(result.copy.value).producer).section != section) continue;
+    result.is_here = false;
+    if (result.copy.host.bytes() < kLarge) fetch(result, queue);
   }
   queue.finish();
+}
+
+void Mirror::fetch(Result& result, DeviceQueue& queue) {
+  queue.copy(result.copy.host.data, result.copy.device, result.copy.host.bytes());
+  result.is_here = true;
+}
+
+TensorView Mirror::result(size_t index) {
+  Result& result = results_[index];
+  if (!result.is_here) {
+    DeviceQueue& queue = loaded_.memory().device_queue(Lane::kCompute);
+    fetch(result, queue);
+    queue.finish();
+  }
+  return result.copy.host;
 }
 
 }  // namespace spillway
