@@ -63,13 +63,13 @@ __device__ void load_share(const T* head, int size, bool wanted, Floats<kWidth> 
   }
 }
 
-// A block for each part of each head of each token.
+// A block for each part of each head of each token; the last parts, which few tokens have, come last.
 template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kDecodeThreads) head_part_kernel(Decode<T> d) {
   constexpr int kWidth = kVector<T>, kChunks = kHead / (kTeam * kWidth);
   const Problem<T>& p = d.problem;
-  const int part = static_cast<int>(blockIdx.x) % DecodeParts::kMaxParts;
-  const int row = static_cast<int>(blockIdx.x) / DecodeParts::kMaxParts;
+  const int rows = p.tokens * p.heads;
+  const int part = static_cast<int>(blockIdx.x) / rows, row = static_cast<int>(blockIdx.x) % rows;
   const int token = row / p.heads, head = row % p.heads, size = p.head_size;
   const auto cut = d.cut_of(token);
   if (part >= cut.parts) return;
@@ -258,14 +258,15 @@ __device__ void store_joined(const WarpPart<kHead>& mine, const Decode<bf16>& d,
   }
 }
 
-// A block for each part of each group of heads of each token.
+// A block for each part of each group of heads of each token, in the same order.
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(kDecodeThreads) group_part_kernel(Decode<bf16> d) {
   using Tiles = DecodeTiles<kHead>;
   const Problem<bf16>& p = d.problem;
   const int shared_by = p.heads / p.kv_heads, groups = div_ceil(shared_by, kMmaRows);
-  const int part = static_cast<int>(blockIdx.x) % DecodeParts::kMaxParts;
-  const int block = static_cast<int>(blockIdx.x) / DecodeParts::kMaxParts, group = block % groups;
+  const int blocks = p.tokens * p.kv_heads * groups;
+  const int part = static_cast<int>(blockIdx.x) / blocks, block = static_cast<int>(blockIdx.x) % blocks;
+  const int group = block % groups;
   const int kv_head = block / groups % p.kv_heads, token = block / groups / p.kv_heads;
   const auto cut = d.cut_of(token);
   if (part >= cut.parts) return;
