@@ -199,7 +199,7 @@ TEST_CASE("a plan says what a round of completions takes, and what generation an
   for (const json& phase : generation.at("phases")) {
     const std::string name = phase.at("name");
     sum += phase.at("seconds").get<double>();
-    if (name == "prompts" || name == "decoding" || name == "choosing tokens") made += phase.at("seconds").get<double>();
+    if (name == "prompts" || name == "decoding" || name == "between tokens") made += phase.at("seconds").get<double>();
     if (name == "decoding") CHECK(phase.at("runs") == 6);
   }
   CHECK(made == doctest::Approx(generation.at("seconds").get<double>()));

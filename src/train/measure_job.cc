@@ -68,11 +68,19 @@ class TypicalRound {
   TypicalRound(const Job& job, const GenerationSizes& sizes)
       : sizes_(sizes),
         vocab_size_(job.model->text()->vocab_size),
-        completion_(job.config.online->completions.max_tokens) {}
+        completion_(job.config.online->completions.max_tokens),
+        sampling_(sampling_of(job.config.online->completions)) {}
 
-  void fill_decode(const CachedModelGraph& model, ValueId id, const TensorView& view) const {
+  void fill_decode(const CachedGraph& decode, ValueId id, const TensorView& view) const {
+    const TokenChoice& choice = decode.choice;
+    const auto fill_all = [&](float number) { std::fill_n(view.as<float>(), view.elems(), number); };
+    const float factor = inverse_temperature(sampling_.temperature);
+    if (id == choice.barred) return (void)std::fill_n(view.as<int32_t>(), view.elems(), -1);
+    if (id == choice.uniform) return fill_all(0.5f);
+    if (id == choice.inverse_temperature) return fill_all(sampling_.is_of_program() ? factor : -1);
+    if (id == choice.logprob_inverse_temperature) return fill_all(factor);
     const int64_t cached = sizes_.longest - completion_ / 2 - 1;
-    fill(model, id, view, [&](int64_t i) { return Token{i, cached}; });
+    fill(decode.model, id, view, [&](int64_t i) { return Token{i, cached}; });
   }
 
   void fill_prompt(const CachedModelGraph& model, ValueId id, const TensorView& view) const {
@@ -101,6 +109,7 @@ class TypicalRound {
 
   GenerationSizes sizes_;
   int64_t vocab_size_, completion_;
+  Sampling sampling_;
 };
 
 // The graphs of all of a job's programs, with typical content; those of a round with as many completions at once as
@@ -157,9 +166,8 @@ class JobGraphs {
     generation_ = {sizes, build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph)};
     const GenerationGraphs& graphs = generation_->graphs;
     const TypicalRound round(job_, sizes);
-    add(graphs.decode.graph, [round, &graphs](ValueId id, const TensorView& view, int64_t) {
-      round.fill_decode(graphs.decode.model, id, view);
-    });
+    add(graphs.decode.graph,
+        [round, &graphs](ValueId id, const TensorView& view, int64_t) { round.fill_decode(graphs.decode, id, view); });
     add(graphs.prompt.graph, [round, &graphs](ValueId id, const TensorView& view, int64_t) {
       round.fill_prompt(graphs.prompt.model, id, view);
     });
@@ -188,7 +196,8 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
                  std::function<void(int64_t done, int64_t of)> on_progress) {
   const JobGraphs graphs(job, training);
   bool is_new = measure_operations(graphs.list(), options_for(job, device, std::move(on_progress)), machine) > 0;
-  if (job.online) is_new |= measure_choosing(choosing_work(job, graphs.sequences()), machine);
+  const std::optional<ChoosingWork> choosing = job.online ? choosing_work(job, graphs.sequences()) : std::nullopt;
+  if (choosing) is_new |= measure_choosing(*choosing, machine);
   if (!is_new) return;
   // Another run may have written there since this one read it.
   Machine known = cached_machine(device).value_or(machine);

@@ -160,7 +160,6 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
     result.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
     if (config_.logit_soft_cap > 0)
       result.logits = ops::pointwise::soft_cap(builder, result.logits, config_.logit_soft_cap);
-    builder.result(result.logits);
   } else {
     result.copy = append_copies(builder, result, caches);
   }

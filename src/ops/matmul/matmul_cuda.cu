@@ -46,8 +46,7 @@ struct FinishSums {
 template <typename Addend, typename Bias>
 void finish_sums(const float* sums, const TensorView& addend, const TensorView& bias, const TensorView& c,
                  void* stream) {
-  cuda::map(c.elems(),
-            FinishSums<Addend, Bias>{sums, addend.as<Addend>(), bias.as<Bias>(), c.as<bf16>(), c.shape[1]},
+  cuda::map(c.elems(), FinishSums<Addend, Bias>{sums, addend.as<Addend>(), bias.as<Bias>(), c.as<bf16>(), c.shape[1]},
             stream);
 }
 

@@ -153,20 +153,81 @@ void Decoder::read_prompts(int64_t runs) {
 
 std::vector<Chosen> Decoder::decode() {
   std::vector<Piece> pieces;
+  std::vector<float> uniforms;
   for (Sequence& sequence : sequences_) {
-    if (sequence.unread() <= 0) pieces.push_back({&sequence, 1});
+    if (sequence.unread() > 0) continue;
+    pieces.push_back({&sequence, 1});
+    uniforms.push_back(sequence.random.uniform());
   }
-  std::vector<Chosen> chosen(pieces.size());
-  if (pieces.empty()) return chosen;
+  if (pieces.empty()) return {};
+  ask_for_choices(pieces, uniforms);
   run(programs_.decode, programs_.graphs.decode.model, pieces);
-  const TensorView logits = programs_.decode.result(0);
-  const int64_t vocabulary = logits.shape[1];
+  const std::vector<Choice> choices = this->choices(pieces, uniforms);
+  std::vector<Chosen> chosen;
+  for (size_t i = 0; i < pieces.size(); ++i) chosen.push_back(take(*pieces[i].sequence, choices[i]));
+  return chosen;
+}
+
+bool Decoder::may_stop(const Sequence& sequence) {
+  return std::ssize(sequence.ids) - sequence.prompt_tokens >= sequence.sampling.min_new_tokens;
+}
+
+bool Decoder::is_chosen_by_program(const Sequence& sequence) {
+  return sequence.sampling.is_of_program() && sequence.rules.repetition_penalty == 1 &&
+         (may_stop(sequence) || std::ssize(sequence.rules.stop_ids) <= kMaxBarred);
+}
+
+void Decoder::ask_for_choices(std::span<const Piece> pieces, std::span<const float> uniforms) {
+  const TokenChoice& choice = programs_.graphs.decode.choice;
+  const auto column = [&](ValueId id) { return programs_.decode.home(id).as<float>(); };
+  float* const factors = column(choice.inverse_temperature);
+  float* const logprob_factors = column(choice.logprob_inverse_temperature);
+  std::copy(uniforms.begin(), uniforms.end(), column(choice.uniform));
+  auto* const barred = programs_.decode.home(choice.barred).as<int32_t>();
+  std::fill_n(barred, std::ssize(pieces) * kMaxBarred, -1);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Sequence& sequence = *pieces[i].sequence;
+    constexpr float kNotAskedFor = -1;
+    factors[i] = is_chosen_by_program(sequence) ? inverse_temperature(sequence.sampling.temperature) : kNotAskedFor;
+    logprob_factors[i] = sequence.rules.logprobs ? inverse_temperature(sequence.rules.logprob_temperature) : 0;
+    if (is_chosen_by_program(sequence) && !may_stop(sequence)) {
+      const std::vector<int32_t>& stops = sequence.rules.stop_ids;
+      std::copy(stops.begin(), stops.end(), barred + static_cast<int64_t>(i) * kMaxBarred);
+    }
+  }
+}
+
+std::vector<Choice> Decoder::choices(std::span<const Piece> pieces, std::span<const float> uniforms) {
+  const auto* const ids = programs_.decode.result(kIdsResult).as<int32_t>();
+  const auto* const logprobs = programs_.decode.result(kLogprobsResult).as<float>();
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < pieces.size(); ++i) choices.push_back({ids[i], logprobs[i]});
+  const bool is_done = std::all_of(pieces.begin(), pieces.end(),
+                                   [](const Piece& piece) { return is_chosen_by_program(*piece.sequence); });
+  if (!is_done) choose_from_logits(pieces, uniforms, choices);
+  return choices;
+}
+
+// What the program could not choose.
+void Decoder::choose_from_logits(std::span<const Piece> pieces, std::span<const float> uniforms,
+                                 std::span<Choice> choices) {
+  const TensorView all = programs_.decode.result(kLogitsResult);
+  const auto vocabulary = static_cast<size_t>(all.shape[1]);
   std::vector<std::exception_ptr> errors(pieces.size());
+  const auto choose = [&](size_t i) {
+    const Sequence& sequence = *pieces[i].sequence;
+    if (is_chosen_by_program(sequence)) return;
+    const std::span<const float> logits(all.as<float>() + i * vocabulary, vocabulary);
+    std::vector<float> changed;
+    const std::span<const float> scores = scores_of(sequence, logits, changed);
+    choices[i] = choose_token(
+        logits, scores, sequence.sampling,
+        sequence.rules.logprobs ? std::optional(sequence.rules.logprob_temperature) : std::nullopt, uniforms[i]);
+  };
   programs_.pool.parallel_for(std::ssize(pieces), 1, [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
-        chosen[i] = choose(*pieces[i].sequence, {logits.as<float>() + static_cast<int64_t>(i) * vocabulary,
-                                                 static_cast<size_t>(vocabulary)});
+        choose(i);
       } catch (const std::bad_alloc&) {  // not across the pool's threads
         errors[i] = std::current_exception();
       }
@@ -175,17 +236,10 @@ std::vector<Chosen> Decoder::decode() {
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
-  return chosen;
 }
 
-Chosen Decoder::choose(Sequence& sequence, std::span<const float> logits) {
-  const Sampling& sampling = sequence.sampling;
+Chosen Decoder::take(Sequence& sequence, const Choice& choice) {
   const SequenceRules& rules = sequence.rules;
-  std::vector<float> changed;
-  const std::span<const float> scores = scores_of(sequence, logits, changed);
-  const Choice choice =
-      choose_token(logits, scores, sampling, rules.logprobs ? std::optional(rules.logprob_temperature) : std::nullopt,
-                   sequence.random.uniform());
   Chosen chosen{.sequence = sequence.name, .id = choice.id, .logprob = choice.logprob};
   chosen.stopped = std::find(rules.stop_ids.begin(), rules.stop_ids.end(), chosen.id) != rules.stop_ids.end();
   chosen.shown = !chosen.stopped || rules.keeps_stop;
@@ -199,11 +253,10 @@ Chosen Decoder::choose(Sequence& sequence, std::span<const float> logits) {
 std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<const float> logits,
                                           std::vector<float>& changed) {
   const SequenceRules& rules = sequence.rules;
-  const bool may_stop = std::ssize(sequence.ids) - sequence.prompt_tokens >= sequence.sampling.min_new_tokens;
-  if (rules.repetition_penalty == 1 && may_stop) return logits;
+  if (rules.repetition_penalty == 1 && may_stop(sequence)) return logits;
   changed.assign(logits.begin(), logits.end());
   if (rules.repetition_penalty != 1) penalise_repetition(changed, sequence.ids, rules.repetition_penalty);
-  if (!may_stop) {
+  if (!may_stop(sequence)) {
     for (const int32_t id : rules.stop_ids) {
       if (id < std::ssize(changed)) nth(changed, id) = -std::numeric_limits<float>::infinity();
     }

@@ -95,7 +95,12 @@ class Decoder {
   void copy_rows(const Sequence& from, Sequence& to, int64_t tokens);
   void copy_what_is_read();
   static void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces);
-  static Chosen choose(Sequence& sequence, std::span<const float> logits);
+  [[nodiscard]] static bool may_stop(const Sequence& sequence);
+  [[nodiscard]] static bool is_chosen_by_program(const Sequence& sequence);
+  void ask_for_choices(std::span<const Piece> pieces, std::span<const float> uniforms);
+  [[nodiscard]] std::vector<Choice> choices(std::span<const Piece> pieces, std::span<const float> uniforms);
+  void choose_from_logits(std::span<const Piece> pieces, std::span<const float> uniforms, std::span<Choice> choices);
+  static Chosen take(Sequence& sequence, const Choice& choice);
   static std::span<const float> scores_of(const Sequence& sequence, std::span<const float> logits,
                                           std::vector<float>& changed);
 

@@ -7,6 +7,7 @@
 
 #include "base/index.h"
 #include "ops/copy/copy.h"
+#include "ops/draw_token/draw_token.h"
 #include "train/generation/cache_rows.h"
 
 namespace spillway::train {
@@ -17,6 +18,28 @@ constexpr int64_t kPromptTokens = 256;
 // Of the names of copies.
 constexpr std::string_view kGatheredPrefix = "gathered.";
 
+TokenChoice append_choice(Builder& builder, ValueId logits) {
+  const int64_t tokens = builder.type(logits).shape[0];
+  const auto input = [&](const char* name) {
+    return builder.input(name, {DType::kF32, {tokens}, kTokenAxis}, ValueKind::kBatch);
+  };
+  const ValueType barred{DType::kI32, {tokens, kMaxBarred}, kTokenAxis};
+  const TokenChoice choice{.barred = builder.input("batch.barred", barred, ValueKind::kBatch),
+                           .inverse_temperature = input("batch.inverse_temperature"),
+                           .uniform = input("batch.uniform"),
+                           .logprob_inverse_temperature = input("batch.logprob_inverse_temperature")};
+  const ops::DrawnTokens drawn =
+      ops::draw_token(builder, {.logits = logits,
+                                .barred = choice.barred,
+                                .inverse_temperature = choice.inverse_temperature,
+                                .uniform = choice.uniform,
+                                .logprob_inverse_temperature = choice.logprob_inverse_temperature});
+  builder.result(logits);
+  builder.result(drawn.ids);
+  builder.result(drawn.logprobs);
+  return choice;
+}
+
 CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int64_t rows, CacheUse use,
                   const Graph* adopted) {
   CachedGraph result;
@@ -26,6 +49,7 @@ CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int6
   options.tokens = tokens;
   if (options.lora) options.lora->dropout = 0;
   result.model = model.build_cached(builder, options, rows, use);
+  if (use == CacheUse::kDecode) result.choice = append_choice(builder, result.model.logits);
   return result;
 }
 

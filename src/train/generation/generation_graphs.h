@@ -26,9 +26,22 @@ struct GenerationSizes {
 constexpr int64_t kMaxSequences = 32;
 [[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once = kMaxSequences);
 
+// What a decoding program chooses tokens by (ops/draw_token/draw_token.h): ids that are barred, i32 [T, kMaxBarred],
+// and f32 [T] each.
+struct TokenChoice {
+  ValueId barred = kNone;
+  ValueId inverse_temperature = kNone, uniform = kNone, logprob_inverse_temperature = kNone;
+};
+inline constexpr int64_t kMaxBarred = 8;
+
+// Results of a decoding program, by their places in Graph::results: of each token its logits, f32 [T, vocab_size], and
+// which token follows it, i32 [T], with its log-probability, f32 [T].
+inline constexpr size_t kLogitsResult = 0, kIdsResult = 1, kLogprobsResult = 2;
+
 struct CachedGraph {
   Graph graph;
   CachedModelGraph model;
+  TokenChoice choice;  // of a decoding program
 };
 
 struct GenerationGraphs {

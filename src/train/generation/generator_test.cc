@@ -69,30 +69,6 @@ TEST_CASE("top-k and top-p leave the most likely tokens to choose from") {
   CHECK(sample(equal, {.temperature = 1, .top_k = 2}, 0.999) == 2);
 }
 
-TEST_CASE("draws follow the distribution, and their log-probabilities are its") {
-  std::vector<float> logits(1500);
-  RandomStream random(7, 0);
-  for (float& logit : logits) logit = static_cast<float>(6 * random.uniform() - 6);
-  logits[3] = std::numeric_limits<float>::quiet_NaN();  // never drawn
-  constexpr double kTemperature = 0.7;
-  double total = 0;
-  const auto weight = [&](float logit) {
-    return std::isnan(logit) ? 0 : std::exp(static_cast<double>(logit) / kTemperature);
-  };
-  for (const float logit : logits) total += weight(logit);
-  const TokenDistribution distribution(logits, kTemperature);
-  double below = 0;
-  for (int32_t id = 0; id < std::ssize(logits); ++id) {
-    const double share = weight(nth(logits, id)) / total;
-    if (share > 1e-6) {
-      CHECK(distribution.log_probability(id) == doctest::Approx(std::log(share)).epsilon(1e-5));
-      CHECK(distribution.draw(below + share / 2) == id);
-    }
-    below += share;
-  }
-  CHECK(distribution.draw(std::nextafter(1.0, 0.0)) < std::ssize(logits));
-}
-
 TEST_CASE("rows of the caches are handed out from the lowest, in multiples of a tile, and come back whole") {
   CacheRows rows(256);
   CHECK(rows.take(65) == 0);

@@ -8,16 +8,27 @@
 #include <vector>
 
 #include "base/index.h"
-#include "ops/logits/logit_weights.h"
+#include "base/math.h"
+#include "ops/draw_token/token_distribution.h"
 
 namespace spillway::train {
 namespace {
 
-// The first of the largest; the first of all where none is a number.
-int32_t most_likely(std::span<const float> logits) {
-  const auto best = std::find(logits.begin(), logits.end(), ops::largest_logit(logits));
-  return best == logits.end() ? 0 : static_cast<int32_t>(best - logits.begin());
-}
+// Over all tokens, with its scratch.
+class Distribution {
+ public:
+  Distribution(std::span<const float> logits, double temperature)
+      : sums_(static_cast<size_t>(div_ceil(std::ssize(logits), ops::kTokenBlock))),
+        all_(ops::OpenLogits(logits), inverse_temperature(temperature), sums_) {}
+  Distribution(Distribution&&) = delete;
+
+  [[nodiscard]] int32_t draw(double uniform) const { return all_.draw(uniform); }
+  [[nodiscard]] double log_probability(int32_t id) const { return all_.log_probability(id); }
+
+ private:
+  std::vector<double> sums_;
+  ops::TokenDistribution all_;
+};
 
 int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, double uniform) {
   std::vector<int32_t> ids(logits.size());
@@ -58,6 +69,10 @@ int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, d
 
 }  // namespace
 
+float inverse_temperature(double temperature) {
+  return temperature > 0 ? static_cast<float>(1 / temperature) : std::numeric_limits<float>::infinity();
+}
+
 void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty) {
   const std::unordered_set<int32_t> distinct(seen.begin(), seen.end());
   const auto factor = static_cast<float>(penalty);
@@ -67,50 +82,16 @@ void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen,
   }
 }
 
-TokenDistribution::TokenDistribution(std::span<const float> logits, double temperature)
-    : logits_(logits), top_(ops::largest_logit(logits)), factor_(static_cast<float>(1 / temperature)) {
-  Weights weights;
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    blocks_.push_back(weights_of(begin, weights));
-    total_ += blocks_.back();
-  }
-}
-
-double TokenDistribution::weights_of(size_t begin, Weights& weights) const {
-  const std::span<const float> block = logits_.subspan(begin, std::min(kBlock, logits_.size() - begin));
-  return ops::logit_weights(block, top_, factor_, std::span(weights).first(block.size()));
-}
-
-int32_t TokenDistribution::draw(double uniform) const {
-  double left = uniform * total_;
-  size_t block = 0;
-  while (block + 1 < blocks_.size() && left >= blocks_[block]) left -= blocks_[block++];
-  const size_t begin = block * kBlock, count = std::min(kBlock, logits_.size() - begin);
-  Weights weights;
-  weights_of(begin, weights);
-  size_t last = 0;  // rounding may leave more than there is
-  for (size_t i = 0; i < count && left >= 0; ++i) {
-    if (weights[i] == 0) continue;
-    last = i;
-    left -= weights[i];
-  }
-  return static_cast<int32_t>(begin + last);
-}
-
-double TokenDistribution::log_probability(int32_t id) const {
-  return (static_cast<double>(nth(logits_, id)) - top_) * factor_ - std::log(total_);
-}
-
 int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform) {
-  if (sampling.temperature == 0) return most_likely(logits);
-  if (sampling.draws_from_all()) return TokenDistribution(logits, sampling.temperature).draw(uniform);
+  if (std::isinf(inverse_temperature(sampling.temperature))) return ops::OpenLogits(logits).likeliest();
+  if (sampling.draws_from_all()) return Distribution(logits, sampling.temperature).draw(uniform);
   return draw_filtered(logits, sampling, uniform);
 }
 
 Choice choose_token(std::span<const float> logits, std::span<const float> scores, const Sampling& sampling,
                     std::optional<double> logprob_temperature, double uniform) {
   if (!logprob_temperature) return {sample(scores, sampling, uniform)};
-  const TokenDistribution plain(logits, *logprob_temperature);
+  const Distribution plain(logits, *logprob_temperature);
   // Often the distribution to draw from is the one that is asked for, and a vocabulary is long.
   const bool is_drawn_from =
       scores.data() == logits.data() && sampling.draws_from_all() && sampling.temperature == *logprob_temperature;

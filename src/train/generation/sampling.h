@@ -1,7 +1,6 @@
 // The choice of the next token from its logits.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,34 +19,16 @@ struct Sampling {
 
   // Of all tokens, by their probabilities alone.
   [[nodiscard]] bool draws_from_all() const { return temperature > 0 && top_k <= 0 && top_p >= 1 && min_p <= 0; }
+  // Whether the decoding program chooses itself (ops::draw_token), as long as nothing changes the logits.
+  [[nodiscard]] bool is_of_program() const { return temperature == 0 || draws_from_all(); }
 };
+
+// As ops::draw_token takes it: infinite for 0.
+[[nodiscard]] float inverse_temperature(double temperature);
 
 // What transformers' repetition penalty makes of the logits: those of the tokens in `seen` are divided by `penalty`
 // where they are positive and multiplied by it where they are negative, once each.
 void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty);
-
-// softmax(logits / temperature), over all tokens. Borrows the logits. REQUIRES: temperature is above 0.
-class TokenDistribution {
- public:
-  TokenDistribution(std::span<const float> logits, double temperature);
-
-  // The token in whose share of [0, 1) `uniform` lies, in the order of ids.
-  [[nodiscard]] int32_t draw(double uniform) const;
-  [[nodiscard]] double log_probability(int32_t id) const;
-
- private:
-  // Tokens whose weights are added up together, so that a draw looks at few of them one by one.
-  static constexpr size_t kBlock = 512;
-  using Weights = std::array<float, kBlock>;
-
-  // Of the block that begins there; returns their sum.
-  double weights_of(size_t begin, Weights& weights) const;
-
-  std::span<const float> logits_;
-  float top_, factor_;
-  std::vector<double> blocks_;  // sums of weights
-  double total_ = 0;
-};
 
 // Chooses a token: greedy, or by temperature, top-k, top-p and min-p in that order, as transformers does. `uniform` is
 // a random number in [0, 1).

@@ -6,8 +6,11 @@
 
 namespace spillway::train {
 
-// What is chosen behind each run of the decoding program, with so many sequences at once. REQUIRES: the job is online.
-[[nodiscard]] ChoosingWork choosing_work(const Job& job, int64_t sequences);
+[[nodiscard]] Sampling sampling_of(const config::CompletionSettings& settings);
+
+// What the host chooses behind each run of the decoding program, with so many sequences at once; nothing where the
+// program does. REQUIRES: the job is online.
+[[nodiscard]] std::optional<ChoosingWork> choosing_work(const Job& job, int64_t sequences);
 
 // With completions that are all as long as they may be, and the longest prompts. REQUIRES: the job is online, and its
 // programs are planned.

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "backend/kernel.h"
+#include "base/math.h"
+#include "base/parallel.h"
+#include "ops/draw_token/token_distribution.h"
+
+namespace spillway::ops {
+namespace {
+
+struct Row {
+  std::span<const float> logits;
+  std::span<const int32_t> barred;
+  float inverse_temperature, uniform, logprob_inverse_temperature;
+};
+
+struct Drawn {
+  int32_t id = 0;
+  float logprob = 0;
+};
+
+Drawn draw(const Row& row, std::span<double> sums) {
+  Drawn drawn;
+  if (row.inverse_temperature < 0) return drawn;
+  const float logprob_factor = row.logprob_inverse_temperature;
+  const bool is_barred = std::any_of(row.barred.begin(), row.barred.end(), [](int32_t id) { return id >= 0; });
+  const OpenLogits open = is_barred ? OpenLogits(row.logits, row.barred) : OpenLogits(row.logits);
+  if (std::isinf(row.inverse_temperature)) {
+    drawn.id = open.likeliest();
+  } else {
+    const TokenDistribution distribution(open, row.inverse_temperature, sums);
+    drawn.id = distribution.draw(row.uniform);
+    // Often the distribution to draw from is the one that is asked for.
+    if (logprob_factor == row.inverse_temperature)
+      return {drawn.id, static_cast<float>(distribution.log_probability(drawn.id))};
+  }
+  if (logprob_factor > 0) {
+    const TokenDistribution distribution(open, logprob_factor, sums);
+    drawn.logprob = static_cast<float>(distribution.log_probability(drawn.id));
+  }
+  return drawn;
+}
+
+}  // namespace
+
+void draw_token_cpu(const KernelArgs& args) {
+  const TensorView &logits = args.inputs[0], &barred = args.inputs[1];
+  const auto vocabulary = static_cast<size_t>(logits.shape[1]), barred_ids = static_cast<size_t>(barred.shape[1]);
+  const auto blocks = static_cast<size_t>(div_ceil(logits.shape[1], kTokenBlock));
+  args.threads->parallel_for(logits.shape[0], 1, [&](int64_t begin, int64_t end, int thread) {
+    auto* const sums = reinterpret_cast<double*>(args.workspace) + static_cast<size_t>(thread) * blocks;
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const auto number = [&](int input) { return args.inputs[input].as<float>()[i]; };
+      const Drawn drawn = draw({.logits = {logits.as<float>() + i * vocabulary, vocabulary},
+                                .barred = {barred.as<int32_t>() + i * barred_ids, barred_ids},
+                                .inverse_temperature = number(2),
+                                .uniform = number(3),
+                                .logprob_inverse_temperature = number(4)},
+                               {sums, blocks});
+      args.outputs[0].as<int32_t>()[i] = drawn.id;
+      args.outputs[1].as<float>()[i] = drawn.logprob;
+    }
+  });
+}
+
+}  // namespace spillway::ops
