@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -144,5 +145,50 @@ TEST_CASE("what sequences begin with in common is read once, and each gets the t
   for (const auto& [name, prompt] : joined) {
     CAPTURE(name);
     CHECK(fixture.answers[name] == fixture.alone(prompt));
+  }
+}
+
+TEST_CASE("the program chooses the tokens that the host would, side by side with those that only the host can") {
+  struct Answer {
+    std::vector<int32_t> ids;
+    std::vector<double> logprobs;
+  };
+  // More ids than the program bars at once leave the choice to the host until the sequence may stop.
+  const auto answers_with = [](size_t stop_ids) {
+    Fixture fixture;
+    std::map<SequenceId, Answer> answers;
+    const auto join = [&](Sampling sampling, double penalty, double logprob_temperature) {
+      sampling.max_new_tokens = 24;
+      sampling.seed = 5;
+      const SequenceRules rules{.stop_ids = std::vector<int32_t>(stop_ids, 7),
+                                .repetition_penalty = penalty,
+                                .logprobs = true,
+                                .logprob_temperature = logprob_temperature};
+      REQUIRE(fixture.decoder().join({ids_of(4, 30), sampling}, rules));
+    };
+    join({.min_new_tokens = 24}, 1, 1);
+    join({.min_new_tokens = 24, .temperature = 1.5}, 1, 1.5);
+    join({.min_new_tokens = 24, .temperature = 1.5}, 1, 0.5);
+    join({.min_new_tokens = 24, .temperature = 1, .top_k = 5}, 1.3, 1);
+    while (fixture.decoder().sequences() > 0) {
+      fixture.decoder().read_prompts();
+      for (const Chosen& chosen : fixture.decoder().decode()) {
+        answers[chosen.sequence].ids.push_back(chosen.id);
+        answers[chosen.sequence].logprobs.push_back(chosen.logprob);
+        if (chosen.is_last) fixture.decoder().leave(chosen.sequence);
+      }
+    }
+    return answers;
+  };
+  const std::map<SequenceId, Answer> by_program = answers_with(1), by_host = answers_with(kMaxBarred + 1);
+  REQUIRE(by_program.size() == 4);
+  for (const auto& [name, answer] : by_program) {
+    CAPTURE(name);
+    const Answer& host = by_host.at(name);
+    CHECK(answer.ids == host.ids);
+    CHECK(answer.ids.size() == 24);
+    CHECK(std::find(answer.ids.begin(), answer.ids.end(), 7) == answer.ids.end());
+    for (size_t i = 0; i < answer.logprobs.size(); ++i)
+      CHECK(answer.logprobs[i] == doctest::Approx(host.logprobs[i]).epsilon(1e-6));
   }
 }
