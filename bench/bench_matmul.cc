@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "backend/cpu/isa.h"
-#include "backend/cpu/matmul.h"
-#include "backend/cpu/matmul_kernels.h"
 #include "base/random.h"
 #include "cpu_clock.h"
+#include "ops/matmul/cpu/kernels.h"
+#include "ops/matmul/cpu/product.h"
 
 #if defined(SPILLWAY_BENCH_ONEDNN)
 #include <dnnl.hpp>

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "backend/cpu/isa.h"
-#include "backend/cpu/matmul.h"
 #include "base/bytes.h"
 #include "base/index.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "cpu_clock.h"
+#include "ops/matmul/cpu/product.h"
 #include "ops/quantised_matmul/quantised_weight.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "backend/cpu/matmul.h"
+#include "ops/matmul/cpu/product.h"
 
 namespace spillway {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/matmul.h"
 #include "backend/device.h"
 #include "base/parallel.h"
+#include "ops/matmul/cpu/product.h"
 #include "plan/machine.h"
 
 namespace spillway {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/matmul.h"
 #include "base/error.h"
 #include "io/convert.h"
 #include "model/adapter.h"
@@ -15,6 +14,7 @@
 #include "model/low_rank_product.h"
 #include "model/row_squares.h"
 #include "model/weights.h"
+#include "ops/matmul/cpu/product.h"
 #include "train/state.h"
 
 namespace spillway::train {

@@ -1,9 +1,9 @@
 // Where a GPU's kernel asks cuBLASLt for a product, the emulation asks the CPU's.
 #include <vector>
 
-#include "backend/cpu/matmul.h"
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/product.h"
+#include "ops/matmul/cpu/product.h"
 #include "ops/real.h"
 
 namespace spillway::cuda {

@@ -6,14 +6,54 @@
 
 #include <algorithm>
 
-#include "backend/cpu/matmul_kernels.h"
 #include "base/error.h"
 #include "base/text.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace spillway::cpu {
 namespace {
 
-const MatmulKernels* limit = nullptr;
+std::string_view limit;
+
+#if defined(__x86_64__)
+// Whether the CPU has tiles of bf16 and the system lets this process use them.
+[[gnu::target("xsave")]] bool enable_amx_bf16() {
+  constexpr unsigned kTiles = 1u << 24, kBf16 = 1u << 22;             // of the CPU: leaf 7, edx
+  constexpr unsigned long long kTileState = (1u << 17) | (1u << 18);  // what the system saves: XCR0
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kBf16) == 0) return false;
+  if ((_xgetbv(0) & kTileState) != kTileState) return false;
+#if defined(__linux__)
+  // Linux gives the registers to processes that ask (kernel documentation, x86/xstate).
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+#endif
+
+std::vector<std::string_view> find_supported() {
+  std::vector<std::string_view> names = {"portable"};
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return names;
+  names.emplace_back("avx2");
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+    return names;
+  names.emplace_back("avx512");
+  if (!__builtin_cpu_supports("avx512bf16")) return names;
+  names.emplace_back("avx512_bf16");
+  if (enable_amx_bf16()) names.emplace_back("amx_bf16");
+#endif
+  return names;
+}
 
 // Highway's bit of a target is lower the more its instruction set has.
 void limit_highway(std::string_view name) {
@@ -28,30 +68,24 @@ void limit_highway(std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string_view> supported_isas() {
-  std::vector<std::string_view> names;
-  for (const MatmulKernels* kernels : supported_matmul_kernels()) names.emplace_back(kernels->name);
-  return names;
+const std::vector<std::string_view>& supported_isas() {
+  static const std::vector<std::string_view> kSupported = find_supported();
+  return kSupported;
 }
 
 void limit_isa(std::string_view name) {
-  if (name.empty()) {
-    limit = nullptr;
-    return limit_highway(name);
-  }
-  const auto all = supported_matmul_kernels();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const MatmulKernels* kernels) { return kernels->name == name; });
-  if (found == all.end()) {
+  const auto& all = supported_isas();
+  const auto found = std::find(all.begin(), all.end(), name);
+  if (found == all.end() && !name.empty()) {
     throw input_error("--isa", "expected an instruction set that this CPU runs ({}), got {}; name one of them",
-                      fmt::join(supported_isas(), ", "), quote(name));
+                      fmt::join(all, ", "), quote(name));
   }
-  limit = *found;
-  limit_highway(name);
+  limit = name.empty() ? std::string_view() : *found;
+  limit_highway(limit);
 }
 
-std::string_view isa_limit() { return limit == nullptr ? std::string_view() : limit->name; }
+std::string_view isa_limit() { return limit; }
 
-const MatmulKernels& best_matmul_kernels() { return limit == nullptr ? *supported_matmul_kernels().back() : *limit; }
+std::string_view best_isa() { return limit.empty() ? supported_isas().back() : limit; }
 
 }  // namespace spillway::cpu

@@ -9,7 +9,7 @@
 namespace spillway::cpu {
 
 // Those that this CPU runs, in the order above.
-[[nodiscard]] std::vector<std::string_view> supported_isas();
+[[nodiscard]] const std::vector<std::string_view>& supported_isas();
 
 // Limits all kernels of this process, matrix products and vector operations alike, to one of supported_isas(). Throws
 // InputError at `--isa` where it is none of them. An empty name goes back to the best.
@@ -18,5 +18,8 @@ void limit_isa(std::string_view name);
 
 // What limit_isa() set; empty where the best is used.
 [[nodiscard]] std::string_view isa_limit();
+
+// What kernels use: the limit, or the last of supported_isas().
+[[nodiscard]] std::string_view best_isa();
 
 }  // namespace spillway::cpu

@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 #include <hwy/targets.h>
 
-#include "backend/cpu/matmul.h"
-#include "backend/cpu/matmul_kernels.h"
 #include "base/error.h"
 
 namespace spillway::cpu {
@@ -16,15 +14,14 @@ struct RestoreIsa {
   RestoreIsa(RestoreIsa&&) = delete;
 };
 
-TEST_CASE("an instruction set of the user's choice is the best that products and vector operations use") {
+TEST_CASE("an instruction set of the user's choice is the best that vector operations use") {
   const RestoreIsa restore;
   const int64_t all = hwy::SupportedTargets();
   for (const std::string_view name : supported_isas()) {
     CAPTURE(name);
     limit_isa(name);
     CHECK(isa_limit() == name);
-    CHECK(std::string_view(best_matmul_kernels().name) == name);
-    CHECK(has_native_bf16_dot() == name.ends_with("_bf16"));
+    CHECK(best_isa() == name);
 #if defined(__x86_64__)
     const bool may_use_avx512 = name != "portable" && name != "avx2";
     CHECK((hwy::SupportedTargets() & (HWY_AVX2 - 1)) == (may_use_avx512 ? all & (HWY_AVX2 - 1) : 0));
@@ -34,7 +31,7 @@ TEST_CASE("an instruction set of the user's choice is the best that products and
   limit_isa("");
   CHECK(isa_limit().empty());
   CHECK(hwy::SupportedTargets() == all);
-  CHECK(std::string_view(best_matmul_kernels().name) == supported_isas().back());
+  CHECK(best_isa() == supported_isas().back());
 }
 
 TEST_CASE("an instruction set that the CPU does not run is refused with those that it does") {

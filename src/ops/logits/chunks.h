@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "backend/cpu/matmul.h"
 #include "base/math.h"
+#include "ops/matmul/cpu/product.h"
 
 namespace spillway::ops {
 

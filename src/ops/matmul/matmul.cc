@@ -4,13 +4,13 @@
 #include <initializer_list>
 #include <utility>
 
-#include "backend/cpu/matmul.h"
 #include "backend/kernel.h"
 #include "base/bytes.h"
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "ops/cast/cast.h"
 #include "ops/check.h"
+#include "ops/matmul/cpu/product.h"
 #include "ops/matmul/matmul_shape.h"
 #include "ops/sum_rows/sum_rows.h"
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/cpu/matmul.h"
 #include "backend/kernel.h"
 #include "graph/operation.h"
+#include "ops/matmul/cpu/product.h"
 
 namespace spillway::ops {
 
@@ -31,8 +31,8 @@ struct MatmulTypes {
 };
 
 // Scratch of the CUDA kernel, which is 256-byte aligned: the library's; for factors of two types, the one that is
-// widened to f32; where C is bf16 and not the library's to round, the product in f32, to which a kernel of ours adds the
-// rest; and a bias of another type than the library's result.
+// widened to f32; where C is bf16 and not the library's to round, the product in f32, to which a kernel of ours adds
+// the rest; and a bias of another type than the library's result.
 struct MatmulCudaWorkspace {
   // Of the library: f32, so that one rounding is left, unless everything is bf16 and addend and bias are not both
   // there.

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/matmul.h"
 #include "base/error.h"
 #include "base/index.h"
+#include "ops/matmul/cpu/product.h"
 #include "ops/matmul/matmul.h"
 #include "ops/testing.h"
 #include "tensor/codebook.h"

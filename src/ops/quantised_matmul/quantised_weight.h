@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "backend/cpu/matmul.h"
 #include "graph/graph.h"
+#include "ops/matmul/cpu/product.h"
 #include "tensor/quantised_format.h"
 #include "tensor/view.h"
 

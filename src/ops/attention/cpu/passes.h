@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/matmul.h"
 #include "base/parallel.h"
 #include "ops/attention/cpu/rows.h"
+#include "ops/matmul/cpu/product.h"
 #include "tensor/dtype.h"
 
 namespace spillway::cpu {

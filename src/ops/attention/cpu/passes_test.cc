@@ -7,9 +7,9 @@
 #include <limits>
 #include <vector>
 
-#include "backend/cpu/matmul_kernels.h"
 #include "base/index.h"
 #include "base/random.h"
+#include "ops/matmul/cpu/kernels.h"
 
 namespace spillway::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
 #include "tensor/dtype.h"
 
 namespace spillway::cpu {

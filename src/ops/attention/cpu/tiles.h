@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/matmul_kernels.h"
 #include "base/error.h"
 #include "base/math.h"
 #include "ops/attention/cpu/passes.h"
 #include "ops/attention/cpu/rows.h"
+#include "ops/matmul/cpu/kernels.h"
 
 namespace spillway::cpu::attention {
 

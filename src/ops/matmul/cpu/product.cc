@@ -8,14 +8,14 @@
 //         for each depth                  pack the task's columns; for each pair of panels one tile
 //
 // The bits of an element are fixed by the depth alone: a chain of multiply-adds over it, and those sums added up.
-#include "backend/cpu/matmul.h"
+#include "ops/matmul/cpu/product.h"
 
 #include <algorithm>
 
 #include "backend/cpu/for_each.h"
-#include "backend/cpu/matmul_blocks.h"
-#include "backend/cpu/matmul_kernels.h"
 #include "base/math.h"
+#include "ops/matmul/cpu/blocks.h"
+#include "ops/matmul/cpu/kernels.h"
 
 namespace spillway::cpu {
 namespace {

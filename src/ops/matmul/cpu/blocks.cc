@@ -1,4 +1,4 @@
-#include "backend/cpu/matmul_blocks.h"
+#include "ops/matmul/cpu/blocks.h"
 
 #include <algorithm>
 #include <utility>

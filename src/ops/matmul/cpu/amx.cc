@@ -3,13 +3,10 @@
 //
 // An element of a step is the sum of its 16 first halves and the sum of its 16 second halves, added to each other, then
 // to the element: the instruction's order, whatever the number of rows. Denormal numbers count as zero.
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,23 +17,6 @@
 SPILLWAY_TARGET_BEGIN("amx-tile,amx-bf16,xsave")
 
 namespace spillway::cpu {
-
-bool enable_amx_bf16();
-bool enable_amx_bf16() {
-  constexpr unsigned kTiles = 1u << 24, kBf16 = 1u << 22;             // of the CPU: leaf 7, edx
-  constexpr unsigned long long kTileState = (1u << 17) | (1u << 18);  // what the system saves: XCR0
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kBf16) == 0) return false;
-  if ((_xgetbv(0) & kTileState) != kTileState) return false;
-#if defined(__linux__)
-  // Linux gives the registers to processes that ask (kernel documentation, x86/xstate).
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
 namespace {
 
 constexpr int kTileRows = 16, kTileWords = 16;

@@ -4,9 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include "backend/cpu/matmul.h"
-#include "backend/cpu/matmul_kernels.h"
 #include "base/error.h"
+#include "ops/matmul/cpu/kernels.h"
+#include "ops/matmul/cpu/product.h"
 
 namespace spillway::cpu {
 namespace {

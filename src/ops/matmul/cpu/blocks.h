@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "backend/cpu/matmul.h"
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
+#include "ops/matmul/cpu/product.h"
 
 namespace spillway::cpu {
 

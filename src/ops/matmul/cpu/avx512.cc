@@ -1,5 +1,5 @@
 // AVX-512 (F, BW, DQ, VL): 14 x 32 tiles in 28 of the 32 registers.
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
@@ -12,7 +12,7 @@
 #include "backend/cpu/target.h"
 
 SPILLWAY_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,fma")
-#include "backend/cpu/matmul_tile.h"
+#include "ops/matmul/cpu/tile.h"
 
 namespace spillway::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // AVX512-BF16: the tiles of matmul_avx512.cc for pairs of bf16, two products a word and step.
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -9,7 +9,7 @@
 #include "backend/cpu/target.h"
 
 SPILLWAY_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")
-#include "backend/cpu/matmul_tile.h"
+#include "ops/matmul/cpu/tile.h"
 
 namespace spillway::cpu {
 namespace {

@@ -8,7 +8,7 @@
 // these: store_two, store_pairs, load_transposed.
 #pragma once
 
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
 
 namespace spillway::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "backend/cpu/matmul.h"
+#include "ops/matmul/cpu/product.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -10,18 +10,20 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "backend/cpu/matmul_kernels.h"
+#include "backend/cpu/isa.h"
 #include "base/math.h"
 #include "base/parallel.h"
 #include "base/random.h"
+#include "ops/matmul/cpu/kernels.h"
 
 namespace spillway::cpu {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 
 // A stored matrix with rows wider than its columns; what lies between is NaN, so that reading it shows.
 class Values {
@@ -30,7 +32,7 @@ class Values {
       : dtype_(dtype), stride_(columns + padding), bytes_(static_cast<size_t>(rows * stride_ * size_of(dtype))) {
     RandomStream random(7, stream);
     for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < stride_; ++j) set(i, j, j < columns ? 2 * random.uniform() - 1 : kNan);
+      for (int64_t j = 0; j < stride_; ++j) set(i, j, j < columns ? 2 * random.uniform() - 1 : kNoNumber);
     }
   }
   void set(int64_t i, int64_t j, float value) {
@@ -104,8 +106,6 @@ struct Product {
   bool addend = false, in_place = false, bias = false;
 };
 
-Matrix stored(const Values& values) { return values.matrix(); }
-
 double element(const Values& values, bool transposed, int64_t row, int64_t column) {
   return transposed ? values.at(column, row) : values.at(row, column);
 }
@@ -120,8 +120,8 @@ void check_product(const Product& p, const Variant& variant, int threads, int64_
   Values c(m, n, p.c, p.in_place ? 3 : 5, 5);
   MatmulArgs args;
   args.shape = p.shape;
-  args.a = stored(a);
-  args.b = stored(b);
+  args.a = a.matrix();
+  args.b = b.matrix();
   args.c = c.data();
   args.c_dtype = p.c;
   args.c_stride = c.stride();
@@ -175,8 +175,8 @@ std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtyp
   shape.m = rows;
   MatmulArgs args;
   args.shape = shape;
-  args.a = stored(a);
-  args.b = stored(b);
+  args.a = a.matrix();
+  args.b = b.matrix();
   args.c = c.data();
   args.c_dtype = dtype;
   args.c_stride = c.stride();
@@ -383,7 +383,7 @@ TEST_CASE("infinities and NaN stay in the rows and columns they belong to") {
     for (const Variant& variant : variants(dtype, dtype)) {
       CAPTURE(std::string(variant.kernels->name));
       Values a(20, 40, dtype, 1), b(20, 40, dtype, 2), c(20, 20, DType::kF32, 3);
-      a.set(3, 39, kNan);
+      a.set(3, 39, kNoNumber);
       b.set(17, 0, std::numeric_limits<float>::infinity());
       MatmulArgs args;
       args.shape = {20, 20, 40, false, true};
@@ -399,6 +399,17 @@ TEST_CASE("infinities and NaN stay in the rows and columns they belong to") {
       }
     }
   }
+}
+
+TEST_CASE("products use the instruction set that the process limits itself to") {
+  for (const std::string_view name : supported_isas()) {
+    CAPTURE(name);
+    limit_isa(name);
+    CHECK(best_matmul_kernels().name == name);
+    CHECK(has_native_bf16_dot() == name.ends_with("_bf16"));
+  }
+  limit_isa("");
+  CHECK(best_matmul_kernels().name == supported_isas().back());
 }
 
 TEST_CASE("the bf16 path is measured once and can be fixed") {
@@ -429,7 +440,7 @@ TEST_CASE("the bf16 path that is measured is the same while other work keeps all
 
 TEST_CASE("bf16 is rounded to nearest even on the way out, denormal numbers and NaN included") {
   for (const MatmulKernels* kernels : supported_matmul_kernels()) {
-    const float numbers[] = {1.00390625f, 1.01171875f, 1e-39f, -0.0f, kNan, INFINITY, 3.4e38f, 1.0f, 2.5f, -7.3f};
+    const float numbers[] = {1.00390625f, 1.01171875f, 1e-39f, -0.0f, kNoNumber, INFINITY, 3.4e38f, 1.0f, 2.5f, -7.3f};
     // A row ends with less than a vector of any kernel.
     constexpr int64_t kColumns = 40;
     float tile[kColumns];

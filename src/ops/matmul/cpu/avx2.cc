@@ -1,5 +1,5 @@
 // AVX2 with FMA: 6 x 16 tiles in 12 of the 16 registers.
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -9,7 +9,7 @@
 #include "backend/cpu/target.h"
 
 SPILLWAY_TARGET_BEGIN("avx2,fma")
-#include "backend/cpu/matmul_tile.h"
+#include "ops/matmul/cpu/tile.h"
 
 namespace spillway::cpu {
 namespace {

@@ -1,12 +1,12 @@
 // Four-lane vectors that every compiler maps to SSE2 or NEON: 6 x 8 tiles in 12 registers.
 #include <cstring>
 
-#include "backend/cpu/matmul_kernels.h"
+#include "ops/matmul/cpu/kernels.h"
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
-#include "backend/cpu/matmul_tile.h"
+#include "ops/matmul/cpu/tile.h"
 
 namespace spillway::cpu {
 namespace {
