@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/cuda/library_attention.h"
 #include "ops/attention/cpu/passes.h"
+#include "ops/attention/cuda/shared.h"
 
 namespace spillway::cuda {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
 #include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/attention/attention_attributes.h"
 #include "ops/attention/cpu/passes.h"
+#include "ops/attention/cuda/shared.h"
 #include "ops/attention/operands.h"
 #include "ops/check.h"
 

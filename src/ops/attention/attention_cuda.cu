@@ -1,7 +1,7 @@
-// See backend/cuda/library_attention.h.
-#include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/library_attention.h"
+// See ops/attention/cuda/shared.h.
 #include "backend/kernel.h"
+#include "ops/attention/cuda/kernels.h"
+#include "ops/attention/cuda/shared.h"
 #include "ops/attention/operands.h"
 
 namespace spillway::ops {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "backend/cuda/attention_decode.h"
 #include "backend/kernel.h"
 #include "ops/attention/attention_attributes.h"
 #include "ops/attention/cpu/decode.h"
 #include "ops/attention/cpu/passes.h"
+#include "ops/attention/cuda/decode.h"
 #include "ops/attention/operands.h"
 #include "ops/check.h"
 

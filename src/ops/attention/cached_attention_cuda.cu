@@ -1,8 +1,8 @@
-// A prompt goes through the tiles of backend/cuda/attention_kernels.h, a token that is decoded through the parts of
-// backend/cuda/attention_decode.h.
-#include "backend/cuda/attention_decode.h"
-#include "backend/cuda/attention_kernels.h"
+// A prompt goes through the tiles of ops/attention/cuda/kernels.h, a token that is decoded through the parts of
+// ops/attention/cuda/decode.h.
 #include "backend/kernel.h"
+#include "ops/attention/cuda/decode.h"
+#include "ops/attention/cuda/kernels.h"
 #include "ops/attention/operands.h"
 
 namespace spillway::ops {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/reduce.cuh"
+#include "ops/attention/cuda/kernels.h"
 
 namespace spillway::cuda {
 

@@ -3,8 +3,8 @@
 // other kernels, whose sums are in another order.
 #pragma once
 
-#include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/attention_problem.cuh"
+#include "ops/attention/cuda/kernels.h"
+#include "ops/attention/cuda/problem.cuh"
 
 namespace spillway::cuda {
 

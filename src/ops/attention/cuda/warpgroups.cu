@@ -2,14 +2,14 @@
 // registers, as sums of one product and left operands of the next; while a warpgroup computes them, the products that
 // it started before, and the other warpgroup's, go on (Shah et al., "FlashAttention-3", 2024). Scores are computed
 // twice, once for each kernel, so that no two blocks add to one place.
-#include "backend/cuda/attention_warpgroups.h"
+#include "ops/attention/cuda/warpgroups.h"
 
 #include <type_traits>
 
-#include "backend/cuda/attention_tensor_cores.h"
-#include "backend/cuda/attention_walk.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/warpgroup.cuh"
+#include "ops/attention/cuda/tensor_cores.h"
+#include "ops/attention/cuda/walk.cuh"
 
 namespace spillway::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // 28 bytes per sequence: nothing but the start of a kernel.
-#include "backend/cuda/library_attention.h"
+#include "ops/attention/cuda/shared.h"
 
 #include "backend/cuda/launch.cuh"
 

@@ -1,11 +1,11 @@
 // Bound by tensor cores: 14 T keys S H flops, of which a causal mask leaves half; 16 where heads are wider than 128.
 // Scores are computed for each kernel anew, so that no two blocks add to one place.
-#include "backend/cuda/attention_tensor_cores.h"
+#include "ops/attention/cuda/tensor_cores.h"
 
 #include <type_traits>
 
-#include "backend/cuda/attention_mma.cuh"
 #include "backend/cuda/launch.cuh"
+#include "ops/attention/cuda/mma.cuh"
 
 namespace spillway::cuda {
 namespace {

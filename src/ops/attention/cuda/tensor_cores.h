@@ -4,8 +4,8 @@
 // equal bits.
 #pragma once
 
-#include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/attention_problem.cuh"
+#include "ops/attention/cuda/kernels.h"
+#include "ops/attention/cuda/problem.cuh"
 
 namespace spillway::cuda {
 

@@ -1,4 +1,4 @@
-#include "backend/cuda/library_attention.h"
+#include "ops/attention/cuda/shared.h"
 
 #include <cuda_runtime_api.h>
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/attention_kernels.h"
+#include "ops/attention/cuda/kernels.h"
 
 namespace spillway::cuda {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cuda/library_attention.h"
 #include "base/math.h"
-#include "tensor/dtype.h"
 
 namespace spillway::cuda {
 
@@ -17,27 +17,6 @@ constexpr int64_t kMaxAttentionHead = 256;
 
 // Throws InputError where the head is larger.
 void expect_head_fits(int64_t head_size);
-
-// T tokens of queries, H heads, K kv_heads, S head_size; tensors are dense. All pointers are the device's.
-struct AttentionArgs {
-  int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0;
-  float scale = 1;
-  float soft_cap = 0;     // above 0: scaled scores s become soft_cap * tanh(s / soft_cap)
-  int64_t window = 0;     // a query sees the last `window` keys, itself included; 0: all
-  bool is_causal = true;  // a query sees the keys up to its own; false: all of its sequence, and no window
-  DType dtype = DType::kF32;
-  const void* q = nullptr;  // [T, H * S]
-  const void* k = nullptr;  // [keys, K * S]
-  const void* v = nullptr;
-  void* o = nullptr;     // [T, H * S]
-  float* lse = nullptr;  // [T, H]: log of the sum of exp of a row's scores; null: not wanted
-};
-
-// The first `sequences`, those with more queries than `longest` or keys than `longest_keys` excepted, and those that
-// have none of either: another library has them.
-struct LeftOut {
-  int32_t sequences = 0, longest = 0, longest_keys = 0;
-};
 
 // i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get zeros; those of sequences that are
 // left out keep what they have.
@@ -50,15 +29,6 @@ struct Sequences {
   LeftOut left_out = {};
 
   [[nodiscard]] const int32_t* offsets_of_keys() const { return key_offsets == nullptr ? offsets : key_offsets; }
-};
-
-// The gradients, from what the forward pass read and wrote. dq may take o's place.
-struct AttentionGradArgs {
-  AttentionArgs forward;
-  const void* d_o = nullptr;  // [T, H * S]
-  void* dq = nullptr;         // [T, H * S]
-  void* dk = nullptr;         // as k
-  void* dv = nullptr;         // as v
 };
 
 // The workspace of both passes, for up to `tokens` tokens: i32 [T], the first key of each row, then f32 [T, H]. Where

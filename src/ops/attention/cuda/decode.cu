@@ -1,13 +1,13 @@
 // In bf16 the heads that share keys are the rows of products on tensor cores, so that a block reads its keys and values
 // once for all of them. In f32, and where a head is not whole pieces of 16 bytes, each head reads them by itself, all
 // but the first from the cache.
-#include "backend/cuda/attention_decode.h"
+#include "ops/attention/cuda/decode.h"
 
-#include "backend/cuda/attention_mma.cuh"
-#include "backend/cuda/attention_tensor_cores.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
+#include "ops/attention/cuda/mma.cuh"
+#include "ops/attention/cuda/tensor_cores.h"
 
 namespace spillway::cuda {
 namespace {

@@ -3,8 +3,8 @@
 // "FlashAttention-2", 2023).
 #pragma once
 
-#include "backend/cuda/attention_walk.cuh"
 #include "backend/cuda/tensor_cores.cuh"
+#include "ops/attention/cuda/walk.cuh"
 
 namespace spillway::cuda {
 

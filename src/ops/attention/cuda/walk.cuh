@@ -2,8 +2,8 @@
 // what is known of them.
 #pragma once
 
-#include "backend/cuda/attention_problem.cuh"
 #include "backend/cuda/tensor_cores.cuh"
+#include "ops/attention/cuda/problem.cuh"
 
 namespace spillway::cuda {
 

@@ -1,6 +1,6 @@
 // Whether cuDNN takes the attention that we describe to it. Needs cuDNN, as a build with CUDA does; what its engines
 // ask for needs the driver, too.
-#include "backend/cuda/cudnn_attention.h"
+#include "ops/attention/cuda/shared.h"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "backend/cuda/cudnn_attention.h"
 #include "tests/support/require_gpu.h"
 
 using namespace spillway;

@@ -1,7 +1,7 @@
 // Bound by tensor cores: 4 T keys S H flops, of which a causal mask leaves half.
-#include "backend/cuda/attention_mma.cuh"
-#include "backend/cuda/attention_tensor_cores.h"
 #include "backend/cuda/launch.cuh"
+#include "ops/attention/cuda/mma.cuh"
+#include "ops/attention/cuda/tensor_cores.h"
 
 namespace spillway::cuda {
 namespace {

@@ -1,13 +1,13 @@
 // Bound by f32 arithmetic: 4 T keys S H flops forward, 14 backward (scores and their gradients twice), on the FMA
 // units; tensor cores are not used. Not yet measured.
-#include "backend/cuda/attention_kernels.h"
+#include "ops/attention/cuda/kernels.h"
 
-#include "backend/cuda/attention_problem.cuh"
-#include "backend/cuda/attention_tensor_cores.h"
-#include "backend/cuda/attention_tile.cuh"
-#include "backend/cuda/attention_warpgroups.h"
 #include "backend/cuda/launch.cuh"
 #include "base/error.h"
+#include "ops/attention/cuda/problem.cuh"
+#include "ops/attention/cuda/tensor_cores.h"
+#include "ops/attention/cuda/tile.cuh"
+#include "ops/attention/cuda/warpgroups.h"
 
 namespace spillway::cuda {
 namespace {

@@ -1,0 +1,73 @@
+// The part of an attention that a library computes: cuDNN, on tensor cores. The rest is for our own kernels
+// (kernels.h), which know of it as LeftOut.
+//
+// A library's kernels are started for a fixed number of sequences of a fixed greatest length; what a stream holds is
+// known on the GPU alone. So the library gets the first sequences of a stream, each with its own length, and what is
+// longer than the job's sequences or comes after them goes to our kernels. Both are started for every stream: which of
+// them computes a row depends on the stream and on nothing else, so that results repeat, and all of it can be captured
+// in a graph.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cuda/library_attention.h"
+#include "backend/kernel.h"
+#include "ops/attention/cuda/kernels.h"
+
+namespace spillway::cuda {
+
+// What a library may do of an attention, by its attributes and the types of its operands: bf16, and heads that cuDNN's
+// engines take; no cap of scores. `max_sequences`: of a stream.
+[[nodiscard]] inline LibraryAttention library_attention(const Attributes& attributes, DType dtype,
+                                                        int64_t max_sequences, bool is_backward) {
+  // Blocks are started for `sequences` times `longest` tokens, and those without work end at once: a few times the
+  // tokens of a stream cost little, and leave few sequences to our kernels.
+  constexpr int64_t kMaxRows = 8;
+  constexpr int64_t kHeadStep = 16, kMaxHead = 256;
+  LibraryAttention result{.tokens = attributes.integer("tokens"),
+                          .heads = attributes.integer("heads"),
+                          .kv_heads = attributes.integer("kv_heads"),
+                          .head_size = attributes.integer("head_size"),
+                          .window = attributes.integer("sliding_window"),
+                          .is_causal = attributes.integer_or("causal", 1) != 0,
+                          .key_tokens = attributes.integer_or("key_tokens", 0),
+                          .scale = static_cast<float>(attributes.real("scale")),
+                          .is_backward = is_backward};
+  for (const auto& [name, number] : attributes.entries()) {
+    if (name == "soft_cap") return result;  // which its engines do not have
+  }
+  if (dtype != DType::kBF16 || result.head_size % kHeadStep != 0 || result.head_size > kMaxHead || result.tokens == 0)
+    return result;
+  const int64_t usual = attributes.integer("sequence_len");
+  result.longest = usual > 0 ? std::min(usual, result.tokens) : result.tokens;
+  result.sequences = std::min(max_sequences, kMaxRows * result.tokens / result.longest);
+  result.longest_keys = result.longest;
+  if (result.key_tokens == 0) return result;
+  const int64_t usual_keys = attributes.integer("key_sequence_len");
+  result.longest_keys = usual_keys > 0 ? std::min(usual_keys, result.key_tokens) : result.key_tokens;
+  return result;
+}
+
+// The workspace of our own kernels beside the library.
+[[nodiscard]] inline AttentionWorkspace own_workspace(const LibraryAttention& attention) {
+  return {attention.tokens, attention.heads, attention.is_causal, attention.key_rows()};
+}
+
+// Puts the library's part into the stream of the kernel that `kernel` was given to, and returns which sequences that
+// is; none where the library is missing, has no deterministic engine for this GPU and shape, or wants more workspace
+// than LibraryWorkspace has. Backward, dq may take o's place; then `args` gets a copy for o, since the library may
+// write any row of dq.
+[[nodiscard]] LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, const Sequences& sequences,
+                             std::byte* workspace, const KernelArgs& kernel);
+[[nodiscard]] LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& args,
+                                      const Sequences& sequences, std::byte* workspace, const KernelArgs& kernel);
+
+// From the offsets of sequences, what the library wants to know: i64 [attention.sequences + 1] each, counted in
+// elements of q, of k and of lse; and i32 [attention.sequences], 0 for a sequence that is not the library's, twice
+// where keys are of another stream.
+void describe_sequences(const LibraryAttention& attention, const Sequences& sequences, std::byte* workspace,
+                        void* stream);
+
+}  // namespace spillway::cuda
