@@ -1,8 +1,7 @@
 #include "ops/memory.h"
 
-#include <cstring>
-
 #include "base/error.h"
+#include "base/sizes.h"
 
 namespace spillway::ops {
 namespace {
@@ -15,13 +14,13 @@ void copy_tensor(const TensorView& from, const TensorView& to, ThreadPool& threa
   SPILLWAY_CHECK(from.bytes() == to.bytes(), "{} bytes to {}", from.bytes(), to.bytes());
   if (from.data == to.data) return;
   threads.parallel_for(to.bytes(), kGrainBytes, [&](int64_t begin, int64_t end, int) {
-    std::memcpy(to.as<std::byte>() + begin, from.as<std::byte>() + begin, static_cast<size_t>(end - begin));
+    copy_memory(to.as<std::byte>() + begin, from.as<std::byte>() + begin, end - begin);
   });
 }
 
 void zero_tensor(const TensorView& tensor, ThreadPool& threads) {
   threads.parallel_for(tensor.bytes(), kGrainBytes, [&](int64_t begin, int64_t end, int) {
-    std::memset(tensor.as<std::byte>() + begin, 0, static_cast<size_t>(end - begin));
+    fill_memory(tensor.as<std::byte>() + begin, 0, end - begin);
   });
 }
 

@@ -13,8 +13,7 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
-#include <cstring>
-
+#include "base/sizes.h"
 #include "ops/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -77,14 +76,14 @@ HWY_INLINE Vector round_to(DType dtype, Vector v) {
 template <typename T>
 HWY_INLINE Vector load_some(const T* from, int64_t count) {
   alignas(64) T buffer[kMaxLanes] = {};
-  std::memcpy(buffer, from, static_cast<size_t>(count) * sizeof(T));
+  copy_elems(buffer, from, count);
   return load(buffer);
 }
 template <typename T>
 HWY_INLINE void store_some(Vector v, T* to, int64_t count) {
   alignas(64) T buffer[kMaxLanes];
   store(v, buffer);
-  std::memcpy(to, buffer, static_cast<size_t>(count) * sizeof(T));
+  copy_elems(to, buffer, count);
 }
 
 // out[i] = f(in[i]...) for i in [begin, end).

@@ -1,6 +1,5 @@
 #include "backend/device.h"
-
-#include <cstring>
+#include "base/sizes.h"
 
 #include "backend/arena.h"
 #include "backend/host_memory.h"
@@ -21,7 +20,7 @@ class CpuEvent final : public DeviceEvent {
 class CpuQueue final : public DeviceQueue {
  public:
   void run(KernelFunction kernel, const KernelArgs& args) override { kernel(args); }
-  void copy(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+  void copy(void* to, const void* from, int64_t bytes) override { copy_memory(to, from, bytes); }
   void record(DeviceEvent&) override {}
   void wait(const DeviceEvent&) override {}
   void finish() override {}

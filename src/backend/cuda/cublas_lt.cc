@@ -8,6 +8,7 @@
 #include "backend/cuda/check.h"
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 
 namespace spillway::cuda {
 namespace {
@@ -209,7 +210,7 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
   const cublasStatus_t status = f.heuristic(handle_, plan->product, plan->b, plan->a, plan->d, plan->d,
                                             plan->preference, kMaxAlgorithms, candidates.data(), &found);
   check(status, name);
-  candidates.resize(static_cast<size_t>(found));
+  resize(candidates, found);
   std::erase_if(candidates, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
   if (candidates.empty())
     throw machine_error("cuBLASLt", "expected an algorithm for {}, got none; install a newer version", name);

@@ -1,11 +1,11 @@
 #include "backend/testing/delayed_device.h"
 
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "backend/kernel.h"
 #include "base/error.h"
+#include "base/sizes.h"
 
 namespace spillway::testing {
 namespace {
@@ -94,7 +94,7 @@ class DelayedQueue final : public DeviceQueue {
     }
   }
   void copy(void* to, const void* from, int64_t bytes) override {
-    put([=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
+    put([=] { copy_memory(to, from, bytes); });
   }
   void record(DeviceEvent& event) override {
     auto& recorded = dynamic_cast<DelayedEvent&>(event);

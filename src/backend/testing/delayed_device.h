@@ -6,7 +6,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "backend/device.h"
 #include "base/random.h"
+#include "base/sizes.h"
 
 namespace spillway::testing {
 
@@ -33,7 +33,7 @@ class DelayedDevice final : public Device {
   [[nodiscard]] int64_t library_bytes() const override { return 0; }
   [[nodiscard]] Memory allocate(std::string_view tier, int64_t bytes) override {
     Memory memory = cpu_device().allocate(tier, bytes);
-    if (memory) std::memset(memory.get(), 0xFF, static_cast<size_t>(bytes));  // NaN, as a real device might hold
+    if (memory) fill_memory(memory.get(), 0xFF, bytes);  // NaN, as a real device might hold
     return memory;
   }
   [[nodiscard]] Pinned pin(std::span<std::byte>) override { return {}; }

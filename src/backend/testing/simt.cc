@@ -13,6 +13,7 @@
 
 #include "backend/testing/fiber.h"
 #include "base/random.h"
+#include "base/sizes.h"
 #include "tensor/dtype.h"
 
 namespace spillway::simt {
@@ -115,8 +116,8 @@ class Multiprocessor {
     std::deque<Copy>& copies = copies_[running_];
     for (; !copies.empty() && copies.front().group + pending < groups_[running_]; copies.pop_front()) {
       const auto& [to, from, size, bytes, group] = copies.front();
-      std::memset(to, 0, static_cast<size_t>(size));
-      std::memcpy(to, from, static_cast<size_t>(bytes));
+      fill_memory(to, 0, size);
+      copy_memory(to, from, bytes);
     }
   }
 

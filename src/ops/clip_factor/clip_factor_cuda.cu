@@ -3,6 +3,7 @@
 
 #include "backend/cuda/launch.cuh"
 #include "backend/kernel.h"
+#include "base/index.h"
 
 namespace spillway::ops {
 namespace {
@@ -42,7 +43,7 @@ void clip_factor_cuda(const KernelArgs& args) {
   do {
     const int64_t end = std::min(norms, begin + kPieceNorms);
     Piece piece{.count = static_cast<int>(end - begin), .first = begin == 0, .last = end == norms};
-    for (int64_t i = begin; i < end; ++i) piece.norms[i - begin] = args.inputs[static_cast<size_t>(i)].as<float>();
+    for (int64_t i = begin; i < end; ++i) piece.norms[i - begin] = nth(args.inputs, i).as<float>();
     cuda::launch(clip_factor_kernel, {1, kPieceNorms}, args.stream, piece, max_norm,
                  reinterpret_cast<double*>(args.workspace), args.outputs[0].as<float>(), args.outputs[1].as<float>());
     begin = end;

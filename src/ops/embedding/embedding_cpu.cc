@@ -1,3 +1,4 @@
+#include "base/sizes.h"
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -5,7 +6,6 @@
 #include <hwy/foreach_target.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/math.h"
 #include "ops/memory.h"
@@ -36,8 +36,7 @@ void embedding(const KernelArgs& args) {
         scale_row(table, id, out, row, scale);
         continue;
       }
-      std::memcpy(out.as<std::byte>() + row * row_bytes, table.as<std::byte>() + id * row_bytes,
-                  static_cast<size_t>(row_bytes));
+      copy_memory(out.as<std::byte>() + row * row_bytes, table.as<std::byte>() + id * row_bytes, row_bytes);
     }
   });
 }

@@ -1,3 +1,4 @@
+#include "base/sizes.h"
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -58,7 +59,7 @@ void linear_log_prob(const KernelArgs& args) {
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
   const LogitCap cap(args.attributes);
-  for (const TensorView& output : args.outputs) std::memset(output.data, 0, static_cast<size_t>(output.bytes()));
+  for (const TensorView& output : args.outputs) fill_memory(output.data, 0, output.bytes());
   with_real(x.dtype, [&]<typename T>(T*) {
     ChunkedLogits<T>(args, {.x = x, .w = w, .labels = labels}).run([&](float* logits, int64_t, int64_t token) {
       const RowNumbers row = numbers_of_row(logits, w.shape[0], labels.as<int32_t>()[token], cap, inverse);

@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "backend/kernel.h"
+#include "base/sizes.h"
 #include "ops/logits/chunks.h"
 #include "ops/logits/logit_cap.h"
 #include "ops/vector-inl.h"
@@ -65,14 +65,14 @@ class ChunkedLogits {
  private:
   using Matrix = cpu::Matrix;
 
-  static void zero(const TensorView& tensor) { std::memset(tensor.data, 0, static_cast<size_t>(tensor.bytes())); }
+  static void zero(const TensorView& tensor) { fill_memory(tensor.data, 0, tensor.bytes()); }
 
   template <typename Row>
   void chunk(int64_t begin, int64_t count, const Row& row) {
     const int64_t width = shape_.width, vocabulary = shape_.vocabulary;
     T* hidden = at<T>(layout_.hidden);
     for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(hidden + i * width, o_.x.as<T>() + rows_[begin + i] * width, static_cast<size_t>(width) * sizeof(T));
+      copy_elems(hidden + i * width, o_.x.as<T>() + rows_[begin + i] * width, width);
     }
     auto* logits = at<float>(layout_.logits);
     multiply({count, vocabulary, width, false, true}, {hidden, shape_.dtype, width}, {o_.w.data, shape_.dtype, width},
@@ -95,8 +95,7 @@ class ChunkedLogits {
     multiply({count, width, shape_.vocabulary, false, false}, gradient, {o_.w.data, shape_.dtype, width}, result,
              shape_.dtype, width, false);
     for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(o_.dx->as<T>() + rows_[begin + i] * width, result + i * width,
-                  static_cast<size_t>(width) * sizeof(T));
+      copy_elems(o_.dx->as<T>() + rows_[begin + i] * width, result + i * width, width);
     }
   }
 

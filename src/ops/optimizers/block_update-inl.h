@@ -7,6 +7,7 @@
 #define SPILLWAY_OPS_BLOCK_UPDATE_INL_H
 #endif
 
+#include "base/sizes.h"
 #include "ops/optimizers/block_update.h"
 #include "ops/optimizers/update-inl.h"
 
@@ -106,7 +107,7 @@ inline float encode_block(const BlockCodes& codes, const BlockFloats& moments, f
     buffer.at[std::min<size_t>(static_cast<size_t>(count), kStateBlock)] = 0;  // behind an odd number of codes
     for (int64_t i = 0; i < count; i += 2) to[i / 2] = static_cast<uint8_t>(buffer.at[i] << 4 | buffer.at[i + 1]);
   } else if (!in_place) {
-    std::memcpy(to, buffer.at, static_cast<size_t>(count));
+    copy_memory(to, buffer.at, count);
   }
   return scale.stored;
 }

@@ -1,3 +1,4 @@
+#include "base/sizes.h"
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/index.h"
 #include "ops/quantise/four_bit.h"
@@ -92,7 +92,7 @@ HWY_INLINE float quantise_short_block(const float* weight, int64_t count, const 
       group[j] = static_cast<uint8_t>(hn::GetLane(codes_of(constant(s), format.coding)));
     }
     pack(group, 16, format.coding, packed);
-    std::memcpy(codes + i / 2, packed, static_cast<size_t>(four_bit_code_bytes(std::min<int64_t>(16, count - i))));
+    copy_memory(codes + i / 2, packed, four_bit_code_bytes(std::min<int64_t>(16, count - i)));
   }
   return absmax;
 }

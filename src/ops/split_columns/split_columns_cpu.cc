@@ -1,8 +1,8 @@
 // Bound by memory: every element is read and written once.
-#include <cstring>
 
 #include "backend/kernel.h"
 #include "base/parallel.h"
+#include "base/sizes.h"
 #include "ops/simd.h"
 #include "ops/split_columns/widths.h"
 
@@ -31,7 +31,7 @@ void for_each_part(const KernelArgs& args, const TensorView& whole, const Copy& 
 void split_columns_cpu(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
   for_each_part(args, x, [&](int64_t row, size_t part, int64_t at, int64_t bytes) {
-    std::memcpy(args.outputs[part].as<std::byte>() + row * bytes, x.as<std::byte>() + at, static_cast<size_t>(bytes));
+    copy_memory(args.outputs[part].as<std::byte>() + row * bytes, x.as<std::byte>() + at, bytes);
   });
 }
 
@@ -41,9 +41,9 @@ void join_columns_cpu(const KernelArgs& args) {
     std::byte* to = out.as<std::byte>() + at;
     const auto* from = args.inputs[part].as<std::byte>();
     if (from != nullptr) {
-      std::memcpy(to, from + row * bytes, static_cast<size_t>(bytes));
+      copy_memory(to, from + row * bytes, bytes);
     } else {
-      std::memset(to, 0, static_cast<size_t>(bytes));
+      fill_memory(to, 0, bytes);
     }
   });
 }

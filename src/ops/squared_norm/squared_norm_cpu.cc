@@ -1,10 +1,9 @@
+#include "base/sizes.h"
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/squared_norm/squared_norm_cpu.cc"
 #include <hwy/foreach_target.h>
-
-#include <cstring>
 
 #include "base/math.h"
 #include "ops/squared_norm/order.h"
@@ -41,7 +40,7 @@ float block_squares(const T* x) {
 template <typename T>
 float block_squares(const T* x, int64_t count) {
   T block[kNormBlockElems] = {};
-  std::memcpy(block, x, static_cast<size_t>(count) * sizeof(T));
+  copy_elems(block, x, count);
   return block_squares(block);
 }
 

@@ -1,7 +1,7 @@
-#include <cstring>
 
 #include "backend/kernel.h"
 #include "base/parallel.h"
+#include "base/sizes.h"
 #include "ops/row_slice.h"
 
 namespace spillway::ops {
@@ -12,9 +12,8 @@ void zero_cpu(const KernelArgs& args) {
   const ElementRange range = elements_of(slice_of(args.attributes), out.shape);
   copy_other_rows(args.inputs[0], out, range, *args.threads);
   std::byte* const first = out.as<std::byte>() + range.begin * size_of(out.dtype);
-  args.threads->parallel_for(
-      (range.end - range.begin) * size_of(out.dtype), kGrainBytes,
-      [&](int64_t begin, int64_t end, int) { std::memset(first + begin, 0, static_cast<size_t>(end - begin)); });
+  args.threads->parallel_for((range.end - range.begin) * size_of(out.dtype), kGrainBytes,
+                             [&](int64_t begin, int64_t end, int) { fill_memory(first + begin, 0, end - begin); });
 }
 
 }  // namespace spillway::ops

@@ -5,9 +5,9 @@
 // of the group and the queries that see them. That is 7 products in place of 5. Sums run in the same order either way,
 // so that both have the same bits.
 #include <algorithm>
-#include <cstring>
 
 #include "backend/cpu/for_each.h"
+#include "base/sizes.h"
 #include "ops/attention/cpu/passes.h"
 #include "ops/attention/cpu/tiles.h"
 
@@ -66,8 +66,8 @@ void clear_unseen(const Tile& tile, float* weights) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     const RowSpan span = tile.panel_span(row / tile.height());
     auto* bytes = reinterpret_cast<std::byte*>(weights + row * kColumnTile);
-    std::memset(bytes, 0, static_cast<size_t>(span.begin * elem_bytes));
-    std::memset(bytes + span.end * elem_bytes, 0, static_cast<size_t>((columns - span.end) * elem_bytes));
+    fill_memory(bytes, 0, span.begin * elem_bytes);
+    fill_memory(bytes + span.end * elem_bytes, 0, (columns - span.end) * elem_bytes);
   }
 }
 

@@ -1,6 +1,6 @@
 #include "ops/attention/cpu/tiles.h"
 
-#include <cstring>
+#include "base/sizes.h"
 
 namespace spillway::cpu::attention {
 namespace {
@@ -144,8 +144,7 @@ Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
 
 void clear_rows(DType dtype, void* data, int64_t stride, int64_t columns, int64_t first, int64_t end) {
   for (int64_t row = first; row < end; ++row) {
-    std::memset(static_cast<char*>(data) + row * stride * size_of(dtype), 0,
-                static_cast<size_t>(columns * size_of(dtype)));
+    fill_memory(static_cast<char*>(data) + row * stride * size_of(dtype), 0, columns * size_of(dtype));
   }
 }
 

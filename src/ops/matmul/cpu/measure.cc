@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "ops/matmul/cpu/kernels.h"
 #include "ops/matmul/cpu/product.h"
 
@@ -81,18 +82,16 @@ void set_bf16_path(std::optional<Bf16Path> path) {
 
 double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool, int64_t size) {
   constexpr int kRuns = 5;
-  const size_t elem_bytes = static_cast<size_t>(size_of(data));
-  const auto elems = static_cast<size_t>(size * size);
-  std::vector<std::byte> a(elems * elem_bytes), b(elems * elem_bytes);
-  std::vector<float> c(elems);
+  const int64_t elems = size * size;
+  auto a = make_vector<std::byte>(elems * size_of(data)), b = a;
+  auto c = make_vector<float>(elems);
   MatmulArgs args;
   args.shape = {size, size, size, false, true};
   args.a = {a.data(), data, size};
   args.b = {b.data(), data, size};
   args.c = c.data();
   args.c_stride = size;
-  std::vector<std::byte> memory(static_cast<size_t>(matmul_workspace_bytes(args.shape, data, data, pool.threads())) +
-                                64);
+  auto memory = make_vector<std::byte>(matmul_workspace_bytes(args.shape, data, data, pool.threads()) + 64);
   std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
 
   double best = std::numeric_limits<double>::infinity();
