@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "data/files/record_reader.h"
@@ -196,7 +197,8 @@ class ArrowRecords : public RecordParser {
       batches_ = value(parquet_->GetRecordBatchReader());
       return;
     }
-    std::vector<int> groups(static_cast<size_t>(parquet_->num_row_groups())), leaves;
+    auto groups = make_vector<int>(parquet_->num_row_groups());
+    std::vector<int> leaves;
     std::iota(groups.begin(), groups.end(), 0);
     const parquet::SchemaDescriptor& schema = *parquet_->parquet_reader()->metadata()->schema();
     for (int i = 0; i < schema.num_columns(); ++i) {

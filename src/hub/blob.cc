@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/sizes.h"
 #include "io/file_error.h"
 
 namespace spillway::hub {
@@ -54,7 +55,7 @@ void IncompleteBlob::append(std::span<const std::byte> bytes) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_file_error(path_, "be written", errno);
     written_ += count;
-    bytes = bytes.subspan(static_cast<size_t>(count));
+    bytes = subspan_of(bytes, count);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/sizes.h"
 #include "io/file.h"
 
 namespace spillway::hub {
@@ -63,10 +64,10 @@ std::string file_digest(const std::filesystem::path& path, DigestKind kind, cons
     head += '\0';
     digest.add(std::as_bytes(std::span(head)));
   }
-  std::vector<std::byte> buffer(static_cast<size_t>(std::min(file.size(), kMiB)));
+  auto buffer = make_vector<std::byte>(std::min(file.size(), kMiB));
   for (int64_t at = 0; at < file.size();) {
     if (is_stopped()) return {};
-    const auto now = std::span(buffer).first(static_cast<size_t>(std::min(std::ssize(buffer), file.size() - at)));
+    const auto now = first_of(buffer, std::min(std::ssize(buffer), file.size() - at));
     file.read(at, now);
     digest.add(now);
     at += std::ssize(now);

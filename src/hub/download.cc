@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/sizes.h"
 #include "hub/blob.h"
 #include "hub/cache.h"
 #include "io/file.h"
@@ -286,7 +287,7 @@ class Downloads {
   [[nodiscard]] bool read_piece(HttpClient& client, const Piece& piece, std::vector<std::byte>& bytes) {
     Blob& blob = *piece.blob;
     Attempts attempts(server_, is_stopped_);
-    bytes.reserve(static_cast<size_t>(piece.bytes));
+    reserve(bytes, piece.bytes);
     for (;;) {
       const int64_t there = std::ssize(bytes);
       std::string location = location_of(blob);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 
 namespace spillway {
 namespace {
@@ -17,7 +18,7 @@ uint32_t sum_of(const std::byte* block) {
 
 }  // namespace
 
-BlockChecksums::BlockChecksums(int64_t tier_bytes) : sums_(static_cast<size_t>(tier_bytes / kBlockBytes)) {}
+BlockChecksums::BlockChecksums(int64_t tier_bytes) : sums_(make_vector<uint32_t>(tier_bytes / kBlockBytes)) {}
 
 void BlockChecksums::note(int64_t offset, std::span<const std::byte> written) {
   SPILLWAY_CHECK(offset % kBlockBytes == 0 && written.size() % kBlockBytes == 0, "{} bytes at {}", written.size(),

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway {
 namespace {
@@ -40,8 +40,8 @@ DiskQueue::DiskQueue(Scratch* scratch, const DiskQueueOptions& options)
     : scratch_(scratch),
       block_bytes_(options.block_bytes),
       staging_(options.staging),
-      requests_(static_cast<size_t>(options.requests)),
-      blocks_(static_cast<size_t>(options.depth)) {
+      requests_(make_vector<Request>(options.requests)),
+      blocks_(make_vector<Block>(options.depth)) {
   SPILLWAY_CHECK(options.requests > 0 && options.depth > 0, "{} requests, depth {}", options.requests, options.depth);
   SPILLWAY_CHECK(block_bytes_ > 0 && is_aligned(block_bytes_), "blocks of {} bytes", block_bytes_);
   SPILLWAY_CHECK(!scratch || scratch->stripe_bytes() % block_bytes_ == 0, "blocks of {} bytes in stripes of {}",
@@ -233,7 +233,7 @@ void DiskQueue::settle(const DiskBackend::Completion& completion) {
     backend_->start(completion.slot, block.rest);
     return;
   }
-  if (block.target) std::memcpy(block.target, block.staged, static_cast<size_t>(block.wanted_bytes));
+  if (block.target) copy_memory(block.target, block.staged, block.wanted_bytes);
   const Ticket ticket = block.ticket;
   release(completion.slot);
   if (is_finished(ticket)) verify(request_of(ticket));
@@ -246,8 +246,7 @@ void DiskQueue::release(int32_t slot) {
 
 void DiskQueue::verify(const Request& request) {
   if (request.file >= 0 || request.direction != DiskDirection::kRead || !scratch_->checksums()) return;
-  const auto mismatch =
-      scratch_->checksums()->compare(request.offset, {request.memory, static_cast<size_t>(request.bytes)});
+  const auto mismatch = scratch_->checksums()->compare(request.offset, span_of(request.memory, request.bytes));
   if (!mismatch) return;
   const Scratch::Place place = scratch_->place_of(mismatch->offset);
   fail(fmt::format(

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/sizes.h"
 #include "io/file_error.h"
 #include "io/folder_entries.h"
 #include "io/folder_record.h"
@@ -64,7 +65,7 @@ void write_all(int fd, const fs::path& path, int64_t offset, std::span<const std
       throw_file_error(path, "be written", errno);
     }
     offset += written;
-    bytes = bytes.subspan(static_cast<size_t>(written));
+    bytes = subspan_of(bytes, written);
   }
 }
 
@@ -107,7 +108,7 @@ void ReadFile::read(int64_t offset, std::span<std::byte> into) const {
                         into.size(), offset);
     }
     offset += got;
-    into = into.subspan(static_cast<size_t>(got));
+    into = subspan_of(into, got);
   }
 }
 
@@ -121,7 +122,8 @@ std::string read_file(const fs::path& path, int64_t limit_bytes) {
     throw input_error(path.string(), "expected at most {}, got {}; check that this is the right file",
                       format_bytes(limit_bytes), format_bytes(file.size()));
   }
-  std::string content(static_cast<size_t>(file.size()), '\0');
+  std::string content;
+  resize(content, file.size());
   file.read(0, std::as_writable_bytes(std::span(content)));
   return content;
 }

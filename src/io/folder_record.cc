@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/sizes.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/file_error.h"
@@ -26,9 +27,9 @@ constexpr int64_t kMaxRecordBytes = int64_t{16} << 20;
 
 std::string content_sum(const ReadFile& file) {
   Checksum sum;
-  std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(file.size(), int64_t{1} << 20)));
+  auto buffer = make_vector<std::byte>(std::min<int64_t>(file.size(), int64_t{1} << 20));
   for (int64_t at = 0; at < file.size();) {
-    const auto piece = std::span(buffer).first(std::min(buffer.size(), static_cast<size_t>(file.size() - at)));
+    const auto piece = first_of(buffer, std::min(std::ssize(buffer), file.size() - at));
     file.read(at, piece);
     sum.add(piece);
     at += std::ssize(piece);

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/convert.h"
 #include "io/gguf_cursor.h"
@@ -216,12 +217,12 @@ void GgufFile::read_rows(const GgufTensor& tensor, int64_t first_row, int64_t ro
   const GgufLayout layout = layout_of(tensor.type);
   const int64_t first_block = first_row * tensor.row_elems() / layout.block_elems;
   const int64_t blocks = rows * tensor.row_elems() / layout.block_elems;
-  std::vector<std::byte> scratch(static_cast<size_t>(std::min(kConvertedBytes, blocks * layout.block_bytes)));
+  auto scratch = make_vector<std::byte>(std::min(kConvertedBytes, blocks * layout.block_bytes));
   for (int64_t done = 0; done < blocks;) {
     const int64_t count = std::min(blocks - done, kConvertedBytes / layout.block_bytes);
-    const auto bytes = std::span(scratch).first(static_cast<size_t>(count * layout.block_bytes));
+    const auto bytes = first_of(scratch, count * layout.block_bytes);
     file_.read(tensor.offset + (first_block + done) * layout.block_bytes, bytes);
-    const std::span<float> values(into + done * layout.block_elems, static_cast<size_t>(count * layout.block_elems));
+    const std::span<float> values = span_of(into + done * layout.block_elems, count * layout.block_elems);
     dequantize(tensor.type, bytes, values);
     if (const int64_t bad = find_nonfinite(values.data(), DType::kF32, static_cast<int64_t>(values.size())); bad >= 0) {
       throw input_error(path().string(), "expected finite values in tensor {}, got NaN or infinity at element {}; {}",

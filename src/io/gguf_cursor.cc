@@ -1,11 +1,11 @@
 #include "io/gguf_cursor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 
 namespace spillway {
@@ -131,10 +131,10 @@ void GgufCursor::take(void* into, int64_t bytes) {
     if (position_ < begin_ || position_ >= begin_ + filled_) {
       begin_ = position_;
       filled_ = std::min(static_cast<int64_t>(buffer_.size()), end_ - begin_);
-      file_.read(begin_, std::span(buffer_).first(static_cast<size_t>(filled_)));
+      file_.read(begin_, first_of(buffer_, filled_));
     }
     const int64_t count = std::min(bytes, begin_ + filled_ - position_);
-    std::memcpy(target, buffer_.data() + (position_ - begin_), static_cast<size_t>(count));
+    copy_memory(target, buffer_.data() + (position_ - begin_), count);
     target += count;
     position_ += count;
     bytes -= count;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "io/gguf.h"
 #include "tests/support/memory_file.h"
 
@@ -15,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const GgufFile file(memory.path());
     for (const auto& [name, tensor] : file.tensors()) {
       const int64_t rows = tensor.elems() / tensor.row_elems();
-      std::vector<float> row(static_cast<size_t>(tensor.row_elems()));
+      auto row = make_vector<float>(tensor.row_elems());
       file.read_rows(tensor, rows - 1, 1, row.data());
     }
   } catch (const InputError&) {

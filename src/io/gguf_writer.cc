@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/convert.h"
 #include "io/gguf_quantize.h"
@@ -140,7 +140,7 @@ void GgufWriter::write(std::span<const std::byte> bytes) {
 
 void GgufWriter::align() {
   constexpr std::array<std::byte, kAlignment> kZeros{};
-  write(std::span(kZeros).first(static_cast<size_t>(align_up(end_, kAlignment) - end_)));
+  write(first_of(kZeros, align_up(end_, kAlignment) - end_));
 }
 
 void GgufWriter::append(std::span<const float> values, ThreadPool* pool) {
@@ -150,11 +150,10 @@ void GgufWriter::append(std::span<const float> values, ThreadPool* pool) {
   SPILLWAY_CHECK(done_ + count <= tensor.elems(), "{} + {} values of {}", done_, count, tensor.name);
   const GgufLayout layout = layout_of(tensor.type);
   const int64_t most = kConvertedBytes / layout.block_bytes * layout.block_elems;
-  std::vector<std::byte> scratch(static_cast<size_t>(std::min(most, count) / layout.block_elems * layout.block_bytes));
+  auto scratch = make_vector<std::byte>(std::min(most, count) / layout.block_elems * layout.block_bytes);
   for (int64_t first = 0; first < count; first += most) {
-    const auto piece = values.subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(most, count - first)));
-    const auto bytes = std::span(scratch).first(
-        static_cast<size_t>(div_exact(static_cast<int64_t>(piece.size()), layout.block_elems) * layout.block_bytes));
+    const auto piece = subspan_of(values, first, std::min(most, count - first));
+    const auto bytes = first_of(scratch, div_exact(std::ssize(piece), layout.block_elems) * layout.block_bytes);
     quantize(tensor.type, piece, bytes, pool);
     check_range(tensor, piece, bytes, file_.path());
     write(bytes);

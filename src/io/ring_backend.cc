@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sizes.h"
+
 namespace spillway {
 namespace {
 
@@ -18,8 +20,8 @@ class RingBackend final : public DiskBackend {
  public:
   RingBackend(std::unique_ptr<SubmissionRing> ring, int32_t depth, Pause pause)
       : ring_(std::move(ring)), pause_(std::move(pause)) {
-    pushed_.reserve(static_cast<size_t>(depth));
-    taken_.reserve(static_cast<size_t>(depth));
+    reserve(pushed_, depth);
+    reserve(taken_, depth);
   }
 
   [[nodiscard]] std::string_view name() const override { return ring_->name(); }

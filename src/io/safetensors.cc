@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/convert.h"
 
@@ -61,17 +62,17 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t first_elem, int64
   auto* target = static_cast<std::byte*>(into);
   const int64_t offset = tensor.offset + first_elem * width;
   if (*stored == dtype) {
-    file_.read(offset, {target, static_cast<size_t>(elems * width)});
+    file_.read(offset, span_of(target, elems * width));
     if (!is_floating(dtype)) return;
     if (const int64_t bad = find_nonfinite(into, dtype, elems); bad >= 0) {
       fail_nonfinite(path(), tensor, first_elem + bad, "NaN or infinity");
     }
     return;
   }
-  std::vector<std::byte> scratch(static_cast<size_t>(std::min(kConvertedBytes, elems * width)));
+  auto scratch = make_vector<std::byte>(std::min(kConvertedBytes, elems * width));
   for (int64_t done = 0; done < elems;) {
     const int64_t count = std::min(elems - done, kConvertedBytes / width);
-    file_.read(offset + done * width, std::span(scratch).first(static_cast<size_t>(count * width)));
+    file_.read(offset + done * width, first_of(scratch, count * width));
     if (const int64_t bad = find_nonfinite(scratch.data(), *stored, count); bad >= 0) {
       fail_nonfinite(path(), tensor, first_elem + done + bad, "NaN or infinity");
     }

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "io/convert.h"
 #include "io/folder_entries.h"
 
@@ -93,7 +94,7 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<Ten
     SPILLWAY_CHECK(added, "{} twice in {}", tensor->name, path.string());
   }
   text += '}';
-  text.resize(static_cast<size_t>(align_up(static_cast<int64_t>(text.size()), 8)), ' ');
+  resize(text, align_up(std::ssize(text), 8), ' ');
   for (auto& [name, slot] : slots_) slot.offset += 8 + static_cast<int64_t>(text.size());
   const uint64_t length = text.size();
   file_.append(std::as_bytes(std::span(&length, 1)));
@@ -110,14 +111,14 @@ void SafetensorsWriter::append(std::string_view name, const void* values, DType 
 
   const auto* source = static_cast<const std::byte*>(values);
   if (to == dtype) {
-    write(slot, {source, static_cast<size_t>(elems * size_of(to))});
+    write(slot, span_of(source, elems * size_of(to)));
     return;
   }
-  scratch_.resize(static_cast<size_t>(kConvertedBytes));
+  resize(scratch_, kConvertedBytes);
   while (elems > 0) {
     const int64_t count = std::min(elems, kConvertedBytes / size_of(to));
     convert_floats(source, dtype, scratch_.data(), to, count);
-    write(slot, std::span(scratch_).first(static_cast<size_t>(count * size_of(to))));
+    write(slot, first_of(scratch_, count * size_of(to)));
     source += count * size_of(dtype);
     elems -= count;
   }

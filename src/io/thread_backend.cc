@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "io/disk_backend.h"
 
 namespace spillway {
@@ -19,7 +20,7 @@ namespace {
 template <typename T>
 class Ring {
  public:
-  explicit Ring(int32_t capacity) : items_(static_cast<size_t>(capacity)) {}
+  explicit Ring(int32_t capacity) : items_(make_vector<T>(capacity)) {}
   [[nodiscard]] bool empty() const { return count_ == 0; }
   void push(const T& item) { items_[(first_ + count_++) % items_.size()] = item; }
   T pop() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/sizes.h"
 
 namespace spillway::testing {
 namespace {
@@ -13,7 +14,7 @@ constexpr int64_t kPage = 4096;
 }  // namespace
 
 FaultyBackend::FaultyBackend(std::unique_ptr<DiskBackend> inner, const DiskFaults& faults, int32_t depth)
-    : inner_(std::move(inner)), faults_(faults), random_(faults.seed, 0), by_slot_(static_cast<size_t>(depth)) {
+    : inner_(std::move(inner)), faults_(faults), random_(faults.seed, 0), by_slot_(make_vector<Started>(depth)) {
   held_.reserve(by_slot_.size());
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/index.h"
+#include "base/sizes.h"
 
 namespace spillway::testing {
 
@@ -15,7 +16,7 @@ class MemoryDisk::Backend final : public DiskBackend {
  public:
   Backend(MemoryDisk& disk, const DiskBackendSetup& setup) {
     for (const int fd : setup.files) files_.push_back({fd, disk.contents_of(fd)});
-    finished_.reserve(static_cast<size_t>(setup.depth));
+    reserve(finished_, setup.depth);
   }
 
   [[nodiscard]] std::string_view name() const override { return "memory"; }
@@ -61,7 +62,7 @@ std::byte* MemoryDisk::contents_of(int fd) {
   if (fstat(fd, &status) != 0) return nullptr;
   const std::scoped_lock lock(mutex_);
   std::vector<std::byte>& contents = files_[fd];
-  contents.resize(static_cast<size_t>(status.st_size));
+  resize(contents, status.st_size);
   return contents.data();
 }
 
