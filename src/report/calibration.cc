@@ -127,13 +127,13 @@ void Calibration::add_step(std::span<const LaneTime> times) {
   for (size_t lane = 0; lane < kLanes; ++lane) {
     passed_.fill(0);
     for (size_t k = 0; k < instructions_[lane].size(); ++k) {
-      const auto i = static_cast<size_t>(instructions_[lane][k]);
-      const Instruction& instruction = program_.instructions[i];
-      Group& group = nth(groups_, group_of_[i]);
+      const int32_t i = instructions_[lane][k];
+      const Instruction& instruction = nth(program_.instructions, i);
+      Group& group = nth(groups_, nth(group_of_, i));
       const bool is_copy = instruction.kind == Instruction::Kind::kCopy;
       group.amount += is_copy ? static_cast<double>(instruction.inputs[0].place.bytes) : 1;
       group.seconds += is_copy ? transfer_seconds(times, lane, k)
-                               : undisturbed_seconds(times, lane, {begin_of(times, lane, k), times[i].finish});
+                               : undisturbed_seconds(times, lane, {begin_of(times, lane, k), nth(times, i).finish});
     }
   }
   const auto slot = static_cast<size_t>((steps_ - kWarmUpSteps - 1) % kMaxSteps);
@@ -156,14 +156,13 @@ bool Calibration::improve(Machine& machine) const {
     if (group.signature.empty()) {
       if (group.amount < kMinBytesOfLane) continue;
       if (Memory::is_disk_lane(group.lane) && machine.disks != disks_) continue;
-      const auto lane = static_cast<size_t>(group.lane);
-      double& rate = machine.link_bytes_per_second[lane];
+      double& rate = nth(machine.link_bytes_per_second, group.lane);
       if (rate <= 0) continue;
       const bool is_disk = Memory::is_disk_lane(group.lane);
       if ((is_disk ? machine.cpu_shares.disks : machine.cpu_shares.rates) < kMinCpuShare) {
         rate = 1 / seconds;
       } else {
-        correct(rate, 1 / seconds, kMaxChangeOfLane, machine.measured.link_bytes_per_second[lane]);
+        correct(rate, 1 / seconds, kMaxChangeOfLane, nth(machine.measured.link_bytes_per_second, group.lane));
       }
       continue;
     }

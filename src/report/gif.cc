@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 
 namespace spillway {
 namespace {
@@ -111,7 +112,7 @@ Animation pixels_of(std::span<const float> latents, int64_t frames, int64_t heig
   const int64_t plane = height * width;
   for (int64_t frame = 0; frame < frames; ++frame) {
     std::vector<uint8_t>& pixels = result.frames.emplace_back();
-    pixels.reserve(static_cast<size_t>(3 * plane * scale * scale));
+    reserve(pixels, 3 * plane * scale * scale);
     for (int64_t y = 0; y < result.height; ++y) {
       for (int64_t x = 0; x < result.width; ++x) {
         for (int64_t channel = 0; channel < 3; ++channel) {
@@ -129,7 +130,8 @@ Animation strip_of(const Animation& animation, int64_t gap) {
   const auto frames = std::ssize(animation.frames);
   Animation strip{.width = frames * (animation.width + gap) - gap, .height = animation.height};
   constexpr uint8_t kWhite = 255;
-  std::vector<uint8_t>& pixels = strip.frames.emplace_back(static_cast<size_t>(3 * strip.width * strip.height), kWhite);
+  std::vector<uint8_t>& pixels =
+      strip.frames.emplace_back(make_vector<uint8_t>(3 * strip.width * strip.height, kWhite));
   for (int64_t frame = 0; frame < frames; ++frame) {
     for (int64_t y = 0; y < strip.height; ++y) {
       const auto from = nth(animation.frames, frame).begin() + 3 * y * animation.width;

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/sizes.h"
 #include "base/text.h"
 
 namespace spillway {
@@ -157,7 +158,7 @@ std::string_view bar_of(const State& state, double done, int columns, std::span<
     taken += needed;
   }
   const int bar = std::min(kMaxBar, room - taken - 2);
-  TextBuffer out(buffer.first(std::min(buffer.size(), static_cast<size_t>(std::max(0, columns)))));
+  TextBuffer out(first_of(buffer, std::clamp<int64_t>(columns, 0, std::ssize(buffer))));
   out.append("{:3.0f}% ", std::floor(100 * done));
   if (bar >= kMinBar) {
     const auto full = static_cast<int64_t>(done * bar);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/sizes.h"
 #include "report/timeline.h"
 
 namespace spillway {
@@ -42,7 +43,7 @@ std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t point
 
 void RunningMedian::reserve(int64_t count) {
   for (std::vector<double>* half : {&lower_, &upper_}) {
-    half->resize(static_cast<size_t>(count / 2 + 1));
+    resize(*half, count / 2 + 1);
     half->clear();
   }
 }
@@ -62,7 +63,7 @@ RunRecord::RunRecord(const Program& program, int64_t steps)
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
   const int64_t touched = std::clamp<int64_t>(steps, 0, kMaxTouched);
-  losses_.resize(static_cast<size_t>(touched));
+  resize(losses_, touched);
   losses_.clear();
   step_seconds_.reserve(touched);
 }

@@ -64,7 +64,7 @@ class TimelineWriter {
     for (int32_t section = 0; section < std::ssize(program_.sections); ++section) {
       const SectionRange& range = nth(program_.sections, section);
       for (int32_t i = range.begin; i < range.end; ++i) {
-        int32_t& group = nth(open, at(static_cast<size_t>(i)).lane);
+        int32_t& group = nth(open, at(i).lane);
         if (group == kNone || !joins(i, section, nth(groups_, group), limit)) {
           group = static_cast<int32_t>(groups_.size());
           groups_.push_back({.first = i, .last = i, .count = 0, .section = section});
@@ -81,7 +81,7 @@ class TimelineWriter {
   // `blocks`: how many stand before those of this program.
   void add_instructions(StringTable& strings, int64_t blocks, ordered_json& rows) const {
     for (const Group& group : groups_) {
-      const Instruction& instruction = at(static_cast<size_t>(group.first));
+      const Instruction& instruction = at(group.first);
       const ValueId value = instruction.outputs[0].value;
       const BlockId block = block_of(group.first);
       rows.push_back({static_cast<int>(instruction.lane), class_of(group.first, group.section),
@@ -105,7 +105,7 @@ class TimelineWriter {
   }
 
  private:
-  [[nodiscard]] const Instruction& at(size_t i) const { return program_.instructions[i]; }
+  [[nodiscard]] const Instruction& at(int32_t i) const { return nth(program_.instructions, i); }
 
   [[nodiscard]] bool joins(int32_t i, int32_t section, const Group& group, int32_t limit) const {
     return group.count < limit && group.section == section && !nth(after_stall_, i) &&
@@ -113,7 +113,7 @@ class TimelineWriter {
   }
 
   [[nodiscard]] int class_of(int32_t i, int32_t section) const {
-    const Instruction& instruction = at(static_cast<size_t>(i));
+    const Instruction& instruction = at(i);
     if (instruction.kind == Instruction::Kind::kCopy)
       return static_cast<int>(class_of_moved(graph_.value(instruction.inputs[0].value)));
     if (instruction.recompute) return kMemoryClasses + 2;
@@ -130,12 +130,12 @@ class TimelineWriter {
 
   [[nodiscard]] int64_t bytes_of(int32_t i) const {
     int64_t sum = 0;
-    for (const Operand& output : at(static_cast<size_t>(i)).outputs) sum += output.place.bytes;
+    for (const Operand& output : at(i).outputs) sum += output.place.bytes;
     return sum;
   }
 
   [[nodiscard]] BlockId block_of(int32_t i) const {
-    const Instruction& instruction = at(static_cast<size_t>(i));
+    const Instruction& instruction = at(i);
     return instruction.op != kNone ? graph_.op(instruction.op).block : graph_.value(instruction.inputs[0].value).block;
   }
 

@@ -91,7 +91,7 @@ Advantages normalize_then_sum(const RewardTable& table, std::span<const double> 
     each_group(rewards, num_generations, [&](size_t begin, std::span<const double> group) {
       const Statistics own(group);
       for (size_t i = 0; i < group.size(); ++i) {
-        normal.values[(begin + i) * static_cast<size_t>(table.functions) + static_cast<size_t>(function)] =
+        nth(normal.values, static_cast<int64_t>(begin + i) * table.functions + function) =
             static_cast<float>((group[i] - own.mean) / (own.std + kEpsilon));
       }
     });

@@ -169,9 +169,8 @@ std::vector<RewardOutput> PythonFunctions::evaluate(const RewardInput& input) {
     int64_t id = *open.begin();
     if (said != json.end() && said->is_number_integer() && open.contains(said->get<int64_t>()))
       id = said->get<int64_t>();
-    const auto at = static_cast<size_t>(id - first);
-    const std::string& name = functions_[at].key;
-    outputs[at] = output_of(read_answer(json, id, input.size(), name, kWhere), name);
+    const std::string& name = nth(functions_, id - first).key;
+    nth(outputs, id - first) = output_of(read_answer(json, id, input.size(), name, kWhere), name);
     open.erase(id);
   }
   return outputs;

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "io/disk_queue.h"
 
 namespace spillway {
@@ -27,7 +28,7 @@ class DiskBridge {
 
   // Host memory that a bridge takes.
   [[nodiscard]] static constexpr int64_t bytes() { return kSlots * kPieceBytes; }
-  [[nodiscard]] std::span<std::byte> memory() const { return {memory_.at(0), static_cast<size_t>(memory_.bytes())}; }
+  [[nodiscard]] std::span<std::byte> memory() const { return span_of(memory_.at(0), memory_.bytes()); }
 
   // Brings `bytes` to device memory: start(offset, host, bytes) has the disk read a piece and returns its ticket.
   template <typename Start>

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway {
 
@@ -23,7 +24,7 @@ LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps
       nth(events, nth(program.instructions, i).lane) += section.repeats == Repeats::kStep ? 1 : traced_micro_steps;
     }
   }
-  for (size_t lane = 0; lane < kLanes; ++lane) lanes_[lane].events.reserve(static_cast<size_t>(events[lane]));
+  for (size_t lane = 0; lane < kLanes; ++lane) reserve(lanes_[lane].events, events[lane]);
 }
 
 void LaneProfile::record(Lane lane, int32_t instruction, double start, double finish) {
@@ -60,12 +61,12 @@ int64_t LaneProfile::peak_bytes(Tier tier) const {
 }
 
 int64_t LaneProfile::take_recent_bytes(Tier tier) {
-  const auto i = static_cast<size_t>(tier);
-  int64_t recent = home_bytes_[i];
+  int64_t recent = nth(home_bytes_, tier);
   for (LanePart& part : lanes_) {
-    recent = std::max(recent, part.recent_bytes[i]);
-    part.peak_bytes[i] = std::max(part.peak_bytes[i], part.recent_bytes[i]);
-    part.recent_bytes[i] = 0;
+    int64_t &of_part = nth(part.recent_bytes, tier), &peak = nth(part.peak_bytes, tier);
+    recent = std::max(recent, of_part);
+    peak = std::max(peak, of_part);
+    of_part = 0;
   }
   return recent;
 }

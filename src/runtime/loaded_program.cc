@@ -1,11 +1,11 @@
 #include "runtime/loaded_program.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "graph/operation.h"
 
 namespace spillway {
@@ -130,9 +130,7 @@ void LoadedProgram::execute(int32_t instruction) {
 void LoadedProgram::move_over_bridge(const Step& step) {
   DiskQueue& disk = memory_.disk_queue(step.lane);
   DiskBridge& bridge = *memory_.bridge(step.lane);
-  const auto blocks = [](std::byte* host, int64_t bytes) {
-    return std::span(host, static_cast<size_t>(align_up(bytes, kDiskAlignment)));
-  };
+  const auto blocks = [](std::byte* host, int64_t bytes) { return span_of(host, align_up(bytes, kDiskAlignment)); };
   if (step.lane == Lane::kDiskWrite) {
     bridge.write(disk, step.from, step.bytes, [&](int64_t offset, std::byte* host, int64_t bytes) {
       return disk.write_scratch(step.to_place.offset + offset, blocks(host, bytes));
@@ -143,7 +141,7 @@ void LoadedProgram::move_over_bridge(const Step& step) {
     });
   } else {
     bridge.read(disk, step.to, step.bytes, [&](int64_t offset, std::byte* host, int64_t bytes) {
-      return disk.read_file(step.file.file, step.file.offset + offset, {host, static_cast<size_t>(bytes)});
+      return disk.read_file(step.file.file, step.file.offset + offset, span_of(host, bytes));
     });
   }
 }
@@ -152,10 +150,10 @@ DiskQueue::Ticket LoadedProgram::start(int32_t instruction) {
   const Step& step = at(instruction);
   DiskQueue& disk = memory_.disk_queue(step.lane);
   if (step.from_place.tier == Tier::kFiles)
-    return disk.read_file(step.file.file, step.file.offset, {step.to, static_cast<size_t>(step.bytes)});
-  const auto blocks = static_cast<size_t>(align_up(step.bytes, kDiskAlignment));
-  return step.from_place.tier == Tier::kDisk ? disk.read_scratch(step.from_place.offset, {step.to, blocks})
-                                             : disk.write_scratch(step.to_place.offset, {step.from, blocks});
+    return disk.read_file(step.file.file, step.file.offset, span_of(step.to, step.bytes));
+  const int64_t blocks = align_up(step.bytes, kDiskAlignment);
+  return step.from_place.tier == Tier::kDisk ? disk.read_scratch(step.from_place.offset, span_of(step.to, blocks))
+                                             : disk.write_scratch(step.to_place.offset, span_of(step.from, blocks));
 }
 
 bool LoadedProgram::write_same_bytes(int32_t a, int32_t b) const {

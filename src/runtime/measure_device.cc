@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/index.h"
 #include "base/parallel.h"
+#include "base/sizes.h"
 #include "graph/operation.h"
 #include "ops/matmul/matmul.h"
 #include "runtime/computer.h"
@@ -100,7 +101,7 @@ void measure_device_products(const DeviceClock& clock, Measurement& result) {
 
 void measure_links(Device& device, const DeviceClock& clock, Machine& machine) {
   const Arena host("host", kCopyBytes);
-  const Device::Pinned pinned = device.pin({host.at(0), static_cast<size_t>(kCopyBytes)});
+  const Device::Pinned pinned = device.pin(span_of(host.at(0), kCopyBytes));
   const Device::Memory memory = device.allocate("device", 2 * kCopyBytes);
   nth(machine.link_bytes_per_second, Lane::kHostToDevice) = clock.copy_rate(memory.get(), host.at(0));
   nth(machine.link_bytes_per_second, Lane::kDeviceToHost) = clock.copy_rate(host.at(0), memory.get());

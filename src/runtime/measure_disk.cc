@@ -18,6 +18,7 @@
 #include "base/index.h"
 #include "base/parallel.h"
 #include "base/random.h"
+#include "base/sizes.h"
 #include "io/disk_queue.h"
 #include "io/disk_space.h"
 #include "runtime/computer.h"
@@ -76,8 +77,7 @@ Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int
   for (int64_t i = 0; pass.bytes < max_bytes && now_seconds() - begin < max_seconds; ++i, pass.bytes += request_bytes) {
     DiskQueue::Ticket& ticket = nth(tickets, i % in_flight);
     if (i >= in_flight) queue.wait(ticket);
-    const std::span piece =
-        stream.memory.subspan(static_cast<size_t>(i % in_flight * request_bytes), static_cast<size_t>(request_bytes));
+    const std::span piece = subspan_of(stream.memory, i % in_flight * request_bytes, request_bytes);
     const int64_t offset = stream.begin + pass.bytes % (stream.bytes / request_bytes * request_bytes);
     ticket = stream.direction == DiskDirection::kWrite ? queue.write_scratch(offset, piece)
                                                        : queue.read_scratch(offset, piece);
@@ -158,7 +158,7 @@ class DiskBench {
 
   [[nodiscard]] Stream stream(DiskDirection direction, int64_t begin, int64_t bytes) const {
     const bool writes = direction == DiskDirection::kWrite;
-    return {begin, bytes, direction, {memory_.at(writes ? 0 : kWindow), static_cast<size_t>(kWindow)}};
+    return {begin, bytes, direction, span_of(memory_.at(writes ? 0 : kWindow), kWindow)};
   }
 
   // Once through what has been written.
@@ -219,14 +219,14 @@ void set_disks(Machine& machine, const std::vector<std::string>& folders, const 
   machine.cpu_shares.disks = rates.cpu_share;
   const bool is_cpu = machine.device == DeviceKind::kCpu;
   const auto set = [&](Lane disk, Lane link, const DiskRate& rate) {
-    const auto at = static_cast<size_t>(disk);
     const double alone = rate.bytes_per_second, beside = rate.beside_opposite;
     // To a device of its own a disk lane goes over the link, both at once; of a CPU it takes a part of a core.
-    machine.link_bytes_per_second[at] = is_cpu ? alone : std::min(alone, nth(machine.link_bytes_per_second, link));
-    machine.compute_share[at] = is_cpu ? std::min(1.0, rate.cores) / machine.threads : 0;
-    machine.opposite_share[at] = alone > 0 && beside > 0 ? std::max(0.0, 1 - beside / alone) : 0;
-    machine.link_latency_seconds[at] = rate.latency_seconds;
-    machine.measured.link_bytes_per_second[at] = 0;
+    nth(machine.link_bytes_per_second, disk) =
+        is_cpu ? alone : std::min(alone, nth(machine.link_bytes_per_second, link));
+    nth(machine.compute_share, disk) = is_cpu ? std::min(1.0, rate.cores) / machine.threads : 0;
+    nth(machine.opposite_share, disk) = alone > 0 && beside > 0 ? std::max(0.0, 1 - beside / alone) : 0;
+    nth(machine.link_latency_seconds, disk) = rate.latency_seconds;
+    nth(machine.measured.link_bytes_per_second, disk) = 0;
   };
   set(Lane::kDiskRead, Lane::kHostToDevice, rates.read);
   set(Lane::kDiskWrite, Lane::kDeviceToHost, rates.write);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "base/index.h"
 #include "base/log.h"
 #include "base/parallel.h"
+#include "base/sizes.h"
 #include "graph/operation.h"
 #include "plan/cost_model.h"
 #include "plan/signature.h"
@@ -246,7 +246,7 @@ class OperationBench {
     TensorView view{nullptr, sample.size.value(id).type.dtype, sample.size.shape_of(id)};
     const auto [at, fresh] = batch_.try_emplace({sample.program, id, tokens}, nullptr);
     if (fresh) {
-      std::vector<std::byte> content(static_cast<size_t>(view.bytes()));
+      auto content = make_vector<std::byte>(view.bytes());
       sample.program->fill_batch(id, {content.data(), view.dtype, view.shape}, tokens);
       at->second = device_.allocate("device", view.bytes());
       queue_->copy(at->second.get(), content.data(), view.bytes());

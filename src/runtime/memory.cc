@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 
 namespace spillway {
 namespace {
@@ -60,7 +61,7 @@ Memory::Memory(Programs programs, ThreadPool& pool, const TierOptions& options)
                    options.host_threads, program->threads);
   }
   if (uses_lane(programs, Lane::kHostCompute)) host_pool_.emplace(options.host_threads);
-  if (host_.bytes() > 0) pinned_host_ = device_->pin({host_.at(0), static_cast<size_t>(host_.bytes())});
+  if (host_.bytes() > 0) pinned_host_ = device_->pin(span_of(host_.at(0), host_.bytes()));
   open_queues(programs, options, arena_bytes(programs, Tier::kDevice), arena_bytes(programs, Tier::kDisk));
   for (const Lane lane : {Lane::kCompute, Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute}) {
     Device& worker = lane == Lane::kHostCompute ? cpu_device() : *device_;
@@ -73,7 +74,7 @@ void Memory::open_queues(Programs programs, const TierOptions& options, int64_t 
                  "no scratch space for a disk tier of {} bytes", disk_bytes);
   DiskQueueOptions queue{.backend = options.disk_backend};
   const auto add_memory = [&](std::byte* base, int64_t bytes) {
-    if (bytes > 0) queue.memory.emplace_back(base, static_cast<size_t>(bytes));
+    if (bytes > 0) queue.memory.push_back(span_of(base, bytes));
   };
   if (device_->shares_host_memory()) {
     add_memory(device_memory_.get(), device_bytes);
@@ -89,7 +90,7 @@ void Memory::open_queues(Programs programs, const TierOptions& options, int64_t 
   if (disk_bytes > 0) writes_ = std::make_unique<DiskQueue>(options.scratch, queue);
   if (!in_files_.empty()) {
     queue.read_files = options.files;
-    if (staging_.bytes() > 0) queue.staging = {staging_.at(0), static_cast<size_t>(staging_.bytes())};
+    if (staging_.bytes() > 0) queue.staging = span_of(staging_.at(0), staging_.bytes());
   }
   if (disk_bytes > 0 || !in_files_.empty()) {
     reads_ = std::make_unique<DiskQueue>(disk_bytes > 0 ? options.scratch : nullptr, queue);

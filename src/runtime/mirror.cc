@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway {
 namespace {
@@ -27,7 +28,7 @@ int64_t bytes_for(const LoadedProgram& loaded) {
 }  // namespace
 
 Mirror::Mirror(LoadedProgram& loaded) : loaded_(loaded), memory_("host", bytes_for(loaded)) {
-  pinned_ = loaded.device().pin({memory_.at(0), static_cast<size_t>(memory_.bytes())});
+  pinned_ = loaded.device().pin(span_of(memory_.at(0), memory_.bytes()));
   for (const Operand& home : loaded.program().homes) {
     if (loaded.graph().value(home.value).kind == ValueKind::kBatch)
       batch_.push_back({next_copy(home), std::vector<bool>(loaded.program().sections.size())});

@@ -1,12 +1,12 @@
 #include "runtime/tier_store.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <span>
 
 #include "base/error.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway {
 namespace {
@@ -34,14 +34,13 @@ class TierStore::TierWriter final : public Writer {
     SPILLWAY_CHECK(done_ + bytes <= type_.bytes(), "{} more bytes after {} of {}", bytes, done_, type_.bytes());
     if (direct_) {
       const Place& home = store_.loaded_.home_of(id_);
-      std::memcpy(static_cast<std::byte*>(store_.loaded_.view({id_, home}).data) + done_, from,
-                  static_cast<size_t>(bytes));
+      copy_memory(static_cast<std::byte*>(store_.loaded_.view({id_, home}).data) + done_, from, bytes);
       done_ += bytes;
       return;
     }
     while (bytes > 0) {
       const int64_t filled = done_ % kPieceBytes, part = std::min(bytes, kPieceBytes - filled);
-      std::memcpy(buffer_->at(filled), from, static_cast<size_t>(part));
+      copy_memory(buffer_->at(filled), from, part);
       from += part;
       bytes -= part;
       done_ += part;
@@ -99,7 +98,7 @@ void TierStore::store_piece(ValueId id, int64_t begin, int64_t bytes, std::byte*
     return;
   }
   DiskQueue& queue = loaded_.memory().disk_queue(Lane::kDiskWrite);
-  const std::span blocks(buffer, static_cast<size_t>(align_up(bytes, kDiskAlignment)));
+  const std::span blocks = span_of(buffer, align_up(bytes, kDiskAlignment));
   queue.wait(queue.write_scratch(home.offset + begin, blocks));
 }
 
@@ -111,12 +110,12 @@ void TierStore::load_piece(ValueId id, int64_t begin, int64_t bytes, std::byte* 
   }
   DiskQueue& queue = loaded_.memory().disk_queue(Lane::kDiskRead);
   if (home.tier == Tier::kDisk) {
-    const std::span blocks(buffer, static_cast<size_t>(align_up(bytes, kDiskAlignment)));
+    const std::span blocks = span_of(buffer, align_up(bytes, kDiskAlignment));
     queue.wait(queue.read_scratch(home.offset + begin, blocks));
     return;
   }
   const FilePlace place = loaded_.memory().file_place(home);
-  queue.wait(queue.read_file(place.file, place.offset + begin, {buffer, static_cast<size_t>(bytes)}));
+  queue.wait(queue.read_file(place.file, place.offset + begin, span_of(buffer, bytes)));
 }
 
 }  // namespace spillway
