@@ -6,6 +6,7 @@
 #include <charconv>
 #include <functional>
 
+#include "base/sizes.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/unicode.h"
 
@@ -205,7 +206,7 @@ Value batch(Runtime& runtime, const Value& input, const Arguments& arguments) {
   if (!row.empty()) {
     if (!args[1].is_none()) {
       runtime.budget.spend(size);
-      row.resize(static_cast<size_t>(size), args[1]);
+      resize(row, size, args[1]);
     }
     rows.push_back(make_sequence(std::move(row)));
   }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/unicode.h"
 
@@ -77,9 +78,7 @@ Value escape(Runtime& runtime, const Value& input, const Arguments& arguments) {
 Value indent(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const auto args = bind("indent", arguments, {{"width", Value(4)}, {"first", Value(false)}, {"blank", Value(false)}});
   const std::string margin =
-      args[0].is_text()
-          ? args[0].text()
-          : std::string(static_cast<size_t>(std::clamp<int64_t>(as_integer(args[0], "width"), 0, 10000)), ' ');
+      args[0].is_text() ? args[0].text() : repeated(' ', std::clamp<int64_t>(as_integer(args[0], "width"), 0, 10000));
   const bool blank = truthy(args[2]);
   // Jinja adds a newline so that a final empty line counts as a line.
   const Value text(to_text(input, runtime.budget) + "\n");

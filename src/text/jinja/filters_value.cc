@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/sizes.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/json.h"
 #include "text/jinja/unicode.h"
@@ -137,9 +138,7 @@ Value tojson(Runtime& runtime, const Value& input, const Arguments& arguments) {
     style.lines = true;
     style.item_separator.pop_back();  // the space: a line ends there
     style.indent =
-        args[1].is_text()
-            ? args[1].text()
-            : std::string(static_cast<size_t>(std::clamp<int64_t>(as_integer(args[1], "indent"), 0, 1000)), ' ');
+        args[1].is_text() ? args[1].text() : repeated(' ', std::clamp<int64_t>(as_integer(args[1], "indent"), 0, 1000));
   }
   if (!args[2].is_none()) {
     const auto pair = items_of(args[2], runtime.budget);

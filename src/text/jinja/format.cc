@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/runtime.h"
 #include "text/jinja/unicode.h"
@@ -115,8 +116,8 @@ std::string format_integer(int64_t number, const Spec& spec) {
     default:
       digits = std::to_string(magnitude);
   }
-  if (spec.precision > static_cast<int>(digits.size()))
-    digits.insert(0, static_cast<size_t>(spec.precision) - digits.size(), '0');
+  if (const int64_t missing = spec.precision - std::ssize(digits); missing > 0)
+    digits = repeated('0', missing) + digits;
   std::string sign = sign_of(number < 0, spec);
   if (spec.alternate && (spec.type == 'x' || spec.type == 'X' || spec.type == 'o' || spec.type == 'b'))
     sign += std::string("0") + spec.type;
@@ -134,10 +135,10 @@ std::string format_real(double number, const Spec& spec) {
     const int precision = std::min(spec.precision < 0 ? 6 : spec.precision, 400);
     const char type = spec.type == '%' ? 'f' : spec.type == 0 || spec.type == 'n' ? 'g' : spec.type;
     const char pattern[] = {'%', '.', '*', type, '\0'};
-    std::vector<char> buffer(static_cast<size_t>(precision) + 400);
+    auto buffer = make_vector<char>(precision + 400);
     const int length =
         std::snprintf(buffer.data(), buffer.size(), pattern, precision, spec.type == '%' ? magnitude * 100 : magnitude);
-    digits.assign(buffer.data(), static_cast<size_t>(std::max(length, 0)));
+    digits.assign(buffer.data(), buffer.data() + std::max(length, 0));
     if (spec.type == '%') digits += "%";
   }
   if (spec.group != 0) digits = group_digits(std::move(digits), spec.group);

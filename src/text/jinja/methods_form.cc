@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/sizes.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/methods.h"
 #include "text/jinja/unicode.h"
@@ -109,8 +110,7 @@ Value zfill_method(Runtime& runtime, const Value& self, const Arguments& argumen
   if (missing <= 0) return self;
   runtime.budget.spend(missing);
   const bool sign = self.text().starts_with('-') || self.text().starts_with('+');
-  return like(self, self.text().substr(0, sign ? 1 : 0) + std::string(static_cast<size_t>(missing), '0') +
-                        self.text().substr(sign ? 1 : 0));
+  return like(self, self.text().substr(0, sign ? 1 : 0) + repeated('0', missing) + self.text().substr(sign ? 1 : 0));
 }
 
 Value format_method(Runtime& runtime, const Value& self, const Arguments& arguments) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/methods.h"
 #include "text/jinja/unicode.h"
@@ -111,9 +112,10 @@ std::string_view window(const Value& self, const Value& begin, const Value& end,
     const int64_t at = as_integer(bound, "a bound");
     return std::clamp<int64_t>(at < 0 ? std::max(at, -size) + size : at, 0, size);
   };
-  const auto from = static_cast<size_t>(clamp(begin, 0)), to = static_cast<size_t>(clamp(end, size));
-  if (first != nullptr) *first = offsets[from];
-  return std::string_view(text).substr(offsets[from], offsets[std::max(from, to)] - offsets[from]);
+  const int64_t first_character = clamp(begin, 0), end_character = std::max(first_character, clamp(end, size));
+  const size_t from = nth(offsets, first_character), to = nth(offsets, end_character);
+  if (first != nullptr) *first = from;
+  return std::string_view(text).substr(from, to - from);
 }
 
 template <bool kStart>

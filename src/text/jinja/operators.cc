@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/runtime.h"
 #include "text/jinja/unicode.h"
@@ -99,7 +100,7 @@ Value repeat(Runtime& runtime, const Value& value, int64_t times) {
     runtime.budget.spend_bytes(static_cast<size_t>(total));
     std::string text;
     if (size > 0) {
-      text.reserve(static_cast<size_t>(total));
+      reserve(text, total);
       for (int64_t i = 0; i < times; ++i) text += value.text();
     }
     return Value(std::move(text), value.is_markup());
@@ -211,8 +212,8 @@ Value item(Runtime& runtime, const Value& value, const Value& key) {
       const int64_t size = static_cast<int64_t>(offsets.size()) - 1;
       if (at < 0) at += size;
       if (at >= 0 && at < size) {
-        const auto i = static_cast<size_t>(at);
-        return Value(value.text().substr(offsets[i], offsets[i + 1] - offsets[i]), value.is_markup());
+        const size_t from = nth(offsets, at), to = nth(offsets, at + 1);
+        return Value(value.text().substr(from, to - from), value.is_markup());
       }
     } else {
       const auto& items = value.sequence().items;
@@ -248,11 +249,11 @@ Value slice(Runtime& runtime, const Value& value, const Value& begin, const Valu
   std::string text;
   std::vector<Value> items;
   for (int64_t at = first; backwards ? at > last : at < last;) {
-    const auto i = static_cast<size_t>(at);
     if (value.is_text()) {
-      text += value.text().substr(offsets[i], offsets[i + 1] - offsets[i]);
+      const size_t from = nth(offsets, at), to = nth(offsets, at + 1);
+      text += value.text().substr(from, to - from);
     } else {
-      items.push_back(value.sequence().items[i]);
+      items.push_back(nth(value.sequence().items, at));
     }
     if (__builtin_add_overflow(at, stride, &at)) break;
   }

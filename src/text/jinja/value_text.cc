@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/sizes.h"
 #include "text/jinja/unicode.h"
 #include "text/jinja/value.h"
 
@@ -159,9 +160,9 @@ std::string repr_float(double number) {
     text = digits.substr(0, 1) + (count > 1 ? "." + digits.substr(1) : "") +
            fmt::format("e{}{:02}", exponent < 0 ? '-' : '+', std::abs(exponent));
   } else if (exponent < 0) {
-    text = "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+    text = "0." + repeated('0', -exponent - 1) + digits;
   } else if (exponent >= count - 1) {
-    text = digits + std::string(static_cast<size_t>(exponent - count + 1), '0') + ".0";
+    text = digits + repeated('0', exponent - count + 1) + ".0";
   } else {
     text = digits.substr(0, static_cast<size_t>(exponent) + 1) + "." + digits.substr(static_cast<size_t>(exponent) + 1);
   }

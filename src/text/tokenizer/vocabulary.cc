@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "base/text.h"
 
 namespace spillway::text {
@@ -36,7 +37,7 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
   }
   if (bytes > kMaxTextBytes) throw input_error(where, "expected less than 4 GiB of tokens, got more; shorten them");
   texts_.reserve(bytes);
-  spans_.resize(static_cast<size_t>(limit));
+  resize(spans_, limit);
   slots_.resize(std::bit_ceil(tokens.size() * 2 + 2));
   for (const auto& [token, id] : tokens) {
     Span& span = nth(spans_, id);
