@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "data/shuffled.h"
 
 namespace spillway::data {
@@ -18,8 +19,8 @@ constexpr uint64_t kEpochStream = 0x65706F63680000, kBinStream = 0x62696E7300000
 // Rows that were left whole for a strategy that splits them are cut where they do not go through it.
 Lines one_row_a_line(const RowTable& rows, int64_t capacity) {
   Lines lines;
-  lines.pieces.reserve(static_cast<size_t>(rows.size()));
-  lines.ends.reserve(static_cast<size_t>(rows.size()));
+  reserve(lines.pieces, rows.size());
+  reserve(lines.ends, rows.size());
   for (int64_t i = 0; i < rows.size(); ++i) {
     Piece row = rows.row(i);
     row.length = static_cast<int32_t>(std::min<int64_t>(row.length, capacity));
@@ -74,8 +75,8 @@ std::vector<T>& values_of(std::vector<MicroBatch::Named<T>>& columns, std::strin
 }  // namespace
 
 void MicroBatch::reserve(int64_t tokens) {
-  for (auto* list : {&ids, &labels, &positions}) list->reserve(static_cast<size_t>(tokens));
-  seq_offsets.reserve(static_cast<size_t>(tokens + 1));
+  for (auto* list : {&ids, &labels, &positions}) spillway::reserve(*list, tokens);
+  spillway::reserve(seq_offsets, tokens + 1);
 }
 
 void MicroBatch::clear() {
@@ -149,7 +150,7 @@ RowSplit split_validation(int64_t rows, double share, uint64_t seed) {
     throw input_error("val_set_size", "expected fewer than the {} rows there are, got {}; lower it", rows, count);
   }
   const std::vector<int64_t> order = shuffled(rows, seed, kValidationStream);
-  std::vector<bool> validates(static_cast<size_t>(rows), false);
+  auto validates = make_vector<bool>(rows, false);
   for (int64_t i = 0; i < count; ++i) nth(validates, nth(order, i)) = true;
   RowSplit split;
   for (int64_t i = 0; i < rows; ++i) (nth(validates, i) ? split.validation : split.training).push_back(i);

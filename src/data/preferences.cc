@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/sizes.h"
 #include "io/file.h"
 
 namespace spillway::data {
@@ -9,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 std::vector<PreferenceRow> preferences_of(const RowTable& rows) {
   std::vector<PreferenceRow> result;
-  result.reserve(static_cast<size_t>(rows.size()));
+  reserve(result, rows.size());
   for (int64_t i = 0; i < rows.size(); ++i) result.push_back(preference_of(rows, i));
   return result;
 }

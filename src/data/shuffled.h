@@ -9,12 +9,13 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "base/sizes.h"
 
 namespace spillway::data {
 
 // 0, 1, ..., n - 1 in random order (Fisher and Yates), another for each stream of a seed.
 [[nodiscard]] inline std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t stream) {
-  std::vector<int64_t> items(static_cast<size_t>(n));
+  auto items = make_vector<int64_t>(n);
   std::iota(items.begin(), items.end(), 0);
   RandomStream random(seed, stream);
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(narrow<uint32_t>(i))]);

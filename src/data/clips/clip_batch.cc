@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "data/clips/timestep_embedding.h"
 
 namespace spillway::data {
@@ -39,8 +41,8 @@ int64_t channels_of(const std::vector<float>& values, const ClipShape& shape) {
 
 // Room behind what a column holds.
 float* grow(std::vector<float>& column, int64_t elems) {
-  const size_t before = column.size();
-  column.resize(before + static_cast<size_t>(elems));
+  const int64_t before = std::ssize(column);
+  resize(column, before + elems);
   return column.data() + before;
 }
 
@@ -55,13 +57,14 @@ void add_patches(std::vector<float>& column, const ClipSample& sample, const Pat
         for (int64_t t = 0; t < lines.patch[0]; ++t) {
           for (int64_t y = 0; y < lines.patch[1]; ++y) {
             const int64_t at = lines.at(frame, row, column_at, channel, t, y);
-            for (int64_t x = 0; x < width; ++x) *to++ = fill(static_cast<size_t>(at + x));
+            for (int64_t x = 0; x < width; ++x) *to++ = fill(at + x);
           }
         }
       }
     };
-    each_line(sample.shape.channels, [&](size_t i) { return rest * sample.latents[i] + sigma * sample.noise[i]; });
-    each_line(further, [&](size_t i) { return sample.first_frame[i]; });
+    each_line(sample.shape.channels,
+              [&](int64_t i) { return rest * nth(sample.latents, i) + sigma * nth(sample.noise, i); });
+    each_line(further, [&](int64_t i) { return nth(sample.first_frame, i); });
   });
 }
 
@@ -73,7 +76,7 @@ void for_each_output(const PatchLines& lines, const Visit& visit) {
       for (int64_t y = 0; y < lines.patch[1]; ++y) {
         for (int64_t x = 0; x < lines.patch[2]; ++x) {
           for (int64_t channel = 0; channel < lines.shape.channels; ++channel)
-            visit(static_cast<size_t>(lines.at(frame, row, column, channel, t, y) + x));
+            visit(lines.at(frame, row, column, channel, t, y) + x);
         }
       }
     }
@@ -82,7 +85,7 @@ void for_each_output(const PatchLines& lines, const Visit& visit) {
 
 void add_target(std::vector<float>& column, const ClipSample& sample, const PatchLines& lines) {
   float* to = grow(column, sample.shape.elems());
-  for_each_output(lines, [&](size_t i) { *to++ = sample.noise[i] - sample.latents[i]; });
+  for_each_output(lines, [&](int64_t i) { *to++ = nth(sample.noise, i) - nth(sample.latents, i); });
 }
 
 void append(std::vector<float>& column, const std::vector<float>& values) {
@@ -116,8 +119,7 @@ void add_to_micro_batch(MicroBatch& batch, const ClipSample& sample, const ClipD
   }
   const int64_t size = demands.timestep_size;
   float* const embedding = grow(batch.column(kTimestepEmbedding), size);
-  fill_timestep_embedding(std::span(&sample.timestep, 1), narrow<int>(size),
-                          std::span(embedding, static_cast<size_t>(size)));
+  fill_timestep_embedding(std::span(&sample.timestep, 1), narrow<int>(size), span_of(embedding, size));
   batch.column(kSigma).push_back(sample.sigma);
   ++batch.targets;
   ++batch.rows;
@@ -129,7 +131,7 @@ std::vector<float> unpatchify(std::span<const float> prediction, const ClipShape
                  to_string(shape));
   std::vector<float> latents(prediction.size());
   const float* from = prediction.data();
-  for_each_output(PatchLines{.shape = shape, .patch = patch}, [&](size_t i) { latents[i] = *from++; });
+  for_each_output(PatchLines{.shape = shape, .patch = patch}, [&](int64_t i) { nth(latents, i) = *from++; });
   return latents;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "data/clips/clip_files.h"
 #include "io/checksum.h"
 
@@ -28,7 +29,7 @@ void cut_frames(std::vector<float>& values, int64_t frames, int64_t kept, int64_
   for (int64_t channel = 1; channel < channels; ++channel)
     std::memmove(values.data() + channel * kept * plane, values.data() + channel * frames * plane,
                  static_cast<size_t>(kept * plane) * sizeof(float));
-  values.resize(static_cast<size_t>(channels * kept * plane));
+  resize(values, channels * kept * plane);
 }
 
 // Of row `row` of those a dataset has, spread evenly: after n rows there are floor(n * weight).
@@ -83,7 +84,7 @@ void ClipRows::State::add_file(const DatasetConfig& config, const std::filesyste
     add(sum, std::array{copies, shape.channels, shape.frames, shape.height, shape.width, header.text_rows,
                         header.image_rows});
     if (copies == 0) continue;
-    order.insert(order.end(), static_cast<size_t>(copies), rows.size());
+    append_repeated(order, copies, rows.size());
     rows.push_back({.file = files.size(), .row = at, .stored = std::move(stored), .header = header});
   }
   files.push_back(std::move(file));

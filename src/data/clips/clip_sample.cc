@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "data/clips/clip_names.h"
 #include "io/safetensors_writer.h"
 
@@ -51,8 +52,8 @@ ClipSample prepare_sample(Clip clip, int64_t row, const FlowOptions& options, co
   out.text_dropped = draw.drops_text;
   out.text_rows = out.text_dropped ? 0 : std::min(header.text_rows, options.text_len);
   out.text = std::move(clip.text);
-  out.text.resize(static_cast<size_t>(out.text_rows * text_width));
-  out.text.resize(static_cast<size_t>(options.text_len * text_width));
+  resize(out.text, out.text_rows * text_width);
+  resize(out.text, options.text_len * text_width);
   out.image_rows = header.image_rows;
   out.image = std::move(clip.image);
   out.first_frame = std::move(clip.first_frame);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "data/shuffled.h"
 
 namespace spillway::data {
@@ -12,7 +13,7 @@ namespace spillway::data {
 std::vector<int64_t> order_of_epoch(int64_t rows, RowOrder order, uint64_t seed, int64_t epoch) {
   constexpr uint64_t kClipStream = 0x636C69700000;  // independent of other shuffles
   if (order != RowOrder::kFile) return shuffled(rows, seed, kClipStream + static_cast<uint64_t>(epoch));
-  std::vector<int64_t> items(static_cast<size_t>(rows));
+  auto items = make_vector<int64_t>(rows);
   std::iota(items.begin(), items.end(), 0);
   return items;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "data/clips/clip_names.h"
 #include "data/files/record_parsers.h"
@@ -122,10 +123,10 @@ class ParquetClips : public ClipFile {
         throw input_error(where(row), "expected {} bytes in {}, got {}; shape and type are those of other values",
                           values.bytes(), kColumns[which], bytes < 0 ? "null" : fmt::format("{}", bytes));
       if (values.type == StoredType::kF32) {
-        floats.resize(static_cast<size_t>(values.elems()));
+        resize(floats, values.elems());
         return std::as_writable_bytes(std::span(floats));
       }
-      others.resize(static_cast<size_t>(bytes));
+      resize(others, bytes);
       return others;
     };
     bytes_.read(which, row, room);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "io/convert.h"
@@ -192,7 +193,7 @@ void check_finite(std::span<const float> values, std::string_view name, std::str
 std::vector<float> to_floats(std::span<const std::byte> bytes, StoredType type, std::string_view name,
                              std::string_view where) {
   const auto elems = std::ssize(bytes) / bytes_of(type);
-  std::vector<float> values(static_cast<size_t>(elems));
+  auto values = make_vector<float>(elems);
   if (type == StoredType::kF64) {
     for (size_t i = 0; i < values.size(); ++i) {
       double value = 0;

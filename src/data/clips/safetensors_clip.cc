@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "data/clips/clip_names.h"
 #include "io/safetensors.h"
@@ -61,12 +62,12 @@ class SafetensorsClip : public ClipFile {
   [[nodiscard]] std::vector<float> read_tensor(const SafetensorsFile& file, const StoredTensor& tensor,
                                                StoredType type) const {
     if (type == StoredType::kF32) {
-      std::vector<float> floats(static_cast<size_t>(tensor.elems()));
+      auto floats = make_vector<float>(tensor.elems());
       file.read_bytes(tensor, 0, std::as_writable_bytes(std::span(floats)));
       check_finite(floats, tensor.name, path_.string());
       return floats;
     }
-    std::vector<std::byte> bytes(static_cast<size_t>(tensor.bytes));
+    auto bytes = make_vector<std::byte>(tensor.bytes);
     file.read_bytes(tensor, 0, bytes);
     return to_floats(bytes, type, tensor.name, path_.string());
   }

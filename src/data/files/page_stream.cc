@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "data/files/arrow_loader.h"
 #include "data/files/block_codecs.h"
 
@@ -14,7 +15,7 @@ namespace {
 ByteSource part_of(std::shared_ptr<const ReadFile> file, int64_t offset, int64_t bytes) {
   return [file = std::move(file), offset, end = offset + bytes](char* into, size_t size) mutable {
     const auto count = std::min(static_cast<int64_t>(size), end - offset);
-    file->read(offset, std::as_writable_bytes(std::span(into, static_cast<size_t>(count))));
+    file->read(offset, std::as_writable_bytes(span_of(into, count)));
     offset += count;
     return static_cast<size_t>(count);
   };
@@ -75,7 +76,7 @@ void PageStream::skip(int64_t bytes) {
   std::array<std::byte, 1 << 14> scratch;
   for (int64_t left = bytes; left > 0;) {
     const auto count = std::min<int64_t>(left, scratch.size());
-    read(std::span(scratch).first(static_cast<size_t>(count)));
+    read(first_of(scratch, count));
     left -= count;
   }
 }

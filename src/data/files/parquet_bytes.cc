@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "data/files/arrow_loader.h"
 #include "data/files/run_lengths.h"
@@ -27,7 +28,7 @@ constexpr int32_t kNull = -1;
 PageHeader read_page_header(const ReadFile& file, int64_t offset, int64_t end) {
   std::vector<std::byte> bytes;
   for (int64_t size = kFirstHeaderBytes;; size *= 8) {
-    bytes.resize(static_cast<size_t>(std::min(size, end - offset)));
+    resize(bytes, std::min(size, end - offset));
     file.read(offset, bytes);
     if (const auto header = parse_page_header(bytes, file.path().string())) return *header;
     if (size >= kMaxHeaderBytes || std::ssize(bytes) == end - offset)
@@ -38,7 +39,7 @@ PageHeader read_page_header(const ReadFile& file, int64_t offset, int64_t end) {
 std::vector<std::byte> read_some(PageStream& stream, int64_t bytes, const std::filesystem::path& path) {
   if (bytes > std::min(kMaxLevelBytes, stream.left()))
     fail(path, "levels and indices that fit the page", fmt::format("{} bytes of them", bytes));
-  std::vector<std::byte> some(static_cast<size_t>(bytes));
+  auto some = make_vector<std::byte>(bytes);
   stream.read(some);
   return some;
 }
@@ -169,7 +170,7 @@ void ParquetBytes::find_entries(const Chunk& chunk, Page& page, const std::share
                       "expected bytes in the encodings PLAIN or RLE_DICTIONARY, got Parquet's encoding {}; write the "
                       "file without column_encoding",
                       header.encoding);
-  std::vector<int32_t> levels(static_cast<size_t>(header.values), 1);
+  auto levels = make_vector<int32_t>(header.values, 1);
   if (chunk.column->max_definition > 0) {
     const bool is_v2 = header.type == static_cast<int64_t>(PageType::kDataV2);
     if (!is_v2 && header.definition_encoding != kRle) fail(path_, "levels as run lengths", "another encoding");

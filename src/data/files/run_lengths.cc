@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway::data {
 
@@ -30,7 +31,7 @@ std::vector<int32_t> unpack_run_lengths(std::span<const std::byte> bytes, int wi
       uint64_t number = 0;
       for (int i = 0; i < div_ceil(width, kByteBits); ++i) number |= take() << (kByteBits * i);
       const auto times = std::min<int64_t>(left, static_cast<int64_t>(head >> 1));
-      numbers.insert(numbers.end(), static_cast<size_t>(times), static_cast<int32_t>(number));
+      append_repeated(numbers, times, static_cast<int32_t>(number));
       continue;
     }
     // Groups of eight numbers, the lowest bits first.

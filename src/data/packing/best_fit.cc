@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway::data {
 namespace {
@@ -17,7 +18,7 @@ constexpr int64_t kPiecesPerReport = int64_t{1} << 18;
 NextSet::NextSet(int64_t size) {
   do {
     size = div_ceil(size, 64);
-    levels_.emplace_back(static_cast<size_t>(size));
+    levels_.push_back(make_vector<uint64_t>(size));
   } while (size > 1);
 }
 
@@ -59,29 +60,29 @@ int64_t NextSet::next(int64_t value) const {
 BestFitPacker::BestFitPacker(int64_t capacity)
     : capacity_(capacity),
       rooms_(capacity + 1),
-      first_(static_cast<size_t>(capacity), kNobody),
-      last_(static_cast<size_t>(capacity), kNobody) {
+      first_(make_vector<int32_t>(capacity, kNobody)),
+      last_(make_vector<int32_t>(capacity, kNobody)) {
   SPILLWAY_CHECK(capacity >= 1 && capacity < (int64_t{1} << 31), "lines of {} tokens", capacity);
   rooms_.insert(capacity);
 }
 
 void BestFitPacker::wait(int32_t line, int64_t room) {
-  const auto at = static_cast<size_t>(room);
+  int32_t &first = nth(first_, room), &last = nth(last_, room);
   nth(behind_, line) = kNobody;
-  if (first_[at] == kNobody) {
-    first_[at] = line;
+  if (first == kNobody) {
+    first = line;
     rooms_.insert(room);
   } else {
-    nth(behind_, last_[at]) = line;
+    nth(behind_, last) = line;
   }
-  last_[at] = line;
+  last = line;
 }
 
 int32_t BestFitPacker::take(int64_t room) {
-  const auto at = static_cast<size_t>(room);
-  const int32_t line = first_[at];
-  first_[at] = nth(behind_, line);
-  if (first_[at] == kNobody) rooms_.erase(room);
+  int32_t& first = nth(first_, room);
+  const int32_t line = first;
+  first = nth(behind_, line);
+  if (first == kNobody) rooms_.erase(room);
   return line;
 }
 

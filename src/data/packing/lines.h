@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "data/rows/row_table.h"
 
 namespace spillway::data {
@@ -21,7 +22,7 @@ struct Lines {
   // The pieces of lines [first, last).
   [[nodiscard]] std::span<const Piece> between(int64_t first, int64_t last) const {
     const int64_t begin = end_before(first), end = end_before(last);
-    return std::span(pieces).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    return subspan_of(pieces, begin, end - begin);
   }
   [[nodiscard]] std::span<const Piece> line(int64_t index) const { return between(index, index + 1); }
   void end_line() { ends.push_back(std::ssize(pieces)); }
@@ -58,7 +59,7 @@ class LongestFirst {
 // Appends `count` lines: piece(i) goes to the end of line line_of[i] of them. Each gets at least one.
 template <typename PieceAt>
 void append_lines(std::span<const int32_t> line_of, int64_t count, const PieceAt& piece, Lines& lines) {
-  std::vector<int64_t> places(static_cast<size_t>(count));  // how many, then where the next one goes
+  auto places = make_vector<int64_t>(count);  // how many, then where the next one goes
   for (const int32_t line : line_of) ++nth(places, line);
   int64_t end = std::ssize(lines.pieces);
   for (int64_t& place : places) {
@@ -66,7 +67,7 @@ void append_lines(std::span<const int32_t> line_of, int64_t count, const PieceAt
     end += pieces;
     lines.ends.push_back(end);
   }
-  lines.pieces.resize(static_cast<size_t>(end));
+  resize(lines.pieces, end);
   for (size_t i = 0; i < line_of.size(); ++i) nth(lines.pieces, nth(places, line_of[i])++) = piece(i);
 }
 

@@ -31,8 +31,7 @@ template <typename Text>
   int64_t begin = 0;
   while (begin < limit && nth(whole, begin) == nth(other, begin)) ++begin;
   int64_t same = 0;
-  while (same < limit - begin &&
-         whole[whole.size() - 1 - static_cast<size_t>(same)] == other[other.size() - 1 - static_cast<size_t>(same)])
+  while (same < limit - begin && nth(whole, std::ssize(whole) - 1 - same) == nth(other, std::ssize(other) - 1 - same))
     ++same;
   return {begin, static_cast<int64_t>(whole.size()) - same};
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "data/rows/dataset_type.h"
 #include "data/rows/instruction_kinds.h"
@@ -139,7 +140,7 @@ std::vector<int32_t> encode_to_end(const text::Tokenizer& tokenizer, std::string
   std::vector<int32_t> ids = tokenizer.encode(text, true);
   const auto eos = tokenizer.eos_id();
   if (!eos || ids.empty()) return ids;
-  ids.insert(ids.end(), static_cast<size_t>(ids.back() == *eos ? end_tokens - 1 : end_tokens), *eos);
+  append_repeated(ids, ids.back() == *eos ? end_tokens - 1 : end_tokens, *eos);
   return ids;
 }
 

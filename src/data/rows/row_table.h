@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "data/rows/row.h"
 
 namespace spillway::data {
@@ -105,7 +106,7 @@ class RowTable {
     return static_cast<size_t>(selection_ ? nth(*selection_, index) : index);
   }
   static std::span<const int32_t> part(std::span<const int32_t> run, const Piece& piece) {
-    return run.subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.length));
+    return subspan_of(run, piece.begin, piece.length);
   }
 
   std::shared_ptr<const RowTokens> tokens_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "data/rows/row_builder.h"
 
 namespace spillway::data {
@@ -56,8 +57,8 @@ class StepwiseRows : public RowBuilder {
   static void cut(Row& row, int64_t tokens) {
     if (std::ssize(row.input_ids) <= tokens) return;
     row.cut_tokens += std::ssize(row.input_ids) - tokens;
-    row.input_ids.resize(static_cast<size_t>(tokens));
-    row.labels.resize(static_cast<size_t>(tokens));
+    resize(row.input_ids, tokens);
+    resize(row.labels, tokens);
   }
 
   void add_step(const std::string& text, int32_t label, bool counts, Row& row) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/text_pattern.h"
@@ -39,7 +40,7 @@ class CompletionRows : public RowBuilder {
     const std::string text = text_of(record, required_field(record, field_, "field"), field_);
     std::vector<int32_t> ids = encode_to_end(tokenizer_, text);
     const int64_t cut = std::max<int64_t>(0, std::ssize(ids) - row_tokens_ * kCompletionRows);
-    ids.resize(ids.size() - static_cast<size_t>(cut));
+    resize(ids, std::ssize(ids) - cut);
     if (ids.empty()) rows.emplace_back();
     const auto size = static_cast<int64_t>(ids.size());
     for (int64_t at = 0; at < size; at += row_tokens_)
@@ -155,7 +156,7 @@ class ReflectionRows : public RowBuilder {
       : tokenizer_(tokenizer),
         style_(style),
         train_on_inputs_(options.train_on_inputs),
-        row_tokens_(static_cast<size_t>(options.sequence_len)) {}
+        row_tokens_(options.sequence_len) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
     const auto text = [&](const char* name) { return text_of(record, required_field(record, name, "type"), name); };
@@ -165,10 +166,10 @@ class ReflectionRows : public RowBuilder {
     const bool complete = !output.empty() && !reflection.empty() && !corrected.empty();
     std::vector<int32_t> ids =
         encode_to_end(tokenizer_, complete ? prompt + answer(output, reflection, corrected) : prompt);
-    const size_t cut = ids.size() - std::min(ids.size(), row_tokens_);
-    ids.resize(ids.size() - cut);
+    const int64_t cut = std::max<int64_t>(0, std::ssize(ids) - row_tokens_);
+    resize(ids, std::ssize(ids) - cut);
     Row row = learn_all(std::move(ids));
-    row.cut_tokens = static_cast<int64_t>(cut);
+    row.cut_tokens = cut;
     if (!train_on_inputs_) {
       const size_t prompt_tokens = tokenizer_.encode(prompt, true).size();
       std::fill_n(row.labels.begin(), std::min(prompt_tokens, row.labels.size()), kIgnoredLabel);
@@ -208,7 +209,7 @@ class ReflectionRows : public RowBuilder {
   const text::Tokenizer& tokenizer_;
   Style style_;
   bool train_on_inputs_;
-  size_t row_tokens_;
+  int64_t row_tokens_;
 };
 
 // Conversations of Pygmalion: `conversations` with role (system, human, bot) and value.

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sizes.h"
 
 namespace spillway::data {
 namespace {
 
 int64_t length_of(const std::vector<int32_t>& ids) { return std::ssize(ids); }
 
-void keep_start(std::vector<int32_t>& ids, int64_t length) { ids.resize(static_cast<size_t>(length)); }
+void keep_start(std::vector<int32_t>& ids, int64_t length) { resize(ids, length); }
 void keep_end(std::vector<int32_t>& ids, int64_t length) { ids.erase(ids.begin(), ids.end() - length); }
 void cut(std::vector<int32_t>& ids, int64_t length, TruncationMode mode) {
   if (mode == TruncationMode::kKeepEnd) {
