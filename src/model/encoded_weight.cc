@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "io/convert.h"
 
 namespace spillway {
@@ -11,7 +12,7 @@ namespace {
 
 EncodedWeight round_elements(DType dtype, std::vector<float>& elements) {
   const int64_t count = std::ssize(elements);
-  EncodedWeight result(1, std::vector<std::byte>(elements.size() * static_cast<size_t>(size_of(dtype))));
+  EncodedWeight result(1, make_vector<std::byte>(count * size_of(dtype)));
   convert_floats(elements.data(), DType::kF32, result[0].data(), dtype, count);
   convert_floats(result[0].data(), dtype, elements.data(), DType::kF32, count);
   return result;
@@ -26,7 +27,7 @@ EncodedWeight encode_and_decode(const Parameter& weight, std::vector<float>& ele
   std::vector<size_t> ends;
   for (const StoragePart& part : weight.storage->parts(weight.spec())) {
     TensorView view{nullptr, part.dtype, part.shape};
-    view.data = contents.emplace_back(static_cast<size_t>(view.bytes())).data();
+    view.data = contents.emplace_back(make_vector<std::byte>(view.bytes())).data();
     parts.push_back(view);
     ends.push_back(0);
   }

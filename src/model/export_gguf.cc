@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "base/parallel.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/gguf_writer.h"
 #include "io/output_folder.h"
@@ -171,7 +172,7 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
   Tally tally(tensors, options);
   for (size_t i = 0; i < factors.size(); ++i) {
     const Factor& factor = factors[i];
-    std::vector<float> values(static_cast<size_t>(tensors[i].elems()));
+    auto values = make_vector<float>(tensors[i].elems());
     stored.read(factor.name, DType::kF32, values.data());
     if (factor.scale != 1)
       for (float& value : values) value = static_cast<float>(value * factor.scale);

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 
 namespace spillway {
@@ -72,7 +73,7 @@ Json llama3_scaling(const GgufFile& file, const GgufModel& model, const GgufTens
   constexpr double kLow = 1, kHigh = 4, kOriginal = 8192, kTolerance = 1e-3;
   if (tensor.shape != std::vector<int64_t>{model.head_dim / 2})
     refuse_file(file, "rope_freqs.weight", "of head_dim / 2 values", "another shape");
-  std::vector<float> stored(static_cast<size_t>(model.head_dim / 2));
+  auto stored = make_vector<float>(model.head_dim / 2);
   file.read_rows(tensor, 0, 1, stored.data());
   const double factor = shortest(*std::max_element(stored.begin(), stored.end()));
   if (factor == 1.0) return nullptr;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "io/gguf.h"
@@ -61,9 +62,10 @@ void copy_permuted(const GgufFile& file, const Transfer& transfer, SafetensorsFo
   const bool vector = tensor.shape.size() == 1;
   const int64_t head_dim = div_exact(tensor.shape[0], transfer.permuted_heads);
   const int64_t row = vector ? 1 : tensor.row_elems();
-  std::vector<float> head(static_cast<size_t>(head_dim * row)), parted(head.size()), biases;
+  auto head = make_vector<float>(head_dim * row);
+  std::vector<float> parted(head.size()), biases;
   if (vector) {
-    biases.resize(static_cast<size_t>(tensor.elems()));
+    resize(biases, tensor.elems());
     file.read_rows(tensor, 0, 1, biases.data());
   }
   for (int64_t h = 0; h < transfer.permuted_heads; ++h) {
@@ -78,7 +80,7 @@ void copy_plain(const GgufFile& file, const Transfer& transfer, SafetensorsFolde
   const GgufTensor& tensor = *transfer.from;
   const int64_t row = tensor.row_elems(), rows = tensor.elems() / row;
   const int64_t most = std::clamp<int64_t>(kChunkElems / row, 1, rows);
-  std::vector<float> values(static_cast<size_t>(most * row));
+  auto values = make_vector<float>(most * row);
   for (int64_t first = 0; first < rows; first += most) {
     const int64_t count = std::min(most, rows - first);
     file.read_rows(tensor, first, count, values.data());

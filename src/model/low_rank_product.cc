@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/sizes.h"
 #include "ops/matmul/cpu/product.h"
 
 namespace spillway {
@@ -12,7 +13,7 @@ void add_low_rank_product(std::vector<float>& weight, const LowRankFactors& fact
   const int64_t in = std::ssize(weight) / rows, r = std::ssize(factors.b) / rows;
   const cpu::MatmulShape shape{rows, in, r, false, false};
   const int64_t bytes = cpu::matmul_workspace_bytes(shape, DType::kF32, DType::kF32, pool.threads());
-  std::vector<std::byte> storage(static_cast<size_t>(bytes + 64));
+  auto storage = make_vector<std::byte>(bytes + 64);
   void* workspace = storage.data();
   size_t space = storage.size();
   std::align(64, static_cast<size_t>(bytes), workspace, space);

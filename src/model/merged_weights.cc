@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "model/adapter.h"
 #include "model/encoded_weight.h"
 #include "model/low_rank_product.h"
@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 // Adds scale * B A to the weight of one layer.
 void add_product(std::vector<float>& weight, const Parameter& factor_a, const Parameter& factor_b, double scale,
                  const SafetensorsFolder& adapter, ThreadPool& pool) {
-  LowRankFactors factors{.b = std::vector<float>(static_cast<size_t>(factor_b.shape.elems())),
-                         .a = std::vector<float>(static_cast<size_t>(factor_a.shape.elems()))};
+  LowRankFactors factors{.b = make_vector<float>(factor_b.shape.elems()),
+                         .a = make_vector<float>(factor_a.shape.elems())};
   adapter.read(factor_a.name, DType::kF32, factors.a.data());
   adapter.read(factor_b.name, DType::kF32, factors.b.data());
   add_low_rank_product(weight, factors, scale, factor_b.shape[0], pool);
@@ -36,7 +36,7 @@ void add_product(std::vector<float>& weight, const Parameter& factor_a, const Pa
 // Gives rows the norms that DoRA has trained.
 void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const SafetensorsFolder& adapter) {
   const int64_t rows = magnitude.shape[0], columns = std::ssize(weight) / rows;
-  std::vector<float> norms(static_cast<size_t>(rows));
+  auto norms = make_vector<float>(rows);
   adapter.read(magnitude.name, DType::kF32, norms.data());
   RowSquares sums(rows, columns);
   sums.add(weight);
@@ -45,8 +45,7 @@ void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const Sa
     const float square = nth(squares, row);
     if (square == 0) continue;  // zeros, whatever they are multiplied by
     const float factor = nth(norms, row) / std::sqrt(square);
-    for (float& value : std::span(weight).subspan(static_cast<size_t>(row * columns), static_cast<size_t>(columns)))
-      value *= factor;
+    for (float& value : subspan_of(weight, row * columns, columns)) value *= factor;
   }
 }
 
@@ -74,7 +73,7 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
 }
 
 std::vector<float> read_stored(StoredWeight weight, int64_t elems) {
-  std::vector<float> values(static_cast<size_t>(elems));
+  auto values = make_vector<float>(elems);
   weight.read({values.data(), DType::kF32, {elems}}, 0);
   return values;
 }

@@ -1,9 +1,9 @@
 #include "model/row_squares.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "io/convert.h"
 
 namespace spillway {
@@ -13,12 +13,12 @@ constexpr int64_t kSummedElems = int64_t{1} << 18;
 
 // Of a dense weight, in its dtype.
 void add_elements(const TensorView& piece, RowSquares& squares) {
-  std::vector<float> elements(static_cast<size_t>(std::min(kSummedElems, piece.elems())));
+  auto elements = make_vector<float>(std::min(kSummedElems, piece.elems()));
   for (int64_t first = 0; first < piece.elems(); first += kSummedElems) {
     const int64_t count = std::min(kSummedElems, piece.elems() - first);
     convert_floats(piece.as<std::byte>() + first * size_of(piece.dtype), piece.dtype, elements.data(), DType::kF32,
                    count);
-    squares.add({elements.data(), static_cast<size_t>(count)});
+    squares.add(first_of(elements, count));
   }
 }
 
@@ -29,28 +29,28 @@ void add_decoded(const Parameter& weight, ValueStore& store, RowSquares& squares
   std::vector<TensorView> parts;
   for (const StoragePart& part : weight.storage->parts(spec)) {
     TensorView view{nullptr, part.dtype, part.shape};
-    view.data = contents.emplace_back(static_cast<size_t>(view.bytes())).data();
+    view.data = contents.emplace_back(make_vector<std::byte>(view.bytes())).data();
     store.read(weight.values[parts.size()], [&](const TensorView& piece, int64_t first) {
-      std::memcpy(view.as<std::byte>() + first * size_of(part.dtype), piece.data, static_cast<size_t>(piece.bytes()));
+      copy_memory(view.as<std::byte>() + first * size_of(part.dtype), piece.data, piece.bytes());
     });
     parts.push_back(view);
   }
   const int64_t rows = spec.shape[0], columns = spec.shape[1], step = std::max<int64_t>(1, kSummedElems / columns);
-  std::vector<float> elements(static_cast<size_t>(std::min(step, rows) * columns));
-  std::vector<std::byte> rounded(elements.size() * static_cast<size_t>(size_of(spec.dtype)));
+  auto elements = make_vector<float>(std::min(step, rows) * columns);
+  auto rounded = make_vector<std::byte>(std::ssize(elements) * size_of(spec.dtype));
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first), elems = count * columns;
     weight.storage->decode(spec, parts, first, count, elements.data());
     // As the product has them.
     convert_floats(elements.data(), DType::kF32, rounded.data(), spec.dtype, elems);
     convert_floats(rounded.data(), spec.dtype, elements.data(), DType::kF32, elems);
-    squares.add({elements.data(), static_cast<size_t>(elems)});
+    squares.add(first_of(elements, elems));
   }
 }
 
 }  // namespace
 
-RowSquares::RowSquares(int64_t rows, int64_t columns) : columns_(columns), sums_(static_cast<size_t>(rows * kSums)) {}
+RowSquares::RowSquares(int64_t rows, int64_t columns) : columns_(columns), sums_(make_vector<double>(rows * kSums)) {}
 
 void RowSquares::add(std::span<const float> elements) {
   while (!elements.empty()) {

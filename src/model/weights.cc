@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/convert.h"
 #include "model/adapter.h"
@@ -105,7 +105,7 @@ void read_weight(const SafetensorsFolder& folder, std::string_view tensor, Value
 // Reads what the files hold of a coded weight's part in pieces and drops them: reading refuses what cannot be.
 void check_part(const SafetensorsFolder& folder, const Parameter& p, size_t part, const StoragePart& type) {
   const int64_t elems = type.shape.elems();
-  std::vector<std::byte> piece(static_cast<size_t>(std::min(kPieceElems, elems) * size_of(type.dtype)));
+  auto piece = make_vector<std::byte>(std::min(kPieceElems, elems) * size_of(type.dtype));
   for (int64_t first = 0; first < elems; first += kPieceElems) {
     const TensorView view{piece.data(), type.dtype, {std::min(kPieceElems, elems - first)}};
     p.storage->read(folder, p.source.name, p.spec(), part, view, first);
@@ -169,24 +169,22 @@ StoredWeight::StoredWeight(const SafetensorsFolder& folder, const Parameter& p)
   std::vector<TensorView> parts;
   for (const StoragePart& part : storage.parts(stored)) {
     TensorView view{nullptr, part.dtype, part.shape};
-    contents.emplace_back(static_cast<size_t>(view.bytes()));
-    view.data = contents.back().data();
+    view.data = contents.emplace_back(make_vector<std::byte>(view.bytes())).data();
     storage.read(folder, name_, stored, parts.size(), view, 0);
     parts.push_back(view);
   }
-  decoded_.resize(static_cast<size_t>(stored_elems_));
+  resize(decoded_, stored_elems_);
   storage.decode(stored, parts, 0, stored.shape[0], decoded_.data());
 }
 
 void StoredWeight::compute_mean() {
   const std::vector<int64_t>& shape = folder_.find(name_)->shape;
-  const auto columns = static_cast<size_t>(shape.back());
   const int64_t rows = stored_elems_ / shape.back();
-  std::vector<float> row(columns);
-  std::vector<double> sum(columns);
+  auto row = make_vector<float>(shape.back());
+  auto sum = make_vector<double>(shape.back());
   for (int64_t i = 0; i < rows; ++i) {
     folder_.read(name_, i * shape.back(), shape.back(), DType::kF32, row.data());
-    for (size_t c = 0; c < columns; ++c) sum[c] += static_cast<double>(row[c]);
+    for (size_t c = 0; c < sum.size(); ++c) sum[c] += static_cast<double>(row[c]);
   }
   for (const double s : sum) mean_.push_back(static_cast<float>(s / static_cast<double>(rows)));
 }
@@ -200,7 +198,7 @@ void StoredWeight::read(const TensorView& piece, int64_t first) {
   if (stored > 0) folder_.read(name_, first, stored, piece.dtype, piece.data);
   if (stored == piece.elems()) return;
   if (mean_.empty()) compute_mean();
-  std::vector<float> values(static_cast<size_t>(piece.elems() - stored));
+  auto values = make_vector<float>(piece.elems() - stored);
   const auto column = static_cast<size_t>(first + stored);
   for (size_t i = 0; i < values.size(); ++i) values[i] = mean_[(column + i) % mean_.size()];
   convert_floats(values.data(), DType::kF32, piece.as<std::byte>() + stored * size_of(piece.dtype), piece.dtype,

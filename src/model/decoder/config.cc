@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_field.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "model/decoder/architecture.h"
@@ -234,7 +235,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   read_sizes(json, architecture, config);
   read_head_dim(json, architecture, config);
   config.attention_scale = 1 / std::sqrt(static_cast<double>(config.head_dim));
-  config.sliding_window.assign(static_cast<size_t>(config.num_hidden_layers), 0);
+  config.sliding_window = make_vector<int64_t>(config.num_hidden_layers);
   architecture.read(json, config);
   check_rotates_whole_heads(json);
   (architecture.default_local_rope_theta > 0 ? read_two_ropes : read_one_rope)(json, architecture, config);
@@ -284,7 +285,7 @@ std::string decoder_config_json(const std::filesystem::path& folder, const Decod
 }
 
 std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head_dim) {
-  std::vector<float> result(static_cast<size_t>(head_dim / 2));
+  auto result = make_vector<float>(head_dim / 2);
   for (size_t i = 0; i < result.size(); ++i) {
     // The power rounds once, from double; everything after it is f32 step by step, as in transformers.
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);

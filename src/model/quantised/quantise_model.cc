@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "io/output_folder.h"
@@ -111,7 +112,7 @@ class Quantiser {
 
   void copy(const TensorTransfer& transfer) {
     const int64_t elems = transfer.from->elems();
-    buffer_.resize(static_cast<size_t>(std::min(elems, kCopiedElems) * size_of(transfer.dtype)));
+    resize(buffer_, std::min(elems, kCopiedElems) * size_of(transfer.dtype));
     for (int64_t first = 0; first < elems; first += kCopiedElems) {
       const int64_t count = std::min(kCopiedElems, elems - first);
       read(transfer, first, count, transfer.dtype, buffer_.data());
@@ -147,7 +148,7 @@ class Quantiser {
     if (state.format.double_quant)
       writer_.append(coded.nested_quant_map(), kDynamicSigned.data(), DType::kF32, std::ssize(kDynamicSigned));
     std::string text = quant_state_json(state);
-    text.resize(static_cast<size_t>(state_bytes(*coded.four)), ' ');
+    resize(text, state_bytes(*coded.four), ' ');
     writer_.append(coded.quant_state(), text.data(), DType::kU8, std::ssize(text));
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "tensor/codebook.h"
 
@@ -42,7 +43,8 @@ QuantState read_state(const SafetensorsFolder& folder, const std::string& name) 
   if (tensor.dtype() != DType::kU8 || tensor.bytes > kMaxStateBytes)
     throw broken(folder, name, fmt::format("as u8 of at most {} bytes", kMaxStateBytes),
                  fmt::format("{} of {}", quote(tensor.dtype_name), tensor.bytes));
-  std::string text(static_cast<size_t>(tensor.bytes), '\0');
+  std::string text;
+  resize(text, tensor.bytes);
   folder.read(name, DType::kU8, text.data());
   QuantState state = parse_quant_state(text, quote(name));
   if (!name.ends_with(name_of(state.format.coding)))

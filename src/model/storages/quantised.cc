@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/convert.h"
 #include "ops/quantise/four_bit.h"
@@ -65,24 +66,23 @@ class QuantisedStorage final : public Storage {
   void encode_four_bit(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
                        ThreadPool& pool) const {
     const int64_t elems = weight.shape.elems();
-    std::vector<float> absmax(static_cast<size_t>(four_bit_blocks(elems, format_.block_size)));
-    std::vector<float> piece(static_cast<size_t>(std::min(kCodedElems, elems)));
-    std::vector<uint8_t> codes(static_cast<size_t>(four_bit_code_bytes(std::ssize(piece))));
+    auto absmax = make_vector<float>(four_bit_blocks(elems, format_.block_size));
+    auto piece = make_vector<float>(std::min(kCodedElems, elems));
+    auto codes = make_vector<uint8_t>(four_bit_code_bytes(std::ssize(piece)));
     for (int64_t first = 0; first < elems; first += kCodedElems) {
       const int64_t count = std::min(kCodedElems, elems - first), bytes = four_bit_code_bytes(count);
-      const std::span<float> some(piece.data(), static_cast<size_t>(count));
+      const std::span<float> some = first_of(piece, count);
       source(first, count, some.data());
       round_to(format_.weight_dtype, some);
-      ops::quantise_four_bit(some, format_, {codes.data(), static_cast<size_t>(bytes)},
-                             std::span(absmax).subspan(static_cast<size_t>(first / format_.block_size),
-                                                       static_cast<size_t>(four_bit_blocks(count, format_.block_size))),
+      ops::quantise_four_bit(some, format_, first_of(codes, bytes),
+                             subspan_of(absmax, first / format_.block_size, four_bit_blocks(count, format_.block_size)),
                              pool);
       append(0, codes.data(), bytes);
     }
     expect_finite(name, absmax);
     if (!format_.double_quant) return append(1, absmax.data(), std::ssize(absmax));
     std::vector<uint8_t> nested_codes(absmax.size());
-    std::vector<float> nested(static_cast<size_t>(div_ceil(std::ssize(absmax), kNestedBlockSize)));
+    auto nested = make_vector<float>(div_ceil(std::ssize(absmax), kNestedBlockSize));
     const float offset = ops::double_quantise(absmax, nested_codes, nested, pool);
     nested.push_back(offset);
     append(1, nested_codes.data(), std::ssize(nested_codes));
@@ -93,15 +93,14 @@ class QuantisedStorage final : public Storage {
                    ThreadPool& pool) const {
     const int64_t rows = weight.shape[0], columns = weight.shape[1];
     const int64_t step = std::max<int64_t>(1, kCodedElems / std::max<int64_t>(1, columns));
-    std::vector<float> piece(static_cast<size_t>(std::min(step, rows) * columns)), scales(static_cast<size_t>(rows));
+    auto piece = make_vector<float>(std::min(step, rows) * columns), scales = make_vector<float>(rows);
     std::vector<int8_t> codes(piece.size());
     for (int64_t row = 0; row < rows; row += step) {
       const int64_t count = std::min(step, rows - row);
-      const std::span<float> some(piece.data(), static_cast<size_t>(count * columns));
+      const std::span<float> some = first_of(piece, count * columns);
       source(row * columns, std::ssize(some), some.data());
       round_to(format_.weight_dtype, some);
-      ops::quantise_int8_rows(some, std::span(codes).first(some.size()),
-                              std::span(scales).subspan(static_cast<size_t>(row), static_cast<size_t>(count)), pool);
+      ops::quantise_int8_rows(some, std::span(codes).first(some.size()), subspan_of(scales, row, count), pool);
       append(0, codes.data(), std::ssize(some));
     }
     expect_finite(name, scales);

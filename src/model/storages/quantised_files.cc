@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "model/quantised/quantised_tensors.h"
 #include "model/storages/quantised.h"
@@ -78,13 +78,12 @@ class StoredQuantised final : public Storage {
   void read(const SafetensorsFolder& folder, const std::string& name, const WeightSpec&, size_t part,
             const TensorView& piece, int64_t first) const override {
     const QuantisedTensor& weight = weights_.at(name);
-    const std::span<std::byte> bytes(piece.as<std::byte>(), static_cast<size_t>(piece.bytes()));
+    const std::span<std::byte> bytes = span_of(piece.as<std::byte>(), piece.bytes());
     if (part == 0) return folder.read_bytes(name, first, bytes);
     if (part == 2) return read_nested(folder, weight, piece, first);
     if (first == 0) check_quant_maps(folder, weight);
     folder.read(weight.absmax(), first, piece.elems(), piece.dtype, piece.data);
-    if (piece.dtype == DType::kF32)
-      refuse_negative(weight.absmax(), {piece.as<float>(), static_cast<size_t>(piece.elems())});
+    if (piece.dtype == DType::kF32) refuse_negative(weight.absmax(), span_of(piece.as<float>(), piece.elems()));
   }
 
  private:
@@ -102,7 +101,7 @@ class StoredQuantised final : public Storage {
                           int64_t first) {
     const int64_t stored = std::clamp(folder.find(weight.nested_absmax())->elems() - first, int64_t{0}, piece.elems());
     if (stored > 0) folder.read(weight.nested_absmax(), first, stored, DType::kF32, piece.data);
-    refuse_negative(weight.nested_absmax(), {piece.as<float>(), static_cast<size_t>(stored)});
+    refuse_negative(weight.nested_absmax(), span_of(piece.as<float>(), stored));
     if (stored < piece.elems()) piece.as<float>()[stored] = weight.four->nested_offset;
   }
 
