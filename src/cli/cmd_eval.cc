@@ -171,11 +171,10 @@ class TextScorer {
     for (size_t sequence = 0; sequence + 1 < batch_.seq_offsets.size(); ++sequence) {
       double sum = 0;
       bool is_greedy = true;
-      for (auto i = static_cast<size_t>(batch_.seq_offsets[sequence]);
-           i < static_cast<size_t>(batch_.seq_offsets[sequence + 1]); ++i) {
-        if (batch_.labels[i] == data::kIgnoredLabel) continue;
-        sum += scores.log_probs[i];
-        is_greedy = is_greedy && scores.are_likeliest[i] != 0;
+      for (int32_t i = batch_.seq_offsets[sequence]; i < batch_.seq_offsets[sequence + 1]; ++i) {
+        if (nth(batch_.labels, i) == data::kIgnoredLabel) continue;
+        sum += nth(scores.log_probs, i);
+        is_greedy = is_greedy && nth(scores.are_likeliest, i) != 0;
       }
       add(sum, is_greedy);
     }

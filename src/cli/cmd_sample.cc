@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json_field.h"
 #include "base/log.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -80,7 +81,7 @@ struct Numbers {
 std::optional<Numbers> read_numbers(const SafetensorsFile& file, std::string_view name) {
   for (const StoredTensor& tensor : file.tensors()) {
     if (tensor.name != name) continue;
-    Numbers result{tensor.shape, std::vector<float>(static_cast<size_t>(tensor.elems()))};
+    Numbers result{tensor.shape, make_vector<float>(tensor.elems())};
     if (!tensor.dtype())
       throw input_error(file.path().string(), "expected {} in F32, F16 or BF16, got {}; convert it", name,
                         quote(tensor.dtype_name));
@@ -145,7 +146,7 @@ Start read_start(const SampleOptions& o, const data::ClipDemands& demands) {
   const data::ClipShape shape = shape_of(parse_shape(o.shape), demands, "--shape");
   if (shape.elems() > kMaxElems)
     throw input_error("--shape", "expected at most {} numbers, got {}; make it smaller", kMaxElems, shape.elems());
-  Start start{shape, std::vector<float>(static_cast<size_t>(shape.elems()))};
+  Start start{shape, make_vector<float>(shape.elems())};
   data::fill_noise(o.seed, 0, 0, start.noise);
   return start;
 }
@@ -254,8 +255,7 @@ int cmd_sample(std::span<const std::string> args) {
   Progress progress({});
   const auto predict = [&](const data::MicroBatch& batch, size_t transformer) {
     program.run(batch, transformer);
-    return std::span<const float>(program.result(transformer).as<float>(),
-                                  static_cast<size_t>(clips * start.shape.elems()));
+    return std::span<const float>(span_of(program.result(transformer).as<float>(), clips * start.shape.elems()));
   };
   const std::vector<float> latents = train::sample_clip(
       predict, demands, start.shape, std::move(start.noise), prompt, o.sampling,

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/sizes.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
@@ -99,9 +100,8 @@ int cmd_serve(std::span<const std::string> args) {
 
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const int64_t context = options.model.context(options.context);
-  LoadedModel loaded(
-      options.model, options.choice,
-      train::generation_sizes(std::vector<int64_t>(static_cast<size_t>(options.at_once), context), options.at_once));
+  LoadedModel loaded(options.model, options.choice,
+                     train::generation_sizes(make_vector<int64_t>(options.at_once, context), options.at_once));
   serve::ModelTokens tokens(loaded.generator().decoder());
   const FinishFirst finish;
   serve::Scheduler scheduler(tokens, options.waiting);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/json.h"
+#include "base/sizes.h"
 #include "text/conversation.h"
 
 namespace spillway::serve {
@@ -165,7 +166,7 @@ Json Api::whole(const Conversation& conversation, const std::vector<Piece>& piec
   std::vector<Whole> choices;
   for (const Piece& piece : pieces) {
     if (piece.finish_reason == "error") throw ended_early();
-    choices.resize(std::max(choices.size(), static_cast<size_t>(piece.choice) + 1));
+    resize(choices, std::max<int64_t>(std::ssize(choices), piece.choice + 1));
     Whole& choice = nth(choices, piece.choice);
     choice.text += piece.text;
     choice.logprobs.insert(choice.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "io/convert.h"
 #include "model/adapter.h"
 #include "model/decomposition.h"
@@ -28,7 +29,7 @@ class StartLoader {
       : job_(job), lora_(*job.graph.model.lora), training_(training), base_(base), store_(store) {}
 
   void load(const Parameter& weight) {
-    std::vector<float> elements(static_cast<size_t>(weight.shape.elems()));
+    auto elements = make_vector<float>(weight.shape.elems());
     StoredWeight(base_, weight).read({elements.data(), DType::kF32, weight.shape}, 0);
     if (!weight.storage->is_coded()) (void)encode_and_decode(weight, elements, pool_);  // as the run's dtype has it
     const LowRankFactors factors =

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/checksum.h"
 
@@ -19,7 +20,7 @@ std::string identify(const SafetensorsFolder& weights, const StoredTensor& tenso
   if (!tensor.dtype() || tensor.elems() == 0) return type;
   const int64_t elems = tensor.elems(), bytes_per_elem = size_of(*tensor.dtype());
   const int64_t sample = std::min(elems, kSampleBytes / bytes_per_elem);
-  std::vector<std::byte> content(static_cast<size_t>(sample * bytes_per_elem));
+  auto content = make_vector<std::byte>(sample * bytes_per_elem);
   Checksum sum;
   for (const int64_t first : {int64_t{0}, (elems - sample) / 2, elems - sample}) {
     weights.read_bytes(tensor.name, first * bytes_per_elem, content);  // codes may be called bf16, and be no numbers

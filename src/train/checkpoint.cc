@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/checksum.h"
 #include "io/file.h"
@@ -103,7 +104,7 @@ void verify(const SafetensorsFolder& weights, const TensorSums& sums) {
     for (int64_t first = 0; first < tensor->elems(); first += kPieceElems) {
       const int64_t count = std::min(kPieceElems, tensor->elems() - first);
       weights.read(name, first, count, *tensor->dtype(), piece.data());
-      sum.add(std::as_bytes(std::span(piece)).first(static_cast<size_t>(count * size_of(*tensor->dtype()))));
+      sum.add(first_of(std::as_bytes(std::span(piece)), count * size_of(*tensor->dtype())));
     }
     if (sum.text() != expected) throw damaged_tensor(weights.file_of(name).string(), name);
   }

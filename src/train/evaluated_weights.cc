@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sizes.h"
 #include "io/convert.h"
 
 namespace spillway::train {
@@ -36,7 +37,7 @@ void keep_trained(const TrainingGraph& training, const TrainedWeight& t, ValueSt
 }
 
 std::vector<float> numbers_of(const TrainingGraph& training, ValueId state, ValueStore& store) {
-  std::vector<float> numbers(static_cast<size_t>(training.graph.value(state).type.shape.elems()));
+  auto numbers = make_vector<float>(training.graph.value(state).type.shape.elems());
   store.read(state, [&](const TensorView& piece, int64_t first) {
     convert_floats(piece.data, piece.dtype, numbers.data() + first, DType::kF32, piece.elems());
   });
@@ -48,7 +49,7 @@ class RoundingWriter {
  public:
   RoundingWriter(const TrainingGraph& training, ValueId weight, ValueStore& store)
       : dtype_(training.graph.value(weight).type.dtype),
-        rounded_(static_cast<size_t>(kScratchElems * size_of(dtype_))),
+        rounded_(make_vector<std::byte>(kScratchElems * size_of(dtype_))),
         writer_(store.writer(weight)) {}
 
   void append(const TensorView& piece) {
@@ -78,9 +79,8 @@ void read_from_kept(const TrainingGraph& training, const TrainedWeight& t, Value
         const int64_t count = std::min(kScratchElems, piece.elems() - done);
         convert_floats(piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype, numbers.data(), DType::kF32,
                        count);
-        const std::span weight(numbers.data(), static_cast<size_t>(count));
-        evaluated.from_trained(weight, std::span(state).subspan(static_cast<size_t>(first + done), weight.size()),
-                               training.optimizer_options);
+        const std::span weight = first_of(numbers, count);
+        evaluated.from_trained(weight, subspan_of(state, first + done, weight.size()), training.optimizer_options);
         use({numbers.data(), DType::kF32, {count}}, slice_begin + first + done);
       }
     });

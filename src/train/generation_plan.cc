@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "train/online/round_forecast.h"
 
 namespace spillway::train {
@@ -71,7 +72,7 @@ int64_t device_bytes(const Generation& generation) {
 GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
   std::vector<int64_t> lengths;
   for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
-  if (job.online) lengths.insert(lengths.end(), static_cast<size_t>(at_once), job.online->sequence_len);
+  if (job.online) append_repeated(lengths, at_once, job.online->sequence_len);
   return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
 }
 

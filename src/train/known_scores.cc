@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/log.h"
+#include "base/sizes.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
@@ -60,7 +62,7 @@ std::string content_of(const SafetensorsFolder& folder) {
   Checksum sum;
   std::vector<std::byte> bytes;
   for (const auto& [name, entry] : folder.tensors()) {
-    bytes.resize(static_cast<size_t>(entry.tensor->bytes));
+    resize(bytes, entry.tensor->bytes);
     entry.file->read_bytes(*entry.tensor, 0, bytes);
     sum.add(bytes);
   }
@@ -96,7 +98,7 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
               const std::function<void(int64_t rows)>& progress) {
   rows.scores.columns.clear();
   for (const std::string_view name : planned.scoring->graph.scores)
-    rows.scores.columns.push_back({name, std::vector<float>(static_cast<size_t>(rows.rows.all_rows()))});
+    rows.scores.columns.push_back({name, make_vector<float>(rows.rows.all_rows())});
   StreamFiller filler(job.graph.objective, planned.scoring->graph.graph.tokens());
   const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
   int64_t tokens = 0;
@@ -107,8 +109,8 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
     const auto scores = session.score(BatchStreams(streams).list());
     for (size_t column = 0; column < scores.size(); ++column) {
       for (size_t row = 0; row < pieces.size(); ++row) {
-        const auto number = static_cast<size_t>(rows.rows.number_of(pieces[row]));
-        rows.scores.columns[column].values[number] = static_cast<float>(scores[column][row]);
+        const int64_t number = rows.rows.number_of(pieces[row]);
+        nth(rows.scores.columns[column].values, number) = static_cast<float>(scores[column][row]);
       }
     }
     progress(std::ssize(pieces));
@@ -129,7 +131,7 @@ bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Ob
         const int64_t count = rows.rows.all_rows();
         if (found == file.tensors().end() || found->dtype() != DType::kF32 || found->elems() != count)
           throw input_error(path.string(), "expected {} scores in {}, got others", count, rows.tensor(name));
-        std::vector<float> values(static_cast<size_t>(count));
+        auto values = make_vector<float>(count);
         file.read(*found, 0, count, DType::kF32, values.data());
         rows.scores.columns.push_back({name, std::move(values)});
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/sizes.h"
 #include "io/convert.h"
 #include "train/state.h"
 
@@ -13,7 +14,7 @@ namespace {
 class MixedCopy {
  public:
   MixedCopy(const Parameter& copy, ValueStore& store)
-      : dtype_(copy.dtype), bytes_(static_cast<size_t>(copy.shape.elems() * size_of(copy.dtype))) {
+      : dtype_(copy.dtype), bytes_(make_vector<std::byte>(copy.shape.elems() * size_of(copy.dtype))) {
     store.read(copy.value(), [&](const TensorView& piece, int64_t first) {
       std::copy_n(piece.as<std::byte>(), piece.bytes(), at(first));
     });

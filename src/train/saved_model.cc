@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sizes.h"
 #include "io/convert.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
@@ -32,8 +33,8 @@ std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWe
                                   Written which) {
   std::vector<float> values;
   const auto append = [&values](const TensorView& piece, int64_t) {
-    const size_t end = values.size();
-    values.resize(end + static_cast<size_t>(piece.elems()));
+    const int64_t end = std::ssize(values);
+    resize(values, end + piece.elems());
     convert_floats(piece.data, piece.dtype, values.data() + end, DType::kF32, piece.elems());
   };
   read_written(training, t, store, which, append);

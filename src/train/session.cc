@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/random.h"
+#include "base/sizes.h"
 #include "plan/verify.h"
 
 namespace spillway::train {
@@ -231,7 +232,7 @@ std::span<const float> TrainingSession::score_texts(size_t model, const data::Mi
     copy_column(reward.graph.graph.value(column.value), batch.content(column.column.name), executor.home(column.value));
   executor.set_rows(kTokenAxis, batch.tokens);
   executor.run(0);
-  return {executor.result(0).as<float>(), static_cast<size_t>(batch.tokens)};
+  return span_of(executor.result(0).as<float>(), batch.tokens);
 }
 
 // In the order of programs_of().

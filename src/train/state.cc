@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <span>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "io/checksum.h"
 #include "io/convert.h"
@@ -117,7 +117,7 @@ void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore:
 }
 constexpr int64_t kStateElems = int64_t{1} << 14;
 
-void clear(const TensorView& piece, int64_t) { std::memset(piece.data, 0, static_cast<size_t>(piece.bytes())); }
+void clear(const TensorView& piece, int64_t) { fill_memory(piece.data, 0, piece.bytes()); }
 
 // The norms of the rows of a module's weight, beside a B of zeros.
 std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& magnitude, ValueStore& store) {
@@ -149,10 +149,10 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
     }
   };
   write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
-    std::vector<float> values(static_cast<size_t>(std::min(kStateElems, piece.elems())));
+    auto values = make_vector<float>(std::min(kStateElems, piece.elems()));
     for (int64_t done = 0; done < piece.elems(); done += kStateElems) {
       const int64_t count = std::min(kStateElems, piece.elems() - done);
-      fill({values.data(), static_cast<size_t>(count)}, first + done);
+      fill(first_of(values, count), first + done);
       convert_floats(values.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
                      count);
     }
@@ -177,7 +177,7 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
     return;
   }
   const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
-  std::vector<std::byte> rounded(static_cast<size_t>(kStateElems * size_of(p.dtype)));
+  auto rounded = make_vector<std::byte>(kStateElems * size_of(p.dtype));
   write_tensor(store, master, [&](const TensorView& piece, int64_t first) {
     fill(piece, first);
     for (int64_t done = 0; done < piece.elems(); done += kStateElems) {
@@ -288,7 +288,7 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
     Checksum sum;  // a tensor has the file's dtype in memory, too: what was read is what the file holds
     write([&](const TensorView& piece, int64_t first) {
       file.read(*stored[name], first, piece.elems(), piece.dtype, piece.data);
-      sum.add({piece.as<const std::byte>(), static_cast<size_t>(piece.bytes())});
+      sum.add(span_of(piece.as<const std::byte>(), piece.bytes()));
     });
     if (!sums) return;
     const auto expected = sums->find(name);

@@ -7,6 +7,7 @@
 
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway::train {
 namespace {
@@ -59,7 +60,7 @@ class StreamFeed : public StepFeed {
  public:
   StreamFeed(const data::BatchOptions& options, std::shared_ptr<const data::StreamSource> source,
              const data::StreamPosition& from)
-      : batches_(static_cast<size_t>(options.step_batches)),
+      : batches_(make_vector<data::MicroBatch>(options.step_batches)),
         stream_(std::move(source), from, options.step_batches + 1) {}
 
   void begin(int64_t /*step*/) override {
@@ -71,7 +72,7 @@ class StreamFeed : public StepFeed {
     return totals;
   }
   [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override {
-    return std::span(batches_).subspan(static_cast<size_t>(index), 1);
+    return subspan_of(batches_, index, 1);
   }
   [[nodiscard]] std::optional<data::StreamPosition> position() const override { return stream_.position(); }
 
@@ -83,7 +84,7 @@ class StreamFeed : public StepFeed {
 }  // namespace
 
 StreamFiller::StreamFiller(ObjectivePtr objective, int64_t tokens)
-    : objective_(std::move(objective)), streams_(static_cast<size_t>(objective_->streams())) {
+    : objective_(std::move(objective)), streams_(make_vector<data::MicroBatch>(objective_->streams())) {
   for (data::MicroBatch& stream : streams_) stream.reserve(tokens);
 }
 

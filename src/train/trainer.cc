@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/sizes.h"
 #include "io/file.h"
 #include "model/layout.h"
 #include "train/evaluated_weights.h"
@@ -351,7 +352,7 @@ TrainingOutcome Trainer::run() {
   std::vector<double> seconds;
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
-  seconds.resize(static_cast<size_t>(std::clamp<int64_t>(length_.total_steps - position_.step, 0, kMaxTouched)));
+  resize(seconds, std::clamp<int64_t>(length_.total_steps - position_.step, 0, kMaxTouched));
   seconds.clear();
   remove_old();  // what a process that was killed between a checkpoint and this has left
   outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();

@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/sizes.h"
 #include "data/clips/clip_draws.h"
 #include "data/clips/clip_names.h"
 #include "io/file.h"
@@ -63,7 +64,7 @@ double bounced(double position, double low, double high) {
 
 std::vector<float> table_of_words() {
   const auto words = static_cast<int64_t>(kShapeWords.size() + kColourWords.size() + kDirectionWords.size());
-  std::vector<float> table(static_cast<size_t>(words * kWordWidth));
+  auto table = make_vector<float>(words * kWordWidth);
   data::fill_noise(kWords, 0, 0, table);
   return table;
 }
@@ -98,7 +99,7 @@ void write_row(const fs::path& path, const MovingShape& shape, const std::vector
 
 // What a parameter of a fresh model starts as: linear layers as torch's, gates open, and nothing predicted.
 std::vector<float> fresh(const Parameter& p, uint64_t number) {
-  std::vector<float> values(static_cast<size_t>(p.shape.elems()));
+  auto values = make_vector<float>(p.shape.elems());
   const bool is_matrix = p.role == ParameterRole::kLinear || p.role == ParameterRole::kProjection;
   if (p.module == "proj_out" || p.module == "condition_embedder.time_proj") return values;
   if (p.role == ParameterRole::kNorm) std::fill(values.begin(), values.end(), 1.0F);
@@ -170,7 +171,7 @@ std::vector<float> draw(const MovingShape& shape) {
   constexpr int kColours[][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 0}, {1, 0, 1}, {0, 1, 1}};
   const bool is_across = shape.direction < 2, is_back = shape.direction % 2 == 0;
   std::vector<float> pixels;
-  pixels.reserve(static_cast<size_t>(3 * kShapeFrames * kShapeSize * kShapeSize));
+  reserve(pixels, 3 * kShapeFrames * kShapeSize * kShapeSize);
   for (int64_t channel = 0; channel < 3; ++channel) {
     const bool is_lit = kColours[shape.colour][channel] == 1;
     for (int64_t frame = 0; frame < kShapeFrames; ++frame) {

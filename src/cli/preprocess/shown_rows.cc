@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "base/text.h"
 #include "data/batch.h"
 
@@ -93,7 +94,7 @@ std::string text_of_lengths(const data::DatasetSummary& read) {
   for (const data::LengthBin& bin : bins) {
     const int64_t length = (bin.count * kWidth + most - 1) / most;
     text += fmt::format("{:>8} to {:<8} {:>9}{}{}\n", bin.from, bin.to, bin.count, length > 0 ? "  " : "",
-                        std::string(static_cast<size_t>(length), bin.is_over ? '-' : '#'));
+                        repeated(bin.is_over ? '-' : '#', length));
   }
   if (read.lengths.rows_over() == 0 && read.truncated == 0) return text;
   const int64_t lost = read.tokens_cut + read.tokens_too_long, all = read.tokens + lost;

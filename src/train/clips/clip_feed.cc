@@ -78,8 +78,8 @@ data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64
       epoch = now;
       rows = data::order_of_epoch(order.rows, order.order, order.seed, epoch);
     }
-    const auto index = static_cast<size_t>(nth(rows, at % order.rows));
-    return data::ClipTurn{.row = set.chosen[index], .sample = at++};
+    const int64_t index = nth(rows, at % order.rows);
+    return data::ClipTurn{.row = nth(set.chosen, index), .sample = at++};
   };
 }
 
@@ -146,9 +146,8 @@ std::span<const data::MicroBatch> ClipEvaluation::next() {
 void ClipEvaluation::observe(const Observation& seen, MetricSums& sums) {
   for (int64_t i = 0; i < batch_.rows; ++i) {
     const std::string_view key = nth(keys_, taken_ + i);
-    const auto clip = static_cast<size_t>(i);
-    const double sigma = job_.preconditions ? static_cast<double>(batch_.column(data::kSigma)[clip]) : 1;
-    if (!key.empty()) sums.add(key, seen.values[0][clip] * sigma * sigma);
+    const double sigma = job_.preconditions ? static_cast<double>(nth(batch_.column(data::kSigma), i)) : 1;
+    if (!key.empty()) sums.add(key, nth(seen.values[0], i) * sigma * sigma);
   }
 }
 

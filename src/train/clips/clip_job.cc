@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json_field.h"
+#include "base/sizes.h"
 #include "base/text.h"
 #include "data/batch.h"
 #include "data/rows/dataset_type.h"
@@ -80,7 +81,7 @@ int64_t patches_of_shape(const std::array<int64_t, 4>& shape, const data::ClipDe
 }
 
 std::vector<int64_t> all_rows(const data::ClipRows& rows) {
-  std::vector<int64_t> result(static_cast<size_t>(rows.size()));
+  auto result = make_vector<int64_t>(rows.size());
   std::iota(result.begin(), result.end(), 0);
   return result;
 }

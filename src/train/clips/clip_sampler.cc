@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "data/clips/clip_draws.h"
 #include "data/clips/clip_sample.h"
 
@@ -39,7 +40,7 @@ std::vector<SampledClip> ClipSampler::sample(TrainingSession& session) const {
   for (size_t i = 0; i < rows_.size(); ++i) {
     data::Clip row = set_.rows->read(rows_[i]);
     const data::ClipShape shape = row.header.latents;
-    std::vector<float> noise(static_cast<size_t>(shape.elems()));
+    auto noise = make_vector<float>(shape.elems());
     data::fill_noise(job_.flow.seed, kNoises + static_cast<int64_t>(i), 0, noise);
     const ClipPrompt prompt{.text = std::move(row.text),
                             .negative = {},

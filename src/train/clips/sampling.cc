@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "data/clips/clip_batch.h"
 #include "data/clips/clip_draws.h"
 
@@ -17,7 +18,7 @@ double shifted(double sigma, double shift) { return shift * sigma / (1 + (shift 
 
 // The rows of a text with zeros behind them, or cut.
 std::vector<float> padded(std::vector<float> text, const SamplingOptions& options, int64_t width) {
-  text.resize(static_cast<size_t>(options.text_len * width));
+  resize(text, options.text_len * width);
   return text;
 }
 
@@ -56,7 +57,7 @@ std::vector<float> sample_clip(const PredictFlow& predict, const data::ClipDeman
   const std::vector<float> sigmas = euler_sigmas(options.steps, options.flow_shift);
   data::MicroBatch batch;
   for (int64_t step = 0; step < options.steps; ++step) {
-    const float sigma = nth(sigmas, step), next = sigmas[static_cast<size_t>(step) + 1];
+    const float sigma = nth(sigmas, step), next = nth(sigmas, step + 1);
     clip.timestep = sigma * static_cast<float>(kTimesteps);
     const bool is_second = options.second && clip.timestep < static_cast<float>(options.second->boundary);
     const auto guidance = static_cast<float>(is_second ? options.second->guidance : options.guidance);

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/index.h"
 #include "base/parallel.h"
 #include "base/random.h"
+#include "base/sizes.h"
 #include "runtime/cpu_share.h"
 
 namespace spillway::train {
@@ -27,20 +29,19 @@ std::string signature_of(const ChoosingWork& work) {
 
 // Logits in a range that models have.
 std::vector<float> typical_logits(int64_t count) {
-  std::vector<float> logits(static_cast<size_t>(count));
+  auto logits = make_vector<float>(count);
   RandomStream random(1, 0);
   for (float& logit : logits) logit = static_cast<float>(16 * random.uniform() - 8);
   return logits;
 }
 
 double seconds_of(const ChoosingWork& work, const std::vector<float>& logits, ThreadPool& pool) {
-  std::vector<Choice> choices(static_cast<size_t>(work.sequences));
+  auto choices = make_vector<Choice>(work.sequences);
   const double begin = now_seconds();
   pool.parallel_for(work.sequences, 1, [&](int64_t first, int64_t last, int) {
     for (int64_t i = first; i < last; ++i) {
-      const auto row =
-          std::span(logits).subspan(static_cast<size_t>(i * work.vocabulary), static_cast<size_t>(work.vocabulary));
-      choices[static_cast<size_t>(i)] = choose_token(row, row, work.sampling, work.logprob_temperature, 0.5);
+      const auto row = subspan_of(logits, i * work.vocabulary, work.vocabulary);
+      nth(choices, i) = choose_token(row, row, work.sampling, work.logprob_temperature, 0.5);
     }
   });
   return now_seconds() - begin;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 
 namespace spillway::train {
 namespace {
@@ -185,14 +186,14 @@ void Decoder::ask_for_choices(std::span<const Piece> pieces, std::span<const flo
   std::copy(uniforms.begin(), uniforms.end(), column(choice.uniform));
   auto* const barred = programs_.decode.home(choice.barred).as<int32_t>();
   std::fill_n(barred, std::ssize(pieces) * kMaxBarred, -1);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const Sequence& sequence = *pieces[i].sequence;
+  for (int64_t i = 0; i < std::ssize(pieces); ++i) {
+    const Sequence& sequence = *nth(pieces, i).sequence;
     constexpr float kNotAskedFor = -1;
     factors[i] = is_chosen_by_program(sequence) ? inverse_temperature(sequence.sampling.temperature) : kNotAskedFor;
     logprob_factors[i] = sequence.rules.logprobs ? inverse_temperature(sequence.rules.logprob_temperature) : 0;
     if (is_chosen_by_program(sequence) && !may_stop(sequence)) {
       const std::vector<int32_t>& stops = sequence.rules.stop_ids;
-      std::copy(stops.begin(), stops.end(), barred + static_cast<int64_t>(i) * kMaxBarred);
+      std::copy(stops.begin(), stops.end(), barred + i * kMaxBarred);
     }
   }
 }
@@ -212,24 +213,24 @@ std::vector<Choice> Decoder::choices(std::span<const Piece> pieces, std::span<co
 void Decoder::choose_from_logits(std::span<const Piece> pieces, std::span<const float> uniforms,
                                  std::span<Choice> choices) {
   const TensorView all = programs_.decode.result(kLogitsResult);
-  const auto vocabulary = static_cast<size_t>(all.shape[1]);
+  const int64_t vocabulary = all.shape[1];
   std::vector<std::exception_ptr> errors(pieces.size());
-  const auto choose = [&](size_t i) {
-    const Sequence& sequence = *pieces[i].sequence;
+  const auto choose = [&](int64_t i) {
+    const Sequence& sequence = *nth(pieces, i).sequence;
     if (is_chosen_by_program(sequence)) return;
-    const std::span<const float> logits(all.as<float>() + i * vocabulary, vocabulary);
+    const std::span<const float> logits = span_of(all.as<float>() + i * vocabulary, vocabulary);
     std::vector<float> changed;
     const std::span<const float> scores = scores_of(sequence, logits, changed);
-    choices[i] = choose_token(
+    nth(choices, i) = choose_token(
         logits, scores, sequence.sampling,
-        sequence.rules.logprobs ? std::optional(sequence.rules.logprob_temperature) : std::nullopt, uniforms[i]);
+        sequence.rules.logprobs ? std::optional(sequence.rules.logprob_temperature) : std::nullopt, nth(uniforms, i));
   };
   programs_.pool.parallel_for(std::ssize(pieces), 1, [&](int64_t begin, int64_t end, int) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+    for (int64_t i = begin; i < end; ++i) {
       try {
         choose(i);
       } catch (const std::bad_alloc&) {  // not across the pool's threads
-        errors[i] = std::current_exception();
+        nth(errors, i) = std::current_exception();
       }
     }
   });

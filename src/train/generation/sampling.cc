@@ -9,6 +9,7 @@
 
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "ops/draw_token/token_distribution.h"
 
 namespace spillway::train {
@@ -18,7 +19,7 @@ namespace {
 class Distribution {
  public:
   Distribution(std::span<const float> logits, double temperature)
-      : sums_(static_cast<size_t>(div_ceil(std::ssize(logits), ops::kTokenBlock))),
+      : sums_(make_vector<double>(div_ceil(std::ssize(logits), ops::kTokenBlock))),
         all_(ops::OpenLogits(logits), inverse_temperature(temperature), sums_) {}
   Distribution(Distribution&&) = delete;
 
@@ -45,7 +46,7 @@ int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, d
   // A vocabulary takes longer to sort than a small model to run.
   if (const int64_t top = sampling.top_k; top > 0 && top < std::ssize(ids)) {
     std::nth_element(ids.begin(), ids.begin() + top, ids.end(), is_likelier);
-    ids.resize(static_cast<size_t>(top));
+    resize(ids, top);
   }
   std::sort(ids.begin(), ids.end(), is_likelier);
   std::vector<double> weights;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
+#include "base/sizes.h"
 
 namespace spillway::train {
 namespace {
@@ -345,7 +346,7 @@ void RolloutFeed::evaluate(MetricSums& sums) {
   const std::vector<data::PromptRow>& rows = job_.online->validation;
   std::vector<int64_t> prompts;
   for (int64_t row = 0; row < std::ssize(rows); ++row)
-    prompts.insert(prompts.end(), static_cast<size_t>(job_.config.online->num_generations), row);
+    append_repeated(prompts, job_.config.online->num_generations, row);
   const RoundAnswer answer = source_->make({.number = 0,
                                             .prompts = prompts,
                                             .step = step_ + 1,

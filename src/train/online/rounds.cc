@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "base/random.h"
+#include "base/sizes.h"
 
 namespace spillway::train {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 enum Purpose : uint64_t { kPrompts = 0x70, kCompletions = 0x71 };
 
 std::vector<int64_t> permutation(int64_t count, uint64_t seed, Purpose purpose, int64_t number) {
-  std::vector<int64_t> order(static_cast<size_t>(count));
+  auto order = make_vector<int64_t>(count);
   std::iota(order.begin(), order.end(), 0);
   RandomStream random(seed, (uint64_t{purpose} << 48) + static_cast<uint64_t>(number));
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(static_cast<uint32_t>(i))]);
@@ -55,7 +56,7 @@ RoundSchedule::Range RoundSchedule::micro_batches_of(int64_t step) const {
 
 std::vector<int64_t> RoundSchedule::prompts_of(int64_t round) const {
   const int64_t epoch = epoch_of(round), first = round % rounds_per_epoch_ * (round_size_ / group_);
-  std::vector<int64_t> order(static_cast<size_t>(prompts_));
+  auto order = make_vector<int64_t>(prompts_);
   std::iota(order.begin(), order.end(), 0);
   if (is_shuffled_) order = permutation(prompts_, seed_, kPrompts, epoch);
   std::vector<int64_t> result;
@@ -64,7 +65,7 @@ std::vector<int64_t> RoundSchedule::prompts_of(int64_t round) const {
 }
 
 std::vector<int64_t> RoundSchedule::training_order(int64_t round) const {
-  std::vector<int64_t> order(static_cast<size_t>(round_size_));
+  auto order = make_vector<int64_t>(round_size_);
   std::iota(order.begin(), order.end(), 0);
   if (is_paired_) return order;
   order.clear();

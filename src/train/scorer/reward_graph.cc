@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sizes.h"
 #include "ops/matmul/matmul.h"
 #include "train/objectives/completions.h"
 #include "train/objectives/reward/reward.h"
@@ -97,8 +98,8 @@ std::vector<std::optional<double>> score_texts(RewardProgram& program, std::span
     for (const size_t i : group) add_sequence(batch, {}, texts[i]);
     const std::span<const float> of_tokens = program.run(batch);
     for (size_t k = 0; k < group.size(); ++k) {
-      const auto begin = static_cast<size_t>(batch.seq_offsets[k]);
-      scores[group[k]] = of_tokens[begin + scored_token(texts[group[k]], padding)];
+      const auto of_text = subspan_of(of_tokens, batch.seq_offsets[k]);
+      scores[group[k]] = of_text[scored_token(texts[group[k]], padding)];
     }
   }
   return scores;

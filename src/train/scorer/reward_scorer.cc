@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sizes.h"
 #include "model/weights.h"
 
 namespace spillway::train {
@@ -39,7 +40,7 @@ RewardRoom RewardScorer::prepare(int64_t longest, int64_t texts) {
 
 std::span<const float> RewardScorer::run(const data::MicroBatch& texts) {
   program_->run(texts);
-  return {program_->result(0).as<float>(), static_cast<size_t>(texts.tokens())};
+  return span_of(program_->result(0).as<float>(), texts.tokens());
 }
 
 }  // namespace spillway::train

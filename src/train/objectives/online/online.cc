@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sizes.h"
 #include "ops/sequence_sum/sequence_sum.h"
 #include "train/objectives/online/grpo.h"
 #include "train/objectives/online/online_dpo.h"
@@ -53,7 +54,7 @@ void OnlineObjective::fill(data::MicroBatch& stream, std::span<const TrainedComp
     }
     number(kAdvantages, row.advantage);
     number(kCompletionTokens, static_cast<double>(row.tokens()));
-    const std::vector<float> ones(static_cast<size_t>(row.tokens()), 1.0f);
+    const auto ones = make_vector<float>(row.tokens(), 1.0f);
     add_per_token(stream.column(kTokenMask), row, ones);
     if (round != nullptr && has_old_logps()) add_per_token(stream.column(kOldLogps), row, row.old_logps);
     if (round != nullptr && has_reference()) add_per_token(stream.column(kRefLogps), row, row.ref_logps);
