@@ -5,6 +5,7 @@
 #include "backend/kernel.h"
 #include "base/math.h"
 #include "base/parallel.h"
+#include "base/sizes.h"
 #include "ops/draw_token/token_distribution.h"
 
 namespace spillway::ops {
@@ -47,18 +48,18 @@ Drawn draw(const Row& row, std::span<double> sums) {
 
 void draw_token_cpu(const KernelArgs& args) {
   const TensorView &logits = args.inputs[0], &barred = args.inputs[1];
-  const auto vocabulary = static_cast<size_t>(logits.shape[1]), barred_ids = static_cast<size_t>(barred.shape[1]);
-  const auto blocks = static_cast<size_t>(div_ceil(logits.shape[1], kTokenBlock));
+  const int64_t vocabulary = logits.shape[1], barred_ids = barred.shape[1];
+  const int64_t blocks = div_ceil(vocabulary, kTokenBlock);
   args.threads->parallel_for(logits.shape[0], 1, [&](int64_t begin, int64_t end, int thread) {
-    auto* const sums = reinterpret_cast<double*>(args.workspace) + static_cast<size_t>(thread) * blocks;
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+    auto* const sums = reinterpret_cast<double*>(args.workspace) + thread * blocks;
+    for (int64_t i = begin; i < end; ++i) {
       const auto number = [&](int input) { return args.inputs[input].as<float>()[i]; };
-      const Drawn drawn = draw({.logits = {logits.as<float>() + i * vocabulary, vocabulary},
-                                .barred = {barred.as<int32_t>() + i * barred_ids, barred_ids},
+      const Drawn drawn = draw({.logits = span_of(logits.as<float>() + i * vocabulary, vocabulary),
+                                .barred = span_of(barred.as<int32_t>() + i * barred_ids, barred_ids),
                                 .inverse_temperature = number(2),
                                 .uniform = number(3),
                                 .logprob_inverse_temperature = number(4)},
-                               {sums, blocks});
+                               span_of(sums, blocks));
       args.outputs[0].as<int32_t>()[i] = drawn.id;
       args.outputs[1].as<float>()[i] = drawn.logprob;
     }

@@ -6,6 +6,7 @@
 
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "ops/logits/logit_weights.h"
 
 namespace spillway::ops {
@@ -23,8 +24,8 @@ double log_of_sum(double a, double b) {
 int64_t OpenLogits::blocks() const { return div_ceil(std::ssize(logits_), kTokenBlock); }
 
 std::span<const float> OpenLogits::block(int64_t index, Block& copy) const {
-  const auto begin = static_cast<size_t>(index * kTokenBlock);
-  const std::span<const float> logits = logits_.subspan(begin, std::min(copy.size(), logits_.size() - begin));
+  const int64_t begin = index * kTokenBlock;
+  const std::span<const float> logits = subspan_of(logits_, begin, std::min(kTokenBlock, std::ssize(logits_) - begin));
   bool is_copied = false;
   for (const int32_t id : barred_) {
     if (id < 0 || id / kTokenBlock != index) continue;

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "base/index.h"
 
 namespace spillway::ops {
 
@@ -28,7 +29,7 @@ class OpenLogits {
   // The first of the largest; 0 where none is a number.
   [[nodiscard]] int32_t likeliest() const;
 
-  [[nodiscard]] float logit(int32_t id) const { return logits_[static_cast<size_t>(id)]; }
+  [[nodiscard]] float logit(int32_t id) const { return nth(logits_, id); }
   [[nodiscard]] std::span<const int32_t> barred() const { return barred_; }
 
  private:
