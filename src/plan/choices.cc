@@ -5,22 +5,9 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "graph/operation.h"
-#include "graph/recompute.h"
 
 namespace spillway {
 namespace {
-
-SavedGroup group_of_producer(const Graph& graph, OpId producer) {
-  switch (graph.op(producer).def->recompute_cost) {
-    case RecomputeCost::kAttention:
-      return SavedGroup::kAttention;
-    case RecomputeCost::kProduct:
-      return SavedGroup::kProduct;
-    case RecomputeCost::kElementwise:
-      break;
-  }
-  return SavedGroup::kElementwise;
-}
 
 Tier tier_of(Treatment treatment) {
   return treatment == Treatment::kHost ? Tier::kHost : treatment == Treatment::kDisk ? Tier::kDisk : Tier::kDevice;
@@ -28,8 +15,7 @@ Tier tier_of(Treatment treatment) {
 
 class Placer {
  public:
-  Placer(const Graph& graph, std::span<const ValueFacts> facts, const Choices& choices,
-         const std::vector<bool>& in_files)
+  Placer(const Graph& graph, const GraphFacts& facts, const Choices& choices, const std::vector<bool>& in_files)
       : graph_(graph), facts_(facts), choices_(choices), in_files_(in_files) {}
 
   Placement run() {
@@ -73,15 +59,14 @@ class Placer {
 
   void place(ValueId id) {
     const auto i = static_cast<size_t>(id);
-    const ValueFacts& facts = facts_[i];
+    const ValueFacts& facts = facts_.values[i];
     if (facts.persistent) {
       result_.homes[i] = persistent_home(facts.storage);
       return;
     }
-    const Value& value = graph_.value(id);
-    if (value.producer == kNone) return;
-    result_.homes[i] = nth(result_.sites, value.producer);
-    if (value.kind == ValueKind::kGradient) result_.homes[i] = choices_.gradients;
+    if (facts.given()) return;
+    result_.homes[i] = nth(result_.sites, facts.producer);
+    if (facts.kind == ValueKind::kGradient) result_.homes[i] = choices_.gradients;
     if (facts.saved_block == kNone) return;
     const auto block = static_cast<size_t>(facts.saved_block);
     const Treatment treatment = choices_.blocks[block][facts.saved_group];
@@ -95,7 +80,7 @@ class Placer {
   }
 
   [[nodiscard]] Tier persistent_home(ValueId root) const {
-    const Value& value = graph_.value(root);
+    const ValueFacts& value = facts_.value(root);
     const BlockChoice* block = block_of(value.block);
     switch (value.kind) {
       case ValueKind::kFrozenWeight: {
@@ -115,7 +100,7 @@ class Placer {
   }
 
   const Graph& graph_;
-  std::span<const ValueFacts> facts_;
+  const GraphFacts& facts_;
   const Choices& choices_;
   const std::vector<bool>& in_files_;
   Placement result_;
@@ -152,38 +137,7 @@ BlockChoice block_choice(Treatment saved) {
   return choice;
 }
 
-std::vector<ValueFacts> facts_of(const Graph& graph) {
-  const std::vector<bool> recomputable = recomputable_values(graph);
-  std::vector<ValueFacts> result(graph.values.size());
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    const Value& value = graph.values[i];
-    const auto id = static_cast<ValueId>(i);
-    const ValueId root = graph.persistent_root(id);
-    result[i] = {.bytes = value.type.bytes(),
-                 .storage = root == kNone ? id : root,
-                 .persistent = root != kNone,
-                 .given = value.producer == kNone};
-    if (!recomputable[i]) continue;
-    result[i].saved_block = value.block;
-    result[i].saved_group = group_of_producer(graph, value.producer);
-  }
-  // What else such a section makes and a block of it reads crosses blocks.
-  for (const Operation& op : graph.ops) {
-    if (!graph.section_of(op).recomputable) continue;
-    for (const ValueId v : op.inputs) {
-      if (v == kNone || nth(recomputable, v)) continue;
-      const Value& value = graph.value(v);
-      ValueFacts& facts = nth(result, v);
-      if (value.producer == kNone || value.updates != kNone || facts.saved_block != kNone) continue;
-      facts.saved_block = value.block != kNone ? value.block : op.block;
-      facts.saved_group = SavedGroup::kBoundary;
-    }
-  }
-  for (const ValueId v : graph.results) nth(result, v).saved_block = kNone;
-  return result;
-}
-
-Placement place_values(const Graph& graph, std::span<const ValueFacts> facts, const Choices& choices,
+Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices,
                        const std::vector<bool>& in_files) {
   SPILLWAY_CHECK(choices.blocks.size() == graph.blocks.size(), "{} choices for {} blocks", choices.blocks.size(),
                  graph.blocks.size());

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/index.h"
 #include "graph/graph.h"
 #include "plan/budget.h"
+#include "plan/facts.h"
 
 namespace spillway {
 
@@ -56,20 +56,6 @@ struct Choices {
 // On which side the update of those weights runs: kDevice or kHost.
 [[nodiscard]] Tier update_tier(const Choices& choices, BlockId block);
 
-// What every plan of a graph asks of a value.
-struct ValueFacts {
-  int64_t bytes = 0;
-  ValueId storage = kNone;  // the persistent value whose place it takes, else itself
-  bool persistent = false;  // it or its storage
-  bool given = false;       // no operation makes it
-  // Of a saved activation; block kNone for every other value. It belongs to the block whose operation makes it, or,
-  // where that is none (the embedding), to the first block that reads it.
-  BlockId saved_block = kNone;
-  SavedGroup saved_group = SavedGroup::kElementwise;
-};
-// By value.
-[[nodiscard]] std::vector<ValueFacts> facts_of(const Graph& graph);
-
 struct Placement {
   std::vector<Tier> homes;        // by value: where it lives between uses
   std::vector<bool> recomputed;   // by value
@@ -79,7 +65,7 @@ struct Placement {
 
 // `facts` is facts_of(graph). REQUIRES: one choice a block. What the last block saves is never moved: the backward pass
 // wants it at once.
-[[nodiscard]] Placement place_values(const Graph& graph, std::span<const ValueFacts> facts, const Choices& choices,
+[[nodiscard]] Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices,
                                      const std::vector<bool>& in_files);
 
 }  // namespace spillway

@@ -83,7 +83,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector
     // An update may run on either lane.
     if (graph.section_of(id).repeats == Repeats::kStep)
       workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
-    op_facts_.push_back({workspace, graph.op(id).def->in_place});
+    nth(facts_.ops, id).workspace_bytes = workspace;
   }
 }
 
@@ -99,7 +99,7 @@ Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
 Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
   Plan plan{.choices = choices};
   const Placement placement = place_values(graph_, facts_, choices, in_files_);
-  plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_, op_facts_);
+  plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_);
   if (parts) parts->assign(plan.schedule.sections.size() * kSectionParts, {});
   for (size_t tier = 0; tier < kTiers; ++tier) {
     const std::vector<int64_t> live = live_bytes(plan.schedule, static_cast<Tier>(tier));

@@ -46,8 +46,7 @@ class PlanBuilder {
   const Graph& graph_;
   std::vector<bool> in_files_;
   CostModel costs_;
-  std::vector<ValueFacts> facts_;
-  std::vector<OpFacts> op_facts_;
+  GraphFacts facts_;
 };
 
 }  // namespace spillway

@@ -150,7 +150,7 @@ TEST_CASE("open activations stay where the policy lets nothing move") {
 
 TEST_CASE("what works on gradients alone runs where they live, and on optimizer state where the update does") {
   const Graph graph = random_graph(3, {.blocks = 4, .updates_in_blocks = true});
-  const std::vector<ValueFacts> facts = facts_of(graph);
+  const GraphFacts facts = facts_of(graph);
   Choices choices = uniform_choices(graph, Treatment::kKeep);
   choices.optimizer_state = choices.update_site = Tier::kHost;
   choices.blocks[1].device_update = true;

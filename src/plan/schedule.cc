@@ -16,14 +16,13 @@ namespace {
 // Gives every instance a buffer, in the order in which everything happens.
 class BufferAssigner {
  public:
-  BufferAssigner(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
-                 const Sequence& sequence, const Transfers& transfers, std::span<const OpFacts> op_facts)
+  BufferAssigner(const Graph& graph, const GraphFacts& facts, const Placement& placement, const Sequence& sequence,
+                 const Transfers& transfers)
       : graph_(graph),
         facts_(facts),
         placement_(placement),
         sequence_(sequence),
         transfers_(transfers),
-        op_facts_(op_facts),
         executions_(narrow<int32_t>(std::ssize(sequence.executions))) {}
 
   Schedule run() {
@@ -69,7 +68,7 @@ class BufferAssigner {
   [[nodiscard]] int32_t step_after(int32_t execution) const { return nth(runs_, execution) + 1; }
   [[nodiscard]] int32_t steps() const { return narrow<int32_t>(std::ssize(order_)); }
 
-  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return nth(facts_, v); }
+  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return facts_.value(v); }
   [[nodiscard]] ValueId storage_of(ValueId v) const { return facts(v).storage; }
 
   BufferId new_buffer(const Buffer& b) {
@@ -116,7 +115,7 @@ class BufferAssigner {
     // Batch values last: other graphs of the job have the same persistent values, and batch values of their own.
     for (const bool persistent : {true, false}) {
       for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
-        if (facts(id).given && facts(id).persistent == persistent) place_fixed(id);
+        if (facts(id).given() && facts(id).persistent == persistent) place_fixed(id);
       }
     }
   }
@@ -141,7 +140,7 @@ class BufferAssigner {
     }
     for (const ValueId id : graph_.results) {
       int32_t& last = nth(last_use_, original(id));
-      const auto section = static_cast<size_t>(graph_.op(graph_.value(id).producer).section);
+      const auto section = static_cast<size_t>(facts_.op(facts(id).producer).section);
       last = std::max(last, schedule_.sections[section].end - 1);
     }
     stays_ =
@@ -226,7 +225,7 @@ class BufferAssigner {
     for (size_t i = 0; i < sequence_.outputs(execution).size(); ++i)
       schedule_.operands.push_back(place_output(step, at, execution, static_cast<int8_t>(i)));
     result.end = operands();
-    if (const int64_t bytes = nth(op_facts_, execution.op).workspace_bytes; bytes > 0) {
+    if (const int64_t bytes = facts_.op(execution.op).workspace_bytes; bytes > 0) {
       result.workspace = new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
     }
     schedule_.steps.push_back(result);
@@ -266,7 +265,7 @@ class BufferAssigner {
   BufferId choose_buffer(int32_t step, const Execution& execution, int8_t output) {
     const std::span<const Instance> inputs = sequence_.inputs(execution);
     const int64_t bytes = facts(nth(sequence_.outputs(execution), output) / 2).bytes;
-    for (const InPlace& rule : nth(op_facts_, execution.op).in_place) {
+    for (const InPlace& rule : facts_.op(execution.op).in_place) {
       if (rule.output != output || static_cast<size_t>(rule.input) >= inputs.size()) continue;
       const Instance input = nth(inputs, rule.input);
       if (input != kNone && may_take(step, execution, input, bytes)) return buffer_of(input);
@@ -286,11 +285,10 @@ class BufferAssigner {
   }
 
   const Graph& graph_;
-  std::span<const ValueFacts> facts_;
+  const GraphFacts& facts_;
   const Placement& placement_;
   const Sequence& sequence_;
   const Transfers& transfers_;
-  std::span<const OpFacts> op_facts_;
   int32_t executions_;
   std::vector<Entry> order_;
   std::vector<int32_t> begins_, runs_;  // by execution: its steps begin here; it runs itself here
@@ -308,11 +306,11 @@ class BufferAssigner {
 int64_t Buffer::alignment() const { return meets_disk ? kDiskAlignment : kArenaAlignment; }
 int64_t Buffer::padded_bytes() const { return tier == Tier::kFiles ? bytes : align_up(bytes, alignment()); }
 
-Schedule make_schedule(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
-                       Overlap overlap, const CostModel& costs, std::span<const OpFacts> op_facts) {
-  const Sequence sequence = make_sequence(graph, placement);
+Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placement& placement, Overlap overlap,
+                       const CostModel& costs) {
+  const Sequence sequence = make_sequence(graph, facts, placement);
   const Transfers transfers = plan_transfers(graph, facts, placement, sequence, costs, overlap);
-  return BufferAssigner(graph, facts, placement, sequence, transfers, op_facts).run();
+  return BufferAssigner(graph, facts, placement, sequence, transfers).run();
 }
 
 std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier) {

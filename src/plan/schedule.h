@@ -11,7 +11,6 @@
 #include <span>
 #include <vector>
 
-#include "graph/operation.h"
 #include "plan/choices.h"
 #include "plan/cost_model.h"
 #include "plan/program.h"
@@ -63,15 +62,9 @@ struct Schedule {
   }
 };
 
-// What scheduling asks of an operation, side by side: operations themselves lie far from each other in memory.
-struct OpFacts {
-  int64_t workspace_bytes = 0;
-  std::span<const InPlace> in_place;  // of its definition
-};
-
-// `facts` is facts_of(graph), `op_facts` are by operation. REQUIRES: verify(graph) is empty.
-[[nodiscard]] Schedule make_schedule(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
-                                     Overlap overlap, const CostModel& costs, std::span<const OpFacts> op_facts);
+// `facts` is facts_of(graph), with workspaces. REQUIRES: verify(graph) is empty.
+[[nodiscard]] Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placement& placement,
+                                     Overlap overlap, const CostModel& costs);
 
 // The bytes of each step's live buffers in `tier`; their largest sum is the lower bound of the arena.
 [[nodiscard]] std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier);

@@ -92,15 +92,20 @@ class TurnTaking {
 
 class Sequencer {
  public:
-  Sequencer(const Graph& graph, const Placement& placement)
-      : graph_(graph), sites_(placement.sites), recomputed_(placement.recomputed), again_(graph.ops.size(), false) {}
+  Sequencer(const Graph& graph, const GraphFacts& facts, const Placement& placement)
+      : graph_(graph),
+        facts_(facts),
+        sites_(placement.sites),
+        recomputed_(placement.recomputed),
+        again_(graph.ops.size(), false) {}
 
   Sequence run() {
-    sequence_.executions.reserve(2 * graph_.ops.size());
-    sequence_.operands.reserve(12 * graph_.ops.size());
+    sequence_.executions.reserve(2 * facts_.ops.size());
+    sequence_.operands.reserve(2 * facts_.operands.size());
     for (const OpId id : order()) {
-      begin_sections(graph_.op(id).section);
-      const bool late = !graph_.section_of(id).recomputable;
+      const SectionId section = facts_.op(id).section;
+      begin_sections(section);
+      const bool late = !nth(graph_.sections, section).recomputable;
       if (late) provide_inputs(id);
       append(id, late, false);
     }
@@ -114,8 +119,8 @@ class Sequencer {
     std::iota(result.begin(), result.end(), 0);
     const auto is_on_host = [&](OpId id) { return nth(sites_, id) == Tier::kHost; };
     for (auto begin = result.begin(); begin != result.end();) {
-      const SectionId section = graph_.op(*begin).section;
-      const auto end = std::find_if(begin, result.end(), [&](OpId id) { return graph_.op(id).section != section; });
+      const SectionId section = facts_.op(*begin).section;
+      const auto end = std::find_if(begin, result.end(), [&](OpId id) { return facts_.op(id).section != section; });
       if (std::any_of(begin, end, is_on_host) && !std::all_of(begin, end, is_on_host))
         std::copy_n(TurnTaking(graph_, sites_, {begin, end}).run().begin(), end - begin, begin);
       begin = end;
@@ -132,12 +137,13 @@ class Sequencer {
 
   // `late`: it runs where recomputed values stand in for the originals.
   void append(OpId id, bool late, bool recompute) {
+    const OpFacts& op = facts_.op(id);
     const auto end = [&] { return static_cast<int32_t>(sequence_.operands.size()); };
     Execution result{.op = id, .recompute = recompute, .first_operand = end()};
-    for (const ValueId v : graph_.op(id).inputs)
+    for (const ValueId v : facts_.inputs(op))
       sequence_.operands.push_back(v == kNone ? kNone : late && is_recomputed(v) ? recomputed(v) : original(v));
     result.first_output = end();
-    for (const ValueId v : graph_.op(id).outputs) sequence_.operands.push_back(recompute ? recomputed(v) : original(v));
+    for (const ValueId v : facts_.outputs(op)) sequence_.operands.push_back(recompute ? recomputed(v) : original(v));
     result.end = end();
     sequence_.executions.push_back(result);
   }
@@ -145,9 +151,9 @@ class Sequencer {
   // Depth first, so that a value is recomputed right before its first reader and its own inputs right before it.
   // The depth is bounded by the operations of a block: what leaves a block is kept.
   void provide_inputs(OpId id) {
-    for (const ValueId v : graph_.op(id).inputs) {
+    for (const ValueId v : facts_.inputs(facts_.op(id))) {
       if (v == kNone || !is_recomputed(v)) continue;
-      const OpId producer = graph_.value(v).producer;
+      const OpId producer = facts_.value(v).producer;
       if (nth(again_, producer)) continue;
       nth(again_, producer) = true;
       provide_inputs(producer);
@@ -156,6 +162,7 @@ class Sequencer {
   }
 
   const Graph& graph_;
+  const GraphFacts& facts_;
   const std::vector<Tier>& sites_;
   const std::vector<bool>& recomputed_;
   std::vector<bool> again_;  // by operation: it has been run again
@@ -164,6 +171,8 @@ class Sequencer {
 
 }  // namespace
 
-Sequence make_sequence(const Graph& graph, const Placement& placement) { return Sequencer(graph, placement).run(); }
+Sequence make_sequence(const Graph& graph, const GraphFacts& facts, const Placement& placement) {
+  return Sequencer(graph, facts, placement).run();
+}
 
 }  // namespace spillway

@@ -15,6 +15,8 @@ namespace spillway {
 using Instance = int32_t;
 [[nodiscard]] constexpr Instance original(ValueId value) { return 2 * value; }
 [[nodiscard]] constexpr Instance recomputed(ValueId value) { return 2 * value + 1; }
+// Neither recomputed nor kNone.
+[[nodiscard]] constexpr bool is_original(Instance instance) { return instance >= 0 && instance % 2 == 0; }
 
 struct Execution {
   OpId op = kNone;
@@ -40,6 +42,6 @@ struct Sequence {
 };
 
 // REQUIRES: placement.recomputed are some of recomputable_values (graph/recompute.h).
-[[nodiscard]] Sequence make_sequence(const Graph& graph, const Placement& placement);
+[[nodiscard]] Sequence make_sequence(const Graph& graph, const GraphFacts& facts, const Placement& placement);
 
 }  // namespace spillway

@@ -26,8 +26,8 @@ struct Use {
 
 class TransferPlanner {
  public:
-  TransferPlanner(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
-                  const Sequence& sequence, const CostModel& costs, Overlap overlap)
+  TransferPlanner(const Graph& graph, const GraphFacts& facts, const Placement& placement, const Sequence& sequence,
+                  const CostModel& costs, Overlap overlap)
       : graph_(graph), facts_(facts), placement_(placement), sequence_(sequence), costs_(costs), overlap_(overlap) {}
 
   Transfers run() {
@@ -47,7 +47,8 @@ class TransferPlanner {
   }
 
  private:
-  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return nth(facts_, v); }
+  [[nodiscard]] const ValueFacts& facts(ValueId v) const { return facts_.value(v); }
+  [[nodiscard]] BlockId block_of(int32_t i) const { return facts_.op(execution(i).op).block; }
   [[nodiscard]] ValueId storage_of(ValueId v) const { return facts(v).storage; }
   [[nodiscard]] const Execution& execution(int32_t i) const { return nth(sequence_.executions, i); }
   [[nodiscard]] Tier site(int32_t i) const { return nth(placement_.sites, execution(i).op); }
@@ -66,13 +67,12 @@ class TransferPlanner {
   template <typename Visit>
   void visit_operands(int32_t i, const Visit& visit) const {
     const Execution& e = execution(i);
-    const Operation& op = graph_.op(e.op);
-    const std::span<const Instance> inputs = sequence_.inputs(e);
-    for (size_t k = 0; k < op.inputs.size(); ++k) {
-      if (op.inputs[k] != kNone && inputs[k] == original(op.inputs[k])) visit(op.inputs[k], false);
+    for (const Instance input : sequence_.inputs(e)) {
+      if (is_original(input)) visit(input / 2, false);
     }
-    if (e.recompute) return;
-    for (const ValueId v : op.outputs) visit(v, true);
+    for (const Instance output : sequence_.outputs(e)) {
+      if (is_original(output)) visit(output / 2, true);
+    }
   }
 
   void find_moving() {
@@ -112,7 +112,7 @@ class TransferPlanner {
     int32_t count = 0;
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       Side& side = nth(sides, site(i));
-      const BlockId block = graph_.op(execution(i).op).block;
+      const BlockId block = block_of(i);
       if (side.visit == kNone || side.block != block) side.visit = count++;
       side.block = block;
       visits_.push_back(side.visit);
@@ -125,8 +125,8 @@ class TransferPlanner {
   // last block stay, for the backward pass begins with it.
   [[nodiscard]] bool same_stay(ValueId storage, const Stay& stay, int32_t next) const {
     if (site(next) != stay.tier) return false;
-    const BlockId block = graph_.op(execution(stay.last).op).block;
-    const BlockId next_block = graph_.op(execution(next).op).block;
+    const BlockId block = block_of(stay.last);
+    const BlockId next_block = block_of(next);
     if (section_of(stay.last) == section_of(next))
       return (block != kNone && same_visit(stay.last, next)) ||
              nth(turns_, next) - nth(turns_, stay.last) <= kCloseUses;
@@ -291,7 +291,7 @@ class TransferPlanner {
   }
 
   const Graph& graph_;
-  std::span<const ValueFacts> facts_;
+  const GraphFacts& facts_;
   const Placement& placement_;
   const Sequence& sequence_;
   const CostModel& costs_;
@@ -312,7 +312,7 @@ Lane lane_between(Tier from, Tier to) {
   return to == Tier::kDevice ? Lane::kHostToDevice : Lane::kDeviceToHost;
 }
 
-Transfers plan_transfers(const Graph& graph, std::span<const ValueFacts> facts, const Placement& placement,
+Transfers plan_transfers(const Graph& graph, const GraphFacts& facts, const Placement& placement,
                          const Sequence& sequence, const CostModel& costs, Overlap overlap) {
   return TransferPlanner(graph, facts, placement, sequence, costs, overlap).run();
 }

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "plan/choices.h"
@@ -39,9 +38,8 @@ struct Transfers {
 };
 
 // `facts` is facts_of(graph), `sequence` that of the placement's recomputed values; times are those of `costs`. Pure.
-[[nodiscard]] Transfers plan_transfers(const Graph& graph, std::span<const ValueFacts> facts,
-                                       const Placement& placement, const Sequence& sequence, const CostModel& costs,
-                                       Overlap overlap);
+[[nodiscard]] Transfers plan_transfers(const Graph& graph, const GraphFacts& facts, const Placement& placement,
+                                       const Sequence& sequence, const CostModel& costs, Overlap overlap);
 
 // The lane that carries a value from one tier to another. REQUIRES: one of the pairs that a lane connects.
 [[nodiscard]] Lane lane_between(Tier from, Tier to);

@@ -1,0 +1,72 @@
+#include "plan/facts.h"
+
+#include "base/math.h"
+#include "graph/recompute.h"
+
+namespace spillway {
+namespace {
+
+SavedGroup group_of_producer(const Graph& graph, OpId producer) {
+  switch (graph.op(producer).def->recompute_cost) {
+    case RecomputeCost::kAttention:
+      return SavedGroup::kAttention;
+    case RecomputeCost::kProduct:
+      return SavedGroup::kProduct;
+    case RecomputeCost::kElementwise:
+      break;
+  }
+  return SavedGroup::kElementwise;
+}
+
+std::vector<ValueFacts> value_facts_of(const Graph& graph) {
+  const std::vector<bool> recomputable = recomputable_values(graph);
+  std::vector<ValueFacts> result(graph.values.size());
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    const auto id = static_cast<ValueId>(i);
+    const ValueId root = graph.persistent_root(id);
+    result[i] = {.bytes = value.type.bytes(),
+                 .storage = root == kNone ? id : root,
+                 .producer = value.producer,
+                 .block = value.block,
+                 .kind = value.kind,
+                 .persistent = root != kNone};
+    if (!recomputable[i]) continue;
+    result[i].saved_block = value.block;
+    result[i].saved_group = group_of_producer(graph, value.producer);
+  }
+  // What else such a section makes and a block of it reads crosses blocks.
+  for (const Operation& op : graph.ops) {
+    if (!graph.section_of(op).recomputable) continue;
+    for (const ValueId v : op.inputs) {
+      if (v == kNone || nth(recomputable, v)) continue;
+      const Value& value = graph.value(v);
+      ValueFacts& facts = nth(result, v);
+      if (value.producer == kNone || value.updates != kNone || facts.saved_block != kNone) continue;
+      facts.saved_block = value.block != kNone ? value.block : op.block;
+      facts.saved_group = SavedGroup::kBoundary;
+    }
+  }
+  for (const ValueId v : graph.results) nth(result, v).saved_block = kNone;
+  return result;
+}
+
+}  // namespace
+
+GraphFacts facts_of(const Graph& graph) {
+  GraphFacts facts{.values = value_facts_of(graph)};
+  const auto append = [&](const std::vector<ValueId>& values) {
+    facts.operands.insert(facts.operands.end(), values.begin(), values.end());
+    return narrow<int32_t>(std::ssize(facts.operands));
+  };
+  for (const Operation& op : graph.ops) {
+    OpFacts one{.section = op.section, .block = op.block, .in_place = op.def->in_place};
+    one.first_operand = append({});
+    one.first_output = append(op.inputs);
+    one.end = append(op.outputs);
+    facts.ops.push_back(one);
+  }
+  return facts;
+}
+
+}  // namespace spillway

@@ -1,0 +1,59 @@
+// What every plan of a graph asks of its values and operations: computed once, and side by side. In the graph they lie
+// far from each other in memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/index.h"
+#include "graph/graph.h"
+#include "graph/operation.h"
+#include "plan/budget.h"
+
+namespace spillway {
+
+struct ValueFacts {
+  int64_t bytes = 0;
+  ValueId storage = kNone;  // the persistent value whose place it takes, else itself
+  OpId producer = kNone;
+  BlockId block = kNone;
+  // Of a saved activation; kNone for every other value. It belongs to the block whose operation makes it, or, where
+  // that is none (the embedding), to the first block that reads it.
+  BlockId saved_block = kNone;
+  SavedGroup saved_group = SavedGroup::kElementwise;
+  ValueKind kind = ValueKind::kActivation;
+  bool persistent = false;  // it or its storage
+
+  [[nodiscard]] bool given() const { return producer == kNone; }
+};
+
+struct OpFacts {
+  SectionId section = 0;
+  BlockId block = kNone;
+  int32_t first_operand = 0, first_output = 0, end = 0;  // into GraphFacts::operands
+  int64_t workspace_bytes = 0;                           // of the machine's kernel
+  std::span<const InPlace> in_place;                     // of its definition
+};
+
+struct GraphFacts {
+  std::vector<ValueFacts> values;
+  std::vector<OpFacts> ops;
+  std::vector<ValueId> operands;  // of one operation after another, inputs before outputs
+
+  [[nodiscard]] const ValueFacts& value(ValueId id) const { return nth(values, id); }
+  [[nodiscard]] const OpFacts& op(OpId id) const { return nth(ops, id); }
+  [[nodiscard]] std::span<const ValueId> inputs(const OpFacts& op) const {
+    return std::span(operands).subspan(static_cast<size_t>(op.first_operand),
+                                       static_cast<size_t>(op.first_output - op.first_operand));
+  }
+  [[nodiscard]] std::span<const ValueId> outputs(const OpFacts& op) const {
+    return std::span(operands).subspan(static_cast<size_t>(op.first_output),
+                                       static_cast<size_t>(op.end - op.first_output));
+  }
+};
+
+// Without workspaces. The graph has to outlive them.
+[[nodiscard]] GraphFacts facts_of(const Graph& graph);
+
+}  // namespace spillway
