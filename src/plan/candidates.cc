@@ -1,5 +1,9 @@
 #include "plan/candidates.h"
 
+#include <utility>
+
+#include "base/index.h"
+
 namespace spillway {
 namespace {
 
@@ -25,13 +29,6 @@ std::string key_of(const Choices& choices) {
 
 }  // namespace
 
-Estimate PlanCandidates::estimate(double seconds, const LaneWork& work) const {
-  Estimate result{
-      .seconds = seconds, .buffers = std::ssize(newest_.schedule.buffers), .work = work, .part_bytes = newest_parts_};
-  for (size_t tier = 0; tier < kTiers; ++tier) result.bytes[tier] = newest_.peaks[tier].bytes;
-  return result;
-}
-
 KnownPlans::Entry& KnownPlans::entry(const std::string& key) {
   const std::lock_guard lock(mutex_);
   return entries_[key];
@@ -40,6 +37,19 @@ KnownPlans::Entry& KnownPlans::entry(const std::string& key) {
 void PlanCandidates::schedule(const Choices& choices, const std::string& key) {
   newest_ = builder_.schedule(choices, &newest_parts_);
   newest_key_ = key;
+  newest_effort_.reset();
+}
+
+void PlanCandidates::place(const Choices& choices, const std::string& key, PackEffort effort) {
+  if (newest_key_ != key) schedule(choices, key);
+  if (newest_effort_ != effort) builder_.place(newest_, effort);
+  newest_effort_ = effort;
+}
+
+std::array<int64_t, kTiers> PlanCandidates::newest_bytes() const {
+  std::array<int64_t, kTiers> bytes{};
+  for (size_t tier = 0; tier < kTiers; ++tier) bytes[tier] = newest_.peaks[tier].bytes;
+  return bytes;
 }
 
 PlanCandidates::Seen& PlanCandidates::see(const std::string& key) {
@@ -51,8 +61,12 @@ PlanCandidates::Seen& PlanCandidates::see(const std::string& key) {
 const Estimate& PlanCandidates::scheduled(KnownPlans::Entry& entry, const Choices& choices, const std::string& key) {
   if (!entry.scheduled) {
     schedule(choices, key);
-    const LaneWork work = builder_.work_of(newest_.schedule);
-    entry.scheduled = estimate(builder_.min_seconds(work, accumulation_), work);
+    Estimate estimate{.bytes = newest_bytes(),
+                      .buffers = std::ssize(newest_.schedule.buffers),
+                      .work = builder_.work_of(newest_.schedule),
+                      .part_bytes = newest_parts_};
+    estimate.seconds = builder_.min_seconds(estimate.work, accumulation_);
+    entry.scheduled = std::move(estimate);
   }
   return *entry.scheduled;
 }
@@ -74,10 +88,26 @@ Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
   const std::lock_guard lock(entry.mutex);
   std::optional<Estimate>& result = entry.packed[index];
   if (!result) {
-    const LaneWork work = scheduled(entry, choices, key).work;
-    if (key != newest_key_) schedule(choices, key);
-    builder_.complete(newest_, effort);
-    result = estimate(newest_.simulation.step_seconds(accumulation_), work);
+    result = scheduled(entry, choices, key);
+    place(choices, key, effort);
+    result->bytes = newest_bytes();
+  }
+  return *result;
+}
+
+Estimate PlanCandidates::predicted(const Choices& choices, PackEffort effort) {
+  Estimate estimate = packed(choices, effort);
+  const std::string key = key_of(choices);
+  KnownPlans::Entry& entry = *see(key).entry;
+  const std::lock_guard lock(entry.mutex);
+  std::optional<Estimate>& result = nth(entry.predicted, effort);
+  if (!result) {
+    place(choices, key, effort);
+    builder_.predict(newest_);
+    estimate.micro_step_seconds = newest_.simulation.micro_step_seconds;
+    estimate.update_seconds = newest_.simulation.update_seconds;
+    estimate.seconds = newest_.simulation.step_seconds(accumulation_);
+    result = std::move(estimate);
   }
   return *result;
 }

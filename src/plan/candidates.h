@@ -15,7 +15,8 @@ namespace spillway {
 
 struct Estimate {
   std::array<int64_t, kTiers> bytes{};  // arenas; before packing: no less than what they take
-  double seconds = 0;                   // of an optimizer step; before packing: no more than it takes
+  double seconds = 0;                   // of an optimizer step; before it is predicted: no more than it takes
+  double micro_step_seconds = 0, update_seconds = 0;  // its parts, once it is predicted
   int64_t buffers = 0;
   LaneWork work{};
   PartBytes part_bytes{};  // live
@@ -27,7 +28,7 @@ class KnownPlans {
   struct Entry {
     std::mutex mutex;  // of what follows
     std::optional<Estimate> scheduled;
-    std::array<std::optional<Estimate>, 2> packed;  // by effort
+    std::array<std::optional<Estimate>, 2> packed, predicted;  // by effort
   };
 
   // `key`: all choices, written out. The entry stays where it is.
@@ -47,8 +48,10 @@ class PlanCandidates {
 
   // By the schedule alone: bounds from below.
   [[nodiscard]] Estimate scheduled(const Choices& choices);
-  // With offsets: exact.
+  // With offsets: bytes are exact.
   [[nodiscard]] Estimate packed(const Choices& choices, PackEffort effort);
+  // Seconds, too.
+  [[nodiscard]] Estimate predicted(const Choices& choices, PackEffort effort);
 
   [[nodiscard]] const PlanBuilder& builder() const { return builder_; }
   [[nodiscard]] int64_t accumulation() const { return accumulation_; }
@@ -67,8 +70,9 @@ class PlanCandidates {
   // REQUIRES: the entry's lock is held.
   const Estimate& scheduled(KnownPlans::Entry& entry, const Choices& choices, const std::string& key);
   void schedule(const Choices& choices, const std::string& key);
-  // Of the newest, which takes so many seconds.
-  [[nodiscard]] Estimate estimate(double seconds, const LaneWork& work) const;
+  // Makes it the newest, with offsets.
+  void place(const Choices& choices, const std::string& key, PackEffort effort);
+  [[nodiscard]] std::array<int64_t, kTiers> newest_bytes() const;
 
   const PlanBuilder& builder_;
   int64_t accumulation_;
@@ -76,7 +80,8 @@ class PlanCandidates {
   int64_t packed_count_ = 0;
   std::unordered_map<std::string, Seen> seen_;
   std::string newest_key_;
-  Plan newest_;  // what was scheduled last
+  Plan newest_;                              // what was scheduled last
+  std::optional<PackEffort> newest_effort_;  // of its offsets, if it has any
   PartBytes newest_parts_;
 };
 

@@ -67,6 +67,14 @@ void take_parts(const std::vector<int64_t>& live, std::span<const SectionRange> 
 
 }  // namespace
 
+int64_t missing_bytes(const std::array<int64_t, kTiers>& arenas, const Budget& budget) {
+  int64_t sum = 0;
+  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+    if (const auto allowed = budget.of(static_cast<Tier>(tier))) sum += std::max<int64_t>(0, arenas[tier] - *allowed);
+  }
+  return sum;
+}
+
 void compare_with(Plan& plan, const Budget& budget) {
   plan.fits = true;
   for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
@@ -89,7 +97,8 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
   Plan plan = schedule(choices);
-  complete(plan, effort);
+  place(plan, effort);
+  predict(plan);
   std::array<int64_t, kTiers> arena_bytes{};
   for (size_t tier = 0; tier < kTiers; ++tier) arena_bytes[tier] = plan.peaks[tier].bytes;
   plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);
@@ -113,12 +122,15 @@ Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
   return plan;
 }
 
-void PlanBuilder::complete(Plan& plan, PackEffort effort) const {
+void PlanBuilder::place(Plan& plan, PackEffort effort) const {
   plan.offsets.assign(plan.schedule.buffers.size(), -1);
   for (size_t tier = 0; tier < kTiers; ++tier) {
     place_tier(plan, static_cast<Tier>(tier), effort,
                static_cast<Tier>(tier) == Tier::kDevice ? arena_alignment(costs_.machine().device) : kArenaAlignment);
   }
+}
+
+void PlanBuilder::predict(Plan& plan) const {
   const Waits waits = find_waits(plan.schedule, plan.offsets);
   std::vector<Task> tasks;
   tasks.reserve(plan.schedule.steps.size());

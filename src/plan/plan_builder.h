@@ -16,6 +16,8 @@ using LaneWork = std::vector<std::array<double, kLanes>>;
 constexpr int kSectionParts = 4;
 using PartBytes = std::vector<std::array<int64_t, kBudgetedTiers>>;
 
+// By how much arenas of these sizes exceed the budget, all tiers together.
+[[nodiscard]] int64_t missing_bytes(const std::array<int64_t, kTiers>& arenas, const Budget& budget);
 // Fills in what the plan misses of the budget, and whether it fits.
 void compare_with(Plan& plan, const Budget& budget);
 
@@ -26,10 +28,11 @@ class PlanBuilder {
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   // The same in steps, without the program: the schedule says what is live when, and how long each lane is busy at
-  // least; offsets and predicted time are the expensive half.
+  // least; offsets say what arenas it takes, and only then can its time be predicted.
   // `parts` gets the live bytes.
   [[nodiscard]] Plan schedule(const Choices& choices, PartBytes* parts = nullptr) const;
-  void complete(Plan& plan, PackEffort effort) const;
+  void place(Plan& plan, PackEffort effort) const;
+  void predict(Plan& plan) const;
   [[nodiscard]] LaneWork work_of(const Schedule& schedule) const;
   // No plan with this work takes less for an optimizer step: neither the busiest lane nor the compute lane, of whose
   // time the others take their share.

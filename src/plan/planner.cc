@@ -45,25 +45,25 @@ class Ladder {
   // many threads.
   void climb(int64_t enough, int threads, const std::function<void()>& beside) {
     std::once_flag ends;
-    Plan most;
-    std::vector<Plan> rungs(kFrontierPoints - 2);
+    Found most;
+    std::vector<Found> rungs(kFrontierPoints - 2);
     bool is_enough = false;
     run_all(std::ssize(rungs) + 1, threads, [&](int64_t task) {
       if (task == 0) return beside();
       std::call_once(ends, [&] {
         least_ = plan_within(0, {});
-        is_enough = least_.peaks[0].bytes <= enough;
+        is_enough = least_.estimate.bytes[0] <= enough;
         if (is_enough) most = plan_within(std::nullopt, {&least_.choices, 1});
       });
       if (!is_enough) return;
-      const int64_t low = least_.peaks[0].bytes, high = most.peaks[0].bytes;
+      const int64_t low = least_.estimate.bytes[0], high = most.estimate.bytes[0];
       const int64_t device = low + (high - low) * task / (kFrontierPoints - 1);
       nth(rungs, task - 1) = plan_within(device, {&least_.choices, 1});
     });
     if (!is_enough) return;
     add(least_);
-    for (const Plan& plan : rungs)
-      if (plan.fits) add(plan);
+    for (const Found& rung : rungs)
+      if (rung.fits) add(rung);
     if (most.fits) add(most);
   }
 
@@ -95,7 +95,7 @@ class Ladder {
     FrontierPoint point;
   };
 
-  [[nodiscard]] Plan plan_within(std::optional<int64_t> device, std::span<const Choices> starts) const {
+  [[nodiscard]] Found plan_within(std::optional<int64_t> device, std::span<const Choices> starts) const {
     Budget limited = budget_;
     limited.device = device;
     PlanCandidates candidates(builder_, accumulation_, known_);
@@ -103,12 +103,12 @@ class Ladder {
   }
 
   // No plan fits no device memory at all, but it may fit the other tiers.
-  void add(const Plan& plan) {
-    if (std::any_of(plan.missing_bytes.begin() + 1, plan.missing_bytes.end(), [](int64_t b) { return b > 0; })) return;
-    FrontierPoint point{.micro_step_seconds = plan.simulation.micro_step_seconds,
-                        .update_seconds = plan.simulation.update_seconds};
-    for (size_t tier = 0; tier < kTiers; ++tier) point.bytes[tier] = plan.peaks[tier].bytes;
-    rungs_.push_back({plan.choices, point});
+  void add(const Found& found) {
+    Budget others = budget_;
+    others.device = std::nullopt;
+    const Estimate& estimate = found.estimate;
+    if (missing_bytes(estimate.bytes, others) > 0) return;
+    rungs_.push_back({found.choices, {estimate.bytes, estimate.micro_step_seconds, estimate.update_seconds}});
   }
 
   const PlanBuilder& builder_;
@@ -117,7 +117,7 @@ class Ladder {
   const Budget& budget_;
   const Policy& policy_;
   std::vector<Rung> rungs_;  // from the least to the most
-  Plan least_;
+  Found least_;
 };
 
 }  // namespace
@@ -157,7 +157,10 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
   ladder.climb(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
                [&] { search.climb(); });
   if (frontier) *frontier = ladder.points();
-  return search.finish(ladder.choices());
+  const Found found = search.finish(ladder.choices());
+  Plan plan = builder.build(found.choices, found.effort);
+  compare_with(plan, budget);
+  return plan;
 }
 
 }  // namespace spillway

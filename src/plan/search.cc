@@ -57,7 +57,7 @@ void PlanSearch::climb() {
   }
 }
 
-Plan PlanSearch::finish(std::span<const Choices> starts) {
+Found PlanSearch::finish(std::span<const Choices> starts) {
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
   allow_work(kSpreadShare);
   look_at(std::move(spread_ideas_));
@@ -66,19 +66,10 @@ Plan PlanSearch::finish(std::span<const Choices> starts) {
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle(true);
   if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks();
-  Plan plan = packed_well();
-  compare_with(plan, budget_);
-  return plan;
+  return packed_well();
 }
 
-int64_t PlanSearch::missing(const Estimate& estimate) const {
-  int64_t sum = 0;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (const auto budget = budget_.of(static_cast<Tier>(tier)))
-      sum += std::max<int64_t>(0, estimate.bytes[tier] - *budget);
-  }
-  return sum;
-}
+int64_t PlanSearch::missing(const Estimate& estimate) const { return missing_bytes(estimate.bytes, budget_); }
 
 // Its time grows with the square of the buffers; all of it together stays below a second.
 bool PlanSearch::may_pack_thoroughly(const Estimate& estimate) {
@@ -97,6 +88,7 @@ bool PlanSearch::consider(const Choices& choices) {
       effort = PackEffort::kThorough;
       estimate = candidates_.packed(choices, effort);
     }
+    if (missing(estimate) == 0) estimate = candidates_.predicted(choices, effort);
   }
   const bool fits = missing(estimate) == 0;
   if (fits) {
@@ -344,18 +336,23 @@ void PlanSearch::change_blocks() {
 }
 
 // The search packs quickly; its result deserves more.
-Plan PlanSearch::packed_well() {
+Found PlanSearch::packed_well() {
   const Choices& choices = found_ ? best_.choices : nearest_;
-  if (effort_ == SearchEffort::kSketch) return builder_.build(choices, best_.effort);
-  const Estimate quick = candidates_.packed(choices, best_.effort),
-                 thorough = candidates_.packed(choices, PackEffort::kThorough);
-  const bool is_better =
-      thorough.bytes[0] < quick.bytes[0] && missing(thorough) <= missing(quick) && thorough.seconds <= quick.seconds;
-  return builder_.build(choices, is_better ? PackEffort::kThorough : best_.effort);
+  const auto packed = [&](PackEffort effort) -> Found {
+    const Estimate estimate = candidates_.predicted(choices, effort);
+    return {choices, effort, estimate, missing(estimate) == 0};
+  };
+  const Found quick = packed(best_.effort);
+  if (effort_ == SearchEffort::kSketch) return quick;
+  const Found thorough = packed(PackEffort::kThorough);
+  const bool is_better = thorough.estimate.bytes[0] < quick.estimate.bytes[0] &&
+                         missing(thorough.estimate) <= missing(quick.estimate) &&
+                         thorough.estimate.seconds <= quick.estimate.seconds;
+  return is_better ? thorough : quick;
 }
 
-Plan search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort,
-                 std::span<const Choices> starts) {
+Found search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort,
+                  std::span<const Choices> starts) {
   PlanSearch search(candidates, budget, policy, effort);
   search.climb();
   return search.finish(starts);

@@ -25,6 +25,14 @@ namespace spillway {
 // kSketch is for pictures: it ends with the first half of the search, and packs quickly.
 enum class SearchEffort : uint8_t { kSketch, kFull };
 
+// A plan that is not written out.
+struct Found {
+  Choices choices;
+  PackEffort effort = PackEffort::kQuick;
+  Estimate estimate;  // exact
+  bool fits = false;
+};
+
 // One search in two halves, between which its caller may find out where to start the second: one climb may end where no
 // change of two blocks helps, so there are two. For one thread at a time.
 class PlanSearch {
@@ -34,9 +42,9 @@ class PlanSearch {
 
   // The first half: from the ideas whose weights are all at home or all away.
   void climb();
-  // The second: from those that spread them, those that alternate, and from `starts`, if these are better. Then the
-  // plan, as in search_plan. REQUIRES: after climb(), once.
-  [[nodiscard]] Plan finish(std::span<const Choices> starts);
+  // The second: from those that spread them, those that alternate, and from `starts`, if these are better. Then what
+  // was found, as in search_plan. REQUIRES: after climb(), once.
+  [[nodiscard]] Found finish(std::span<const Choices> starts);
 
  private:
   using Saved = PlanIdeas::Saved;
@@ -80,7 +88,7 @@ class PlanSearch {
   // One step of it; false where none is left.
   bool change_one_block(const Choices& start);
   bool change_two_blocks(const Choices& start);
-  [[nodiscard]] Plan packed_well();
+  [[nodiscard]] Found packed_well();
   // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
   bool improves(const Choices& choices);
 
@@ -115,7 +123,7 @@ class PlanSearch {
 
 // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false. It is no
 // slower than the plan of any of `starts` that fits. What it looks at depends on its arguments alone.
-[[nodiscard]] Plan search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy,
-                               SearchEffort effort = SearchEffort::kFull, std::span<const Choices> starts = {});
+[[nodiscard]] Found search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy,
+                                SearchEffort effort = SearchEffort::kFull, std::span<const Choices> starts = {});
 
 }  // namespace spillway

@@ -36,7 +36,10 @@ bool fits(const Plan& plan, const Budget& budget) {
 Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy& policy) {
   KnownPlans known;
   PlanCandidates candidates(builder, 1, known);
-  return search_plan(candidates, budget, policy);
+  const Found found = search_plan(candidates, budget, policy);
+  Plan plan = builder.build(found.choices, found.effort);
+  compare_with(plan, budget);
+  return plan;
 }
 
 // Every setting that treats all blocks alike.
