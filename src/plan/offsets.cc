@@ -7,6 +7,7 @@
 
 #include "base/index.h"
 #include "base/math.h"
+#include "plan/groups.h"
 
 namespace spillway {
 namespace {
@@ -17,9 +18,13 @@ constexpr int64_t kFirstFitWork = 100'000'000;
 // A packing this close to the bound is not worth improving.
 constexpr int64_t kCloseShare = 200;
 
+// As align_up and its counterpart, without divisions: intervals ask for it often.
+constexpr int64_t up_to(int64_t value, int64_t power_of_two) { return (value + power_of_two - 1) & -power_of_two; }
+constexpr int64_t down_to(int64_t value, int64_t power_of_two) { return value & -power_of_two; }
+
 // The padding of what stands highest is not part of the arena, except where transfers write it.
 int64_t end_of(const Interval& item, int64_t offset) {
-  return offset + (item.alignment > kArenaAlignment ? align_up(item.bytes, item.alignment) : item.bytes);
+  return offset + (item.alignment > kArenaAlignment ? up_to(item.bytes, item.alignment) : item.bytes);
 }
 
 int64_t top_of(std::span<const Interval> intervals, std::span<const int64_t> offsets) {
@@ -41,7 +46,7 @@ class FirstFit {
     for (const int32_t id : order) {
       const Interval& item = nth(intervals_, id);
       if (item.bytes == 0) continue;
-      const int64_t size = align_up(item.bytes, item.alignment);
+      const int64_t size = up_to(item.bytes, item.alignment);
       const int64_t offset = lowest_gap(item, size);
       nth(packing.offsets, id) = offset;
       packing.bytes = std::max(packing.bytes, end_of(item, offset));
@@ -63,7 +68,7 @@ class FirstFit {
     for (const Placed& other : placed_) {
       if (other.offset >= candidate + size) break;
       if (other.begin >= item.end || other.end <= item.begin) continue;
-      candidate = std::max(candidate, align_up(other.top, item.alignment));
+      candidate = std::max(candidate, up_to(other.top, item.alignment));
     }
     return candidate;
   }
@@ -81,27 +86,25 @@ class TwoEnded {
     for (size_t i = 0; i < intervals.size(); ++i) {
       const Interval& interval = intervals[i];
       if (interval.bytes == 0) continue;
-      items_.push_back({align_up(interval.bytes, interval.alignment), interval.alignment, interval.begin, interval.end,
+      items_.push_back({up_to(interval.bytes, interval.alignment), interval.alignment, interval.begin, interval.end,
                         static_cast<int32_t>(i)});
     }
     std::stable_sort(items_.begin(), items_.end(), [&](const Item& a, const Item& b) {
       return a.begin != b.begin ? a.begin < b.begin : intervals[a.interval()].bytes > intervals[b.interval()].bytes;
     });
-    deaths_.resize(items_.size());
-    std::iota(deaths_.begin(), deaths_.end(), 0);
-    std::stable_sort(deaths_.begin(), deaths_.end(), [&](int32_t a, int32_t b) {
-      return at(a).end != at(b).end ? at(a).end < at(b).end : at(a).id < at(b).id;
-    });
+    int32_t end = 0;
+    for (const Item& item : items_) end = std::max(end, item.end);
+    deaths_ = Groups(static_cast<size_t>(end) + 1, items_.size(), [&](size_t i) { return items_[i].end; });
     places_.resize(items_.size());
   }
 
   // Offsets below `height`, or none if something does not fit. Long is what lives more steps than `short_steps`.
   std::optional<std::vector<int64_t>> run(int64_t height, int32_t short_steps) {
     gaps_ = {{0, height}};
-    size_t dead = 0;
+    auto dead = deaths_.all().begin();
     for (size_t i = 0; i < items_.size(); ++i) {
       const Item& item = items_[i];
-      for (; at(deaths_[dead]).end <= item.begin; ++dead) release(nth(places_, deaths_[dead]), at(deaths_[dead]));
+      for (; at(*dead).end <= item.begin; ++dead) release(nth(places_, *dead), at(*dead).size);
       const std::optional<int64_t> offset = item.steps() > short_steps ? take_lowest(item) : take_highest(item);
       if (!offset) return std::nullopt;
       places_[i] = *offset;
@@ -131,11 +134,9 @@ class TwoEnded {
 
   [[nodiscard]] const Item& at(int32_t index) const { return nth(items_, index); }
 
-  // Most gaps are too small: that is seen without a division.
   std::optional<int64_t> take_lowest(const Item& item) {
     for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
-      if (gap->end - gap->begin < item.size) continue;
-      const int64_t offset = align_up(gap->begin, item.alignment);
+      const int64_t offset = up_to(gap->begin, item.alignment);
       if (offset + item.size <= gap->end) return take(gap, offset, item.size);
     }
     return std::nullopt;
@@ -144,8 +145,7 @@ class TwoEnded {
   std::optional<int64_t> take_highest(const Item& item) {
     for (auto gap = gaps_.end(); gap != gaps_.begin();) {
       --gap;
-      if (gap->end - gap->begin < item.size) continue;
-      const int64_t offset = (gap->end - item.size) / item.alignment * item.alignment;
+      const int64_t offset = down_to(gap->end - item.size, item.alignment);
       if (offset >= gap->begin) return take(gap, offset, item.size);
     }
     return std::nullopt;
@@ -166,8 +166,8 @@ class TwoEnded {
     return offset;
   }
 
-  void release(int64_t offset, const Item& item) {
-    Gap freed{offset, offset + item.size};
+  void release(int64_t offset, int64_t size) {
+    Gap freed{offset, offset + size};
     auto next = std::lower_bound(gaps_.begin(), gaps_.end(), freed.begin,
                                  [](const Gap& gap, int64_t begin) { return gap.begin < begin; });
     const bool joins_next = next != gaps_.end() && next->begin == freed.end;
@@ -186,7 +186,7 @@ class TwoEnded {
 
   size_t all_;                   // intervals, those without bytes as well
   std::vector<Item> items_;      // in the order of their births
-  std::vector<int32_t> deaths_;  // of items_, in order of time
+  Groups deaths_;                // of items_, by time
   std::vector<int64_t> places_;  // by item: its offset in this run
   std::vector<Gap> gaps_;        // in order of offset
 };
@@ -222,8 +222,8 @@ int64_t largest_live_sum(std::span<const Interval> intervals) {
   for (const Interval& i : intervals) end = std::max(end, i.end);
   std::vector<int64_t> change(static_cast<size_t>(end) + 1, 0);
   for (const Interval& i : intervals) {
-    nth(change, i.begin) += align_up(i.bytes, i.alignment);
-    nth(change, i.end) -= align_up(i.bytes, i.alignment);
+    nth(change, i.begin) += up_to(i.bytes, i.alignment);
+    nth(change, i.end) -= up_to(i.bytes, i.alignment);
   }
   int64_t sum = 0, largest = 0;
   for (const int64_t c : change) largest = std::max(largest, sum += c);

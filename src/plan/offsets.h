@@ -26,7 +26,7 @@ struct Interval {
   int64_t bytes = 0;
   int32_t begin = 0;  // half-open
   int32_t end = 0;
-  int64_t alignment = kArenaAlignment;  // a multiple of it; the interval takes whole multiples of this
+  int64_t alignment = kArenaAlignment;  // a power of two, and no less; the interval takes whole multiples of this
 };
 
 struct Packing {
