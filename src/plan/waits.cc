@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 #include "base/index.h"
@@ -18,6 +19,34 @@ void raise(Clock& clock, const Clock& other) {
   for (size_t lane = 0; lane < kLanes; ++lane) clock[lane] = std::max(clock[lane], other[lane]);
 }
 
+// The last step of each lane that did something. Most bytes are touched by one lane alone.
+class LastSteps {
+ public:
+  void note(Lane lane, int32_t step) {
+    nth(steps_, lane) = step;
+    lanes_ |= bit(lane);
+  }
+  // Forgets all others.
+  void restart(Lane lane, int32_t step) {
+    lanes_ = 0;
+    note(lane, step);
+  }
+  void clear() { lanes_ = 0; }
+  // Raises a clock to what lanes other than `own` did.
+  void raise(Clock& clock, Lane own) const {
+    for (uint32_t left = lanes_ & ~bit(own); left != 0; left &= left - 1) {
+      const auto lane = static_cast<size_t>(std::countr_zero(left));
+      clock[lane] = std::max(clock[lane], steps_[lane]);
+    }
+  }
+
+ private:
+  static uint32_t bit(Lane lane) { return uint32_t{1} << static_cast<uint32_t>(lane); }
+
+  uint32_t lanes_ = 0;  // a bit each
+  Clock steps_{};       // of those
+};
+
 // Who touched which bytes of an arena last, by lane. A later step of a lane implies all earlier ones.
 class LastAccesses {
  public:
@@ -27,27 +56,21 @@ class LastAccesses {
     begins_.assign(fixed.begin(), fixed.end());
     places_.resize(fixed.size());
     std::iota(places_.begin(), places_.end(), 0);
-    segments_.assign(fixed.size(), {kNobody, kNobody});
+    segments_.assign(fixed.size(), {});
     free_.clear();
   }
 
-  // Raises `needed` by whoever must have finished before step `i` of `lane` may read (or write) these bytes, and notes
-  // the access. Returns where they are noted if that is one place, which it stays until others are given the bytes;
-  // else kNone.
+  // Raises `needed` by whoever of other lanes must have finished before step `i` of `lane` may read (or write) these
+  // bytes, and notes the access. Returns where they are noted if that is one place, which it stays until others are
+  // given the bytes; else kNone.
   int32_t access(int64_t offset, int64_t bytes, bool writes, Lane lane, int32_t i, Clock& needed) {
     if (bytes == 0) return kNone;
     const size_t first = split(offset, std::lower_bound(begins_.begin(), begins_.end(), offset) - begins_.begin());
     size_t last = first + 1;
     while (last < begins_.size() && begins_[last] < offset + bytes) ++last;
     split(offset + bytes, static_cast<std::ptrdiff_t>(last));
-    for (size_t at = first; at < last; ++at) {
-      raise(needed, segment(at).writers);
-      if (writes) raise(needed, segment(at).readers);
-      if (!writes) nth(segment(at).readers, lane) = i;
-    }
+    for (size_t at = first; at < last; ++at) access_at(places_[at], writes, lane, i, needed);
     if (!writes) return last == first + 1 ? places_[first] : kNone;
-    segment(first) = {kNobody, kNobody};
-    nth(segment(first).writers, lane) = i;
     const auto erase = [&](auto& list) {
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(first) + 1,
                  list.begin() + static_cast<std::ptrdiff_t>(last));
@@ -62,24 +85,23 @@ class LastAccesses {
   // The same where all of the bytes are noted at `place`.
   void access_at(int32_t place, bool writes, Lane lane, int32_t i, Clock& needed) {
     Segment& segment = nth(segments_, place);
-    raise(needed, segment.writers);
-    if (writes) {
-      raise(needed, segment.readers);
-      segment = {kNobody, kNobody};
-    }
-    nth(writes ? segment.writers : segment.readers, lane) = i;
+    segment.writers.raise(needed, lane);
+    if (!writes) return segment.readers.note(lane, i);
+    segment.readers.raise(needed, lane);
+    segment.readers.clear();
+    segment.writers.restart(lane, i);
   }
 
  private:
   struct Segment {
-    Clock readers, writers;
+    LastSteps readers, writers;
   };
 
   // The segment that begins at `offset`, from now on at least. `index` is of the first that does not begin before.
   size_t split(int64_t offset, std::ptrdiff_t index) {
     const auto at = static_cast<size_t>(index);
     if (at < begins_.size() && begins_[at] == offset) return at;
-    const Segment whole = at == 0 ? Segment{kNobody, kNobody} : segment(at - 1);
+    const Segment whole = at == 0 ? Segment{} : segment(at - 1);
     begins_.insert(begins_.begin() + index, offset);
     places_.insert(places_.begin() + index, place_of(whole));
     return at;
