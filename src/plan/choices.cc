@@ -20,8 +20,8 @@ class Placer {
 
   Placement run() {
     result_.homes.assign(graph_.values.size(), Tier::kDevice);
-    result_.recomputed.assign(graph_.values.size(), false);
-    result_.synchronous.assign(graph_.values.size(), false);
+    result_.recomputed.assign(graph_.values.size(), 0);
+    result_.synchronous.assign(graph_.values.size(), 0);
     result_.sites.assign(graph_.ops.size(), Tier::kDevice);
     choose_sites();
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) place(id);
@@ -72,10 +72,10 @@ class Placer {
     const Treatment treatment = choices_.blocks[block][facts.saved_group];
     const bool last = block + 1 == graph_.blocks.size();
     if (treatment == Treatment::kRecompute) {
-      result_.recomputed[i] = true;
+      result_.recomputed[i] = 1;
     } else if (!last) {
       result_.homes[i] = tier_of(treatment);
-      result_.synchronous[i] = choices_.synchronous_activations;
+      result_.synchronous[i] = choices_.synchronous_activations ? 1 : 0;
     }
   }
 

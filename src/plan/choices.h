@@ -56,11 +56,15 @@ struct Choices {
 // On which side the update of those weights runs: kDevice or kHost.
 [[nodiscard]] Tier update_tier(const Choices& choices, BlockId block);
 
+// Whether it is so, for each of many things that are asked often: reading bits out of words takes several times as
+// long.
+using Flags = std::vector<uint8_t>;
+
 struct Placement {
-  std::vector<Tier> homes;        // by value: where it lives between uses
-  std::vector<bool> recomputed;   // by value
-  std::vector<bool> synchronous;  // by value: it moves without overlap
-  std::vector<Tier> sites;        // by operation: kDevice, or kHost
+  std::vector<Tier> homes;  // by value: where it lives between uses
+  Flags recomputed;         // by value
+  Flags synchronous;        // by value: it moves without overlap
+  std::vector<Tier> sites;  // by operation: kDevice, or kHost
 };
 
 // `facts` is facts_of(graph). REQUIRES: one choice a block. What the last block saves is never moved: the backward pass

@@ -58,9 +58,11 @@ void take_parts(const std::vector<int64_t>& live, std::span<const SectionRange> 
                 PartBytes& parts) {
   for (size_t section = 0; section < sections.size(); ++section) {
     const int64_t begin = sections[section].begin, steps = sections[section].end - begin;
-    for (int64_t i = 0; i < steps; ++i) {
-      const size_t part = section * kSectionParts + static_cast<size_t>(i * kSectionParts / steps);
-      parts[part][tier] = std::max(parts[part][tier], nth(live, begin + i));
+    const auto start = [&](int64_t part) { return live.begin() + begin + div_ceil(part * steps, kSectionParts); };
+    for (int64_t part = 0; part < kSectionParts; ++part) {
+      if (start(part) == start(part + 1)) continue;
+      nth(parts, static_cast<int64_t>(section) * kSectionParts + part)[tier] =
+          *std::max_element(start(part), start(part + 1));
     }
   }
 }
@@ -110,14 +112,14 @@ Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
   const Placement placement = place_values(graph_, facts_, choices, in_files_);
   plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_);
   if (parts) parts->assign(plan.schedule.sections.size() * kSectionParts, {});
+  const auto live = live_bytes(plan.schedule);
   for (size_t tier = 0; tier < kTiers; ++tier) {
-    const std::vector<int64_t> live = live_bytes(plan.schedule, static_cast<Tier>(tier));
-    if (parts && tier < kBudgetedTiers) take_parts(live, plan.schedule.sections, tier, *parts);
-    const auto peak = std::max_element(live.begin(), live.end());
-    if (peak == live.end()) continue;
+    if (parts && tier < kBudgetedTiers) take_parts(live[tier], plan.schedule.sections, tier, *parts);
+    const auto peak = std::max_element(live[tier].begin(), live[tier].end());
+    if (peak == live[tier].end()) continue;
     // The padding of what stands highest need not be in the arena.
     const int64_t least = std::max<int64_t>(0, *peak - (kArenaAlignment - 1));
-    plan.peaks[tier] = {least, *peak, static_cast<int32_t>(peak - live.begin())};
+    plan.peaks[tier] = {least, *peak, static_cast<int32_t>(peak - live[tier].begin())};
   }
   return plan;
 }

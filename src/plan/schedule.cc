@@ -1,6 +1,7 @@
 #include "plan/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -23,7 +24,7 @@ class BufferAssigner {
         placement_(placement),
         sequence_(sequence),
         transfers_(transfers),
-        executions_(narrow<int32_t>(std::ssize(sequence.executions))) {}
+        executions_(static_cast<int32_t>(sequence.executions.size())) {}
 
   Schedule run() {
     order_steps();
@@ -31,7 +32,7 @@ class BufferAssigner {
     place_fixed();
     find_last_reads();
     for (const Entry& entry : order_) {
-      const auto step = narrow<int32_t>(std::ssize(schedule_.steps));
+      const auto step = static_cast<int32_t>(schedule_.steps.size());
       switch (entry.kind) {
         case Entry::Kind::kLoad:
           load(step, stay(entry.index));
@@ -62,11 +63,11 @@ class BufferAssigner {
   [[nodiscard]] const Stay& stay(int32_t i) const { return nth(transfers_.stays, i); }
   [[nodiscard]] Tier site(const Execution& e) const { return nth(placement_.sites, e.op); }
   [[nodiscard]] Tier home(ValueId v) const { return nth(placement_.homes, v); }
-  [[nodiscard]] bool moves(ValueId v) const { return nth(transfers_.moves, v); }
+  [[nodiscard]] bool moves(ValueId v) const { return nth(transfers_.moves, v) != 0; }
   // The first step at or after an execution's place in the order; loads that are started with it come before it.
   [[nodiscard]] int32_t step_of(int32_t execution) const { return nth(begins_, execution); }
   [[nodiscard]] int32_t step_after(int32_t execution) const { return nth(runs_, execution) + 1; }
-  [[nodiscard]] int32_t steps() const { return narrow<int32_t>(std::ssize(order_)); }
+  [[nodiscard]] int32_t steps() const { return static_cast<int32_t>(order_.size()); }
 
   [[nodiscard]] const ValueFacts& facts(ValueId v) const { return facts_.value(v); }
   [[nodiscard]] ValueId storage_of(ValueId v) const { return facts(v).storage; }
@@ -84,7 +85,7 @@ class BufferAssigner {
                        [&](size_t i) { return stays[i].loads ? stays[i].load_before : kNone; });
     const Groups stores(executions, stays.size(),
                         [&](size_t i) { return stays[i].stores ? stays[i].store_after : kNone; });
-    order_.reserve(executions + loads.all().size() + stores.all().size());
+    order_.reserve(narrow<int32_t>(executions + loads.all().size() + stores.all().size()));
     begins_.reserve(executions + 1);
     runs_.reserve(executions);
     for (int32_t i = 0; i < executions_; ++i) {
@@ -304,7 +305,10 @@ class BufferAssigner {
 }  // namespace
 
 int64_t Buffer::alignment() const { return meets_disk ? kDiskAlignment : kArenaAlignment; }
-int64_t Buffer::padded_bytes() const { return tier == Tier::kFiles ? bytes : align_up(bytes, alignment()); }
+int64_t Buffer::padded_bytes() const {
+  if (tier == Tier::kFiles) return bytes;
+  return meets_disk ? align_up(bytes, kDiskAlignment) : align_up(bytes, kArenaAlignment);
+}
 
 Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placement& placement, Overlap overlap,
                        const CostModel& costs) {
@@ -313,16 +317,20 @@ Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placem
   return BufferAssigner(graph, facts, placement, sequence, transfers).run();
 }
 
-std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier) {
-  std::vector<int64_t> change(schedule.steps.size() + 1, 0);
+std::array<std::vector<int64_t>, kTiers> live_bytes(const Schedule& schedule) {
+  // First the changes, then their running sums.
+  std::array<std::vector<int64_t>, kTiers> live;
+  for (std::vector<int64_t>& tier : live) tier.resize(schedule.steps.size() + 1);
   for (const Buffer& b : schedule.buffers) {
-    if (b.tier != tier) continue;
-    nth(change, b.begin) += b.padded_bytes();
-    nth(change, b.end) -= b.padded_bytes();
+    std::vector<int64_t>& tier = nth(live, b.tier);
+    const int64_t bytes = b.padded_bytes();
+    nth(tier, b.begin) += bytes;
+    nth(tier, b.end) -= bytes;
   }
-  std::vector<int64_t> live(schedule.steps.size());
-  int64_t sum = 0;
-  for (size_t step = 0; step < live.size(); ++step) live[step] = sum += change[step];
+  for (std::vector<int64_t>& tier : live) {
+    std::partial_sum(tier.begin(), tier.end(), tier.begin());
+    tier.pop_back();
+  }
   return live;
 }
 

@@ -7,6 +7,7 @@
 // ended. No offsets yet, no device, no clock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -66,7 +67,7 @@ struct Schedule {
 [[nodiscard]] Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placement& placement,
                                      Overlap overlap, const CostModel& costs);
 
-// The bytes of each step's live buffers in `tier`; their largest sum is the lower bound of the arena.
-[[nodiscard]] std::vector<int64_t> live_bytes(const Schedule& schedule, Tier tier);
+// By tier: the bytes of each step's live buffers; their largest sum is the lower bound of the arena.
+[[nodiscard]] std::array<std::vector<int64_t>, kTiers> live_bytes(const Schedule& schedule);
 
 }  // namespace spillway

@@ -97,7 +97,7 @@ class Sequencer {
         facts_(facts),
         sites_(placement.sites),
         recomputed_(placement.recomputed),
-        again_(graph.ops.size(), false) {}
+        again_(graph.ops.size(), 0) {}
 
   Sequence run() {
     sequence_.executions.reserve(2 * facts_.ops.size());
@@ -133,7 +133,7 @@ class Sequencer {
     while (std::ssize(sequence_.bounds) <= section)
       sequence_.bounds.push_back(static_cast<int32_t>(sequence_.executions.size()));
   }
-  [[nodiscard]] bool is_recomputed(ValueId id) const { return nth(recomputed_, id); }
+  [[nodiscard]] bool is_recomputed(ValueId id) const { return nth(recomputed_, id) != 0; }
 
   // `late`: it runs where recomputed values stand in for the originals.
   void append(OpId id, bool late, bool recompute) {
@@ -154,8 +154,8 @@ class Sequencer {
     for (const ValueId v : facts_.inputs(facts_.op(id))) {
       if (v == kNone || !is_recomputed(v)) continue;
       const OpId producer = facts_.value(v).producer;
-      if (nth(again_, producer)) continue;
-      nth(again_, producer) = true;
+      if (nth(again_, producer) != 0) continue;
+      nth(again_, producer) = 1;
       provide_inputs(producer);
       append(producer, true, true);
     }
@@ -164,8 +164,8 @@ class Sequencer {
   const Graph& graph_;
   const GraphFacts& facts_;
   const std::vector<Tier>& sites_;
-  const std::vector<bool>& recomputed_;
-  std::vector<bool> again_;  // by operation: it has been run again
+  const Flags& recomputed_;
+  Flags again_;  // by operation: it has been run again
   Sequence sequence_;
 };
 

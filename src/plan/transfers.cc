@@ -31,10 +31,9 @@ class TransferPlanner {
       : graph_(graph), facts_(facts), placement_(placement), sequence_(sequence), costs_(costs), overlap_(overlap) {}
 
   Transfers run() {
-    result_.moves.assign(graph_.values.size(), false);
+    result_.moves.assign(graph_.values.size(), 0);
     find_moving();
-    if (std::none_of(result_.moves.begin(), result_.moves.end(), [](bool moves) { return moves; }))
-      return std::move(result_);
+    if (std::count(result_.moves.begin(), result_.moves.end(), 1) == 0) return std::move(result_);
     collect_uses();
     count_visits();
     const Groups by_storage(graph_.values.size(), uses_.size(), [&](size_t use) { return uses_[use].storage; });
@@ -54,10 +53,7 @@ class TransferPlanner {
   [[nodiscard]] Tier site(int32_t i) const { return nth(placement_.sites, execution(i).op); }
   [[nodiscard]] Tier home(ValueId v) const { return nth(placement_.homes, v); }
   // Where it runs, which is not its operation's own section where it recomputes.
-  [[nodiscard]] SectionId section_of(int32_t i) const {
-    const auto next = std::upper_bound(sequence_.bounds.begin(), sequence_.bounds.end(), i);
-    return static_cast<SectionId>(next - sequence_.bounds.begin() - 1);
-  }
+  [[nodiscard]] SectionId section_of(int32_t i) const { return nth(sections_, i); }
   [[nodiscard]] bool is_update(int32_t i) const {
     return nth(graph_.sections, section_of(i)).repeats == Repeats::kStep;
   }
@@ -78,7 +74,7 @@ class TransferPlanner {
   void find_moving() {
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       visit_operands(i, [&](ValueId v, bool) {
-        if (home(v) != site(i)) nth(result_.moves, storage_of(v)) = true;
+        if (home(v) != site(i)) nth(result_.moves, storage_of(v)) = 1;
       });
     }
     for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v)
@@ -89,7 +85,7 @@ class TransferPlanner {
     std::vector<int32_t> newest(graph_.values.size(), kNone);  // by storage, of its uses
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       visit_operands(i, [&](ValueId v, bool writes) {
-        if (!nth(result_.moves, v)) return;
+        if (nth(result_.moves, v) == 0) return;
         const ValueId storage = storage_of(v);
         int32_t& use = nth(newest, storage);
         if (use == kNone || nth(uses_, use).execution != i) {
@@ -110,6 +106,10 @@ class TransferPlanner {
     };
     std::array<Side, kTiers> sides;
     int32_t count = 0;
+    for (std::vector<int32_t>* of_execution : {&sections_, &visits_, &turns_})
+      of_execution->reserve(sequence_.executions.size());
+    for (SectionId section = 0; section + 1 < std::ssize(sequence_.bounds); ++section)
+      sections_.resize(static_cast<size_t>(nth(sequence_.bounds, section + 1)), section);
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       Side& side = nth(sides, site(i));
       const BlockId block = block_of(i);
@@ -210,7 +210,7 @@ class TransferPlanner {
   }
 
   [[nodiscard]] bool is_synchronous(const Stay& stay) const {
-    return overlap_ == Overlap::kSynchronous || nth(placement_.synchronous, stay.storage);
+    return overlap_ == Overlap::kSynchronous || nth(placement_.synchronous, stay.storage) != 0;
   }
 
   // By section and lane: transfers of one group share a lane's time.
@@ -235,6 +235,7 @@ class TransferPlanner {
   }
   std::vector<Stay*> stays_of(std::span<const int32_t> indices) {
     std::vector<Stay*> result;
+    result.reserve(indices.size());
     for (const int32_t i : indices) result.push_back(&nth(result_.stays, i));
     return result;
   }
@@ -296,10 +297,11 @@ class TransferPlanner {
   const Sequence& sequence_;
   const CostModel& costs_;
   Overlap overlap_;
-  std::vector<Use> uses_;        // of what moves, in order
-  std::vector<int32_t> visits_;  // by execution: the number of its visit
-  std::vector<int32_t> turns_;   // by execution: how many of its side came before it
-  std::vector<double> starts_;   // by execution, if nothing waited; one more for the end
+  std::vector<Use> uses_;            // of what moves, in order
+  std::vector<SectionId> sections_;  // by execution
+  std::vector<int32_t> visits_;      // by execution: the number of its visit
+  std::vector<int32_t> turns_;       // by execution: how many of its side came before it
+  std::vector<double> starts_;       // by execution, if nothing waited; one more for the end
   Transfers result_;
 };
 

@@ -34,7 +34,7 @@ struct Stay {
 struct Transfers {
   std::vector<Stay> stays;  // in order of `first`
   // By value: lives in another tier than some of its uses. Then its stays say where it is, and when.
-  std::vector<bool> moves;
+  Flags moves;
 };
 
 // `facts` is facts_of(graph), `sequence` that of the placement's recomputed values; times are those of `costs`. Pure.
