@@ -208,9 +208,8 @@ class BufferAssigner {
   // Where an operand is at an execution.
   BufferId operand_buffer(Instance instance, int32_t at) {
     const ValueId value = instance / 2;
-    if (instance != original(value)) return buffer_of(instance);
+    if (!is_original(instance) || !moves(value)) return buffer_of(instance);
     const ValueId storage = storage_of(value);
-    if (!moves(value)) return buffer_of(original(storage));
     return is_away(stay_at(storage, at)) ? buffer_of(original(storage)) : nth(homes_, storage);
   }
 
@@ -242,13 +241,13 @@ class BufferAssigner {
       b = persistent_buffer(step, at, storage, stay);
     } else {
       b = choose_buffer(step, execution, output);
-      buffer_of(instance) = b;
       if (stay && is_away(*stay)) nth(last_use_, instance) = end_of(*stay) - 1;
       if (stay && !is_away(*stay)) nth(homes_, value) = b;
       const int32_t last =
           std::max({step, nth(last_use_, instance), stay && !is_away(*stay) ? home_end(value) - 1 : 0});
       buffer(b).end = std::max(buffer(b).end, std::min(last + 1, steps()));
     }
+    buffer_of(instance) = b;
     nth(written_, b) = step;
     return b;
   }
