@@ -207,7 +207,7 @@ class BufferAssigner {
 
   // Where an operand is at an execution.
   BufferId operand_buffer(Instance instance, int32_t at) {
-    const ValueId value = instance / 2;
+    const ValueId value = value_of(instance);
     if (!is_original(instance) || !moves(value)) return buffer_of(instance);
     const ValueId storage = storage_of(value);
     return is_away(stay_at(storage, at)) ? buffer_of(original(storage)) : nth(homes_, storage);
@@ -233,7 +233,7 @@ class BufferAssigner {
 
   BufferId place_output(int32_t step, int32_t at, const Execution& execution, int8_t output) {
     const Instance instance = nth(sequence_.outputs(execution), output);
-    const ValueId value = instance / 2, storage = storage_of(value);
+    const ValueId value = value_of(instance), storage = storage_of(value);
     const bool moving = instance == original(value) && moves(value);
     const Stay* stay = moving ? &stay_at(storage, at) : nullptr;
     BufferId b;
@@ -264,7 +264,7 @@ class BufferAssigner {
 
   BufferId choose_buffer(int32_t step, const Execution& execution, int8_t output) {
     const std::span<const Instance> inputs = sequence_.inputs(execution);
-    const int64_t bytes = facts(nth(sequence_.outputs(execution), output) / 2).bytes;
+    const int64_t bytes = facts(value_of(nth(sequence_.outputs(execution), output))).bytes;
     for (const InPlace& rule : facts_.op(execution.op).in_place) {
       if (rule.output != output || static_cast<size_t>(rule.input) >= inputs.size()) continue;
       const Instance input = nth(inputs, rule.input);
@@ -275,7 +275,7 @@ class BufferAssigner {
 
   // Whether an output of this step may move into the buffer of `input`: dead afterwards, read once, not taken yet.
   bool may_take(int32_t step, const Execution& execution, Instance input, int64_t bytes) {
-    if (facts(input / 2).persistent) return false;
+    if (facts(value_of(input)).persistent) return false;
     const BufferId id = buffer_of(input);
     const Buffer& b = buffer(id);
     if (b.fixed || b.bytes != bytes || b.tier != site(execution)) return false;

@@ -46,7 +46,7 @@ void PlanSearch::climb() {
   std::vector<Idea> all = ideas_.all(settings_);
   const auto spread =
       std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
-  spread_ideas_.assign(spread, all.end());
+  std::vector<Idea> spread_ideas(spread, all.end());
   all.erase(spread, all.end());
   allow_work(1);
   look_at(std::move(all));
@@ -55,17 +55,17 @@ void PlanSearch::climb() {
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
     if (!found_) tighten(overlap);
   }
+  climbed_seconds_ = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
+  allow_work(kSpreadShare);
+  look_at(std::move(spread_ideas));
+  allow_work(kAlternateShare);
+  if (found_) look_at(ideas_.alternations(best_.seconds));
 }
 
 Found PlanSearch::finish(std::span<const Choices> starts) {
-  const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
-  allow_work(kSpreadShare);
-  look_at(std::move(spread_ideas_));
-  allow_work(kAlternateShare);
-  if (found_) look_at(ideas_.alternations(best_.seconds));
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle(true);
-  if (found_ && best_.seconds < before && effort_ == SearchEffort::kFull) change_blocks();
+  if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
   return packed_well();
 }
 

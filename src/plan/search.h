@@ -40,10 +40,11 @@ class PlanSearch {
   // `candidates` are borrowed.
   PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort);
 
-  // The first half: from the ideas whose weights are all at home or all away.
+  // The first climb: from the ideas whose weights are all at home or all away. Then a look at those that spread them
+  // and those that alternate.
   void climb();
-  // The second: from those that spread them, those that alternate, and from `starts`, if these are better. Then what
-  // was found, as in search_plan. REQUIRES: after climb(), once.
+  // The second climb: from the best of these, or of `starts`, if that is better than where the first one ended. Then
+  // what was found, as in search_plan. REQUIRES: after climb(), once.
   [[nodiscard]] Found finish(std::span<const Choices> starts);
 
  private:
@@ -104,13 +105,13 @@ class PlanSearch {
   SearchEffort effort_;
   size_t blocks_;
   std::vector<Saved> settings_;
-  std::vector<Idea> spread_ideas_;  // which climb() leaves to finish()
   struct Best {
     Choices choices;
     PackEffort effort = PackEffort::kQuick;
     double seconds = 0;
   };
-  bool found_ = false;  // best_ fits
+  bool found_ = false;          // best_ fits
+  double climbed_seconds_ = 0;  // where the first climb ended; infinite where nothing fit
   Best best_;
   std::optional<Mixture> best_mixture_;  // whose plan best_ is
   size_t best_first_ = 0;

@@ -15,6 +15,8 @@ namespace spillway {
 using Instance = int32_t;
 [[nodiscard]] constexpr Instance original(ValueId value) { return 2 * value; }
 [[nodiscard]] constexpr Instance recomputed(ValueId value) { return 2 * value + 1; }
+// kNone of kNone.
+[[nodiscard]] constexpr ValueId value_of(Instance instance) { return instance >> 1; }
 // Neither recomputed nor kNone.
 [[nodiscard]] constexpr bool is_original(Instance instance) { return instance >= 0 && instance % 2 == 0; }
 

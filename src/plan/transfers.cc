@@ -64,17 +64,17 @@ class TransferPlanner {
   void visit_operands(int32_t i, const Visit& visit) const {
     const Execution& e = execution(i);
     for (const Instance input : sequence_.inputs(e)) {
-      if (is_original(input)) visit(input / 2, false);
+      if (is_original(input)) visit(value_of(input), false);
     }
     for (const Instance output : sequence_.outputs(e)) {
-      if (is_original(output)) visit(output / 2, true);
+      if (is_original(output)) visit(value_of(output), true);
     }
   }
 
   void find_moving() {
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
-      visit_operands(i, [&](ValueId v, bool) {
-        if (home(v) != site(i)) nth(result_.moves, storage_of(v)) = 1;
+      visit_operands(i, [&, here = site(i)](ValueId v, bool) {
+        if (home(v) != here) nth(result_.moves, storage_of(v)) = 1;
       });
     }
     for (ValueId v = 0; v < static_cast<ValueId>(graph_.values.size()); ++v)
