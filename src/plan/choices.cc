@@ -37,22 +37,23 @@ class Placer {
   // their norms follows them. Products stay: on the host they would take far longer, and give other bits.
   void choose_sites() {
     if (choices_.update_site != Tier::kHost) return;
-    for (size_t i = 0; i < graph_.ops.size(); ++i) {
-      const Operation& op = graph_.ops[i];
-      if (op.def->recompute_cost == RecomputeCost::kProduct) continue;
-      const auto is_state = [&](ValueId v) { return v != kNone && graph_.value(v).kind == ValueKind::kOptimizerState; };
+    for (size_t i = 0; i < facts_.ops.size(); ++i) {
+      const OpFacts& op = facts_.ops[i];
+      if (op.recompute_cost == RecomputeCost::kProduct) continue;
+      const std::span<const ValueId> inputs = facts_.inputs(op);
+      const auto is_state = [&](ValueId v) { return v != kNone && facts_.value(v).kind == ValueKind::kOptimizerState; };
       const auto is_on_host = [&](ValueId v) {
-        if (v == kNone || graph_.section_of(op).repeats != Repeats::kStep) return false;
-        const Value& value = graph_.value(v);
+        if (v == kNone || nth(graph_.sections, op.section).repeats != Repeats::kStep) return false;
+        const ValueFacts& value = facts_.value(v);
         if (value.kind == ValueKind::kGradient) return choices_.gradients != Tier::kDevice;
         return value.producer != kNone && nth(result_.sites, value.producer) == Tier::kHost;
       };
       // Of the weight, ahead of what is kept for all weights.
-      const auto is_of_weight = [&](ValueId v) { return is_state(v) && graph_.value(v).block == op.block; };
-      auto state = std::find_if(op.inputs.begin(), op.inputs.end(), is_of_weight);
-      if (state == op.inputs.end()) state = std::find_if(op.inputs.begin(), op.inputs.end(), is_state);
-      const bool on_host = state != op.inputs.end() ? update_tier(choices_, graph_.value(*state).block) == Tier::kHost
-                                                    : std::any_of(op.inputs.begin(), op.inputs.end(), is_on_host);
+      const auto is_of_weight = [&](ValueId v) { return is_state(v) && facts_.value(v).block == op.block; };
+      auto state = std::find_if(inputs.begin(), inputs.end(), is_of_weight);
+      if (state == inputs.end()) state = std::find_if(inputs.begin(), inputs.end(), is_state);
+      const bool on_host = state != inputs.end() ? update_tier(choices_, facts_.value(*state).block) == Tier::kHost
+                                                 : std::any_of(inputs.begin(), inputs.end(), is_on_host);
       if (on_host) result_.sites[i] = Tier::kHost;
     }
   }

@@ -60,7 +60,10 @@ GraphFacts facts_of(const Graph& graph) {
     return narrow<int32_t>(std::ssize(facts.operands));
   };
   for (const Operation& op : graph.ops) {
-    OpFacts one{.section = op.section, .block = op.block, .in_place = op.def->in_place};
+    OpFacts one{.section = op.section,
+                .block = op.block,
+                .in_place = op.def->in_place,
+                .recompute_cost = op.def->recompute_cost};
     one.first_operand = append({});
     one.first_output = append(op.inputs);
     one.end = append(op.outputs);

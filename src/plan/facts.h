@@ -33,7 +33,8 @@ struct OpFacts {
   BlockId block = kNone;
   int32_t first_operand = 0, first_output = 0, end = 0;  // into GraphFacts::operands
   int64_t workspace_bytes = 0;                           // of the machine's kernel
-  std::span<const InPlace> in_place;                     // of its definition
+  std::span<const InPlace> in_place;                     // as its definition says
+  RecomputeCost recompute_cost = RecomputeCost::kElementwise;
 };
 
 struct GraphFacts {

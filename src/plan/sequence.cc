@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
 
 #include "base/index.h"
@@ -15,7 +14,8 @@ namespace {
 class TurnTaking {
  public:
   // `ops` are the section's, in the graph's order.
-  TurnTaking(const Graph& graph, const std::vector<Tier>& sites, std::span<const OpId> ops) : graph_(graph) {
+  TurnTaking(const GraphFacts& facts, const std::vector<Tier>& sites, std::span<const OpId> ops)
+      : facts_(facts), touched_(facts.values.size()) {
     for (const OpId id : ops) add(id, nth(sites, id) == Tier::kHost ? 1 : 0);
   }
 
@@ -47,25 +47,20 @@ class TurnTaking {
     std::array<size_t, 2> at_all{}, to_write{};
   };
 
-  [[nodiscard]] ValueId storage_of(ValueId v) const {
-    const ValueId root = graph_.persistent_root(v);
-    return root == kNone ? v : root;
-  }
-
   void add(OpId id, size_t side) {
-    const Operation& op = graph_.op(id);
+    const OpFacts& op = facts_.op(id);
     Side& own = sides_[side];
     Turn turn{.op = id};
-    for (const ValueId v : op.inputs) {
+    for (const ValueId v : facts_.inputs(op)) {
       if (v == kNone) continue;
-      const ValueId storage = storage_of(v);
-      Touched& touched = touched_[storage];
+      const ValueFacts& value = facts_.value(v);
+      Touched& touched = nth(touched_, value.storage);
       turn.others = std::max(turn.others, touched.to_write[1 - side]);
       touched.at_all[side] = own.turns.size() + 1;
-      if (graph_.value(storage).kind == ValueKind::kOptimizerState) turn.state_bytes += graph_.value(v).type.bytes();
+      if (facts_.value(value.storage).kind == ValueKind::kOptimizerState) turn.state_bytes += value.bytes;
     }
-    for (const ValueId v : op.outputs) {
-      Touched& touched = touched_[storage_of(v)];
+    for (const ValueId v : facts_.outputs(op)) {
+      Touched& touched = nth(touched_, facts_.value(v).storage);
       turn.others = std::max(turn.others, touched.at_all[1 - side]);
       touched.at_all[side] = touched.to_write[side] = own.turns.size() + 1;
     }
@@ -85,9 +80,9 @@ class TurnTaking {
     return share(sides_[side]) < share(sides_[1 - side]);
   }
 
-  const Graph& graph_;
+  const GraphFacts& facts_;
   std::array<Side, 2> sides_;
-  std::unordered_map<ValueId, Touched> touched_;  // by storage
+  std::vector<Touched> touched_;  // by storage
 };
 
 class Sequencer {
@@ -122,7 +117,7 @@ class Sequencer {
       const SectionId section = facts_.op(*begin).section;
       const auto end = std::find_if(begin, result.end(), [&](OpId id) { return facts_.op(id).section != section; });
       if (std::any_of(begin, end, is_on_host) && !std::all_of(begin, end, is_on_host))
-        std::copy_n(TurnTaking(graph_, sites_, {begin, end}).run().begin(), end - begin, begin);
+        std::copy_n(TurnTaking(facts_, sites_, {begin, end}).run().begin(), end - begin, begin);
       begin = end;
     }
     return result;
