@@ -80,13 +80,12 @@ Estimate PlanCandidates::scheduled(const Choices& choices) {
 
 Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
   const std::string key = key_of(choices);
-  const auto index = static_cast<size_t>(effort);
   Seen& seen = see(key);
-  packed_count_ += seen.packed[index] ? 0 : 1;
-  seen.packed[index] = true;
+  packed_count_ += nth(seen.packed, effort) ? 0 : 1;
+  nth(seen.packed, effort) = true;
   KnownPlans::Entry& entry = *seen.entry;
   const std::lock_guard lock(entry.mutex);
-  std::optional<Estimate>& result = entry.packed[index];
+  std::optional<Estimate>& result = nth(entry.packed, effort);
   if (!result) {
     result = scheduled(entry, choices, key);
     place(choices, key, effort);

@@ -59,24 +59,23 @@ class Placer {
   }
 
   void place(ValueId id) {
-    const auto i = static_cast<size_t>(id);
-    const ValueFacts& facts = facts_.values[i];
+    const ValueFacts& facts = facts_.value(id);
+    Tier& home = nth(result_.homes, id);
     if (facts.persistent) {
-      result_.homes[i] = persistent_home(facts.storage);
+      home = persistent_home(facts.storage);
       return;
     }
     if (facts.given()) return;
-    result_.homes[i] = nth(result_.sites, facts.producer);
-    if (facts.kind == ValueKind::kGradient) result_.homes[i] = choices_.gradients;
+    home = nth(result_.sites, facts.producer);
+    if (facts.kind == ValueKind::kGradient) home = choices_.gradients;
     if (facts.saved_block == kNone) return;
-    const auto block = static_cast<size_t>(facts.saved_block);
-    const Treatment treatment = choices_.blocks[block][facts.saved_group];
-    const bool last = block + 1 == graph_.blocks.size();
+    const Treatment treatment = nth(choices_.blocks, facts.saved_block)[facts.saved_group];
+    const bool last = facts.saved_block + 1 == std::ssize(graph_.blocks);
     if (treatment == Treatment::kRecompute) {
-      result_.recomputed[i] = 1;
+      nth(result_.recomputed, id) = 1;
     } else if (!last) {
-      result_.homes[i] = tier_of(treatment);
-      result_.synchronous[i] = choices_.synchronous_activations ? 1 : 0;
+      home = tier_of(treatment);
+      nth(result_.synchronous, id) = choices_.synchronous_activations ? 1 : 0;
     }
   }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/sizes.h"
 
 namespace spillway {
 
@@ -19,7 +20,7 @@ class Groups {
       if (const int32_t group = group_of(i); group >= 0) ++ends_[static_cast<size_t>(group) + 1];
     }
     std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
-    items_.resize(static_cast<size_t>(ends_.back()));
+    resize(items_, ends_.back());
     std::vector<int32_t> next(ends_.begin(), ends_.end() - 1);
     for (size_t i = 0; i < items; ++i) {
       if (const int32_t group = group_of(i); group >= 0) nth(items_, nth(next, group)++) = static_cast<int32_t>(i);
@@ -30,8 +31,7 @@ class Groups {
   // One group after another.
   [[nodiscard]] std::span<const int32_t> all() const { return items_; }
   [[nodiscard]] std::span<const int32_t> operator[](size_t group) const {
-    return std::span(items_).subspan(static_cast<size_t>(ends_[group]),
-                                     static_cast<size_t>(ends_[group + 1] - ends_[group]));
+    return subspan_of(items_, ends_[group], ends_[group + 1] - ends_[group]);
   }
 
  private:

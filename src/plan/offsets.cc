@@ -220,7 +220,7 @@ std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64
 int64_t largest_live_sum(std::span<const Interval> intervals) {
   int32_t end = 0;
   for (const Interval& i : intervals) end = std::max(end, i.end);
-  std::vector<int64_t> change(static_cast<size_t>(end) + 1, 0);
+  auto change = make_vector<int64_t>(int64_t{end} + 1);
   for (const Interval& i : intervals) {
     nth(change, i.begin) += up_to(i.bytes, i.alignment);
     nth(change, i.end) -= up_to(i.bytes, i.alignment);
@@ -255,8 +255,7 @@ std::vector<Order> starting_orders(std::span<const Interval> intervals) {
 Order raise_the_highest(const Order& order, std::span<const Interval> intervals, const Packing& packing) {
   Order result = order;
   std::stable_partition(result.begin(), result.end(), [&](int32_t id) {
-    const auto i = static_cast<size_t>(id);
-    return packing.offsets[i] + intervals[i].bytes == packing.bytes;
+    return nth(packing.offsets, id) + nth(intervals, id).bytes == packing.bytes;
   });
   return result;
 }

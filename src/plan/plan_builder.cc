@@ -177,8 +177,9 @@ double PlanBuilder::min_seconds(const LaneWork& work, int64_t accumulation) cons
       if (shares[lane] > 0) computing += scale * shares[lane] * seconds[lane];
     double busiest = *std::max_element(seconds.begin(), seconds.end());
     for (const Lane lane : {Lane::kHostToDevice, Lane::kDiskRead}) {
-      const auto there = static_cast<size_t>(lane), back = static_cast<size_t>(opposite_of(lane));
-      busiest = std::max(busiest, both_seconds(seconds[there], losses[there], seconds[back], losses[back]));
+      const Lane back = opposite_of(lane);
+      busiest =
+          std::max(busiest, both_seconds(nth(seconds, lane), nth(losses, lane), nth(seconds, back), nth(losses, back)));
     }
     const bool once = graph_.sections[section].repeats == Repeats::kStep;
     sum += (once ? 1 : static_cast<double>(accumulation)) * std::max(computing, busiest);

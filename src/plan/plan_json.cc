@@ -14,14 +14,13 @@ using nlohmann::ordered_json;
 
 // The peak is that of all programs that share the memory; the rest is of training.
 ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const PlanContext& context) {
-  const auto index = static_cast<size_t>(tier);
-  const TierPeak& peak = plan.peaks[index];
+  const TierPeak& peak = nth(plan.peaks, tier);
   const std::optional<int64_t> budget = context.budget.of(tier);
   int64_t most = peak.bytes;
   std::string where = peak.bytes > 0 ? describe_step(graph, plan.schedule, peak.step) : "";
   for (const PlanContext::Change& program : context.beside) {
-    if (program.bytes[index] <= most) continue;
-    most = program.bytes[index];
+    if (nth(program.bytes, tier) <= most) continue;
+    most = nth(program.bytes, tier);
     where = program.text;
   }
   ordered_json json = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
@@ -29,7 +28,7 @@ ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const Pl
                        {"lower_bound_bytes", peak.lower_bound},
                        {"peak_at", where}};
   if (context.generation)
-    json["by_phase"] = {{"generation", context.generation->peak_bytes[index]}, {"training", peak.bytes}};
+    json["by_phase"] = {{"generation", nth(context.generation->peak_bytes, tier)}, {"training", peak.bytes}};
   const ClassBytes usage = usage_at(graph, plan.schedule, tier, peak.step);
   for (int c = 0; c < kMemoryClasses; ++c)
     json["by_kind"][std::string(name_of(static_cast<MemoryClass>(c)))] = nth(usage, c);

@@ -11,6 +11,7 @@
 
 #include "base/index.h"
 #include "base/parallel.h"
+#include "base/sizes.h"
 #include "plan/plan_builder.h"
 #include "plan/search.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 // task(0) to task(count - 1), in no order. Throws what the first of those that failed threw.
 void run_all(int64_t count, int threads, const std::function<void(int64_t)>& task) {
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
+  auto errors = make_vector<std::exception_ptr>(count);
   ThreadPool pool(static_cast<int>(std::min<int64_t>(threads, count)));
   pool.parallel_for(count, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {

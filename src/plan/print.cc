@@ -7,6 +7,8 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
+#include "base/utf8.h"
 #include "plan/block_runs.h"
 #include "plan/usage.h"
 
@@ -15,18 +17,13 @@ namespace {
 
 constexpr size_t kColumns = 80;  // of a terminal
 
-// Characters, where the text is UTF-8.
-size_t columns_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 // The text with every line that a terminal would break broken between words; what follows is indented. A word that is
 // longer than a line stays whole.
 std::string folded(std::string_view text) {
   constexpr std::string_view kIndent = "         ";
   std::string result, line;
   const auto fold = [&](std::string_view rest) {
-    while (columns_of(rest) > kColumns) {
+    while (count_characters(rest) > kColumns) {
       size_t end = std::string_view::npos, columns = 0;
       const size_t begin = std::min(rest.find_first_not_of(' '), rest.size());
       for (size_t i = 0; i < rest.size(); ++i) {
@@ -203,10 +200,9 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
   constexpr double kBar = 30;
   std::string text = "frontier: the fastest step for each amount of device memory\n";
   for (const Row& row : rows) {
-    const auto length = static_cast<size_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
-    text +=
-        fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}\n", format_bytes(row.bytes), duration(row.seconds),
-                    least > 0 ? row.seconds / least : 1, std::string(length, '#'), row.is_this ? "  this plan" : "");
+    const auto length = static_cast<int64_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
+    text += fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}\n", format_bytes(row.bytes), duration(row.seconds),
+                        least > 0 ? row.seconds / least : 1, repeated('#', length), row.is_this ? "  this plan" : "");
   }
   return text;
 }
@@ -312,12 +308,11 @@ std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& co
 std::string shortage_message(const Plan& plan, const PlanContext& context) {
   std::string where, expected, got;
   for (const Tier tier : short_tiers(plan)) {
-    const auto i = static_cast<size_t>(tier);
     const std::string_view comma = where.empty() ? "" : ", ";
-    where += fmt::format("{}{}", comma, context.budget_keys[i]);
+    where += fmt::format("{}{}", comma, nth(context.budget_keys, tier));
     expected += fmt::format("{}{}", comma, format_bytes(needed_bytes(plan, context, tier)));
     got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
-                       format_bytes(plan.missing_bytes[i]));
+                       format_bytes(nth(plan.missing_bytes, tier)));
   }
   const std::string advice = !context.nearest.empty()
                                  ? "set " + context.nearest.front().text + trains_text(context.nearest.front())

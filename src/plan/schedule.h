@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sizes.h"
 #include "plan/choices.h"
 #include "plan/cost_model.h"
 #include "plan/program.h"
@@ -54,12 +55,10 @@ struct Schedule {
 
   // kNone where an operand is absent.
   [[nodiscard]] std::span<const BufferId> inputs(const Step& step) const {
-    return std::span(operands).subspan(static_cast<size_t>(step.first_operand),
-                                       static_cast<size_t>(step.first_output - step.first_operand));
+    return subspan_of(operands, step.first_operand, step.first_output - step.first_operand);
   }
   [[nodiscard]] std::span<const BufferId> outputs(const Step& step) const {
-    return std::span(operands).subspan(static_cast<size_t>(step.first_output),
-                                       static_cast<size_t>(step.end - step.first_output));
+    return subspan_of(operands, step.first_output, step.end - step.first_output);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sizes.h"
 #include "plan/choices.h"
 
 namespace spillway {
@@ -34,12 +35,10 @@ struct Sequence {
 
   // kNone where an operand is absent.
   [[nodiscard]] std::span<const Instance> inputs(const Execution& e) const {
-    return std::span(operands).subspan(static_cast<size_t>(e.first_operand),
-                                       static_cast<size_t>(e.first_output - e.first_operand));
+    return subspan_of(operands, e.first_operand, e.first_output - e.first_operand);
   }
   [[nodiscard]] std::span<const Instance> outputs(const Execution& e) const {
-    return std::span(operands).subspan(static_cast<size_t>(e.first_output),
-                                       static_cast<size_t>(e.end - e.first_output));
+    return subspan_of(operands, e.first_output, e.end - e.first_output);
   }
 };
 

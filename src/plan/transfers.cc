@@ -131,7 +131,7 @@ class TransferPlanner {
       return (block != kNone && same_visit(stay.last, next)) ||
              nth(turns_, next) - nth(turns_, stay.last) <= kCloseUses;
     return nth(graph_.sections, section_of(next)).repeats == Repeats::kMicroBatch && facts(storage).persistent &&
-           !stay.stores && block == next_block && static_cast<size_t>(block) + 1 == graph_.blocks.size();
+           !stay.stores && block == next_block && block + 1 == std::ssize(graph_.blocks);
   }
 
   void make_stays(ValueId storage, std::span<const int32_t> uses) {

@@ -244,21 +244,20 @@ class ProgramVerifier {
       std::array<Clock, kLanes> lanes{};
       std::array<int32_t, kLanes> counts{};
       for (int32_t i = section.begin; i < section.end; ++i) {
-        const auto lane = static_cast<size_t>(at(i).lane);
-        Clock clock = lanes[lane];
+        const Lane lane = at(i).lane;
+        Clock clock = nth(lanes, lane);
         for (const int32_t other : at(i).waits) {
           if (other < section.begin) continue;  // sections do not overlap in time
           for (size_t l = 0; l < kLanes; ++l) clock[l] = std::max(clock[l], nth(clocks_, other)[l]);
         }
-        nth(positions_, i) = clock[lane] = ++counts[lane];
-        nth(clocks_, i) = lanes[lane] = clock;
+        nth(positions_, i) = nth(clock, lane) = ++nth(counts, lane);
+        nth(clocks_, i) = nth(lanes, lane) = clock;
       }
     }
   }
 
   [[nodiscard]] bool finished_before(int32_t earlier, int32_t later) const {
-    const size_t lane = static_cast<size_t>(at(earlier).lane);
-    return nth(clocks_, later)[lane] >= nth(positions_, earlier);
+    return nth(nth(clocks_, later), at(earlier).lane) >= nth(positions_, earlier);
   }
 
   void place_homes() {

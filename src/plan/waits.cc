@@ -196,9 +196,9 @@ class WaitFinder {
 
   // Whether another wait has seen this one finish.
   [[nodiscard]] bool is_implied(int32_t wait) const {
-    const auto lane = static_cast<size_t>(step(wait).lane);
+    const Lane lane = step(wait).lane;
     return std::any_of(found_.begin(), found_.end(),
-                       [&](int32_t other) { return other != wait && nth(finished_, other)[lane] >= wait; });
+                       [&](int32_t other) { return other != wait && nth(nth(finished_, other), lane) >= wait; });
   }
 
   const Schedule& schedule_;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sizes.h"
 #include "plan/schedule.h"
 
 namespace spillway {
@@ -20,7 +21,7 @@ class Waits {
   [[nodiscard]] std::span<const int32_t> of(size_t step) const {
     if (step >= ends_.size()) return {};
     const int32_t begin = step == 0 ? 0 : ends_[step - 1];
-    return std::span(steps_).subspan(static_cast<size_t>(begin), static_cast<size_t>(ends_[step] - begin));
+    return subspan_of(steps_, begin, ends_[step] - begin);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "backend/kernel.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/sizes.h"
 #include "graph/autodiff.h"
 #include "graph/operation.h"
 
@@ -62,7 +63,7 @@ void run_mix(const KernelArgs& args) {
   for (const TensorView& input : args.inputs)
     if (input.data) hashes[count++] = hash_bytes(input.as<uint8_t>(), input.bytes(), 0);
   const int64_t workspace = args.attributes.integer("workspace");
-  if (workspace > 0) std::memset(args.workspace, 0xA5, static_cast<size_t>(workspace));
+  if (workspace > 0) fill_memory(args.workspace, 0xA5, workspace);
   for (size_t i = 0; i < args.outputs.size(); ++i) {
     const TensorView& output = args.outputs[i];
     const OpId op = static_cast<OpId>(args.attributes.integer("op"));
@@ -118,8 +119,7 @@ void vjp_mix(VjpContext& context) {
 class Memory {
  public:
   explicit Memory(const Program& program) {
-    for (size_t tier = 0; tier < kTiers; ++tier)
-      arenas_[tier].assign(static_cast<size_t>(program.arena_bytes[tier]), 0);
+    for (size_t tier = 0; tier < kTiers; ++tier) resize(arenas_[tier], program.arena_bytes[tier]);
   }
   [[nodiscard]] bool contains(const Place& place) const {
     return place.offset >= 0 && place.offset + place.bytes <= static_cast<int64_t>(nth(arenas_, place.tier).size());
@@ -192,7 +192,7 @@ class Interpreter {
     if (from.tier != Tier::kDisk && to.tier != Tier::kDisk) return true;
     const Place rest{to.tier, to.offset + to.bytes, align_up(to.bytes, kDiskAlignment) - to.bytes};
     if (!memory_.contains(rest)) return false;
-    std::memset(memory_.at(rest), 0x5A, static_cast<size_t>(rest.bytes));
+    fill_memory(memory_.at(rest), 0x5A, rest.bytes);
     return true;
   }
 
@@ -202,7 +202,7 @@ class Interpreter {
     const Place& workspace = instruction.workspace;
     if (workspace.bytes > 0) {
       if (!memory_.contains(workspace)) return false;
-      std::memset(memory_.at(workspace), 0xA5, static_cast<size_t>(workspace.bytes));
+      fill_memory(memory_.at(workspace), 0xA5, workspace.bytes);
     }
     std::vector<uint64_t> hashes;
     for (const Operand& input : instruction.inputs) {
@@ -281,7 +281,7 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
       // The newest value first, so that the chain reaches the loss and in-place moves are possible; all weights are
       // read.
       std::vector<ValueId> reads = {x};
-      if (i < options.weights) reads.push_back(local[static_cast<size_t>(i) + 1]);
+      if (i < options.weights) reads.push_back(nth(local, i + 1));
       if (random.below(2)) reads.push_back(local[random.below(static_cast<uint32_t>(local.size()))]);
       const int64_t bytes = random.below(2) ? b.type(x).bytes() : random_bytes();
       const int64_t workspace = random.below(3) ? 0 : random_bytes();
@@ -316,7 +316,7 @@ Outcome expected_outcome(const Graph& graph) {
   Outcome outcome;
   const auto fill = [&](ValueId id, uint64_t seed) {
     Bytes& bytes = values[id];
-    bytes.resize(static_cast<size_t>(graph.value(id).type.bytes()));
+    resize(bytes, graph.value(id).type.bytes());
     fill_bytes(bytes.data(), static_cast<int64_t>(bytes.size()), seed);
   };
   const auto hash = [&](ValueId id) {
