@@ -69,15 +69,16 @@ class TypicalRound {
       : sizes_(sizes),
         vocab_size_(job.model->text()->vocab_size),
         completion_(job.config.online->completions.max_tokens),
-        sampling_(sampling_of(job.config.online->completions)) {}
+        temperature_(job.config.online->completions.temperature),
+        program_chooses_(!choosing_work(job, sizes.sequences)) {}
 
   void fill_decode(const CachedGraph& decode, ValueId id, const TensorView& view) const {
     const TokenChoice& choice = decode.choice;
     const auto fill_all = [&](float number) { std::fill_n(view.as<float>(), view.elems(), number); };
-    const float factor = inverse_temperature(sampling_.temperature);
+    const float factor = inverse_temperature(temperature_);
     if (id == choice.barred) return (void)std::fill_n(view.as<int32_t>(), view.elems(), -1);
     if (id == choice.uniform) return fill_all(0.5f);
-    if (id == choice.inverse_temperature) return fill_all(sampling_.is_of_program() ? factor : -1);
+    if (id == choice.inverse_temperature) return fill_all(program_chooses_ ? factor : -1);
     if (id == choice.logprob_inverse_temperature) return fill_all(factor);
     const int64_t cached = sizes_.longest - completion_ / 2 - 1;
     fill(decode.model, id, view, [&](int64_t i) { return Token{i, cached}; });
@@ -109,7 +110,8 @@ class TypicalRound {
 
   GenerationSizes sizes_;
   int64_t vocab_size_, completion_;
-  Sampling sampling_;
+  double temperature_;
+  bool program_chooses_;
 };
 
 // The graphs of all of a job's programs, with typical content; those of a round with as many completions at once as

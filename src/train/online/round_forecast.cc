@@ -96,14 +96,10 @@ void add_scores(const Job& job, const PlannedJob& planned, double completions, P
 
 }  // namespace
 
-Sampling sampling_of(const config::CompletionSettings& settings) {
-  return {
-      .temperature = settings.temperature, .top_p = settings.top_p, .top_k = settings.top_k, .min_p = settings.min_p};
-}
-
 std::optional<ChoosingWork> choosing_work(const Job& job, int64_t sequences) {
   const config::CompletionSettings& settings = job.config.online->completions;
-  const Sampling sampling = sampling_of(settings);
+  const Sampling sampling = {
+      .temperature = settings.temperature, .top_p = settings.top_p, .top_k = settings.top_k, .min_p = settings.min_p};
   if (sampling.is_of_program() && settings.repetition_penalty == 1) return {};
   return ChoosingWork{.sequences = sequences,
                       .vocabulary = job.model->text()->vocab_size,

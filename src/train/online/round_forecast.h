@@ -6,8 +6,6 @@
 
 namespace spillway::train {
 
-[[nodiscard]] Sampling sampling_of(const config::CompletionSettings& settings);
-
 // What the host chooses behind each run of the decoding program, with so many sequences at once; nothing where the
 // program does. REQUIRES: the job is online.
 [[nodiscard]] std::optional<ChoosingWork> choosing_work(const Job& job, int64_t sequences);
