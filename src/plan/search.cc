@@ -342,9 +342,9 @@ Found PlanSearch::packed_well() {
     const Estimate estimate = candidates_.predicted(choices, effort);
     return {choices, effort, estimate, missing(estimate) == 0};
   };
-  const Found quick = packed(best_.effort);
+  Found quick = packed(best_.effort);
   if (effort_ == SearchEffort::kSketch) return quick;
-  const Found thorough = packed(PackEffort::kThorough);
+  Found thorough = packed(PackEffort::kThorough);
   const bool is_better = thorough.estimate.bytes[0] < quick.estimate.bytes[0] &&
                          missing(thorough.estimate) <= missing(quick.estimate) &&
                          thorough.estimate.seconds <= quick.estimate.seconds;
