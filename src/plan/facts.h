@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/sizes.h"
 #include "graph/graph.h"
 #include "graph/operation.h"
 #include "plan/budget.h"
@@ -45,12 +46,10 @@ struct GraphFacts {
   [[nodiscard]] const ValueFacts& value(ValueId id) const { return nth(values, id); }
   [[nodiscard]] const OpFacts& op(OpId id) const { return nth(ops, id); }
   [[nodiscard]] std::span<const ValueId> inputs(const OpFacts& op) const {
-    return std::span(operands).subspan(static_cast<size_t>(op.first_operand),
-                                       static_cast<size_t>(op.first_output - op.first_operand));
+    return subspan_of(operands, op.first_operand, op.first_output - op.first_operand);
   }
   [[nodiscard]] std::span<const ValueId> outputs(const OpFacts& op) const {
-    return std::span(operands).subspan(static_cast<size_t>(op.first_output),
-                                       static_cast<size_t>(op.end - op.first_output));
+    return subspan_of(operands, op.first_output, op.end - op.first_output);
   }
 };
 

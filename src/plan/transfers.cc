@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/sizes.h"
 #include "plan/groups.h"
 
 namespace spillway {
@@ -109,7 +110,7 @@ class TransferPlanner {
     for (std::vector<int32_t>* of_execution : {&sections_, &visits_, &turns_})
       of_execution->reserve(sequence_.executions.size());
     for (SectionId section = 0; section + 1 < std::ssize(sequence_.bounds); ++section)
-      sections_.resize(static_cast<size_t>(nth(sequence_.bounds, section + 1)), section);
+      resize(sections_, nth(sequence_.bounds, section + 1), section);
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       Side& side = nth(sides, site(i));
       const BlockId block = block_of(i);
