@@ -79,7 +79,10 @@ Estimate PlanCandidates::scheduled(const Choices& choices) {
 }
 
 Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
-  const std::string key = key_of(choices);
+  return packed(choices, key_of(choices), effort);
+}
+
+Estimate PlanCandidates::packed(const Choices& choices, const std::string& key, PackEffort effort) {
   Seen& seen = see(key);
   packed_count_ += nth(seen.packed, effort) ? 0 : 1;
   nth(seen.packed, effort) = true;
@@ -95,8 +98,8 @@ Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
 }
 
 Estimate PlanCandidates::predicted(const Choices& choices, PackEffort effort) {
-  Estimate estimate = packed(choices, effort);
   const std::string key = key_of(choices);
+  Estimate estimate = packed(choices, key, effort);
   KnownPlans::Entry& entry = *see(key).entry;
   const std::lock_guard lock(entry.mutex);
   std::optional<Estimate>& result = nth(entry.predicted, effort);

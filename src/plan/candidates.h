@@ -70,6 +70,7 @@ class PlanCandidates {
   // REQUIRES: the entry's lock is held.
   const Estimate& scheduled(KnownPlans::Entry& entry, const Choices& choices, const std::string& key);
   void schedule(const Choices& choices, const std::string& key);
+  [[nodiscard]] Estimate packed(const Choices& choices, const std::string& key, PackEffort effort);
   // Makes it the newest, with offsets.
   void place(const Choices& choices, const std::string& key, PackEffort effort);
   [[nodiscard]] std::array<int64_t, kTiers> newest_bytes() const;
