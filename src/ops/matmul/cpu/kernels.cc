@@ -27,10 +27,12 @@ std::span<const MatmulKernels* const> supported_matmul_kernels() {
   return std::span(kAllKernels).first(supported_isas().size());
 }
 
+// Asked before every product: mostly it is the last of them.
 const MatmulKernels& best_matmul_kernels() {
-  const auto* const found = std::find_if(kAllKernels.begin(), kAllKernels.end(),
-                                         [](const MatmulKernels* kernels) { return kernels->name == best_isa(); });
-  SPILLWAY_CHECK(found != kAllKernels.end(), "no products for {}", best_isa());
+  const auto supported = supported_matmul_kernels();
+  const auto found = std::find_if(supported.rbegin(), supported.rend(),
+                                  [](const MatmulKernels* kernels) { return kernels->name == best_isa(); });
+  SPILLWAY_CHECK(found != supported.rend(), "no products for {}", best_isa());
   return **found;
 }
 
