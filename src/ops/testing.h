@@ -32,6 +32,7 @@ using Numbers = std::vector<double>;
 class TestDevice {
  public:
   virtual ~TestDevice() = default;
+  // How much run() wants to be given for the operation, which is the next to run; a device with memory of its own: 0.
   [[nodiscard]] virtual int64_t workspace_bytes(const Graph& graph, OpId id, int threads) = 0;
   // Returns when the outputs are there. `threads` says which of several orders to work in, where the device has such.
   virtual void run(const OpDef& def, const KernelArgs& args, int threads) = 0;

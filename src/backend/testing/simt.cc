@@ -194,7 +194,7 @@ void Multiprocessor::run_block(unsigned index) {
   block_ = {};
   ready_.assign(threads_, true);
   done_.assign(threads_, false);
-  copies_.assign(threads_, {});
+  for (std::deque<Copy>& copies : copies_) copies.clear();
   groups_.assign(threads_, 0);
   std::fill(shared_.begin(), shared_.end() - kGuardBytes, std::byte{0xFF});
   std::vector<unsigned> order(threads_);
@@ -230,6 +230,7 @@ void Multiprocessor::run(const cudaLaunchConfig_t& config, const std::function<v
   blockDim = config.blockDim;
   thread_ = thread;
   shared_.assign(config.dynamicSmemBytes + kGuardBytes, kGuard);
+  copies_.resize(threads_);
   while (fibers_.size() < threads_) {
     fibers_.emplace_back([this] {
       thread_();
