@@ -142,6 +142,19 @@ Choices PlanIdeas::choices_of(const Mixture& mixture, size_t first) const {
   return choices;
 }
 
+PlanIdeas::Mixture PlanIdeas::nothing_moved() const {
+  const Homes homes = home_settings().front();
+  const BlockChoice block = block_of({kKept, kKept, kKept, kKept}, homes);
+  return {block, block, homes};
+}
+
+bool PlanIdeas::may_update_on_host() const {
+  const std::vector<Tier> homes = tiers(policy_.optimizer_state);
+  const std::vector<Value>& values = builder_.graph().values;
+  return std::find(homes.begin(), homes.end(), Tier::kHost) != homes.end() &&
+         std::any_of(values.begin(), values.end(), [](const Value& v) { return v.kind == ValueKind::kOptimizerState; });
+}
+
 double PlanIdeas::rank_of(const Forecast& forecast) const {
   return builder_.min_seconds(forecast.work, candidates_.accumulation()) + kWaitingShare * forecast.lane_seconds();
 }

@@ -56,6 +56,10 @@ class PlanIdeas {
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
   // The block's weights live on the device, unless the user has fixed where they do.
   void keep_weights(BlockChoice& block) const;
+  // All kept, and at home on the device, but for what the user has fixed.
+  [[nodiscard]] Mixture nothing_moved() const;
+  // Whether updates may run on the host, while the device computes others.
+  [[nodiscard]] bool may_update_on_host() const;
   // The same homes where what may stay on the device does: the weights of blocks.
   [[nodiscard]] Homes with_weights_on_device(Homes homes) const;
 

@@ -94,17 +94,18 @@ class TwoEnded {
     });
     int32_t end = 0;
     for (const Item& item : items_) end = std::max(end, item.end);
-    deaths_ = Groups(static_cast<size_t>(end) + 1, items_.size(), [&](size_t i) { return items_[i].end; });
+    const Groups by_end(static_cast<size_t>(end) + 1, items_.size(), [&](size_t i) { return items_[i].end; });
+    for (const int32_t id : by_end.all()) deaths_.push_back({nth(items_, id).size, nth(items_, id).end, id});
     places_.resize(items_.size());
   }
 
   // Offsets below `height`, or none if something does not fit. Long is what lives more steps than `short_steps`.
   std::optional<std::vector<int64_t>> run(int64_t height, int32_t short_steps) {
     gaps_ = {{0, height}};
-    auto dead = deaths_.all().begin();
+    auto dead = deaths_.begin();
     for (size_t i = 0; i < items_.size(); ++i) {
       const Item& item = items_[i];
-      for (; at(*dead).end <= item.begin; ++dead) release(nth(places_, *dead), at(*dead).size);
+      for (; dead->time <= item.begin; ++dead) release(nth(places_, dead->item), dead->size);
       const std::optional<int64_t> offset = item.steps() > short_steps ? take_lowest(item) : take_highest(item);
       if (!offset) return std::nullopt;
       places_[i] = *offset;
@@ -127,12 +128,14 @@ class TwoEnded {
     [[nodiscard]] int32_t steps() const { return end - begin; }
     [[nodiscard]] size_t interval() const { return static_cast<size_t>(id); }
   };
+  struct Death {
+    int64_t size;
+    int32_t time, item;
+  };
   struct Gap {
     int64_t begin, end;
   };
   using GapIterator = std::vector<Gap>::iterator;
-
-  [[nodiscard]] const Item& at(int32_t index) const { return nth(items_, index); }
 
   std::optional<int64_t> take_lowest(const Item& item) {
     for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
@@ -152,41 +155,39 @@ class TwoEnded {
   }
 
   int64_t take(GapIterator gap, int64_t offset, int64_t size) {
-    const Gap before{gap->begin, offset}, after{offset + size, gap->end};
-    if (before.begin < before.end && after.begin < after.end) {
-      *gap = before;
-      gaps_.insert(gap + 1, after);
-    } else if (before.begin < before.end) {
-      *gap = before;
-    } else if (after.begin < after.end) {
-      *gap = after;
-    } else {
+    const int64_t end = gap->end, top = offset + size;
+    if (offset == gap->begin && top == end) {
       gaps_.erase(gap);
+    } else if (offset == gap->begin) {
+      gap->begin = top;
+    } else {
+      gap->end = offset;
+      if (top < end) gaps_.insert(gap + 1, {top, end});
     }
     return offset;
   }
 
   void release(int64_t offset, int64_t size) {
-    Gap freed{offset, offset + size};
-    auto next = std::lower_bound(gaps_.begin(), gaps_.end(), freed.begin,
-                                 [](const Gap& gap, int64_t begin) { return gap.begin < begin; });
-    const bool joins_next = next != gaps_.end() && next->begin == freed.end;
-    const bool joins_last = next != gaps_.begin() && (next - 1)->end == freed.begin;
+    const int64_t end = offset + size;
+    const auto next =
+        std::partition_point(gaps_.begin(), gaps_.end(), [&](const Gap& gap) { return gap.begin < offset; });
+    const bool joins_next = next != gaps_.end() && next->begin == end;
+    const bool joins_last = next != gaps_.begin() && (next - 1)->end == offset;
     if (joins_last && joins_next) {
       (next - 1)->end = next->end;
       gaps_.erase(next);
     } else if (joins_last) {
-      (next - 1)->end = freed.end;
+      (next - 1)->end = end;
     } else if (joins_next) {
-      next->begin = freed.begin;
+      next->begin = offset;
     } else {
-      gaps_.insert(next, freed);
+      gaps_.insert(next, {offset, end});
     }
   }
 
   size_t all_;                   // intervals, those without bytes as well
   std::vector<Item> items_;      // in the order of their births
-  Groups deaths_;                // of items_, by time
+  std::vector<Death> deaths_;    // of items_, by time
   std::vector<int64_t> places_;  // by item: its offset in this run
   std::vector<Gap> gaps_;        // in order of offset
 };
@@ -194,7 +195,7 @@ class TwoEnded {
 // The lowest of a few heights a little above the bound that works.
 std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64_t bound) {
   constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20, 10, 4, 1};  // of the bound, added to it
-  constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 0, 1, 6, 48, 128};
+  constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 1, 48, 128};
   TwoEnded packer(intervals);
   // Bounds with the same intervals above them are one.
   std::vector<int32_t> bounds;

@@ -155,8 +155,10 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
   PlanCandidates candidates(builder, accumulation, known);
   PlanSearch search(candidates, budget, policy, SearchEffort::kFull);
   constexpr int64_t kAnything = std::numeric_limits<int64_t>::max();
-  ladder.climb(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
-               [&] { search.climb(); });
+  if (frontier || !search.begin()) {
+    ladder.climb(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
+                 [&] { search.climb(); });
+  }
   if (frontier) *frontier = ladder.points();
   const Found found = search.finish(ladder.choices());
   Plan plan = builder.build(found.choices, found.effort);

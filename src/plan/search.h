@@ -34,17 +34,21 @@ struct Found {
 };
 
 // One search in two halves, between which its caller may find out where to start the second: one climb may end where no
-// change of two blocks helps, so there are two. For one thread at a time.
+// change of two blocks helps, so there are two. Both end at once where nothing can be faster than what is known. For one
+// thread at a time.
 class PlanSearch {
  public:
   // `candidates` are borrowed.
   PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort);
 
+  // Looks at the plan that moves and recomputes nothing but what the user has fixed. Returns whether none can be faster:
+  // it fits, and the device computes all the time.
+  bool begin();
   // The first climb: from the ideas whose weights are all at home or all away. Then a look at those that spread them
   // and those that alternate.
   void climb();
   // The second climb: from the best of these, or of `starts`, if that is better than where the first one ended. Then
-  // what was found, as in search_plan. REQUIRES: after climb(), once.
+  // what was found, as in search_plan. REQUIRES: after climb(), or begin(), once.
   [[nodiscard]] Found finish(std::span<const Choices> starts);
 
  private:
@@ -111,6 +115,7 @@ class PlanSearch {
     double seconds = 0;
   };
   bool found_ = false;          // best_ fits
+  bool is_fastest_ = false;     // no plan is faster than best_
   double climbed_seconds_ = 0;  // where the first climb ended; infinite where nothing fit
   Best best_;
   std::optional<Mixture> best_mixture_;  // whose plan best_ is
