@@ -21,7 +21,7 @@ std::string key_of(const Choices& choices) {
     for (const Treatment saved : block.saved) key += letter(saved);
     key += letter(block.frozen_weights);
     key += letter(block.trainable_weights);
-    key += block.resident_state ? 'r' : '-';
+    key += block.state ? letter(*block.state) : '-';
     key += block.device_update ? 'u' : '-';
   }
   return key;

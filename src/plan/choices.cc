@@ -121,8 +121,8 @@ Treatment summary(const BlockChoice& choice) {
 Tier weights_tier(const BlockChoice& choice) { return std::max(choice.frozen_weights, choice.trainable_weights); }
 
 Tier state_tier(const Choices& choices, BlockId block) {
-  const bool resident = block != kNone && nth(choices.blocks, block).resident_state;
-  return resident ? Tier::kDevice : choices.optimizer_state;
+  if (block == kNone) return choices.optimizer_state;
+  return nth(choices.blocks, block).state.value_or(choices.optimizer_state);
 }
 
 Tier update_tier(const Choices& choices, BlockId block) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/index.h"
@@ -25,7 +26,7 @@ struct BlockChoice {
   std::array<Treatment, kSavedGroups> saved{};  // all kept
   Tier frozen_weights = Tier::kDevice;
   Tier trainable_weights = Tier::kDevice;
-  bool resident_state = false;  // its optimizer state stays on the device, wherever that of others lives
+  std::optional<Tier> state;   // where its optimizer state lives, if not where that of others does
   bool device_update = false;  // its update runs on the device, for which its state comes, wherever that of others runs
 
   [[nodiscard]] Treatment& operator[](SavedGroup group) { return nth(saved, group); }

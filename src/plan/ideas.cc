@@ -45,9 +45,14 @@ PlanIdeas::PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Pol
       policy_(policy),
       blocks_(builder_.graph().blocks.size()) {}
 
-void PlanIdeas::keep_weights(BlockChoice& block) const {
-  if (!policy_.frozen_weights) block.frozen_weights = Tier::kDevice;
-  if (!policy_.trainable_weights) block.trainable_weights = Tier::kDevice;
+void PlanIdeas::bring_weights(BlockChoice& block, Tier tier) const {
+  if (!policy_.frozen_weights) block.frozen_weights = std::min(block.frozen_weights, tier);
+  if (!policy_.trainable_weights) block.trainable_weights = std::min(block.trainable_weights, tier);
+}
+
+void PlanIdeas::send_weights(BlockChoice& block, Tier tier) const {
+  if (!policy_.frozen_weights) block.frozen_weights = std::max(block.frozen_weights, tier);
+  if (!policy_.trainable_weights) block.trainable_weights = std::max(block.trainable_weights, tier);
 }
 
 // A tier may be chosen where there is a budget for it and the lanes that lead there; what the user asked for by name is
@@ -108,9 +113,8 @@ std::vector<PlanIdeas::Homes> PlanIdeas::home_settings() const {
   std::vector<Homes> result;
   for (const Tier state : tiers(policy_.optimizer_state)) {
     for (const Tier gradients : tiers(policy_.gradients)) {
-      // Gradients leave the device after the state, which is larger and needed once per optimizer step, and to the same
-      // place.
-      if (!policy_.gradients && gradients != Tier::kDevice && gradients != state) continue;
+      // Gradients leave the device after the state, which is larger and needed once per optimizer step, and no farther.
+      if (!policy_.gradients && gradients > state) continue;
       for (const Tier frozen : tiers(policy_.frozen_weights)) {
         for (const Tier trainable : tiers(policy_.trainable_weights)) {
           if (!policy_.frozen_weights && !policy_.trainable_weights && frozen != trainable) continue;
@@ -134,10 +138,21 @@ Choices PlanIdeas::choices_of(const Mixture& mixture, size_t first) const {
                   .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,
                   .overlap = mixture.overlap,
                   .synchronous_activations = policy_.synchronous};
+  const auto& [resident, distant, distant_state] = mixture.apart;
+  size_t others = 0;
   for (size_t block = 0; block < blocks_; ++block) {
-    if (mixture.alternates ? is_spread(block, first, blocks_) : block < first) choices.blocks[block] = mixture.head;
-    choices.blocks[block].saved = followed(block, choices.blocks[block].saved);
-    if (is_spread(block, mixture.resident, blocks_)) keep_weights(choices.blocks[block]);
+    BlockChoice& choice = choices.blocks[block];
+    if (mixture.alternates ? is_spread(block, first, blocks_) : block < first) choice = mixture.head;
+    choice.saved = followed(block, choice.saved);
+    if (is_spread(block, resident, blocks_)) {
+      bring_weights(choice, Tier::kDevice);
+    } else if (is_spread(others++, std::min(distant, blocks_ - resident), blocks_ - resident)) {
+      send_weights(choice, Tier::kDisk);
+    }
+    if (!choice.state && is_spread(block, distant_state, blocks_)) {
+      choice.state = Tier::kDisk;
+      choice.device_update = true;
+    }
   }
   return choices;
 }
@@ -153,6 +168,10 @@ bool PlanIdeas::may_update_on_host() const {
   const std::vector<Value>& values = builder_.graph().values;
   return std::find(homes.begin(), homes.end(), Tier::kHost) != homes.end() &&
          std::any_of(values.begin(), values.end(), [](const Value& v) { return v.kind == ValueKind::kOptimizerState; });
+}
+
+bool PlanIdeas::may_split_state(const Homes& homes) const {
+  return !policy_.optimizer_state && homes.optimizer_state == Tier::kHost && has(Tier::kDisk);
 }
 
 double PlanIdeas::rank_of(const Forecast& forecast) const {
@@ -209,7 +228,7 @@ std::vector<PlanIdeas::Idea> PlanIdeas::alternations(double seconds) const {
         if (tail == head || min_seconds(forecast, other) >= seconds) continue;
         if (tail < head && other.fits(budget_, 1)) continue;  // the other way round it has been looked at
         const Mixture mixture{block_of(settings_[head], family.homes), block_of(settings_[tail], family.homes),
-                              family.homes, family.resident, true};
+                              family.homes, family.apart, true};
         add_alternation(mixture, forecast, other, seconds, result);
       }
     }
@@ -220,10 +239,10 @@ std::vector<PlanIdeas::Idea> PlanIdeas::alternations(double seconds) const {
 void PlanIdeas::add_ideas(const Family& family, std::vector<Idea>& result) const {
   for (size_t head = 0; head < settings_.size(); ++head) {
     const BlockChoice block = block_of(settings_[head], family.homes);
-    result.push_back(idea({block, block, family.homes, family.resident}, 0, family.forecasts[head]));
+    result.push_back(idea({block, block, family.homes, family.apart}, 0, family.forecasts[head]));
     for (size_t tail = 0; tail < settings_.size(); ++tail) {
-      add_mixture({block, block_of(settings_[tail], family.homes), family.homes, family.resident},
-                  family.forecasts[head], family.forecasts[tail], result);
+      add_mixture({block, block_of(settings_[tail], family.homes), family.homes, family.apart}, family.forecasts[head],
+                  family.forecasts[tail], result);
     }
   }
 }
@@ -234,14 +253,39 @@ PlanIdeas::Homes PlanIdeas::with_weights_on_device(Homes homes) const {
   return homes;
 }
 
+PlanIdeas::Homes PlanIdeas::with_weights_on_disk(Homes homes) const {
+  if (!has(Tier::kDisk)) return homes;
+  if (!policy_.frozen_weights && homes.frozen_weights == Tier::kHost) homes.frozen_weights = Tier::kDisk;
+  if (!policy_.trainable_weights && homes.trainable_weights == Tier::kHost) homes.trainable_weights = Tier::kDisk;
+  return homes;
+}
+
+PlanIdeas::Family PlanIdeas::changed(Family family, const Forecast& from, const Forecast& to, double share) {
+  for (Forecast& one : family.forecasts) one = one.changed(from, to, share);
+  return family;
+}
+
+// As many as host memory asks for where it has nothing but what `family` says.
+void PlanIdeas::add_distant(const Family& family, size_t Apart::*count, size_t most, const Forecast& from,
+                            const Forecast& to, std::vector<Family>& result) const {
+  const auto share_of = [&](size_t blocks) { return static_cast<double>(blocks) / static_cast<double>(blocks_); };
+  const Forecast& near = family.forecasts.front();
+  const double share = near.share_that_fits(near.changed(from, to, share_of(most)), {.host = budget_.host});
+  const auto blocks = static_cast<size_t>(std::ceil(share * static_cast<double>(most)));
+  if (blocks == 0 || blocks > most) return;
+  Family distant = changed(family, from, to, share_of(blocks));
+  distant.apart.*count = blocks;
+  result.push_back(std::move(distant));
+}
+
 // What saved activations take is told from one combination of homes, and what homes take from one setting.
 std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) {
   settings_ = settings;
   families_.clear();
   const std::vector<Homes> homes = home_settings();
-  const auto forecast = [&](const Homes& there, const Saved& saved) {
+  const auto forecast = [&](const Homes& there, const Saved& saved, const Apart& apart = {}) {
     const BlockChoice block = block_of(saved, there);
-    return Forecast(candidates_.scheduled(choices_of({block, block, there, 0, false, Overlap::kWide}, 0)));
+    return Forecast(candidates_.scheduled(choices_of({block, block, there, apart, false, Overlap::kWide}, 0)));
   };
   std::vector<Forecast> by_setting, by_homes;
   for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
@@ -249,22 +293,40 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
   const auto find = [&](const Homes& there) {
     return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
   };
+  // What the state of blocks takes, that outside them staying where it is.
+  std::optional<Forecast> near_state, distant_state;
+  const auto split =
+      std::find_if(homes.begin(), homes.end(), [&](const Homes& there) { return may_split_state(there); });
+  if (split != homes.end()) {
+    near_state = find(*split);
+    distant_state = forecast(*split, settings.front(), {.distant_state = blocks_});
+  }
   std::vector<Idea> result;
   for (size_t i = 0; i < homes.size(); ++i) {
     std::vector<Forecast> forecasts;
     for (const Forecast& setting : by_setting) forecasts.push_back(by_homes[i].changed(by_setting.front(), setting));
-    families_.push_back({homes[i], 0, forecasts});
-    add_ideas(families_.back(), result);
+    std::vector<Family> families = {{homes[i], {}, forecasts}};
     // What weights of blocks take, where those outside are on the device with them.
     Homes streamed = homes[i];
     if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
     const Homes kept = with_weights_on_device(streamed);
     for (size_t quarter = 1; quarter < 4 && kept != streamed; ++quarter) {
-      std::vector<Forecast> partly;
-      for (const Forecast& one : forecasts)
-        partly.push_back(one.changed(find(streamed), find(kept), static_cast<double>(quarter) / 4));
-      families_.push_back({homes[i], blocks_ * quarter / 4, std::move(partly)});
-      add_ideas(families_.back(), result);
+      const size_t resident = blocks_ * quarter / 4;
+      families.push_back(changed(families.front(), find(streamed), find(kept), static_cast<double>(quarter) / 4));
+      families.back().apart.resident = resident;
+    }
+    const size_t near = families.size();
+    for (size_t family = 0; family < near; ++family) {
+      const size_t resident = families[family].apart.resident;
+      const Homes distant = with_weights_on_disk(streamed);
+      if (distant != streamed)
+        add_distant(families[family], &Apart::distant, blocks_ - resident, find(streamed), find(distant), families);
+    }
+    for (size_t family = families.size(); may_split_state(homes[i]) && family-- > 0;)
+      add_distant(families[family], &Apart::distant_state, blocks_, *near_state, *distant_state, families);
+    for (Family& family : families) {
+      add_ideas(family, result);
+      families_.push_back(std::move(family));
     }
     if (policy_.optimizer_state || homes[i].optimizer_state == Tier::kDevice) continue;
     // What state takes, where gradients are that are on the device with it.
@@ -275,7 +337,7 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
     for (size_t setting = 0; setting < settings.size(); ++setting) {
       const BlockChoice head = block_of(settings[setting], homes[i]);
       BlockChoice tail = head;
-      tail.resident_state = true;
+      tail.state = Tier::kDevice;
       add_mixture({head, tail, homes[i]}, forecasts[setting], forecasts[setting].changed(find(away), find(resident)),
                   result);
     }

@@ -25,11 +25,19 @@ class PlanIdeas {
 
     bool operator==(const Homes&) const = default;
   };
+  // So many blocks, spread evenly, are kept elsewhere than `homes` says.
+  struct Apart {
+    size_t resident = 0;       // their weights on the device
+    size_t distant = 0;        // of the others, their weights on the disk
+    size_t distant_state = 0;  // their optimizer state on the disk, for updates on the device
+
+    bool operator==(const Apart&) const = default;
+  };
   // Where some blocks are treated one way and the rest another.
   struct Mixture {
     BlockChoice head, tail;
     Homes homes;
-    size_t resident = 0;      // so many blocks, spread evenly, have their weights on the device all the same
+    Apart apart;
     bool alternates = false;  // those with `head` are spread evenly, too, and not the first ones
     Overlap overlap = Overlap::kBlock;
   };
@@ -54,26 +62,37 @@ class PlanIdeas {
   // What a setting comes to in a block, where the user has fixed some of it.
   [[nodiscard]] Saved followed(size_t block, Saved setting) const;
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
-  // The block's weights live on the device, unless the user has fixed where they do.
-  void keep_weights(BlockChoice& block) const;
+  // The block's weights live on this tier, or where they are if that is nearer; or farther. Unless the user has fixed it.
+  void bring_weights(BlockChoice& block, Tier tier) const;
+  void send_weights(BlockChoice& block, Tier tier) const;
+  [[nodiscard]] bool has(Tier tier) const;
   // All kept, and at home on the device, but for what the user has fixed.
   [[nodiscard]] Mixture nothing_moved() const;
   // Whether updates may run on the host, while the device computes others.
   [[nodiscard]] bool may_update_on_host() const;
   // The same homes where what may stay on the device does: the weights of blocks.
   [[nodiscard]] Homes with_weights_on_device(Homes homes) const;
+  // Where what may leave the host's memory for the disk does.
+  [[nodiscard]] Homes with_weights_on_disk(Homes homes) const;
+  // Whether the optimizer state of some blocks may live on the disk where that of others is in the host's memory.
+  [[nodiscard]] bool may_split_state(const Homes& homes) const;
 
  private:
   [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
-  [[nodiscard]] bool has(Tier tier) const;
   [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
   [[nodiscard]] std::vector<Homes> home_settings() const;
   // All settings where weights and state live somewhere.
   struct Family {
     Homes homes;
-    size_t resident = 0;              // so many blocks have their weights on the device whatever `homes` says
+    Apart apart;
     std::vector<Forecast> forecasts;  // by setting
   };
+  // The family where so much of what is different between two forecasts is added.
+  [[nodiscard]] static Family changed(Family family, const Forecast& from, const Forecast& to, double share);
+  // To `result`: the family with something of some blocks, up to `most`, on the disk that would not fit the host's
+  // memory.
+  void add_distant(const Family& family, size_t Apart::*count, size_t most, const Forecast& from, const Forecast& to,
+                   std::vector<Family>& result) const;
   void add_ideas(const Family& family, std::vector<Idea>& result) const;
   // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
   void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;

@@ -83,7 +83,7 @@ std::string saved_text(const BlockChoice& choice) {
   if (boundary != Treatment::kKeep && boundary != choice[SavedGroup::kAttention])
     text += fmt::format(", boundary {}", nth(kWords, boundary));
   if (weights_tier(choice) != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights_tier(choice)));
-  if (choice.resident_state) text += ", optimizer state on device";
+  if (choice.state) text += fmt::format(", optimizer state on {}", name_of(*choice.state));
   if (choice.device_update) text += ", update on device";
   return text;
 }

@@ -13,8 +13,8 @@ namespace {
 // Looking at ideas may cost as much as scheduling this many operations, but neither less nor more than so many
 // candidates; packing and simulating one costs twice as much again. A sketch gets an eighth.
 constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kSketchShare = 8;
-// What trading weights for activations, and looking at ideas that spread weights, may cost: a quarter of that each.
-constexpr int64_t kTradeShare = 4, kSpreadShare = 4;
+// What trading weights for activations may cost, and looking at ideas that spread weights: a sixth and a quarter of that.
+constexpr int64_t kTradeShare = 6, kSpreadShare = 4;
 // An eighth each: looking at ideas that alternate, changing how they do, holding less, and sharing updates.
 constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8, kUpdateShare = 8;
 // How far forecasts of seconds are believed.
@@ -62,7 +62,7 @@ void PlanSearch::climb() {
   if (begin()) return;
   std::vector<Idea> all = ideas_.all(settings_);
   const auto spread =
-      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.resident == 0; });
+      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.apart == Apart{}; });
   std::vector<Idea> spread_ideas(spread, all.end());
   all.erase(spread, all.end());
   allow_work(1);
@@ -195,13 +195,12 @@ void PlanSearch::hold_less() {
   consider_again(mixture);
 }
 
-void PlanSearch::trade() {
-  allow_work(kTradeShare);
-  step_towards_best(best_mixture_->resident, blocks_, [&](size_t resident) {
+void PlanSearch::trade(size_t Apart::*blocks) {
+  step_towards_best(best_mixture_->apart.*blocks, blocks_, [&](size_t count) {
     Mixture mixture = *best_mixture_;
     const double before = best_.seconds;
-    mixture.resident = resident;
-    consider_again(mixture);
+    mixture.apart.*blocks = count;
+    if (work_done() < work_limit_) consider_again(mixture);
     return best_.seconds < before;
   });
 }
@@ -215,21 +214,22 @@ void PlanSearch::balance() {
   });
 }
 
-// Of those away, as few as the budget allows stay there: the first ones, or spread evenly over them.
-void PlanSearch::settle_weights(bool is_even) {
+// Of those farther away, as few as the budget allows stay there: the first ones, or spread evenly over them.
+void PlanSearch::settle_weights(Tier tier, bool is_even) {
   const Choices start = best_.choices;
   std::vector<size_t> away;
   for (size_t block = 0; block < blocks_; ++block) {
-    BlockChoice kept = start.blocks[block];
-    ideas_.keep_weights(kept);
-    if (kept != start.blocks[block]) away.push_back(block);
+    BlockChoice brought = start.blocks[block];
+    ideas_.bring_weights(brought, tier);
+    if (brought != start.blocks[block]) away.push_back(block);
   }
   size_t too_few = 0, enough = away.size();
   while (too_few < enough) {
     const size_t middle = too_few + (enough - too_few) / 2;
     Choices choices = start;
     for (size_t i = 0; i < away.size(); ++i)
-      if (is_even ? !is_spread(i, middle, away.size()) : i >= middle) ideas_.keep_weights(choices.blocks[away[i]]);
+      if (is_even ? !is_spread(i, middle, away.size()) : i >= middle)
+        ideas_.bring_weights(choices.blocks[away[i]], tier);
     if (consider(choices)) {
       enough = middle;
     } else {
@@ -239,15 +239,16 @@ void PlanSearch::settle_weights(bool is_even) {
 }
 
 // The last blocks' state: it is needed once per step, wherever its block is.
-void PlanSearch::settle_state() {
+void PlanSearch::settle_state(Tier tier) {
   const Choices start = best_.choices;
   size_t too_few = 0, enough = blocks_;
   while (too_few < enough) {
     const size_t middle = too_few + (enough - too_few) / 2;
     Choices choices = start;
     for (size_t block = middle; block < blocks_; ++block) {
-      choices.blocks[block].resident_state = true;
-      choices.blocks[block].device_update = false;  // as it is where the state is
+      if (state_tier(start, static_cast<BlockId>(block)) <= tier) continue;
+      choices.blocks[block].state = tier;
+      choices.blocks[block].device_update = false;
     }
     if (consider(choices)) {
       enough = middle;
@@ -266,7 +267,7 @@ void PlanSearch::share_updates() {
   std::vector<size_t> away;
   size_t best = 0;
   for (size_t block = 0; block < blocks_; ++block) {
-    if (state_tier(start, static_cast<BlockId>(block)) == Tier::kDevice) continue;
+    if (state_tier(start, static_cast<BlockId>(block)) != Tier::kHost) continue;
     away.push_back(block);
     best += start.blocks[block].device_update ? 1 : 0;
   }
@@ -283,12 +284,19 @@ void PlanSearch::share_updates() {
 }
 
 void PlanSearch::settle(bool is_even) {
-  const bool may_trade = best_mixture_ && ideas_.with_weights_on_device(best_mixture_->homes) != best_mixture_->homes;
   if (best_mixture_ && best_mixture_->overlap == Overlap::kBlock) hold_less();
   if (is_even && best_mixture_ && best_mixture_->alternates) balance();
-  if (is_even && may_trade && blocks_ > 1) trade();
-  settle_weights(is_even);
-  if (!policy_.optimizer_state && best_.choices.optimizer_state != Tier::kDevice) settle_state();
+  if (is_even && best_mixture_ && blocks_ > 1) {
+    allow_work(kTradeShare);
+    if (ideas_.with_weights_on_device(best_mixture_->homes) != best_mixture_->homes) trade(&Apart::resident);
+    if (ideas_.with_weights_on_disk(best_mixture_->homes) != best_mixture_->homes) trade(&Apart::distant);
+    if (ideas_.may_split_state(best_mixture_->homes)) trade(&Apart::distant_state);
+  }
+  for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
+    if (!ideas_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
+    settle_weights(tier, is_even);
+    if (!policy_.optimizer_state && best_.choices.optimizer_state != Tier::kDevice) settle_state(tier);
+  }
   share_updates();
 }
 
@@ -342,6 +350,24 @@ bool PlanSearch::change_two_blocks(const Choices& start) {
   return false;
 }
 
+bool PlanSearch::change_one_home(const Choices& start) {
+  for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
+    for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
+      if (!ideas_.has(tier)) continue;
+      Choices choices = start;
+      ideas_.bring_weights(choices.blocks[block], tier);
+      ideas_.send_weights(choices.blocks[block], tier);
+      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
+      if (policy_.optimizer_state || state_tier(start, static_cast<BlockId>(block)) == tier) continue;
+      choices = start;
+      choices.blocks[block].state = tier;
+      choices.blocks[block].device_update = tier == Tier::kDisk;
+      if (improves(choices)) return true;
+    }
+  }
+  return false;
+}
+
 void PlanSearch::change_blocks() {
   // Scheduling takes time with the operations; where there are few of them, most pairs of blocks have their turn.
   constexpr int64_t kStepsToSchedule = 100'000, kSquaresToSchedule = 10'000'000;
@@ -349,7 +375,7 @@ void PlanSearch::change_blocks() {
   trials_ = kStepsToSchedule / ops + kSquaresToSchedule / (ops * ops);
   while (trials_ > 0) {
     const Choices start = found_ ? best_.choices : nearest_;
-    if (!change_one_block(start) && !change_two_blocks(start)) break;
+    if (!change_one_block(start) && !change_two_blocks(start) && !change_one_home(start)) break;
   }
 }
 

@@ -34,15 +34,15 @@ struct Found {
 };
 
 // One search in two halves, between which its caller may find out where to start the second: one climb may end where no
-// change of two blocks helps, so there are two. Both end at once where nothing can be faster than what is known. For one
-// thread at a time.
+// change of two blocks helps, so there are two. Both end at once where nothing can be faster than what is known. For
+// one thread at a time.
 class PlanSearch {
  public:
   // `candidates` are borrowed.
   PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort);
 
-  // Looks at the plan that moves and recomputes nothing but what the user has fixed. Returns whether none can be faster:
-  // it fits, and the device computes all the time.
+  // Looks at the plan that moves and recomputes nothing but what the user has fixed. Returns whether none can be
+  // faster: it fits, and the device computes all the time.
   bool begin();
   // The first climb: from the ideas whose weights are all at home or all away. Then a look at those that spread them
   // and those that alternate.
@@ -55,6 +55,7 @@ class PlanSearch {
   using Saved = PlanIdeas::Saved;
   using Mixture = PlanIdeas::Mixture;
   using Idea = PlanIdeas::Idea;
+  using Apart = PlanIdeas::Apart;
 
   [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
   // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
@@ -72,9 +73,9 @@ class PlanSearch {
   void consider_again(const Mixture& mixture);
   // From the best mixture: transfers that run less far ahead, so that more may stay on the device.
   void hold_less();
-  // From the best mixture: more blocks with their weights on the device, for activations that are not, or the other
-  // way.
-  void trade();
+  // From the best mixture: more blocks with their weights on the device, say, for activations that are not, or the
+  // other way.
+  void trade(size_t Apart::*blocks);
   // From the best mixture, where it alternates: more or fewer blocks of either kind.
   void balance();
   // From the best plan, where the host updates: more or fewer blocks that are updated on the device.
@@ -84,15 +85,18 @@ class PlanSearch {
   void step_towards_best(const size_t& best, size_t most, const ImprovesWith& improves_with);
   // The nearest plan with transfers that run less far ahead, under every setting of all blocks.
   void tighten(Overlap overlap);
-  // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state.
+  // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state. Then into
+  // the host's memory what they have on the disk.
   void settle(bool is_even);
-  void settle_weights(bool is_even);
-  void settle_state();
-  // Hill climbing from the best plan: other settings for one block, or for two.
+  void settle_weights(Tier tier, bool is_even);
+  void settle_state(Tier tier);
+  // Hill climbing from the best plan: other settings for one block, or for two, or another tier for the weights or the
+  // state of one.
   void change_blocks();
   // One step of it; false where none is left.
   bool change_one_block(const Choices& start);
   bool change_two_blocks(const Choices& start);
+  bool change_one_home(const Choices& start);
   [[nodiscard]] Found packed_well();
   // Considers a plan; returns whether it is faster than the best, or nearer to fitting while none fits.
   bool improves(const Choices& choices);

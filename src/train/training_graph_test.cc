@@ -164,14 +164,50 @@ TEST_CASE("the state of some layers stays on the device where that of others lea
     CHECK(plan.fits);
     CHECK(plan.choices.optimizer_state != Tier::kDevice);
     const auto& blocks = plan.choices.blocks;
-    const auto resident =
-        std::count_if(blocks.begin(), blocks.end(), [](const BlockChoice& block) { return block.resident_state; });
+    const auto resident = std::count_if(blocks.begin(), blocks.end(),
+                                        [](const BlockChoice& block) { return block.state == Tier::kDevice; });
     CHECK(resident >= 1);
     REQUIRE(resident < std::ssize(blocks));
     Choices one_more = plan.choices;
-    one_more.blocks[blocks.size() - 1 - static_cast<size_t>(resident)].resident_state = true;
+    one_more.blocks[blocks.size() - 1 - static_cast<size_t>(resident)].state = Tier::kDevice;
     const Plan larger = plan_for(graph, machine, one_more);
     CHECK((larger.peaks[0].bytes > budget || larger.simulation.step_seconds(1) >= plan.simulation.step_seconds(1)));
     CHECK(plan.simulation.step_seconds(1) < least.simulation.step_seconds(1));
+  }
+}
+
+TEST_CASE("what host memory cannot hold of the layers' weights or state lies on the disk, and the rest does not") {
+  Machine machine = tiered_machine();
+  for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) nth(machine.link_bytes_per_second, lane) = 2e7;
+  for (const bool of_state : {false, true}) {
+    CAPTURE(of_state);
+    const Graph graph = graph_of(/*lora=*/!of_state);
+    const auto plan_within = [&](const Budget& budget, std::optional<Tier> home) {
+      Policy policy = saved_policy(Treatment::kKeep);
+      policy.trainable_weights = policy.outer_weights = policy.gradients = Tier::kDevice;
+      policy.frozen_weights = of_state ? Tier::kDevice : home;
+      policy.optimizer_state = of_state ? home : Tier::kDevice;
+      return make_plan(graph, machine, budget, policy);
+    };
+    const Plan on_host = plan_within({.host = 1 << 30}, Tier::kHost);
+    const ValueKind kind = of_state ? ValueKind::kOptimizerState : ValueKind::kFrozenWeight;
+    int64_t layer = 0;
+    for (const Value& value : graph.values)
+      if (value.kind == kind && value.block == 0 && value.producer == kNone) layer += value.type.bytes();
+    const Budget budget{
+        .device = on_host.peaks[0].bytes + layer / 2, .host = on_host.peaks[1].bytes - layer * 3 / 2, .disk = 1 << 30};
+    const Plan plan = plan_within(budget, {});
+    CHECK(plan.fits);
+    CHECK(verify(graph, plan.program, budget).empty());
+    const auto tier_of = [&](size_t block) {
+      return of_state ? state_tier(plan.choices, static_cast<BlockId>(block))
+                      : plan.choices.blocks[block].frozen_weights;
+    };
+    std::vector<Tier> tiers;
+    for (size_t block = 0; block < graph.blocks.size(); ++block) tiers.push_back(tier_of(block));
+    CHECK(std::count(tiers.begin(), tiers.end(), Tier::kDisk) >= 1);
+    CHECK(std::count(tiers.begin(), tiers.end(), Tier::kHost) >= 1);
+    const Plan on_disk = plan_within(budget, Tier::kDisk);
+    CHECK(plan.simulation.step_seconds(1) < on_disk.simulation.step_seconds(1));
   }
 }

@@ -37,7 +37,7 @@ Choices random_choices(const Graph& graph, RandomStream& random) {
     block[SavedGroup::kBoundary] = any_of(kBoundaryTreatments, random);
     block.frozen_weights = any_of(kHomes, random);
     block.trainable_weights = any_of(kHomes, random);
-    block.resident_state = random.below(2) == 0;
+    if (random.below(2) == 0) block.state = any_of(kHomes, random);
     block.device_update = random.below(2) == 0;
     choices.blocks.push_back(block);
   }
