@@ -55,6 +55,20 @@ TEST_CASE("keys of online training stand in the section trl or at top level, wit
   CHECK(online("micro_batch_size: 8\n", "rl: gdpo\n").aggregation == RewardAggregation::kNormalizeThenSum);
 }
 
+TEST_CASE("generation_kwargs says at top level what it says in the section trl") {
+  const std::string kwargs = "generation_kwargs:\n  max_new_tokens: 3\n  temperature: 0.5\n  min_new_tokens: 2\n";
+  const OnlineSettings top = online("micro_batch_size: 8\n" + kwargs);
+  CHECK(top.completions.max_tokens == 3);
+  CHECK(top.completions.temperature == 0.5);
+  CHECK(top.completions.min_tokens == 2);
+  CHECK(error("micro_batch_size: 8\nmax_completion_length: 8\n" + kwargs).find("are the same key, got '8' and '3'") !=
+        std::string::npos);
+  CHECK(error("micro_batch_size: 8\ngeneration_kwargs: {tmperature: 0.5}\n")
+            .find("did you mean generation_kwargs.temperature?") != std::string::npos);
+  CHECK(error("micro_batch_size: 8\ngeneration_kwargs: {num_beams: 4}\n").find("expected a known key") !=
+        std::string::npos);
+}
+
 TEST_CASE("a round is whole groups and whole micro-batches") {
   CHECK(online("micro_batch_size: 4\ngradient_accumulation_steps: 4\n").steps_per_generation == 4);
   CHECK(online("micro_batch_size: 4\ngeneration_batch_size: 24\n").steps_per_generation == 6);

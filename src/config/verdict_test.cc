@@ -68,6 +68,35 @@ TEST_CASE("every key that axolotl and TRL declare is known") {
   }
 }
 
+TEST_CASE("a pattern of ignored keys begins no key that is followed or refused") {
+  std::vector<const ConfigKey*> patterns, others;
+  for (const KeySection& section : config_sections()) {
+    for (const ConfigKey& key : section.keys) {
+      const bool is_pattern = key.name.ends_with('*');
+      if (is_pattern && key.status == KeyStatus::kIgnored) patterns.push_back(&key);
+      if (!is_pattern && key.status != KeyStatus::kIgnored) others.push_back(&key);
+    }
+  }
+  CHECK(patterns.size() > 10);
+  for (const ConfigKey* pattern : patterns) {
+    const std::string_view begin = pattern->name.substr(0, pattern->name.size() - 1);
+    for (const ConfigKey* key : others) {
+      CAPTURE(std::string(pattern->name));
+      CAPTURE(std::string(key->name));
+      CHECK_FALSE(key->name.starts_with(begin));
+      for (const std::string_view alias : key->aliases) CHECK_FALSE(alias.starts_with(begin));
+    }
+  }
+}
+
+TEST_CASE("keys that only begin like ignored ones are unknown") {
+  for (const char* key : {"grpo_beta", "grpo_epsilon", "generation_batch_sise", "generation_kwargs.tmperature",
+                          "generation_kwargs.num_beams", "kd_trainr", "dataloader_drop_lst", "hub_model_idd"}) {
+    CAPTURE(std::string(key));
+    CHECK(first_problem(check("", {{key, "3"}})).find("expected a known key") != std::string::npos);
+  }
+}
+
 TEST_CASE("axolotl's keys of fsdp_config are known") {
   std::ifstream stream(fmt::format("{}/tests/golden/config_keys/axolotl.txt", SPILLWAY_SOURCE_DIR));
   std::string config = "fsdp_config:\n";
