@@ -169,6 +169,22 @@ TEST_CASE("an adapter that changes nothing leaves the scores, and another change
   CHECK(plain.at("choices") != other.at("choices"));
 }
 
+TEST_CASE("a quantised model is evaluated, whether or not the config trains an adapter beside it") {
+  const WorkingFolder folder;
+  REQUIRE(run_spillway({"quantize", model(), "--out", "q"}).status == 0);
+  const auto loss = [&](const std::string& keys) {
+    write_config(folder, keys);
+    const Finished run = run_spillway({"eval", "q", "--config", "c.yml", "--json"});
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    return json::parse(run.out).at("loss").get<double>();
+  };
+  const double dense = expected().at("rows").at("loss").get<double>(), coded = loss("adapter: lora\nlora_r: 4\n");
+  CHECK(coded == doctest::Approx(dense).epsilon(0.1));
+  CHECK(coded != dense);
+  CHECK(loss("") == coded);
+}
+
 TEST_CASE("less memory reads weights from the files, and changes no bit") {
   const json plain = eval({"--choices", golden("choices.jsonl")});
   const Finished least =

@@ -106,6 +106,19 @@ struct QuantisationSettings {
   std::vector<std::string> skip_modules;
 };
 
+// What a config says itself of codes, whether or not it asks for any: files that have codes must not say something
+// else.
+template <typename Value>
+struct SaidValue {
+  Value value;
+  std::string where;
+};
+struct SaidQuantisation {
+  std::optional<SaidValue<WeightCoding>> quant_type;
+  std::optional<SaidValue<bool>> double_quant;
+  std::optional<SaidValue<std::vector<std::string>>> skip_modules;
+};
+
 // What is trained by preferences.
 enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward, kSteps };
 // The losses that compare completions, by TRL's names; which are whose the table in resolve_preference.cc says.
@@ -308,6 +321,7 @@ struct Config {
   TokenizerSettings tokenizer;
   std::optional<AdapterSettings> adapter;  // none: all weights are trained
   std::optional<QuantisationSettings> quantisation;
+  SaidQuantisation said_quantisation;
   // At most one of these; without both, text is learned.
   std::optional<PreferenceSettings> preference;
   std::optional<OnlineSettings> online;

@@ -51,6 +51,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   resolve_packing(r, config.batches, config.data);
   config.adapter = resolve_adapter(r);
   config.quantisation = resolve_quantisation(r);
+  config.said_quantisation = said_quantisation(r);
   config.preference = resolve_preference(r, use);
   config.online = resolve_online(r, config.batches, config.data.rows);
   config.video = resolve_video(r);

@@ -46,6 +46,7 @@ struct Resolution {
 [[nodiscard]] TokenizerSettings resolve_tokenizer(const Resolution& r);
 [[nodiscard]] std::optional<AdapterSettings> resolve_adapter(const Resolution& r);
 [[nodiscard]] std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r);
+[[nodiscard]] SaidQuantisation said_quantisation(const Resolution& r);
 [[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
 [[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
                                                            const data::RowOptions& rows);

@@ -185,4 +185,16 @@ std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
                               .skip_modules = bnb.skip_modules};
 }
 
+SaidQuantisation said_quantisation(const Resolution& r) {
+  const BnbConfig& bnb = r.keys.bnb_config_kwargs;
+  const auto said = [&](const char* key, auto value) {
+    std::optional<SaidValue<decltype(value)>> result;
+    if (r.given(key)) result = {std::move(value), r.where(key)};
+    return result;
+  };
+  return {.quant_type = said("bnb_config_kwargs.bnb_4bit_quant_type", bnb.quant_type),
+          .double_quant = said("bnb_config_kwargs.bnb_4bit_use_double_quant", bnb.use_double_quant),
+          .skip_modules = said("bnb_config_kwargs.llm_int8_skip_modules", bnb.skip_modules)};
+}
+
 }  // namespace spillway::config

@@ -326,6 +326,7 @@ Job make_job(const config::Config& said, const Machine& machine) {
     job.graph.model.unfrozen.insert(name);
     if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
   }
+  check_codes_are_frozen(config, parameters);
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
   if (job.graph.model.lora) check_adapter_start(parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
   if (config.preference) take_preference(config, job);

@@ -4,8 +4,10 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "config/values.h"
 #include "model/lora.h"
 #include "model/storages/quantised.h"
+#include "model/storages/quantised_files.h"
 #include "text/tokenizer/regex.h"
 
 namespace spillway::train {
@@ -26,6 +28,44 @@ void add_skipped(const ParameterTable& parameters, const std::string& entry,
   }
 }
 
+// The first weight whose files hold codes; null where none does.
+const Parameter* find_coded(const ParameterTable& parameters) {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [](const Parameter& p) { return p.source.storage->is_coded(); });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+template <typename Said>
+void check_same(const Said& said, const decltype(Said::value)& theirs) {
+  if (said.value == theirs) return;
+  throw input_error(said.where, "expected {}, as the model's files are quantised, got {}; remove the key",
+                    config::print_value(theirs), config::print_value(said.value));
+}
+
+// Which modules have no codes: those that the config names, and those of the files.
+void check_same_modules(const config::SaidValue<std::vector<std::string>>& said, const ParameterTable& parameters) {
+  std::set<std::string, std::less<>> named;
+  for (const std::string& entry : said.value) add_skipped(parameters, entry, named);
+  for (const Parameter& p : parameters) {
+    if (p.role != ParameterRole::kLinear || !p.is_of_model()) continue;
+    const bool has_codes = p.source.storage->is_coded(), is_named = named.contains(p.module);
+    if (has_codes != is_named) continue;
+    throw input_error(said.where, "expected the modules without codes in the model's files, got {}, which has {}; {}",
+                      is_named ? p.module : fmt::format("none of {}", p.module), has_codes ? "some" : "none there",
+                      "remove the key");
+  }
+}
+
+// What the config says itself, whether or not it asks for codes.
+void check_said(const config::SaidQuantisation& said, const ParameterTable& parameters, const Storage& storage) {
+  const std::optional<QuantisedFormat> format = stored_format(storage);
+  if (format && format->coding != WeightCoding::kInt8) {
+    if (said.quant_type) check_same(*said.quant_type, format->coding);
+    if (said.double_quant) check_same(*said.double_quant, format->double_quant);
+  }
+  if (said.skip_modules) check_same_modules(*said.skip_modules, parameters);
+}
+
 // As PEFT's loftq_init quantises: what is adapted, NF4 without nested scales, or int8.
 LinearStorage loftq_storage(int64_t bits, const ParameterTable& parameters, DType dtype) {
   LinearStorage result{.storage = quantised_storage({.coding = bits == 8 ? WeightCoding::kInt8 : WeightCoding::kNf4,
@@ -42,15 +82,8 @@ LinearStorage loftq_storage(int64_t bits, const ParameterTable& parameters, DTyp
 
 std::optional<LinearStorage> linear_storage(const config::Config& config, const ParameterTable& parameters,
                                             DType dtype) {
-  const auto coded = std::find_if(parameters.begin(), parameters.end(),
-                                  [](const Parameter& p) { return p.source.storage->is_coded(); });
-  const bool has_codes = coded != parameters.end();
-  if (has_codes && !config.adapter) {
-    throw input_error(
-        "base_model",
-        "expected an adapter beside a quantised model, got none; set adapter: lora: quantised weights are "
-        "not trained");
-  }
+  const Parameter* coded = find_coded(parameters);
+  const bool has_codes = coded != nullptr;
   if (config.adapter && config.adapter->init.start == config::LoraStart::kLoftq && has_codes) {
     throw input_error(
         "peft_init_lora_weights",
@@ -60,6 +93,7 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
   }
   if (config.adapter && config.adapter->loftq_bits)
     return loftq_storage(*config.adapter->loftq_bits, parameters, dtype);
+  if (has_codes) check_said(config.said_quantisation, parameters, *coded->source.storage);
   if (!config.quantisation) return {};
   const bool eight_bits = config.quantisation->coding == WeightCoding::kInt8;
   if (has_codes) {
@@ -74,6 +108,13 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
   for (const std::string& entry : config.quantisation->skip_modules)
     add_skipped(parameters, entry, result.dense_modules);
   return result;
+}
+
+void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters) {
+  if (config.adapter || find_coded(parameters) == nullptr) return;
+  throw input_error("base_model",
+                    "expected an adapter beside a quantised model, got none; set adapter: lora: quantised weights are "
+                    "not trained");
 }
 
 }  // namespace spillway::train

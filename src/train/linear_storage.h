@@ -9,9 +9,12 @@
 namespace spillway::train {
 
 // What load_in_4bit, load_in_8bit and LoftQ's bits come to for a model with these parameters that a job computes with
-// in `dtype`; none: as in the files. Throws InputError for keys that contradict files with codes, for a base with codes
-// that would be trained, and for llm_int8_skip_modules that are no regular expressions.
+// in `dtype`; none: as in the files. Throws InputError for keys that contradict files with codes, and for
+// llm_int8_skip_modules that are no regular expressions.
 [[nodiscard]] std::optional<LinearStorage> linear_storage(const config::Config& config,
                                                           const ParameterTable& parameters, DType dtype);
+
+// Throws InputError for a base with codes that would be trained.
+void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters);
 
 }  // namespace spillway::train

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/decoder/decoder.h"
 #include "model/storages/quantised.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/tiny_training.h"
 
 using namespace spillway;
@@ -58,6 +59,27 @@ TEST_CASE("a base is quantised as its config says, but for the modules that it s
   CHECK_THROWS_AS((void)skipped("model.(layers"), InputError);
 }
 
+TEST_CASE("what bnb_config_kwargs say beside a quantised folder is what its files have") {
+  // tools/make_quantised_goldens.py had bitsandbytes write it.
+  const ModelPtr model = read_model(spillway::testing::source_folder() / "tests/golden/quantised/nf4");
+  config::Config config;
+  config.adapter.emplace();
+  config.said_quantisation = {
+      .quant_type = {{WeightCoding::kNf4, "a"}}, .double_quant = {{true, "b"}}, .skip_modules = {{{"lm_head"}, "c"}}};
+  CHECK_FALSE(linear_storage(config, *model, DType::kBF16));
+  const auto check_refused = [&](const config::SaidQuantisation& said, const char* message) {
+    config.said_quantisation = said;
+    CHECK_THROWS_WITH_AS((void)linear_storage(config, *model, DType::kBF16), message, InputError);
+  };
+  check_refused({.quant_type = {{WeightCoding::kFp4, "a"}}},
+                "[a] expected nf4, as the model's files are quantised, got fp4; remove the key");
+  check_refused({.double_quant = {{false, "b"}}},
+                "[b] expected true, as the model's files are quantised, got false; remove the key");
+  check_refused({.skip_modules = {{{"q_proj"}, "c"}}},
+                "[c] expected the modules without codes in the model's files, got model.layers.0.self_attn.q_proj, "
+                "which has some; remove the key");
+}
+
 TEST_CASE("keys that contradict a quantised folder are refused, and so is training its weights") {
   const ModelPtr four = coded_model(WeightCoding::kNf4), eight = coded_model(WeightCoding::kInt8);
   CHECK_FALSE(linear_storage(qlora(), *four, DType::kBF16));
@@ -65,6 +87,8 @@ TEST_CASE("keys that contradict a quantised folder are refused, and so is traini
                        "[load_in_4bit] expected the format that the model's files have, int8, got another; remove the "
                        "key",
                        InputError);
-  CHECK_THROWS_WITH_AS((void)linear_storage(config::Config{}, *four, DType::kBF16),
+  // Which is frozen where it is only evaluated.
+  CHECK_FALSE(linear_storage(config::Config{}, *four, DType::kBF16));
+  CHECK_THROWS_WITH_AS(train::check_codes_are_frozen({}, parameters_of(*four)),
                        doctest::Contains("expected an adapter beside a quantised model, got none"), InputError);
 }

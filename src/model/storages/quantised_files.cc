@@ -35,6 +35,7 @@ class StoredQuantised final : public Storage {
     }
   }
 
+  [[nodiscard]] const QuantisedFormat& format() const { return format_; }
   [[nodiscard]] std::string_view name() const override { return in_graph_->name(); }
   [[nodiscard]] std::vector<StoragePart> parts(const WeightSpec& weight) const override {
     return in_graph_->parts(weight);
@@ -133,6 +134,11 @@ LinearStorage stored_linear_storage(const SafetensorsFolder& folder) {
   }
   result.storage = std::make_shared<StoredQuantised>(folder, std::move(weights));
   return result;
+}
+
+std::optional<QuantisedFormat> stored_format(const Storage& storage) {
+  const auto* stored = dynamic_cast<const StoredQuantised*>(&storage);
+  return stored == nullptr ? std::nullopt : std::optional(stored->format());
 }
 
 }  // namespace spillway

@@ -1,8 +1,11 @@
 // The linear layers of a folder that bitsandbytes has quantised (model/quantised/quantised_tensors.h).
 #pragma once
 
+#include <optional>
+
 #include "io/safetensors.h"
 #include "model/storage.h"
+#include "tensor/quantised_format.h"
 
 namespace spillway {
 
@@ -10,5 +13,8 @@ namespace spillway {
 // as those of quantised_storage(); what decodes codes is checked as it is read. Throws InputError where the folder has
 // no codes, or codes in several formats.
 [[nodiscard]] LinearStorage stored_linear_storage(const SafetensorsFolder& folder);
+
+// The format of what stored_linear_storage() found; empty for other storages.
+[[nodiscard]] std::optional<QuantisedFormat> stored_format(const Storage& storage);
 
 }  // namespace spillway
