@@ -80,6 +80,8 @@ int cmd_export(std::span<const std::string> args) {
   if (!line.parse(args)) return kDone;
 
   if (!options.modelfile.empty()) check_new_file("--modelfile", options.modelfile);
+  check_different_files(options.gguf.empty() ? "--lora-gguf" : "--gguf", file_of(options), "--modelfile",
+                        options.modelfile);
   const ExportReport report = write(options);
   if (!options.modelfile.empty()) write_modelfile(options);
   const std::string& file = file_of(options);

@@ -227,6 +227,7 @@ int cmd_sample(std::span<const std::string> args) {
   if (!line.parse(args)) return kDone;
   check_new_file("--out", o.out);
   if (!o.gif.empty()) check_new_file("--gif", o.gif);
+  check_different_files("--out", o.out, "--gif", o.gif);
 
   const VideoPipeline pipeline = read_video_pipeline(o.model.model);
   std::vector<train::InferenceModel> models = read_transformers(o, pipeline);

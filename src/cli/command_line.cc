@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -20,6 +21,19 @@ std::string option_name(std::string_view what) { return std::string(what.substr(
 
 std::string with_default(std::string_view help, const std::string& value) {
   return fmt::format("{} (default {})", help, value);
+}
+
+// CLI::Range lets NaN through, which is below nothing and above nothing.
+CLI::Validator number_in(double least, double most) {
+  CLI::Validator range = CLI::Range(least, most);
+  return CLI::Validator(
+      [range](std::string& text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && std::isnan(value))
+          return fmt::format("Value {} is no number", text);
+        return range(text);
+      },
+      range.get_description());
 }
 
 }  // namespace
@@ -80,13 +94,13 @@ void CommandLine::option(std::string_view what, int64_t& value, std::string_view
 }
 
 void CommandLine::option(std::string_view what, double& value, std::string_view help, double least, double most) {
-  app_->add_option(option_name(what), value)->check(CLI::Range(least, most));
+  app_->add_option(option_name(what), value)->check(number_in(least, most));
   list(what, with_default(help, fmt::format("{}", value)));
 }
 
 void CommandLine::option(std::string_view what, std::optional<double>& value, std::string_view help, double least,
                          double most) {
-  app_->add_option(option_name(what), value)->check(CLI::Range(least, most));
+  app_->add_option(option_name(what), value)->check(number_in(least, most));
   list(what, help);
 }
 

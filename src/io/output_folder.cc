@@ -96,8 +96,28 @@ void check_new_file(std::string_view key, const fs::path& file) {
   if (fs::symlink_status(file, error).type() != fs::file_type::not_found)
     throw input_error(key, "expected a file that is not there yet, got {}; choose another name or remove it",
                       quote(file.string()));
+  check_writable_place(key, file);
+}
+
+void check_writable_place(std::string_view key, const fs::path& file) {
+  std::error_code error;
   if (!fs::is_directory(folder_of(file), error))
     throw input_error(key, "expected a file in a folder that exists, got {}; create the folder", quote(file.string()));
+  if (fs::is_directory(file, error))
+    throw input_error(key, "expected the name of a file to write, got the folder {}; choose another name",
+                      quote(file.string()));
+}
+
+void check_different_files(std::string_view key, const fs::path& file, std::string_view other_key,
+                           const fs::path& other) {
+  if (file.empty() || other.empty()) return;
+  std::error_code error;
+  const auto whole = [&](const fs::path& path) {
+    return fs::weakly_canonical(folder_of(path), error) / path.filename();
+  };
+  if (whole(file) != whole(other)) return;
+  throw input_error(other_key, "expected another file than that of {}, got {} for both; choose another name", key,
+                    quote(other.string()));
 }
 
 void check_replaceable(std::string_view key, const fs::path& folder, std::string_view command) {

@@ -26,6 +26,11 @@ void check_apart(std::string_view key, const std::filesystem::path& output, std:
 
 // The rule for a command that writes one file: nothing of that name is there, and its folder is.
 void check_new_file(std::string_view key, const std::filesystem::path& file);
+// That alone, of a file that may be there and is replaced: its folder is, and no folder has its name.
+void check_writable_place(std::string_view key, const std::filesystem::path& file);
+// Refuses one file for two results. A path that is empty is none.
+void check_different_files(std::string_view key, const std::filesystem::path& file, std::string_view other_key,
+                           const std::filesystem::path& other);
 
 // The rule for a command that replaces the whole folder (io/atomic_folder.h): anything there must be as `command` has
 // recorded it.

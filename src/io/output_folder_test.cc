@@ -120,3 +120,21 @@ TEST_CASE("a run that leaves nothing leaves no record") {
   output.forget();
   CHECK(fs::is_empty(folder.path()));
 }
+
+TEST_CASE("a file that is written has a folder, and two results have two files") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "a";
+  CHECK_NOTHROW(check_writable_place("--html", file));
+  write_file(file, "");
+  CHECK_NOTHROW(check_writable_place("--html", file));
+  CHECK_THROWS_WITH_AS(check_writable_place("--html", file / "b"), doctest::Contains("create the folder"), InputError);
+  CHECK_THROWS_WITH_AS(check_writable_place("--html", folder.path()), doctest::Contains("choose another name"),
+                       InputError);
+
+  fs::create_directory_symlink(folder.path(), folder.path() / "link");
+  CHECK_NOTHROW(check_different_files("--out", file, "--gif", folder.path() / "b"));
+  CHECK_NOTHROW(check_different_files("--out", "", "--gif", ""));
+  for (const fs::path& other : {file, folder.path() / "." / "a", folder.path() / "link" / "a"})
+    CHECK_THROWS_WITH_AS(check_different_files("--out", file, "--gif", other),
+                         doctest::Contains("[--gif] expected another file than that of --out"), InputError);
+}
