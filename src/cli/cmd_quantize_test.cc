@@ -50,6 +50,7 @@ TEST_CASE("quantize refuses arguments that it does not understand") {
       {kModel, "--out", "x", "--double-quant", "perhaps"},
       {kModel, "--out", "x", "--type", "int8", "--double-quant", "true"},
       {kModel, "--out", kModel},
+      {SPILLWAY_SOURCE_DIR "/tests/golden/video/t2v", "--out", "x"},
       {"/none", "--out", "x"}};
   for (const auto& args : wrong) CHECK_THROWS_AS((void)cmd_quantize(args), InputError);
   CHECK(run_quantize({"--help"}).out.find("--double-quant") != std::string::npos);

@@ -193,6 +193,9 @@ QuantiseReport quantise_model(const fs::path& model, const fs::path& out, const 
   check_replaceable("--out", out, kQuantizeCommand);
   const nlohmann::ordered_json config = read_config(model);
   const ModelPtr read = read_model(model);
+  if (read->video())
+    throw input_error(model.string(), "expected a model of text, got a video transformer; {}",
+                      "use it as it is: nothing here reads a quantised one");
   const ParameterTable parameters = parameters_of(*read);
   const SafetensorsFolder base = open_model_weights(model, parameters);
   const std::vector<TensorTransfer> transfers = tensor_transfers(parameters, base, options);

@@ -27,8 +27,8 @@ struct QuantiseReport {
 
 // Writes `out`: the weights of linear layers as codes, the others as they are, the model's other files, and config.json
 // with `quantization_config`. Head, embedding, norms and biases stay. One piece of a weight is in memory at a time, and
-// its scales. Throws InputError for a model that is quantised already, for weights that have no codes, and where `out`
-// is not as io/output_folder.h wants it; then nothing is written.
+// its scales. Throws InputError for a model that is quantised already or of video, for weights that have no codes, and
+// where `out` is not as io/output_folder.h wants it; then nothing is written.
 QuantiseReport quantise_model(const std::filesystem::path& model, const std::filesystem::path& out,
                               const QuantiseOptions& options = {});
 
