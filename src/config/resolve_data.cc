@@ -40,12 +40,22 @@ void add_older_mappings(const SpelledDataset& said, const std::string& where, Da
   }
 }
 
+// Clips have no objective but their own, which is better said than that the type belongs to no other.
+void check_no_objective_of_video(const Resolution& r, const DatasetConfig& dataset) {
+  if (dataset.type.name != data::kVideoLatents) return;
+  for (const char* key : {"rl", "reward_model", "process_reward_model"}) {
+    if (r.given(key) && objective_of(r.keys) != data::Objective::kText)
+      throw input_error(r.where(key), "expected no {} for a model of video, got one; remove it", key);
+  }
+}
+
 DatasetConfig resolve_dataset(const Resolution& r, std::string_view key, const std::string& where,
                               const SpelledDataset& said) {
   DatasetConfig dataset = said.config;
   if (dataset.path.empty()) throw input_error(where + ".path", "expected a file or a folder, got nothing; set it");
   add_older_mappings(said, where, dataset);
   const data::Objective objective = objective_of(r.keys);
+  check_no_objective_of_video(r, dataset);
   // An objective that is still to come has types of its own.
   if (objective != data::Objective::kText ||
       !(r.given("rl") || r.given("reward_model") || r.given("process_reward_model"))) {

@@ -10,7 +10,7 @@
 namespace spillway::config {
 namespace {
 
-// What means tokens or chat, beside the keys of `rl`.
+// What means tokens or chat, beside the keys of `rl`; a section means all that is in it.
 constexpr std::string_view kTextKeys[] = {"max_length",
                                           "sample_packing",
                                           "packing",
@@ -21,6 +21,18 @@ constexpr std::string_view kTextKeys[] = {"max_length",
                                           "eot_tokens",
                                           "train_on_inputs",
                                           "special_tokens",
+                                          "eos_token",
+                                          "pad_token",
+                                          "tokens",
+                                          "added_tokens_overrides",
+                                          "resize_token_embeddings_to_32x",
+                                          "min_sample_len",
+                                          "max_prompt_length",
+                                          "excess_length_strategy",
+                                          "truncation_mode",
+                                          "dataset_text_field",
+                                          "packing_strategy",
+                                          "padding_free",
                                           "tokenizer_config",
                                           "completion_only_loss",
                                           "assistant_only_loss",
@@ -130,8 +142,10 @@ VideoSettings resolve_video(const Resolution& r) {
     for (const ConfigKey& one : section.keys)
       if (r.given(one.name)) result.of_video.push_back({std::string(one.name), r.where(one.name)});
   }
-  for (const std::string_view name : kTextKeys)
-    if (r.given(name)) result.of_text.push_back({std::string(name), r.where(name)});
+  for (const std::string_view name : kTextKeys) {
+    for (const auto& [key, where] : r.loaded.given)
+      if (key == name || key.starts_with(fmt::format("{}.", name))) result.of_text.push_back({key, where});
+  }
   return result;
 }
 
