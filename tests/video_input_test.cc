@@ -56,12 +56,34 @@ TEST_CASE("keys of text are refused beside a model of video, and the other way r
   check_video_refused(refused_video(model, "chat_template: chatml"),
                       "chat_template] expected no chat_template for a model of video");
   check_video_refused(refused_video(model, "sample_packing: true"), "expected no sample_packing for a model of video");
+  for (const char* key : {"eos_token: x", "pad_token: x", "tokens: [x]", "resize_token_embeddings_to_32x: true",
+                          "min_sample_len: 3", "max_prompt_length: 3", "excess_length_strategy: truncate",
+                          "dataset_text_field: x", "packing_strategy: bfd", "padding_free: true"}) {
+    const std::string line = key, name = line.substr(0, line.find(':'));
+    check_video_refused(refused_video(model, line), fmt::format("expected no {} for a model of video", name));
+  }
+  check_video_refused(refused_video(model, "special_tokens: {pad_token: x}"),
+                      "expected no special_tokens.pad_token for a model of video");
+  check_video_refused(refused_video(model, "rl: dpo"), "rl] expected no rl for a model of video, got one; remove it");
   check_video_refused(refused_video(model, "adapter: lora\nlora_r: 4\nlora_modules_to_save: [proj_out]"),
                       "[lora_modules_to_save] expected none for a model of video");
   const std::string text = (source_folder() / "tests/golden/models/llama2").string();
   check_video_refused(
       fmt::format("base_model: {}\ndatasets:\n  - path: x.jsonl\nlearning_rate: 1e-4\nflow_shift: 3\n", text),
       "expected no flow_shift for a model of text");
+}
+
+TEST_CASE("an adapter of diffusers says its rank and its alpha") {
+  const std::string model = video_golden("t2v").string(), lora = (video_golden("t2v") / "lora").string();
+  const std::string keys = "adapter: lora\nlora_model_dir: " + lora + "\n";
+  check_video_refused(refused_video(model, keys + "lora_r: 4"),
+                      fmt::format("[lora_r] expected 3 as in {}/pytorch_lora_weights.safetensors, got 4", lora));
+  const TemporaryFolder folder;
+  const fs::path config = folder.path() / "video.yml";
+  write_file(config, refused_video(model, keys + "lora_r: 3\nlora_alpha: 7"));
+  const Finished planned = run_spillway({"plan", config.string()});
+  CHECK(planned.status == 0);
+  CHECK(planned.err.find(fmt::format("lora_alpha is 5, as {} says, and not 7", lora)) != std::string::npos);
 }
 
 TEST_CASE("what a video config says must be possible") {
@@ -115,6 +137,26 @@ void check_sample_refused(const fs::path& model, const std::vector<std::string>&
 }
 
 }  // namespace
+
+TEST_CASE("a clip and its animation are two files, numbers are numbers, and adapters no models") {
+  const fs::path model = video_golden("t2v");
+  const TemporaryFolder folder;
+  const std::string given = (model / "sample.safetensors").string(), out = (folder.path() / "y.safetensors").string();
+  const auto refused = [&](const std::vector<std::string>& options, const std::string& message) {
+    std::vector<std::string> arguments = {"sample", model.string(), "--text", given, "--noise", given, "--out", out};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Finished finished = run_spillway(arguments);
+    CAPTURE(finished.err);
+    CHECK(finished.status == 2);
+    CHECK(finished.err.find(message) != std::string::npos);
+    CHECK_FALSE(fs::exists(out));
+  };
+  refused({"--gif", out}, "[--gif] expected another file than that of --out");
+  refused({"--gif", (folder.path() / "." / "y.safetensors").string()}, "[--gif] expected another file");
+  refused({"--guidance", "nan"}, "nan");
+  refused({"--flow-shift", "-nan"}, "nan");
+  refused({"--adapter", model.string()}, "expected the folder of a LoRA adapter, got one of a whole model");
+}
 
 TEST_CASE("a pipeline whose two transformers cannot sample together is refused, and what only two of them have") {
   check_sample_refused(video_golden("t2v"), {"--guidance-2", "3"},

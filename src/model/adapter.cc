@@ -285,18 +285,17 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   return lora;
 }
 
-namespace {
-
-// Where an adapter says what it is.
-std::filesystem::path config_place(const std::filesystem::path& folder) {
+std::filesystem::path adapter_config_place(const std::filesystem::path& folder) {
   const bool is_diffusers = layout_of_adapter(folder) == Layout::kDiffusers;
   return folder / (is_diffusers ? "pytorch_lora_weights.safetensors" : "adapter_config.json");
 }
 
+namespace {
+
 // The text of an adapter_config.json, or what says the same. A file of diffusers that says nothing has the rank of its
 // tensors, and an alpha that is as large, which is what diffusers takes.
 std::string config_text(const std::filesystem::path& folder) {
-  const std::filesystem::path path = config_place(folder);
+  const std::filesystem::path path = adapter_config_place(folder);
   if (layout_of_adapter(folder) == Layout::kTransformers) return read_file(path, 4 * kMiB);
   const SafetensorsFile file(path);
   if (std::string said = diffusers_lora_config(file); !said.empty()) return said;
@@ -311,7 +310,12 @@ std::string config_text(const std::filesystem::path& folder) {
 }  // namespace
 
 LoraOptions read_adapter_options(const std::filesystem::path& folder) {
-  const std::filesystem::path path = config_place(folder);
+  std::error_code error;
+  const std::filesystem::path path = adapter_config_place(folder);
+  if (!std::filesystem::exists(path, error) && has_weights(folder)) {
+    throw input_error(folder.string(), "expected the folder of a LoRA adapter, got one of a whole model; {}",
+                      "name the model itself, or the folder of an adapter");
+  }
   const std::string text = config_text(folder);
   LoraOptions lora = parse_adapter_config(text, path.string());
   // The tensors decide, since the file may give a pattern, and may list layers that this model does not have.

@@ -45,7 +45,9 @@ void initialise_normal(std::span<float> values, int64_t first_elem, const Parame
 // it in errors. Throws InputError for adapters of another kind (trained biases, repeated layers, ...).
 [[nodiscard]] LoraOptions parse_adapter_config(std::string_view json, std::string_view where);
 
-// Reads FOLDER/adapter_config.json; the layers are those that the tensors beside it are for.
+// Where an adapter says what it is: FOLDER/adapter_config.json, or the file of diffusers.
+[[nodiscard]] std::filesystem::path adapter_config_place(const std::filesystem::path& folder);
+// Reads that; the layers are those that the tensors beside it are for.
 [[nodiscard]] LoraOptions read_adapter_options(const std::filesystem::path& folder);
 
 // Whether the model scores in place of predicting tokens.

@@ -307,8 +307,14 @@ Job make_job(const config::Config& said, const Machine& machine) {
   }
   std::optional<LoraOptions> lora;
   if (config.adapter) lora = lora_options(*job.config.adapter, job.model);
+  if (lora && config.adapter->alpha != 0 && config.adapter->alpha != lora->alpha)
+    job.notes.push_back(fmt::format("lora_alpha is {}, as {} says, and not {}", lora->alpha, config.adapter->model_dir,
+                                    config.adapter->alpha));
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
-  if (job.model->text()) job.notes = grow_vocabulary(job.config.tokenizer, job.model, parameters);
+  if (job.model->text()) {
+    const std::vector<std::string> grown = grow_vocabulary(job.config.tokenizer, job.model, parameters);
+    job.notes.insert(job.notes.end(), grown.begin(), grown.end());
+  }
   const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
   if (config.online) take_prompts(job);
   const int64_t sequences_per_row =

@@ -97,24 +97,24 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
   return lora;
 }
 
-// Files of diffusers may leave it out.
+// Of an adapter in diffusers' layout.
 bool says_alpha(const std::filesystem::path& folder) {
-  if (layout_of_adapter(folder) == Layout::kTransformers) return true;
-  const std::string_view stem = adapter_stem(Layout::kDiffusers);
-  return !diffusers_lora_config(SafetensorsFile(folder / fmt::format("{}.safetensors", stem))).empty();
+  return !diffusers_lora_config(SafetensorsFile(adapter_config_place(folder))).empty();
 }
 
 // An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
 LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& model) {
   LoraOptions lora = read_adapter_options(adapter.model_dir);
   const auto differs = [&adapter](std::string_view key, const auto& expected, const auto& got) {
-    return input_error(key, "expected {} as in {}/adapter_config.json, got {}; leave the key out", expected,
-                       adapter.model_dir, got);
+    return input_error(key, "expected {} as in {}, got {}; leave the key out", expected,
+                       adapter_config_place(adapter.model_dir).string(), got);
   };
   if (adapter.r != 0 && adapter.r != lora.r) throw differs("lora_r", lora.r, adapter.r);
   if (adapter.alpha != 0 && adapter.alpha != lora.alpha) {
-    if (says_alpha(adapter.model_dir)) throw differs("lora_alpha", lora.alpha, adapter.alpha);
-    lora.alpha = adapter.alpha;
+    const bool is_diffusers = layout_of_adapter(adapter.model_dir) == Layout::kDiffusers;
+    if (!is_diffusers) throw differs("lora_alpha", lora.alpha, adapter.alpha);
+    // Files of diffusers may leave alpha out; where they say one, it wins.
+    if (!says_alpha(adapter.model_dir)) lora.alpha = adapter.alpha;
   }
   const ParameterTable parameters = parameters_of(model);
   if (adapter.target_linear || !adapter.target_modules.empty()) {
