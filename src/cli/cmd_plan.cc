@@ -40,6 +40,7 @@ constexpr CommandFlag kPlanFlags[] = {
      "plan for this model: a folder, or a name that is known without one: llama-3-8b, qwen3-4b, ..."},
     {"--method", "NAME", "with --model alone: full, lora or qlora; left out: a table of all"},
     {"--write", "CONFIG.yml", "with --model alone: the config of the fastest plan"},
+    {"--ranks", "N", "of a job on several processes; so far 1"},
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
     {"--json", "", "print one JSON document"},
     kIsaFlag};
@@ -96,6 +97,12 @@ int check_keys(const ConfigArguments& arguments) {
   return kDone;
 }
 
+void check_ranks(const ConfigArguments& arguments) {
+  const std::string ranks = arguments.value("--ranks");
+  if (arguments.has("--ranks") && ranks != "1")
+    throw input_error("--ranks", "expected 1, got {}; several ranks are not yet supported: remove it", quote(ranks));
+}
+
 // Whether the command asks what would fit, for which there need be no file.
 bool asks_what_fits(const ConfigArguments& arguments) {
   if (arguments.path.empty()) return true;
@@ -112,6 +119,7 @@ int cmd_plan(std::span<const std::string> args) {
   auto arguments = parse_config_arguments(kPlanCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
+  check_ranks(*arguments);
   if (asks_what_fits(*arguments)) return plan_fit(*arguments);
   const TemporaryFolder room;
   if (arguments->has("--model")) {

@@ -15,6 +15,7 @@
 #include "base/naming_key.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/launched_processes.h"
 #include "cli/training_run.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
@@ -94,6 +95,7 @@ constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says."
 int cmd_train(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments(kTrainCommand, args);
   if (!arguments) return kDone;
+  check_launched_alone();
   apply_isa_flag(*arguments);
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
   SharedOutput shared = train::training_output(loaded.config);

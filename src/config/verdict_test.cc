@@ -89,6 +89,13 @@ TEST_CASE("a pattern of ignored keys begins no key that is followed or refused")
   }
 }
 
+TEST_CASE("what is of several ranks is to come, by name") {
+  const LoadedConfig loaded = check("zero_stage: 3\ndp_shard_size: 2\n");
+  CHECK(verdict_of(loaded, "zero_stage").starts_with("not yet: expected no value or false, got '3'"));
+  CHECK(verdict_of(loaded, "dp_shard_size").starts_with("not yet"));
+  CHECK(first_problem(check("zero_stage: auto\n")).empty());
+}
+
 TEST_CASE("keys that only begin like ignored ones are unknown") {
   for (const char* key : {"grpo_beta", "grpo_epsilon", "generation_batch_sise", "generation_kwargs.tmperature",
                           "generation_kwargs.num_beams", "kd_trainr", "dataloader_drop_lst", "hub_model_idd"}) {
