@@ -170,6 +170,8 @@ TEST_CASE("a machine survives its JSON file, with all that it knows") {
   json.erase("opposite_share");
   json.erase("link_latency_seconds");
   json.erase("total_bytes");
+  json["capacity_bytes"]["host"] = 7;
+  CHECK(nth(machine_from_json(json, "machine.json").total_bytes, Tier::kHost) == 7);  // all that is known of
   json.erase("disks");
   json.erase("measured");
   json.erase("cpu_shares");

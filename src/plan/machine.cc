@@ -160,6 +160,9 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_number(json, "operation_seconds", where, machine.operation_seconds);
   read_tiers(read_object(json, "capacity_bytes", where), where, machine.capacity_bytes);
   if (json.contains("total_bytes")) read_tiers(read_object(json, "total_bytes", where), where, machine.total_bytes);
+  // A machine that is only described has what it can use.
+  for (size_t tier = 0; tier < kTiers; ++tier)
+    if (machine.total_bytes[tier] == 0) machine.total_bytes[tier] = machine.capacity_bytes[tier];
   read_lanes(read_object(json, "link_bytes_per_second", where), where, machine.link_bytes_per_second);
   if (json.contains("disks") && json["disks"].is_string()) machine.disks = json["disks"].get<std::string>();
   read_shares(json, "compute_share", where, machine.compute_share);

@@ -279,7 +279,7 @@ TEST_CASE("no budget of memory is more than the machine has, whatever is free") 
   CHECK_THROWS_AS(budgets("memory: {device: 17GiB}\n", server), InputError);
   CHECK_THROWS_AS(budgets("max_memory: {cpu: 65GiB}\n", server), InputError);
   CHECK(budgets("memory: {disk: 900GiB}\n", server) == "14.40 GiB, 57.60 GiB, 900.00 GiB");
-  // A machine in a file need not say how much it has.
+  // How much there is need not be known.
   CHECK(budgets("memory: {device: 33GiB}\n", computer(20 * kGiB)) == "33.00 GiB, -, -");
 }
 
