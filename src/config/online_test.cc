@@ -69,6 +69,12 @@ TEST_CASE("generation_kwargs says at top level what it says in the section trl")
         std::string::npos);
 }
 
+TEST_CASE("prompts are not cut, and max_prompt_length is listed as ignored") {
+  const LoadedConfig loaded =
+      load_online("reward_funcs: [get_repetition_penalty_reward]\nmicro_batch_size: 8\nmax_prompt_length: 3\n");
+  CHECK(loaded.ignored == std::vector<std::string>{"max_prompt_length"});
+}
+
 TEST_CASE("a round is whole groups and whole micro-batches") {
   CHECK(online("micro_batch_size: 4\ngradient_accumulation_steps: 4\n").steps_per_generation == 4);
   CHECK(online("micro_batch_size: 4\ngeneration_batch_size: 24\n").steps_per_generation == 6);

@@ -150,3 +150,16 @@ TEST_CASE("kto reads rows in file order where nothing else is said, others shuff
   // Rows lend each other completions within a micro-batch, in an evaluation as in training.
   CHECK(load_preference("rl: kto\nmicro_batch_size: 4\neval_batch_size: 1\n").config.data.evaluation_batches.rows == 4);
 }
+
+TEST_CASE("keys that the objective does not read are listed as ignored") {
+  const auto ignored = [](const std::string& text) { return load_preference(text).ignored; };
+  using Names = std::vector<std::string>;
+  CHECK(ignored("rl: dpo\ndiscopop_tau: 0.1\nf_alpha_divergence_coef: 0.5\n") ==
+        Names{"discopop_tau", "f_alpha_divergence_coef"});
+  CHECK(ignored("rl: dpo\ndpo_loss_type: discopop\ndiscopop_tau: 0.1\n").empty());
+  CHECK(ignored("rl: dpo\nf_divergence_type: alpha_divergence\nf_alpha_divergence_coef: 0.5\n").empty());
+  CHECK(ignored("rl: dpo\ntrain_on_inputs: true\nassistant_only_loss: true\nmax_prompt_length: 3\n") ==
+        Names{"train_on_inputs", "assistant_only_loss"});
+  CHECK(ignored("train_on_inputs: true\nmax_prompt_length: 3\nmax_completion_length: 3\n") ==
+        Names{"max_prompt_length", "max_completion_length"});
+}

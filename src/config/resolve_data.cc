@@ -173,8 +173,20 @@ void resolve_length(const Resolution& r, data::RowOptions& rows) {
   }
 }
 
+// Keys of rows that others than those of the objective have.
+void ignore_others_row_keys(const Resolution& r) {
+  const bool prefers = has_preferences(r.keys), generates = is_online(r.keys);
+  if (!prefers) r.ignore("max_prompt_length", "it cuts the prompts of preference rows");
+  if (!prefers && !generates) r.ignore("max_completion_length", "it belongs to preferences and generated completions");
+  if (!prefers && !generates) return;
+  for (const char* key : {"train_on_inputs", "assistant_only_loss", "completion_only_loss"})
+    r.ignore(key, prefers ? "of preference rows the completions are compared, whole"
+                          : "the completions that the run generates are what is learned");
+}
+
 data::RowOptions resolve_rows(const Resolution& r) {
   const Spelled& keys = r.keys;
+  ignore_others_row_keys(r);
   data::RowOptions rows{.objective = objective_of(keys),
                         .truncation_mode = keys.truncation_mode,
                         .min_sample_len = keys.min_sample_len,

@@ -162,6 +162,9 @@ void check_smoothing(const Resolution& r, const PreferenceSettings& settings) {
 void check_losses(const Resolution& r, const PreferenceSettings& settings) {
   check_smoothing(r, settings);
   if (settings.kind != Kind::kDpo) return;
+  if (!has_loss(settings, Loss::kDiscopop)) r.ignore("discopop_tau", "the loss discopop alone reads it");
+  if (settings.f_divergence_type != FDivergence::kAlpha)
+    r.ignore("f_alpha_divergence_coef", "f_divergence_type: alpha_divergence alone reads it");
   for (const WeightedLoss& one : settings.losses) {
     const PreferenceLossName& loss = *std::find_if(
         std::begin(kPreferenceLosses), std::end(kPreferenceLosses),

@@ -79,6 +79,26 @@ TEST_CASE("over a tenth of rows that are truncated is a warning with what is los
   CHECK(has(warnings().front(), "raise max_length (128"));
 }
 
+TEST_CASE("where the limits of prompts and completions cut rows, the warning names them") {
+  data::RowOptions options;
+  options.sequence_len = 64;
+  options.max_prompt_length = 3;
+  data::Dataset read = rows_of(5, 20);
+  read.summary.lengths = data::LengthTally(64);
+  for (int i = 0; i < 20; ++i) read.summary.lengths.add(40);
+  read.summary.tokens = 20 * 30;
+  read.summary.tokens_cut = 20 * 10;
+  read.summary.truncated = 20;
+  const auto warning = [&] { return data_warnings("datasets", of_type("chatml.intel"), options, read).front(); };
+  CHECK(warning() ==
+        "datasets: 20 of 20 rows are truncated by max_prompt_length: 3, which loses 200 of 800 tokens; raise these "
+        "limits, or leave long rows out of the data");
+  options.max_completion_length = 2;
+  CHECK(has(warning(), "truncated by max_prompt_length: 3 and max_completion_length: 2,"));
+  for (int i = 0; i < 20; ++i) read.summary.lengths.add(100);
+  CHECK(has(warning(), "truncated to 64 tokens"));
+}
+
 TEST_CASE("targets everywhere are a warning where the config masks prompts, and only there") {
   data::RowOptions options;
   const auto count = [&](const std::vector<data::DatasetConfig>& datasets, int masked) {
