@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -19,12 +20,14 @@ namespace spillway {
 int cmd_make_example(std::span<const std::string> args) {
   constexpr std::string_view kName = "moving-shapes";
   std::string name, out;
+  bool json = false;
   MovingShapesOptions options;
   CommandLine line("spillway make-example", "Writes a model and the data of an example.");
   line.required("NAME", name, "moving-shapes: a video transformer, and clips of shapes that move");
   line.required("--out FOLDER", out, "the folder to write: new, empty, or one that this command wrote");
-  line.option("--clips N", options.clips, "clips to train on (2000)", 1, 1'000'000);
-  line.option("--seed N", options.seed, "of the clips (42)");
+  line.option("--clips N", options.clips, "clips to train on", 1, 1'000'000);
+  line.option("--seed N", options.seed, "of the clips");
+  line.flag("--json", json, "print one JSON document");
   line.example("spillway make-example moving-shapes --out ./moving-shapes");
   if (!line.parse(args)) return kDone;
   if (name != kName)
@@ -37,7 +40,13 @@ int cmd_make_example(std::span<const std::string> args) {
   });
   folder.publish();
   progress.clear();
-  fmt::print("{}: a model, and {} clips\n", shown_line(out), options.clips + options.other_clips);
+  if (json) {
+    const nlohmann::ordered_json document = {
+        {"out", out}, {"clips", options.clips}, {"other_clips", options.other_clips}, {"seed", options.seed}};
+    fmt::print("{}\n", json_text(document, 2));
+  } else {
+    fmt::print("{}: a model, and {} clips\n", shown_line(out), options.clips + options.other_clips);
+  }
   return kDone;
 }
 

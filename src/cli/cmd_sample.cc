@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json_field.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/sizes.h"
 #include "base/text.h"
@@ -50,26 +50,28 @@ struct SampleOptions {
   uint64_t seed = 42;
   std::optional<double> second_guidance;  // none: as the first
   train::SamplingOptions sampling;
+  bool json = false;
 };
 
 void add_to(CommandLine& line, SampleOptions& o) {
   line.pipeline(o.model.model, "the pipeline's folder, or that of one transformer");
   line.adapter(o.model.adapter, "a LoRA of diffusers for it");
   line.adapter(kSecondAdapter, o.second_adapter, "likewise for transformer_2, where the pipeline has two");
-  o.model.add_place_to(line);
+  o.model.add_place_to(line, "in each step");
   line.required("--text FILE", o.text, "safetensors: text_embedding and, for guidance, negative_embedding");
   line.required("--out FILE", o.out, "the safetensors file to write: latents, in normalised units");
   line.option("--noise FILE", o.noise, "safetensors: noise [channels, frames, rows, columns]");
   line.option("--shape C,T,H,W", o.shape, "of noise that is drawn");
-  line.option("--seed N", o.seed, "likewise (42)");
-  line.option("--steps N", o.sampling.steps, "Euler steps (50)", 1, data::kFlowSteps);
-  line.option("--flow-shift X", o.sampling.flow_shift, "of the noise levels (3)", 1e-3, 1e3);
-  line.option("--guidance X", o.sampling.guidance, "how far away from the negative text (1: not at all)", -kMaxGuidance,
+  line.option("--seed N", o.seed, "likewise");
+  line.option("--steps N", o.sampling.steps, "Euler steps", 1, data::kFlowSteps);
+  line.option("--flow-shift X", o.sampling.flow_shift, "of the noise levels", 1e-3, 1e3);
+  line.option("--guidance X", o.sampling.guidance, "how far away from the negative text; 1: not at all", -kMaxGuidance,
               kMaxGuidance);
   line.option("--guidance-2 X", o.second_guidance, "the same of transformer_2 (as --guidance)", -kMaxGuidance,
               kMaxGuidance);
-  line.option("--text-len N", o.sampling.text_len, "rows of text, filled up with zeros (512)", 1, 1 << 16);
+  line.option("--text-len N", o.sampling.text_len, "rows of text, filled up with zeros", 1, 1 << 16);
   line.option("--gif FILE", o.gif, "an animation, where the model's latents are pixels");
+  line.flag("--json", o.json, "print one JSON document");
   line.example("spillway sample ./wan --text t.safetensors --shape 16,20,60,104 --guidance 5 --out z.safetensors");
 }
 
@@ -217,6 +219,15 @@ void write_clip(const std::string& out, const data::ClipShape& shape, const std:
   writer.commit();
 }
 
+void print_clip(const SampleOptions& o, const data::ClipShape& shape) {
+  if (!o.json) return fmt::print("{}: a clip of {}\n", shown_line(o.out), to_string(shape));
+  nlohmann::ordered_json document = {{"out", o.out},
+                                     {"shape", {shape.channels, shape.frames, shape.height, shape.width}},
+                                     {"steps", o.sampling.steps}};
+  if (!o.gif.empty()) document["gif"] = o.gif;
+  fmt::print("{}\n", json_text(document, 2));
+}
+
 }  // namespace
 
 int cmd_sample(std::span<const std::string> args) {
@@ -266,7 +277,7 @@ int cmd_sample(std::span<const std::string> args) {
   if (!o.gif.empty())
     write_file(o.gif, gif_of(pixels_of(pixels->of(latents, start.shape), start.shape.frames, start.shape.height,
                                        start.shape.width, kGifScale)));
-  fmt::print("{}: a clip of {}\n", shown_line(o.out), to_string(start.shape));
+  print_clip(o, start.shape);
   return kDone;
 }
 

@@ -14,6 +14,7 @@
 #include "plan/machine.h"
 #include "tests/support/captured.h"
 #include "tests/support/cpu_share.h"
+#include "tests/support/environment.h"
 
 using namespace spillway;
 
@@ -49,6 +50,45 @@ TEST_CASE("the help names every command, and so does the error for an unknown on
   }
   CHECK(run({}).status == 2);
   CHECK(run({"--version"}).out.starts_with("spillway "));
+}
+
+TEST_CASE("one of several processes does not train the whole job") {
+  const ConfigFile config;
+  const auto error = [&](const char* variable, const char* value) {
+    testing::Variables variables = {
+        {"OMPI_COMM_WORLD_SIZE", {}}, {"PMI_SIZE", {}}, {"SLURM_NTASKS", {}}, {"WORLD_SIZE", {}}};
+    variables[variable] = value;
+    const testing::Environment environment(variables);
+    const Captured result = run({"train", config.path});
+    CHECK(result.status == 2);
+    return result.err;
+  };
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
+    CAPTURE(std::string(variable));
+    const std::string alone =
+        fmt::format("[{}] expected one process, got 2; several ranks are not yet supported", variable);
+    CHECK(error(variable, "2").starts_with(alone));
+    // The model is not there.
+    for (const char* one : {"1", "", "2(x3)"})
+      CHECK_FALSE(error(variable, one).starts_with("[" + std::string(variable)));
+  }
+}
+
+TEST_CASE("a plan is of one rank") {
+  const ConfigFile config;
+  CHECK(run({"plan", config.path, "--ranks", "8"}).err ==
+        "[--ranks] expected 1, got '8'; several ranks are not yet supported: remove it\n");
+  CHECK(run({"plan", config.path, "--ranks=1", "--check-config"}).status == 0);
+}
+
+TEST_CASE("an example says in JSON what it wrote") {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "shapes").string();
+  const Captured result = run({"make-example", "moving-shapes", "--out", out, "--clips", "2", "--json"});
+  CHECK(result.status == 0);
+  const auto document = nlohmann::json::parse(result.out);
+  CHECK(document["out"] == out);
+  CHECK(document["clips"] == 2);
 }
 
 TEST_CASE("every command explains itself") {

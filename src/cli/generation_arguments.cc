@@ -11,15 +11,15 @@ namespace spillway {
 void ModelArguments::add_to(CommandLine& line) {
   line.model(model, "the model folder");
   line.adapter(adapter, "a PEFT adapter for it");
-  add_place_to(line);
+  add_place_to(line, "for each token of all prompts");
 }
 
-void ModelArguments::add_place_to(CommandLine& line) {
+void ModelArguments::add_place_to(CommandLine& line, std::string_view read_when) {
   line.option("--device NAME", device, "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
-  line.option(
-      "--memory.device SIZE", memory,
-      "what weights and caches may take of it, such as 2GiB; what does not fit is read from the model's files for "
-      "each token of all prompts");
+  line.option("--memory.device SIZE", memory,
+              fmt::format("what weights and caches may take of it, such as 2GiB; what does not fit is read from the "
+                          "model's files {}",
+                          read_when));
 }
 
 std::filesystem::path ModelArguments::tokenizer_folder() const {
