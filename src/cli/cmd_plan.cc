@@ -134,6 +134,7 @@ int cmd_plan(std::span<const std::string> args) {
   inputs.push_back({"CONFIG.yml", arguments->path});
   inputs.push_back({"--machine", arguments->value("--machine")});
   check_apart("--html", html, inputs);
+  if (!html.empty()) check_writable_place("--html", html);
   Progress progress({});
   progress.hint("planning");
   const bool elsewhere = is_elsewhere(*arguments);

@@ -1,7 +1,6 @@
 #include "cli/cmd_plan_fit.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include "base/bytes.h"
@@ -14,13 +13,13 @@
 #include "cli/fit/fit.h"
 #include "cli/plan_machine.h"
 #include "io/file.h"
+#include "io/output_folder.h"
 #include "report/progress.h"
 #include "train/tiers.h"
 
 namespace spillway {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 std::vector<FitMethod> methods_of(const ConfigArguments& arguments) {
@@ -108,17 +107,11 @@ Machine machine_for(const ConfigArguments& arguments, const NamedModel& model) {
   return train::machine_of(loaded.config, *open_device(loaded.config.device));
 }
 
-void check_new(const std::string& file) {
-  std::error_code none;
-  if (fs::exists(file, none))
-    throw input_error("--write", "expected a file that is not there yet, got {}; name another", quote(file));
-}
-
 }  // namespace
 
 int plan_fit(const ConfigArguments& arguments) {
   const std::string file = arguments.value("--write");
-  if (!file.empty()) check_new(file);
+  if (!file.empty()) check_new_file("--write", file);
   const std::vector<FitMethod> methods = methods_of(arguments);
   const TemporaryFolder room;
   const NamedModel model = named_model(arguments.value("--model"), room.path(), "--model");
