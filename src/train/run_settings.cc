@@ -196,14 +196,20 @@ void add_packing(RunSettings& settings, const data::BatchOptions& options) {
 
 void add_batches(RunSettings& settings, const config::Config& config) {
   const data::BatchOptions& options = config.data.batches;
-  settings["sequence_len"] = config::print_value(config.batches.sequence_len);
   settings["micro_batch_size"] = config::print_value(config.batches.micro_batch_size);
   settings["gradient_accumulation_steps"] = config::print_value(config.batches.gradient_accumulation_steps);
-  add_packing(settings, options);
-  settings["group_by_length"] = config::print_value(options.order == data::RowOrder::kGroupedByLength);
+  settings["val_set_size"] = config::print_value(config.data.val_set_size);
   settings["curriculum_sampling"] = config::print_value(options.order == data::RowOrder::kFile);
   const bool shuffles = config.data.stream ? config.data.stream->shuffles : options.shuffle_before_packing;
   settings["shuffle_dataset"] = config::print_value(shuffles);
+}
+
+// What clips, which come as they are, do not have.
+void add_lines(RunSettings& settings, const config::Config& config) {
+  const data::BatchOptions& options = config.data.batches;
+  settings["sequence_len"] = config::print_value(config.batches.sequence_len);
+  add_packing(settings, options);
+  settings["group_by_length"] = config::print_value(options.order == data::RowOrder::kGroupedByLength);
 }
 
 // Each option as it is, given or not.
@@ -253,12 +259,17 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   add_preference(settings, job.config.preference);
   if (job.config.online) add_online(settings, *job.config.online);
   if (job.config.online && job.config.rewards) add_rewards(settings, *job.config.rewards);
-  if (job.clips) add_video(settings, *job.clips);
+  if (job.clips) {
+    add_video(settings, *job.clips);
+    settings["eval_timesteps"] = printed(job.config.video.eval_timesteps);
+    settings["use_ema"] = config::print_value(job.graph.ema.has_value());
+  }
   if (job.graph.ema) {
     settings["ema_decay"] = config::print_value(job.graph.ema->decay);
     settings["ema_start_step"] = config::print_value(job.graph.ema->start_step);
   }
   add_batches(settings, job.config);
+  if (!job.clips) add_lines(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);
   return settings;

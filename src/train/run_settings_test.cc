@@ -35,6 +35,21 @@ const std::set<std::string_view> kElsewhere = {
 
 }  // namespace
 
+TEST_CASE("the settings of a video run have the keys of clips, and none of rows of text") {
+  Job job;
+  job.clips = ClipJob{};
+  job.config.video.eval_timesteps = {100, 500};
+  const RunSettings settings = settings_of(job, {.total_steps = 10});
+  for (const char* key : {"use_ema", "eval_timesteps", "val_set_size", "flow_shift"}) {
+    CAPTURE(std::string(key));
+    CHECK(settings.contains(key));
+  }
+  for (const char* key : {"sequence_len", "sample_packing", "packing", "packing_strategy", "group_by_length"}) {
+    CAPTURE(std::string(key));
+    CHECK_FALSE(settings.contains(key));
+  }
+}
+
 TEST_CASE("the settings of an online run have the keys that its loss reads, and of another loss none") {
   const auto settings_for = [](config::OnlineKind kind) {
     Job job;
