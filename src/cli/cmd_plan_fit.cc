@@ -111,6 +111,8 @@ Machine machine_for(const ConfigArguments& arguments, const NamedModel& model) {
 
 int plan_fit(const ConfigArguments& arguments) {
   const std::string file = arguments.value("--write");
+  if (arguments.has("--html"))
+    throw input_error("--html", "expected a config beside it, whose plan the page shows, got --model alone; remove it");
   if (!file.empty()) check_new_file("--write", file);
   const std::vector<FitMethod> methods = methods_of(arguments);
   const TemporaryFolder room;

@@ -99,6 +99,9 @@ TEST_CASE("a name that is no model's or machine's is answered with those that ar
         "[--method] expected full, lora or qlora, got 'dora'; name one of them\n");
   CHECK(run_fit({"plan", "c.yml", "--write", "d.yml"}).err ==
         "[--write] expected --model without a config beside it, got 'c.yml'; remove one\n");
+  CHECK(run_fit({"plan", "--model", "qwen3-4b", "--write", "none/c.yml"}).err ==
+        "[--write] expected a file in a folder that exists, got 'none/c.yml'; create the folder\n");
+  CHECK(run_fit({"plan", "--model", "qwen3-4b", "--html", "r.html"}).err.find("[--html] expected a config") == 0);
 }
 
 TEST_CASE("what fits is shown by method and budget, and the fastest config is one that plan takes") {
