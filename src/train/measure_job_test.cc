@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "ops/optimizers/optimizer.h"
 #include "plan/signature.h"
 #include "runtime/computer.h"
 #include "runtime/machine_cache.h"
@@ -56,6 +57,19 @@ TEST_CASE("every operation of a training graph is measured once, and no job's nu
     const auto before = machine.operations;
     train::measure_job(job, training, machine);
     CHECK(machine.operations == before);
+  }
+}
+
+// States that no training has, such as a learning rate below 0, must not keep an update from ending.
+TEST_CASE("the operations of every optimizer are measured, whatever numbers their states hold") {
+  const FixedCpuShare quiet(1);
+  const auto fill = [](ValueId, const TensorView& view, int64_t) { fill_zeros(view); };
+  for (const ops::OptimizerDef* optimizer : ops::all_optimizers()) {
+    CAPTURE(optimizer->name);
+    train::Job job = tiny_job(kGoldenModels / "llama2", {.adapter = "adapter", .optimizer = optimizer});
+    const Graph graph = train::build_training_graph(*job.model, job.graph).graph;
+    Machine machine{.threads = 2};
+    CHECK(measure_operations({{{&graph, fill}}}, {.seconds = 0}, machine) == signatures_of(graph));
   }
 }
 

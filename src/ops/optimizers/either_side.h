@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #ifdef __CUDACC__
 #define SPILLWAY_EITHER_SIDE __host__ __device__
@@ -22,11 +23,15 @@ constexpr double power(double base, int32_t exponent) {
 }
 
 // Natural logarithm and exponential, of the four operations alone for the same reason; good to some 1e-15 times the
-// larger of 1 and x.
+// larger of 1 and x. They end for every number, since operations are also measured with numbers that no training has:
+// zeros, infinities and NaN become what the library's functions make of them.
 constexpr double kLn2 = 0.693147180559945309417232121458;
 
-// REQUIRES: x > 0.
+// NaN of a negative x.
 constexpr double logarithm(double x) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!(x > 0)) return x == 0 ? -kInfinity : std::numeric_limits<double>::quiet_NaN();
+  if (x == kInfinity) return x;
   double twos = 0;
   for (; x > 1.5; x /= 2) ++twos;
   for (; x < 0.75; x *= 2) --twos;
@@ -36,8 +41,10 @@ constexpr double logarithm(double x) {
   for (int n = 1; n < 29; n += 2, factor *= square) sum += factor / n;
   return 2 * sum + twos * kLn2;
 }
-// REQUIRES: |x| < 700.
 constexpr double exponential(double x) {
+  constexpr double kBeyond = 1000;  // no double is as large, or as small, as such a power
+  if (!(x < kBeyond)) return x * std::numeric_limits<double>::infinity();
+  if (x < -kBeyond) return 0;
   // exp(x) = 2^twos exp(rest), with a rest of at most log(2) / 2.
   const auto twos = static_cast<int32_t>(x / kLn2 + (x < 0 ? -0.5 : 0.5));
   const double rest = x - twos * kLn2;
@@ -50,7 +57,7 @@ constexpr double exponential(double x) {
   for (int32_t i = 0; i > twos; --i) sum /= 2;
   return sum;
 }
-// REQUIRES: base > 0.
+// NaN of a negative base, and of 0 to the power of 0.
 constexpr double real_power(double base, double exponent) { return exponential(exponent * logarithm(base)); }
 
 }  // namespace spillway::ops
