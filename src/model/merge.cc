@@ -13,6 +13,7 @@
 #include "model/layout.h"
 #include "model/merged_weights.h"
 #include "model/other_files.h"
+#include "model/token_ids.h"
 
 namespace spillway {
 namespace {
@@ -27,6 +28,8 @@ std::string dense_config(const std::string& text) {
   if (json.erase("quantization_config") == 0) return text;
   return json_text(json, 2) + "\n";
 }
+
+bool has_tokenizer(const fs::path& folder) { return fs::is_regular_file(folder / "tokenizer.json"); }
 
 }  // namespace
 
@@ -55,6 +58,8 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
     copy_other_files(adapter, weights, is_of_tokenizer);
   }
   write_file(weights / "config.json", dense_config(merged.model().config_json(model)));
+  if (has_tokenizer(adapter) && has_tokenizer(model))
+    save_token_ids(weights, text::Tokenizer::load(model), text::Tokenizer::load(weights));
   folder.publish();
 }
 

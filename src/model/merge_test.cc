@@ -59,3 +59,24 @@ TEST_CASE("merging leaves the base's weights in other formats behind, however la
   CHECK(!fs::exists(out / "consolidated.00.pth"));
   CHECK(!fs::exists(out / "tf_model.h5"));
 }
+
+TEST_CASE("a merged model's files name the tokens of the adapter's tokenizer") {
+  namespace fs = std::filesystem;
+  const fs::path golden = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2";
+  const TemporaryFolder folder;
+  const fs::path base = folder.path() / "base", adapter = folder.path() / "adapter", out = folder.path() / "merged";
+  fs::copy(golden, base);
+  fs::copy(golden / "adapter_saved", adapter);
+  const char* const tokenizer =
+      R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "c": 2}, "unk_token": "a"}})";
+  for (const fs::path& to : {base, adapter}) write_file(to / "tokenizer.json", tokenizer);
+  write_file(base / "tokenizer_config.json", R"({"eos_token": "b"})");
+  write_file(base / "generation_config.json", R"({"eos_token_id": [1]})");
+  write_file(adapter / "tokenizer_config.json", R"({"eos_token": "c"})");
+  merge_adapter(base, adapter, out);
+  const auto id_in = [&](const char* name) {
+    return nlohmann::json::parse(read_file(out / name, 1 << 20))["eos_token_id"];
+  };
+  CHECK(id_in("config.json") == 2);
+  CHECK(id_in("generation_config.json") == nlohmann::json{2, 1});
+}

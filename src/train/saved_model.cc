@@ -155,7 +155,8 @@ TensorSums save_model(const std::filesystem::path& folder, const Job& job, const
   TensorSums sums = job.graph.model.lora ? save_adapter(folder, job, training, store, Written::kWeight)
                                          : save_full_model(folder, job, training, store);
   if (job.graph.model.lora && job.graph.ema) (void)save_adapter(folder, job, training, store, Written::kEma);
-  if (job.model->text()) save_tokenizer(job.config.tokenizer, job.config.data.rows, folder);
+  if (job.model->text())
+    save_tokenizer(job.config.tokenizer, job.config.data.rows, job.config.model.base_model, folder);
   write_model_card(folder / "README.md", job, facts);
   return sums;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "io/file.h"
+#include "model/token_ids.h"
 #include "text/chat_template.h"
 #include "text/tokenizer/tokenizer_edits.h"
 
@@ -67,7 +68,8 @@ void save_added_tokens(const text::SpecialTokenNames& names, const fs::path& fro
 
 }  // namespace
 
-void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& to) {
+void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& base,
+                    const fs::path& to) {
   const fs::path from = settings.folder;
   for (const char* name : {"tokenizer.json", kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
                            "merges.txt", kTemplate, "generation_config.json"}) {
@@ -79,6 +81,9 @@ void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOp
     const text::ChosenTemplate chosen = text::choose_chat_template(rows.chat_template, rows.chat_template_jinja, own);
     if (chosen.source != own) write_file(to / kTemplate, chosen.source);
   }
+  const bool is_changed = settings.special_tokens != text::SpecialTokenNames{} || from != base;
+  if (is_changed && fs::is_regular_file(base / "tokenizer.json"))
+    save_token_ids(to, text::Tokenizer::load(base), text::Tokenizer::load(to));
 }
 
 }  // namespace spillway::train
