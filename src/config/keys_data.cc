@@ -24,6 +24,9 @@ KeySection data_section() {
       key<&Spelled::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
       key<&Spelled::dataset_config>("dataset_config", "TRL's: the config of that dataset, where it has several"),
       key<&Spelled::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
+      key<&Spelled::dataset_test_split>(
+          "dataset_test_split",
+          "TRL's: the split that eval_strategy evaluates on; left out: test, of a folder that has it"),
       key<&Spelled::val_set_size>("val_set_size",
                                   "rows of `datasets` kept for evaluation: a share below 1, or a number")
           .least(0),

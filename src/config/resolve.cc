@@ -60,7 +60,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.seed = r.keys.seed;
   config.model = resolve_model(r);
   config.offload = resolve_offload(r);
-  config.output = resolve_output(r);
+  config.output = resolve_output(r, config.data);
   config.samples = resolve_samples(r);
   config.memory = resolve_memory(r);
   config.device = resolve_device(r);

@@ -65,7 +65,7 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
 [[nodiscard]] bool shuffles_stream(const Resolution& r, data::LengthRules rules);
 [[nodiscard]] ScheduleSettings resolve_schedule(const Resolution& r);
 [[nodiscard]] OptimizerSettings resolve_optimizer(const Resolution& r);
-[[nodiscard]] OutputSettings resolve_output(const Resolution& r);
+[[nodiscard]] OutputSettings resolve_output(const Resolution& r, const data::DataSettings& data);
 [[nodiscard]] SampleSettings resolve_samples(const Resolution& r);
 [[nodiscard]] VideoSettings resolve_video(const Resolution& r);
 [[nodiscard]] MemorySettings resolve_memory(const Resolution& r);

@@ -1,4 +1,5 @@
 // Data: which files, how they are read, how long their rows may be.
+#include <filesystem>
 #include <tuple>
 
 #include "base/text.h"
@@ -111,7 +112,8 @@ std::vector<SpelledDataset> named_datasets(const Resolution& r) {
   const Spelled& keys = r.keys;
   r.exclude("datasets", true, "dataset_name", true);
   if (keys.dataset_name.empty()) {
-    r.ignore("dataset_train_split", "it goes with dataset_name; entries of datasets have a split");
+    for (const char* key : {"dataset_train_split", "dataset_test_split"})
+      r.ignore(key, "it goes with dataset_name; entries of datasets have a split");
     r.ignore("dataset_config", "it goes with dataset_name; entries of datasets have a name");
     return keys.datasets;
   }
@@ -120,6 +122,28 @@ std::vector<SpelledDataset> named_datasets(const Resolution& r) {
   if (!keys.dataset_train_split.empty()) dataset.config.split = keys.dataset_train_split;
   dataset.config.name = keys.dataset_config;
   r.loaded.given.emplace("datasets", r.where("dataset_name"));
+  return {dataset};
+}
+
+// `test_datasets`, or another split of TRL's one, which is evaluated where eval_strategy asks for it. A file has but
+// one, so nothing is meant that nobody has named.
+std::vector<SpelledDataset> evaluated_datasets(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (keys.dataset_name.empty()) return keys.test_datasets;
+  const bool is_named = !keys.dataset_test_split.empty();
+  r.exclude("dataset_test_split", is_named, "test_datasets", !keys.test_datasets.empty());
+  r.exclude("dataset_test_split", is_named, "val_set_size", keys.val_set_size > 0);
+  if (!keys.test_datasets.empty() || keys.val_set_size > 0) return keys.test_datasets;
+  if (keys.eval_strategy.value_or(IntervalStrategy::kNo) == IntervalStrategy::kNo) {
+    r.ignore("dataset_test_split", "without an eval_strategy nothing is evaluated");
+    return {};
+  }
+  std::error_code ignored;
+  if (!is_named && std::filesystem::is_regular_file(keys.dataset_name, ignored)) return {};
+  SpelledDataset dataset;
+  dataset.config.path = keys.dataset_name;
+  dataset.config.name = keys.dataset_config;
+  dataset.config.split = is_named ? keys.dataset_test_split : "test";
   return {dataset};
 }
 
@@ -248,7 +272,7 @@ data::DataSettings resolve_data(const Resolution& r) {
   }
   const char* const key = pretrains ? "pretraining_dataset" : "datasets";
   data::DataSettings data{.datasets = resolve_datasets(r, key, r.where(key), training)};
-  data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), keys.test_datasets);
+  data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), evaluated_datasets(r));
   data.rows = resolve_rows(r);
   data.val_set_size = keys.val_set_size;
   if (streams) {

@@ -52,13 +52,21 @@ std::optional<SaveStrategy> as_save_strategy(std::optional<IntervalStrategy> str
   return *strategy == IntervalStrategy::kSteps ? SaveStrategy::kSteps : SaveStrategy::kEpoch;
 }
 
-void check_evaluation(const Resolution& r) {
+// A strategy asks for an evaluation; how often alone does not, of axolotl's keys or transformers'.
+void check_evaluation(const Resolution& r, bool has_rows) {
   const Spelled& keys = r.keys;
-  const bool no_rows = r.given("val_set_size") && keys.val_set_size == 0 && keys.test_datasets.empty();
+  const bool says_none = r.given("val_set_size");
   const bool strategy = keys.eval_strategy && *keys.eval_strategy != IntervalStrategy::kNo;
-  if (no_rows && (keys.eval_steps || strategy)) {
+  if (!has_rows && (strategy || (says_none && keys.eval_steps))) {
     throw input_error(r.where(keys.eval_steps ? "eval_steps" : "eval_strategy"),
-                      "expected rows to evaluate on, got val_set_size 0; set val_set_size or test_datasets");
+                      "expected rows to evaluate on, got {}; set val_set_size or test_datasets",
+                      says_none ? "val_set_size 0" : "none");
+  }
+  if (!has_rows) {
+    constexpr const char* kWhy = "there are no rows to evaluate on: set val_set_size or test_datasets";
+    if (keys.eval_steps) r.ignore("eval_steps", kWhy);
+    if (keys.evals_per_epoch.value_or(0) > 0) r.ignore("evals_per_epoch", kWhy);
+    if (keys.eval_on_start) r.ignore("eval_on_start", kWhy);
   }
   r.exclude("val_set_size", keys.val_set_size > 0, "test_datasets", !keys.test_datasets.empty());
   r.check_whole("val_set_size", keys.val_set_size);
@@ -76,9 +84,9 @@ bool is_multiple(const Interval& save, const Interval& evaluate) {
 }
 
 // `key` is what asks for the best evaluation.
-void check_best(const Resolution& r, std::string_view key, const OutputSettings& output) {
+void check_best(const Resolution& r, std::string_view key, const OutputSettings& output, bool has_rows) {
   using enum Interval::Kind;
-  if (r.keys.val_set_size == 0 && r.keys.test_datasets.empty())
+  if (!has_rows)
     throw input_error(r.where(key), "expected rows to evaluate on, got none; set val_set_size or test_datasets");
   if (output.evaluate.kind == kNever)
     throw input_error(r.where(key), "expected evaluations, got eval_strategy no; set eval_steps or evals_per_epoch");
@@ -96,7 +104,7 @@ void check_loaded(const Resolution& r, std::string_view key, const OutputSetting
                       "to a multiple of it (or evals_per_epoch to one of saves_per_epoch, or save_strategy: best)");
 }
 
-BestSettings resolve_best(const Resolution& r, const OutputSettings& output) {
+BestSettings resolve_best(const Resolution& r, const OutputSettings& output, bool has_rows) {
   const Spelled& keys = r.keys;
   BestSettings best;
   if (!keys.metric_for_best_model.empty()) best.metric = keys.metric_for_best_model;
@@ -116,7 +124,7 @@ BestSettings resolve_best(const Resolution& r, const OutputSettings& output) {
                                : best.is_loaded                      ? "load_best_model_at_end"
                                : !keys.metric_for_best_model.empty() ? "metric_for_best_model"
                                                                      : "save_strategy";
-  check_best(r, key, output);
+  check_best(r, key, output, has_rows);
   if (best.is_loaded) check_loaded(r, key, output);
   return best;
 }
@@ -157,7 +165,7 @@ bool writes_event_files(const Resolution& r) {
 
 }  // namespace
 
-OutputSettings resolve_output(const Resolution& r) {
+OutputSettings resolve_output(const Resolution& r, const data::DataSettings& data) {
   const Spelled& keys = r.keys;
   const IntervalKeys save{"save", keys.save_steps, keys.saves_per_epoch, keys.save_strategy, 500};
   const IntervalKeys eval{"eval", keys.eval_steps, keys.evals_per_epoch, as_save_strategy(keys.eval_strategy),
@@ -167,7 +175,8 @@ OutputSettings resolve_output(const Resolution& r) {
   r.check_whole("save_steps", keys.save_steps);
   r.check_whole("eval_steps", keys.eval_steps);
   r.check_whole("logging_steps", keys.logging_steps);
-  check_evaluation(r);
+  const bool has_rows = data.val_set_size > 0 || !data.test_datasets.empty();
+  check_evaluation(r, has_rows);
   if (keys.output_dir.empty()) throw input_error(r.where("output_dir"), "expected a folder, got nothing; name one");
 
   OutputSettings output{.output_dir = keys.output_dir,
@@ -180,9 +189,9 @@ OutputSettings resolve_output(const Resolution& r) {
                         .resume_from_checkpoint = keys.resume_from_checkpoint,
                         .metrics = keys.metrics,
                         .tensorboard = writes_event_files(r)};
-  output.best = resolve_best(r, output);
+  output.best = resolve_best(r, output, has_rows);
   output.loss_watchdog = resolve_watchdog(r);
-  if (keys.test_datasets.empty() && keys.val_set_size == 0) output.evaluate = {.kind = Interval::Kind::kNever};
+  if (!has_rows) output.evaluate = {.kind = Interval::Kind::kNever};
   // Written as a boolean it says whether to resume, not from where.
   if (const auto resume = boolean_of(YamlNode::scalar(keys.resume_from_checkpoint))) {
     output.auto_resume_from_checkpoints = output.auto_resume_from_checkpoints || *resume;

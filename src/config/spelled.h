@@ -179,7 +179,7 @@ struct Spelled {
   data::TemplateVariables chat_template_kwargs;
   std::vector<std::string> eot_tokens;
   bool train_on_inputs = false;
-  std::string dataset_name, dataset_config, dataset_train_split;  // TRL's
+  std::string dataset_name, dataset_config, dataset_train_split, dataset_test_split;  // TRL's
   std::optional<bool> completion_only_loss;
   bool assistant_only_loss = false;
   std::string dataset_text_field = "text";

@@ -78,6 +78,7 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
                                                                 {"use_peft", ""},
                                                                 {"warmup_steps", ""},
                                                                 {"dataset_train_split", ""},
+                                                                {"dataset_test_split", ""},
                                                                 {"dataset_streaming", "false"}};
   int compared = 0;
   for (const auto& [name, value] : golden()["trl_defaults"].items()) {
