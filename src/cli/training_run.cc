@@ -53,7 +53,7 @@ std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
   std::vector<TierMemory> tiers;
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
-    const int64_t peak = planned.plan.peaks[i].bytes;
+    const int64_t peak = train::peak_bytes(planned, tier);
     if (peak > 0) tiers.push_back({name_of(tier), peak, budget.of(tier).value_or(0)});
   }
   return tiers;
@@ -310,19 +310,18 @@ class TrainingRun {
   }
 
   void say_goodbye(const train::TrainingOutcome& outcome) const {
-    const Executor& executor = session_.executor();
+    const std::array<int64_t, kTiers> measured = session_.measured_peak_bytes();
     for (int i = 0; i < kBudgetedTiers; ++i) {
       const auto tier = static_cast<Tier>(i);
-      const int64_t planned = nth(planned_.plan.peaks, i).bytes;
+      const int64_t planned = train::peak_bytes(planned_, tier);
       if (planned == 0) continue;
-      log_info("{} {} planned, {} measured", name_of(tier), format_bytes(planned),
-               format_bytes(executor.measured_peak_bytes(tier)));
+      log_info("{} {} planned, {} measured", name_of(tier), format_bytes(planned), format_bytes(nth(measured, tier)));
     }
     log_info("{} outside the arenas; {:.0f} tokens/s; pictures in {}",
-             format_bytes(outside_arenas_bytes(planned_.plan.program, machine_, peak_rss_)),
+             format_bytes(outside_arenas_bytes(planned_, machine_, peak_rss_)),
              static_cast<double>(outcome.tokens) / std::max(1e-9, outcome.step_seconds_sum),
              (output_ / "report.html").string());
-    if (const int64_t libraries = executor.device().library_bytes(); libraries > 0)
+    if (const int64_t libraries = session_.executor().device().library_bytes(); libraries > 0)
       log_info("{} of device memory in libraries", format_bytes(libraries));
     if (!outcome.ended_early.empty())
       log_info("ended after step {} of {}; {}", trainer_.step(), trainer_.length().total_steps, outcome.ended_early);

@@ -121,16 +121,32 @@ std::string reference_text(const PlanContext::Reference& reference) {
   return fmt::format("reference  {}{}\n", reference.text, copies);
 }
 
-// Each tier with its peak and where that is; then the live bytes there, by sums of kinds.
+// The program beside training that needs the most of a tier, where that is more than training needs; else null.
+const PlanContext::Change* largest_beside(const Plan& plan, const PlanContext& context, size_t tier) {
+  const PlanContext::Change* largest = nullptr;
+  int64_t most = plan.peaks[tier].bytes;
+  for (const PlanContext::Change& program : context.beside) {
+    if (program.bytes[tier] <= most) continue;
+    largest = &program;
+    most = program.bytes[tier];
+  }
+  return largest;
+}
+
+// Each tier with the job's peak and where that is; then the live bytes at training's peak, by sums of kinds.
 std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
   constexpr size_t kAtColumns = kColumns - 33;
   std::string peaks = fmt::format("{:<8} {:<11} {:<11} {}\n", "tier", "budget", "peak", "at");
-  std::string live = fmt::format("\nthen lives there, in MiB\n{:<8} {:>8}  {:>15}  {:>9}  {:>8}  {:>8}\n", "tier",
-                                 "weights", "trainable+state", "gradients", "saved", "working");
+  std::string live = fmt::format("{:<8} {:>8}  {:>15}  {:>9}  {:>8}  {:>8}\n", "tier", "weights", "trainable+state",
+                                 "gradients", "saved", "working");
+  std::string_view there = "then lives there";
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
     const TierPeak& peak = plan.peaks[i];
-    if (tier != Tier::kDevice && peak.bytes == 0) continue;
+    const PlanContext::Change* const beside = largest_beside(plan, context, i);
+    if (tier != Tier::kDevice && peak.bytes == 0 && beside == nullptr) continue;
+    if (beside != nullptr) there = "at training's own peak lives";
+    const std::string at = beside ? beside->text : describe_step(graph, plan.schedule, peak.step);
     const ClassBytes bytes = usage_at(graph, plan.schedule, tier, peak.step);
     const auto sum = [&](std::initializer_list<MemoryClass> classes) {
       int64_t all = 0;
@@ -138,15 +154,14 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
       return mib(all);
     };
     const std::optional<int64_t> budget = context.budget.of(tier);
-    peaks +=
-        fmt::format("{:<8} {:<11} {:<11} {}\n", name_of(tier), budget ? format_bytes(*budget) : "no limit",
-                    format_bytes(peak.bytes), shortened(describe_step(graph, plan.schedule, peak.step), kAtColumns));
+    peaks += fmt::format("{:<8} {:<11} {:<11} {}\n", name_of(tier), budget ? format_bytes(*budget) : "no limit",
+                         format_bytes(beside ? beside->bytes[i] : peak.bytes), shortened(at, kAtColumns));
     live += fmt::format("{:<8} {:>8}  {:>15}  {:>9}  {:>8}  {:>8}\n", name_of(tier), sum({MemoryClass::kFrozenWeight}),
                         sum({MemoryClass::kTrainableWeight, MemoryClass::kOptimizerState}),
                         sum({MemoryClass::kGradient}), sum({MemoryClass::kSavedActivation}),
                         sum({MemoryClass::kTransient, MemoryClass::kBatch, MemoryClass::kCache}));
   }
-  return peaks + live;
+  return fmt::format("{}\n{}, in MiB\n{}", peaks, there, live);
 }
 
 // What a tier's budget would have to be for this plan.
@@ -157,6 +172,8 @@ int64_t needed_bytes(const Plan& plan, const PlanContext& context, Tier tier) {
 std::string comparison(const Plan& plan, const PlanContext& context) {
   // Nothing is to be said of device memory where another tier is in the way.
   if (context.frontier.size() < 2 || (!plan.fits && plan.missing_bytes[0] == 0)) return "";
+  // Each plan of the frontier would give the programs beside it other memory, too.
+  const char* const job = largest_beside(plan, context, 0) ? "training" : "this job";
   const FrontierPoint& most = context.frontier.front();
   int64_t least = context.frontier.back().bytes[0];
   double min_seconds = context.step_seconds(context.frontier.back());
@@ -166,9 +183,9 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
     min_seconds = context.step_seconds(plan.simulation);
   }
   if (plan.peaks[0].bytes >= most.bytes[0])
-    return fmt::format("the least this job can run in is {} ({} per step)\n", format_bytes(least),
+    return fmt::format("the least {} can run in is {} ({} per step)\n", job, format_bytes(least),
                        duration(min_seconds));
-  return fmt::format("without a budget this job would peak at {} and take {};\nthe least it can run in is {} ({})\n",
+  return fmt::format("without a budget {} would peak at {} and take {};\nthe least it can run in is {} ({})\n", job,
                      format_bytes(most.bytes[0]), duration(context.step_seconds(most)), format_bytes(least),
                      duration(min_seconds));
 }
@@ -198,7 +215,8 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
                          return a.seconds < b.seconds;
                        })->seconds;
   constexpr double kBar = 30;
-  std::string text = "frontier: the fastest step for each amount of device memory\n";
+  std::string text = fmt::format("frontier: the fastest step for each amount of device memory{}\n",
+                                 largest_beside(plan, context, 0) ? " that training takes" : "");
   for (const Row& row : rows) {
     const auto length = static_cast<int64_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
     text += fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}\n", format_bytes(row.bytes), duration(row.seconds),

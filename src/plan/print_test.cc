@@ -126,6 +126,17 @@ TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the
   CHECK_FALSE(printed.says("without a budget"));
 }
 
+TEST_CASE("where another program of the job needs more than training, its peak is the job's") {
+  Printed printed(kGiB);
+  CHECK(printed.says("\nthen lives there, in MiB\n"));
+  const int64_t peak = printed.plan.peaks[0].bytes;
+  printed.context.beside = {{.text = "evaluation", .bytes = {peak - 1}}, {.text = "generation", .bytes = {3 * peak}}};
+  CHECK(printed.says(fmt::format("\ndevice   1.00 GiB    {:<11} generation\n", format_bytes(3 * peak))));
+  CHECK(printed.says("\nat training's own peak lives, in MiB\n"));
+  CHECK(printed.says("without a budget training would peak at 8.00 GiB"));
+  CHECK(printed.says("frontier: the fastest step for each amount of device memory that training takes\n"));
+}
+
 TEST_CASE("a plan that does not fit names one least amount of memory everywhere") {
   Printed printed(100);
   REQUIRE_FALSE(printed.plan.fits);

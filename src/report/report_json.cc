@@ -21,21 +21,13 @@ using nlohmann::ordered_json;
 
 constexpr size_t kMemoryPoints = 600, kLossPoints = 1000;
 
-// Of all programs that share the memory.
-int64_t planned_peak_bytes(const train::PlannedJob& planned, size_t tier) {
-  int64_t most = 0;
-  for (const train::JobProgram& program : train::programs_of(planned))
-    most = std::max(most, program.plan->peaks[tier].bytes);
-  return most;
-}
-
 ordered_json tiers_json(const train::PlannedJob& planned, const Executor* executor) {
   const Budget& budget = planned.context.budget;
   ordered_json tiers;
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
     ordered_json& entry = tiers[std::string(name_of(tier))];
-    entry = {{"budget_bytes", budget.of(tier).value_or(0)}, {"planned_peak_bytes", planned_peak_bytes(planned, i)}};
+    entry = {{"budget_bytes", budget.of(tier).value_or(0)}, {"planned_peak_bytes", train::peak_bytes(planned, tier)}};
     if (planned.context.generation)
       entry["by_phase"] = {{"generation", planned.context.generation->peak_bytes[i]},
                            {"training", planned.plan.peaks[i].bytes}};
@@ -249,10 +241,10 @@ std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& 
   return result;
 }
 
-int64_t outside_arenas_bytes(const Program& program, const Machine& machine, int64_t peak_rss) {
-  const int64_t host = nth(program.arena_bytes, Tier::kHost);
+int64_t outside_arenas_bytes(const train::PlannedJob& planned, const Machine& machine, int64_t peak_rss) {
+  const int64_t host = train::arena_bytes(planned, Tier::kHost);
   const bool device_is_host = machine.device == DeviceKind::kCpu;
-  return peak_rss - host - (device_is_host ? nth(program.arena_bytes, Tier::kDevice) : 0);
+  return peak_rss - host - (device_is_host ? train::arena_bytes(planned, Tier::kDevice) : 0);
 }
 
 ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine) {
@@ -275,7 +267,7 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
     peak = std::max(peak.get<int64_t>(), record.measured_peaks()[i]);
   }
   report["process"]["peak_rss_bytes"] = peak_rss;
-  report["process"]["outside_arenas_bytes"] = outside_arenas_bytes(planned.plan.program, machine, peak_rss);
+  report["process"]["outside_arenas_bytes"] = outside_arenas_bytes(planned, machine, peak_rss);
   report["process"]["device_library_bytes"] = executor.device().library_bytes();
   report["step"]["median_seconds"] = outcome.median_step_seconds;
   report["step"]["mean_seconds"] =

@@ -28,7 +28,7 @@ struct OperationTime {
                                                            const Executor& executor);
 
 // What the process takes beside the arenas that are memory: libraries, buffers, the program itself.
-[[nodiscard]] int64_t outside_arenas_bytes(const Program& program, const Machine& machine, int64_t peak_rss);
+[[nodiscard]] int64_t outside_arenas_bytes(const train::PlannedJob& planned, const Machine& machine, int64_t peak_rss);
 
 // What is known before a run: whatever a run measures is null. A plan that does not fit has a `shortage`.
 [[nodiscard]] nlohmann::ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine);

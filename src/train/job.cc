@@ -364,6 +364,12 @@ std::vector<JobProgram> programs_of(const PlannedJob& planned) {
   return programs;
 }
 
+int64_t peak_bytes(const PlannedJob& planned, Tier tier) {
+  int64_t most = 0;
+  for (const JobProgram& program : programs_of(planned)) most = std::max(most, nth(program.plan->peaks, tier).bytes);
+  return most;
+}
+
 int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
   int64_t most = 0;
   for (const JobProgram& program : programs_of(planned))

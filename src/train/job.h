@@ -85,6 +85,8 @@ struct JobProgram {
   const Plan* plan;
 };
 [[nodiscard]] std::vector<JobProgram> programs_of(const PlannedJob& planned);
+// The most that any of them needs of a tier, which is what the job needs.
+[[nodiscard]] int64_t peak_bytes(const PlannedJob& planned, Tier tier);
 // The memory of a tier that they share.
 [[nodiscard]] int64_t arena_bytes(const PlannedJob& planned, Tier tier);
 // What is missing where training fits its budget and another program of the job does not, a whole message; else empty.

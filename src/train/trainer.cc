@@ -318,7 +318,7 @@ TrainedFacts Trainer::facts() const {
   facts.settings = position_.settings;
   const std::array<int64_t, kTiers> measured = session_.measured_peak_bytes();
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    const int64_t planned = session_.planned().plan.peaks[i].bytes;
+    const int64_t planned = peak_bytes(session_.planned(), static_cast<Tier>(i));
     if (planned > 0) facts.tiers.push_back({std::string(name_of(static_cast<Tier>(i))), planned, measured[i]});
   }
   return facts;

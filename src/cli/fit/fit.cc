@@ -39,7 +39,7 @@ std::vector<FitRow> rows_of(const train::Job& job, const Machine& machine) {
                .title = job.title};
   set_speed(context.step_seconds(planned.plan.simulation), tokens, whole);
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    whole.peak_bytes[i] = planned.plan.peaks[i].bytes;
+    whole.peak_bytes[i] = train::peak_bytes(planned, static_cast<Tier>(i));
     whole.missing_bytes[i] = planned.plan.missing_bytes[i];
   }
   std::vector<FitRow> rows = {whole};
