@@ -66,8 +66,10 @@ class Levers {
                        .opens = tier});
   }
 
-  // What the plan may not choose by itself goes to the next tier, or the one after it.
-  void add_home(const std::string& key, std::optional<Tier> home, std::string_view host) {
+  // What the plan may not choose by itself goes to the next tier, or the one after it; or the plan chooses, where no
+  // one tier holds it all or none is below: `choice` is what leaves it to the plan.
+  void add_home(const std::string& key, std::optional<Tier> home, std::string_view host,
+                config::ConfigOverride choice) {
     if (!home || nth(plan_.missing_bytes, *home) == 0) return;
     const auto is_free = [&](Tier tier) {
       return tier != *home && nth(plan_.missing_bytes, tier) == 0 && nth(machine_.capacity_bytes, tier) > 0;
@@ -75,21 +77,28 @@ class Levers {
     Lever lever;
     if (is_free(Tier::kHost)) lever.grades.push_back({{spelled(key), std::string(host)}});
     if (is_free(Tier::kDisk)) lever.grades.push_back({{spelled(key), "disk"}});
+    if (config_.offload.plan == config::PlanMode::kAuto) lever.grades.push_back({std::move(choice)});
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
   }
 
   void add_homes() {
     const Policy& policy = job_.policy;
     const bool has_adapter = config_.adapter.has_value();
-    add_home("optimizer_offload", policy.optimizer_state, "host");
-    add_home("gradient_offload", policy.gradients, "host");
+    // Some keys have a word for it; others are left out.
+    const auto choice = [&](const std::string& key, const char* word) {
+      return config::ConfigOverride{spelled(key), word};
+    };
+    add_home("optimizer_offload", policy.optimizer_state, "host", choice("optimizer_offload", "auto"));
+    add_home("gradient_offload", policy.gradients, "host", choice("gradient_offload", "auto"));
     add_home(has_adapter ? "layer_offloading" : "parameter_offload",
-             has_adapter ? policy.frozen_weights : policy.trainable_weights, "host");
+             has_adapter ? policy.frozen_weights : policy.trainable_weights, "host",
+             has_adapter && loaded_.given.contains("layer_offloading") ? choice("layer_offloading", "null")
+                                                                       : choice("parameter_offload", "auto"));
     if (const std::optional<Treatment> saved = policy[SavedGroup::kBoundary]) {
       const Tier home = *saved == Treatment::kHost   ? Tier::kHost
                         : *saved == Treatment::kDisk ? Tier::kDisk
                                                      : Tier::kDevice;
-      add_home("activation_offloading", home, "true");
+      add_home("activation_offloading", home, "true", choice("activation_offloading", "null"));
     }
   }
 

@@ -223,6 +223,19 @@ TEST_CASE("bytes that are missing on the host are asked of the host, on the disk
   CHECK(disk.offers("memory.disk: "));
 }
 
+TEST_CASE("what a config keeps on a disk that is too small is left to the plan") {
+  Machine laptop = tiered_machine();
+  laptop.capacity_bytes = {int64_t{1} << 30, 0, 64 * kKiB};
+  const std::string memory = "memory: {disk: 64KiB}\n";
+  CHECK(refusal_of("optimizer_offload: disk\n" + memory, laptop).offers("optimizer_offload: auto"));
+  CHECK(refusal_of("optimizer_offload: disk\nparameter_offload: disk\n" + memory, laptop)
+            .offers("optimizer_offload: auto, parameter_offload: auto"));
+  const std::string lora = "adapter: lora\nlora_r: 2\nlora_target_linear: true\n" + memory;
+  CHECK(refusal_of("layer_offloading: disk\n" + lora, laptop).offers("layer_offloading: null"));
+  CHECK(refusal_of("parameter_offload: disk\n" + lora, laptop).offers("parameter_offload: auto"));
+  CHECK(refusal_of("activation_offloading: disk\n" + lora, laptop).offers("activation_offloading: null"));
+}
+
 TEST_CASE("several tiers that are too small are named in one message, and raised together") {
   const Refusal refusal = refusal_of("optimizer_offload: host\nmemory: {plan: fixed, device: 4KiB, host: 4KiB}\n");
   CHECK(refusal.message.starts_with("[memory.device, memory.host] expected at least "));
