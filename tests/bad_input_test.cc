@@ -155,6 +155,25 @@ TEST_CASE("a wrong config is refused by name") {
         [](Job& job) { job.config["output_dir"] = (job.model() / ".").string(); }}});
 }
 
+TEST_CASE(
+    "files that are missing or do not fit are refused before anything is planned, and a plan reads headers, too") {
+  const auto started = [](const Job& job, const char* command) {
+    job.write_config();
+    const Finished run = run_spillway({command, job.path("config.yml").string()});
+    CAPTURE(run.err);
+    CHECK(run.err.find("tier     budget") == std::string::npos);
+    return run.status;
+  };
+  const Job cut, layers, without, rows;
+  fs::resize_file(cut.weights(), fs::file_size(cut.weights()) / 2);
+  layers.edit_config_json("num_hidden_layers", 3);
+  fs::remove(without.weights());
+  fs::remove(rows.path("rows.jsonl"));
+  for (const Job* job : {&cut, &layers, &without, &rows}) CHECK(started(*job, "train") == 2);
+  for (const Job* job : {&cut, &layers}) CHECK(started(*job, "plan") == 2);
+  for (const Job* job : {&without, &rows}) CHECK(started(*job, "plan") == 0);
+}
+
 TEST_CASE("a broken model folder is refused with the file") {
   check_each({
       {"no folder", "nowhere", key("base_model", "nowhere")},

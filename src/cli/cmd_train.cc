@@ -27,6 +27,7 @@
 #include "train/measure_job.h"
 #include "train/nearest.h"
 #include "train/output.h"
+#include "train/state.h"
 #include "train/tiers.h"
 #include "train/training_data.h"
 
@@ -77,7 +78,6 @@ train::TrainingData read_data(const config::Config& config, const train::Job& jo
     data.clips = train::open_clips(config, *job.clips);
     return data;
   }
-  train::check_data_files(config.data);
   progress.say("reading the data");
   return train::load_training_data(
       config.data, config.tokenizer, job.model->text()->vocab_size,
@@ -106,6 +106,9 @@ int cmd_train(std::span<const std::string> args) {
   Machine machine = train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
+  // Before anything that takes long.
+  train::check_weights(job, false);
+  if (!job.online && !job.clips) train::check_data_files(loaded.config.data);
   train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   train::measure_job(job, training, machine, *device, measuring_progress(progress));
   std::vector<FrontierPoint> frontier;  // for the report, not for the plan that is printed now

@@ -65,6 +65,10 @@ Layout layout_of_adapter(const fs::path& folder) {
 
 bool has_weights(const fs::path& folder) { return has_weights(folder, weights_stem(layout_of_weights(folder))); }
 
+bool has_adapter_weights(const fs::path& folder) {
+  return has_weights(folder, adapter_stem(layout_of_adapter(folder)));
+}
+
 SafetensorsFolder open_weights(const fs::path& folder) {
   return SafetensorsFolder(folder, weights_stem(layout_of_weights(folder)));
 }

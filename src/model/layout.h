@@ -28,8 +28,9 @@ enum class Layout : uint8_t {
 [[nodiscard]] Layout layout_of_weights(const std::filesystem::path& folder);
 [[nodiscard]] Layout layout_of_adapter(const std::filesystem::path& folder);
 
-// Whether a model's folder has weights.
+// Whether a model's folder has weights, and an adapter's.
 [[nodiscard]] bool has_weights(const std::filesystem::path& folder);
+[[nodiscard]] bool has_adapter_weights(const std::filesystem::path& folder);
 // The weights of a model's folder, whichever layout it has. Throws InputError as SafetensorsFolder does.
 [[nodiscard]] SafetensorsFolder open_weights(const std::filesystem::path& folder);
 // Those of an adapter's, under the names that PEFT has for them.

@@ -13,6 +13,7 @@
 #include "io/convert.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
+#include "model/layout.h"
 #include "model/weights.h"
 #include "train/adapter_start.h"
 #include "train/reference.h"
@@ -220,6 +221,23 @@ InitialState::InitialState(const Job& job, const ParameterTable& parameters)
   if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
   adapter_ = std::make_unique<SafetensorsFolder>(
       open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.model.lora));
+}
+
+void check_weights(const Job& job, bool may_lack_weights) {
+  const auto check = [&](const std::filesystem::path& folder, const Model& model, const ModelOptions& options) {
+    if (!may_lack_weights || has_weights(folder)) (void)open_model_weights(folder, parameters_of(model, options));
+  };
+  check(job.config.model.base_model, *job.model, job.graph.model);
+  if (const ReferenceOptions& reference = job.graph.reference; reference.other)
+    check(reference_folder(job.config), *reference.other, *reference.model);
+  for (size_t i = 0; i < job.graph.beside.size(); ++i)
+    check(job.online->reward_models[i].model->folder(), *job.graph.beside[i].model, job.graph.beside[i].options);
+  if (const std::optional<ValueModel>& value = job.graph.value)
+    check(job.config.online->ppo.value_model, *value->model, value->options);
+  if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
+  const std::filesystem::path adapter = job.config.adapter->model_dir;
+  if (!may_lack_weights || has_adapter_weights(adapter))
+    (void)open_adapter_weights(adapter, parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
 }
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {

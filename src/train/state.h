@@ -40,6 +40,10 @@ class InitialState {
   std::vector<SafetensorsFolder> beside_;  // of TrainingGraph::beside
 };
 
+// Throws InputError where the files that a job begins with have other weights than its configs say, or are cut short,
+// and, unless `may_lack_weights`, where a folder has none. Reads headers only.
+void check_weights(const Job& job, bool may_lack_weights);
+
 // Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in the dtype that it is
 // given, and a working copy beside a master gets what they round to. `where` names their source in errors.
 void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
