@@ -161,7 +161,18 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   CHECK(other_batches.err.find("spillway_state.json] expected") != std::string::npos);
   const Finished other_rank = run_spillway(job.train("y", {"--resume_from_checkpoint", checkpoint, "--lora_r", "2"}));
   CHECK(other_rank.status == 2);
-  CHECK(other_rank.err.find("spillway_state.safetensors] expected") != std::string::npos);
+  CHECK(other_rank.err.find("[lora_r] expected 4, with which ") != std::string::npos);
+  const Finished other_optimizer =
+      run_spillway(job.train("y", {"--resume_from_checkpoint", checkpoint, "--optimizer", "lion"}));
+  CHECK(other_optimizer.status == 2);
+  CHECK(other_optimizer.err.find("[optimizer] expected adamw_torch_fused, with which ") != std::string::npos);
+  const std::string state = read_file(fs::path(checkpoint) / "spillway_state.json", 1 << 20);
+  write_file(fs::path(checkpoint) / "spillway_state.json", state.substr(0, state.size() / 2));
+  const Finished cut = run_spillway(job.train("y", {"--resume_from_checkpoint", checkpoint}));
+  CHECK(cut.status == 2);
+  CHECK(cut.err.find("spillway_state.json] expected JSON, got something else: the file is cut short or damaged; ") !=
+        std::string::npos);
+  write_file(fs::path(checkpoint) / "spillway_state.json", state);
   edit_state(checkpoint, [](nlohmann::json& state) { state["version"] = 3; });
   const Finished other_version = run_spillway(job.train("z", {"--resume_from_checkpoint", checkpoint}));
   CHECK(other_version.status == 2);

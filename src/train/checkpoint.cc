@@ -226,6 +226,10 @@ CheckpointRecord read_checkpoint(const fs::path& folder) {
   const fs::path path = folder / kPositionFile;
   try {
     const Json json = parse_json<Json>(read_file(path, kMaxPositionBytes), path.string());
+    if (json.is_discarded())
+      throw input_error(path.string(),
+                        "expected JSON, got something else: the file is cut short or damaged; resume from another "
+                        "checkpoint");
     const Json& version = json.at("version");
     if (version != kVersion && version != kVersionWithoutSums) {
       throw input_error(path.string(),
@@ -240,9 +244,9 @@ CheckpointRecord read_checkpoint(const fs::path& folder) {
     record.model = json.at("checksums").at("model").get<TensorSums>();
     record.state = json.at("checksums").at("state").get<TensorSums>();
     return record;
-  } catch (const nlohmann::json::exception& error) {
-    throw input_error(path.string(), "expected the position of a run, got '{}'; resume from another checkpoint",
-                      error.what());
+  } catch (const nlohmann::json::exception&) {
+    throw input_error(path.string(),
+                      "expected the position of a run, got JSON without one; resume from another checkpoint");
   }
 }
 
@@ -259,11 +263,13 @@ void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition
   }
   check_reward_models(checkpoint.folder, position, expected);
   if (position.step > total_steps) {
-    throw input_error("max_steps",
-                      "expected at least the {} steps that {} has done, got a run of {}; let it run longer, take the "
-                      "checkpoint, which is a whole model folder, or begin a new run",
-                      position.step, checkpoint.folder.string(), total_steps);
+    throw input_error(
+        "max_steps",
+        "expected at least the {} steps that {} has done, got a run of {}; let it run longer, take what the "
+        "checkpoint holds, or begin a new run",
+        position.step, checkpoint.folder.string(), total_steps);
   }
+  check_same_tensors(position.settings, expected.settings, checkpoint.folder.string());
   warn_of_changes(position.settings, expected.settings, checkpoint.folder.string());
 }
 

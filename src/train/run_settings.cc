@@ -1,5 +1,6 @@
 #include "train/run_settings.h"
 
+#include "base/error.h"
 #include "base/log.h"
 #include "config/values.h"
 #include "rewards/rewards.h"
@@ -19,6 +20,7 @@ void add_adapter(RunSettings& settings, const Job& job) {
   settings["unfrozen_parameters"] = config::print_value(job.config.model.unfrozen_parameters);
   if (!job.graph.model.lora) return;
   const LoraOptions& lora = *job.graph.model.lora;  // of the adapter's folder, where there is one
+  settings["lora_r"] = config::print_value(lora.r);
   settings["lora_alpha"] = config::print_value(lora.alpha);
   settings["lora_dropout"] = config::print_value(lora.dropout);
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
@@ -273,6 +275,30 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);
   return settings;
+}
+
+namespace {
+
+// What of a setting the tensors follow from: of words that mean one optimizer its name.
+std::string_view tensors_of(std::string_view setting, const std::string& value) {
+  if (setting != "optimizer") return value;
+  for (const config::Word<config::Optimizer>& word : config::words_of(config::Optimizer{})) {
+    if (word.name == value && word.value) return word.value->name;
+  }
+  return value;
+}
+
+}  // namespace
+
+void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
+  for (const char* name : {"adapter", "lora_r", "peft_use_dora", "optimizer"}) {
+    const auto old = before.find(name), here = now.find(name);
+    if (old == before.end() || here == now.end()) continue;
+    if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;
+    throw input_error(name,
+                      "expected {}, with which {} was written, got {}; resume with the run's own, or begin a new run",
+                      old->second, where, here->second);
+  }
 }
 
 void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where) {

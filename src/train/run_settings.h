@@ -10,15 +10,19 @@
 
 namespace spillway::train {
 
-// Name of a config key -> its value as it takes effect. Not those that make other rows or other tensors, which a
-// checkpoint refuses by itself.
+// Name of a config key -> its value as it takes effect. Not those that make other rows, which a checkpoint refuses by
+// itself.
 using RunSettings = std::map<std::string, std::string>;
 [[nodiscard]] RunSettings settings_of(const Job& job, const TrainingLength& length);
 
 // Those of them that a forward pass depends on: the adapter, the base's storage, the precision.
 [[nodiscard]] RunSettings forward_settings_of(const Job& job);
 
-// One warning a value that is now another. `where` names what has the old ones.
+// Throws InputError where the tensors of a run with the old settings are others: for the adapter, its rank and the
+// optimizer. `where` names what has the old ones.
+void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where);
+
+// One warning a value that is now another.
 void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where);
 
 }  // namespace spillway::train

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/error.h"
 #include "config/keys.h"
 
 using namespace spillway;
@@ -16,7 +17,7 @@ const std::set<std::string_view> kElsewhere = {
     // What takes effect is there: max_steps, warmup_steps, bf16, gradient_accumulation_steps, sequence_len, adapter.
     "num_epochs", "warmup_ratio", "dtype", "batch_size", "max_length", "use_peft",
     // Tensors of another shape or name, or initial values that the checkpoint's replace.
-    "lora_r", "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
+    "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
     "peft.loftq_config.loftq_bits", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
     "lora_model_dir",
     // Rows have a checksum.
@@ -101,4 +102,23 @@ TEST_CASE("every key of adapter, batches and optimisation is a setting of the ru
     }
   }
   CHECK(sections == 3);
+}
+
+TEST_CASE("settings whose tensors are others are refused by their key, and unknown ones are not") {
+  const RunSettings before = {
+      {"adapter", "lora"}, {"lora_r", "8"}, {"optimizer", "adamw_torch_fused"}, {"learning_rate", "1"}};
+  const auto with = [&](const char* name, const char* value) {
+    RunSettings now = before;
+    now[name] = value;
+    return now;
+  };
+  CHECK_THROWS_WITH(
+      check_same_tensors(before, with("lora_r", "4"), "out/checkpoint-2"),
+      "[lora_r] expected 8, with which out/checkpoint-2 was written, got 4; resume with the run's own, or "
+      "begin a new run");
+  CHECK_THROWS_AS(check_same_tensors(before, with("optimizer", "lion"), ""), InputError);
+  CHECK_THROWS_AS(check_same_tensors(before, with("adapter", "none"), ""), InputError);
+  CHECK_NOTHROW(check_same_tensors(before, with("optimizer", "paged_adamw_32bit"), ""));
+  CHECK_NOTHROW(check_same_tensors(before, with("learning_rate", "2"), ""));
+  CHECK_NOTHROW(check_same_tensors({}, before, ""));
 }
