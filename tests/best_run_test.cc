@@ -141,6 +141,35 @@ TEST_CASE("a run ends early where transformers' would, and so does one that goes
   CHECK(job.adapter("parts") == job.adapter("whole"));
 }
 
+TEST_CASE("a last step between two evaluations is compared with the best, again where a run goes on from it") {
+  const TinyJob job;
+  const std::vector<std::string> args = {"--val_set_size",
+                                         "8",
+                                         "--eval_steps",
+                                         "2",
+                                         "--save_steps",
+                                         "2",
+                                         "--max_steps",
+                                         "5",
+                                         "--lr_scheduler",
+                                         "constant",
+                                         "--load_best_model_at_end",
+                                         "true",
+                                         "--auto_resume_from_checkpoints",
+                                         "true"};
+  std::string adapter;
+  for (int time = 0; time < 2; ++time) {
+    const Finished run = run_spillway(job.train("run", args));
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    const std::map<int, double> losses = evaluations(job.output("run"));
+    REQUIRE(losses.at(5) < losses.at(4));
+    CHECK(checkpoints(job.output("run")) == std::set<int>{4, 5});
+    if (time > 0) CHECK(job.adapter("run") == adapter);
+    adapter = job.adapter("run");
+  }
+}
+
 TEST_CASE("save_strategy best writes a checkpoint after each evaluation that is the best so far") {
   const TinyJob job;
   std::vector<std::string> args =

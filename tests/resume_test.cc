@@ -151,6 +151,23 @@ TEST_CASE("the same config gives the same bytes, whatever is recomputed and howe
   CHECK(job.losses("a") == job.losses("b"));
 }
 
+TEST_CASE("the last step has a checkpoint, too, where steps or epochs say when there is one") {
+  const TinyJob job;
+  const auto saved = [&](const std::string& name, const std::vector<std::string>& more) {
+    const Finished run = run_spillway(job.train(name, more));
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    return checkpoints_in(job.output(name));
+  };
+  const std::set<std::string> expected = {"checkpoint-3", "checkpoint-5"};
+  CHECK(saved("steps", {"--max_steps", "5", "--val_set_size", "8", "--eval_steps", "2"}) == expected);
+  // A longer run goes on from it as if it had never ended there.
+  CHECK(saved("steps", {"--max_steps", "7", "--val_set_size", "8", "--eval_steps", "2", "--lr_scheduler", "constant",
+                        "--auto_resume_from_checkpoints", "true"})
+            .contains("checkpoint-7"));
+  CHECK(saved("none", {"--max_steps", "2", "--save_steps", "100000"}) == std::set<std::string>{"checkpoint-2"});
+}
+
 TEST_CASE("a checkpoint of other data or of another job is refused") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("run", {"--max_steps", "6"})).status == 0);
@@ -294,7 +311,7 @@ TEST_CASE("what an earlier run left in the folder is never taken for this run's,
                                            "--save_steps",    "100000", "--lr_scheduler", "constant_with_warmup"};
   REQUIRE(run_spillway(job.train("out", {"--save_total_limit", "40"})).status == 0);
   const std::set<std::string> before = checkpoints_in(job.output("out"));
-  REQUIRE(before.size() == 13);  // 3, 6, ..., 39
+  REQUIRE(before.size() == 14);  // the last step, 40, has one, too  // 3, 6, ..., 39
   fs::remove(job.output("out") / "metrics.jsonl");
   Process process(job.train("out", second));
   wait_for_step(job.output("out"));
@@ -302,7 +319,7 @@ TEST_CASE("what an earlier run left in the folder is never taken for this run's,
   const Finished interrupted = process.wait();
   CAPTURE(interrupted.err);
   REQUIRE(interrupted.status == 130);
-  CHECK(interrupted.err.find("of an earlier run, and not counted as this run's: checkpoint-3 to checkpoint-39") !=
+  CHECK(interrupted.err.find("of an earlier run, and not counted as this run's: checkpoint-3 to checkpoint-40") !=
         std::string::npos);
   const auto steps = static_cast<int>(job.losses("out").size());
   const std::string own = "checkpoint-" + std::to_string(steps);
@@ -358,9 +375,9 @@ TEST_CASE("a checkpoint at the last step becomes the model, and one beyond it is
 TEST_CASE("checkpoints beyond the limit that a killed process left are gone when the run is over") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("out", {"--save_total_limit", "40"})).status == 0);
-  REQUIRE(checkpoints_in(job.output("out")).size() == 13);
+  REQUIRE(checkpoints_in(job.output("out")).size() == 14);  // the last step, 40, has one, too
   REQUIRE(run_spillway(job.train("out", kResumeArgs)).status == 0);
-  CHECK(checkpoints_in(job.output("out")) == std::set<std::string>{"checkpoint-36", "checkpoint-39"});
+  CHECK(checkpoints_in(job.output("out")) == std::set<std::string>{"checkpoint-39", "checkpoint-40"});
 }
 
 TEST_CASE("a template that shows the date shows that of the run's first start, and a new run its own") {

@@ -368,18 +368,29 @@ TrainingOutcome Trainer::run() {
     check_finite(record);
     facts_.loss = record.loss;
     stopping_.add_loss(record.loss);
-    bool last = position_.step == length_.total_steps || stopping_.stops();
-    if (last || (evaluate_every > 0 && position_.step % evaluate_every == 0)) evaluate();
+    const bool is_last_step = position_.step == length_.total_steps;
+    bool last = is_last_step || stopping_.stops();
+    const bool is_evaluated = evaluate_every > 0 && position_.step % evaluate_every == 0;
+    // As in transformers, the last step has a checkpoint, too. One from which a longer run goes on knows nothing of an
+    // evaluation that this run would not have had.
+    const bool is_saved = save_every > 0 && (position_.step % save_every == 0 || is_last_step);
+    const bool is_saved_first = is_saved && is_last_step && !is_evaluated;
+    if (is_saved_first) save();
+    if (last || is_evaluated) evaluate();
     last = last || stopping_.stops();
     if (last || (sample_every > 0 && position_.step % sample_every == 0)) sample();
     outcome.interrupted = !last && interrupt_requested();
     const bool is_best = saves_best && stopping_.is_best(position_.step);
-    if (outcome.interrupted || is_best || (save_every > 0 && position_.step % save_every == 0)) save();
+    if (outcome.interrupted || is_best || (is_saved && !is_saved_first)) save();
   }
   outcome.steps = position_.step - outcome.first_step;
   outcome.median_step_seconds = median(std::move(seconds));
   if (outcome.interrupted) return outcome;
   if (position_.step < length_.total_steps) outcome.ended_early = stopping_.reason();
+  // The checkpoint that this run began with is of the last step, from before its evaluation.
+  const bool is_unjudged = outcome.steps == 0 && position_.step == length_.total_steps && evaluate_every > 0 &&
+                           position_.step % evaluate_every != 0;
+  if (is_unjudged && job_.config.output.best.is_loaded) evaluate();
   load_best(outcome);
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written
