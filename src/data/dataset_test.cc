@@ -305,6 +305,13 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
             .find("as long as input_ids (2), got 1") != std::string::npos);
   const fs::path chat = folder.write("c.jsonl", "{\"messages\": [{\"from\": \"human\", \"value\": \"x\"}]}");
   CHECK(dataset_error(rows_dataset(chat, "chat_template")).find("set message_property_mappings") != std::string::npos);
+  RowOptions options;
+  options.chat_template = "chatml";
+  const fs::path empty = folder.write("n.jsonl", R"({"messages": [{"role": "user", "content": "x"},
+    {"role": "assistant", "content": null}]})");
+  CHECK(dataset_error(rows_dataset(empty, "chat_template"), options)
+            .find("n.jsonl:1] expected text as the content of message 2, got null or nothing; correct the row") !=
+        std::string::npos);
 }
 
 TEST_CASE("JSON text in a field that is nested without end is refused") {

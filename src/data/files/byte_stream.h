@@ -15,12 +15,15 @@
 
 namespace spillway::data {
 
-// A buffered view of a ByteSource. Skips a byte order mark at the start.
+// A buffered view of a ByteSource. Skips a byte order mark at the start; throws InputError for one of UTF-16.
 class ByteStream {
  public:
   ByteStream(ByteSource source, std::string name)
       : source_(std::move(source)), name_(std::move(name)), buffer_(kBufferBytes) {
     fill();
+    const std::string_view mark(buffer_.data(), std::min<size_t>(end_, 2));
+    if (mark == "\xFF\xFE" || mark == "\xFE\xFF")
+      throw input_error(name_, "expected UTF-8, got a byte order mark of UTF-16; save the file as UTF-8");
     if (end_ >= 3 && std::string_view(buffer_.data(), 3) == "\xEF\xBB\xBF") at_ = 3;
   }
 

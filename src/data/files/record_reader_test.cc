@@ -81,6 +81,11 @@ TEST_CASE("a broken row is named with its line") {
         "[f:2] expected '\"' in this row, got no more: the file is cut short; copy it again");
   CHECK(reader_error("{\"a\": 1}\n5\n").starts_with("[f:2] expected a row as a JSON object"));
   CHECK(reader_error("{\"a\": \"\xFF\"}").starts_with("[f:1] expected UTF-8, got the byte 0xff"));
+  for (const std::string start : {"\xFF\xFE", "\xFE\xFF", "\xFF\xFE{"}) {
+    for (const RecordFormat format : {RecordFormat::kJson, RecordFormat::kCsv, RecordFormat::kText})
+      CHECK(reader_error(start, format) ==
+            "[f] expected UTF-8, got a byte order mark of UTF-16; save the file as UTF-8");
+  }
   CHECK(reader_error("[{\"a\": 1}, {\"a\": 2}").find("the file is cut short; copy it again") != std::string::npos);
   CHECK(reader_error("[{\"a\": 1} {\"a\": 2}]").find("after a row") != std::string::npos);
   CHECK(reader_error("{\"a\": 1}\n{\"a\": 2, b: 3}") ==

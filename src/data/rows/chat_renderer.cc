@@ -36,11 +36,22 @@ text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Js
   try {
     return text::render_chat(templates_->for_tools(tools), input, now_);
   } catch (const InputError& error) {
-    throw input_error(
-        record.where,
-        "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
-        error.what());
+    throw not_taken(record, messages, error.what());
   }
+}
+
+InputError not_taken(const Record& record, const Json& messages, std::string_view template_error) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Json& message = messages[i];
+    const auto is_there = [&](const char* name) { return message.contains(name) && !message[name].is_null(); };
+    if (message.is_object() && !is_there("content") && !is_there("tool_calls"))
+      return input_error(record.where,
+                         "expected text as the content of message {}, got null or nothing; correct the row", i + 1);
+  }
+  return input_error(
+      record.where,
+      "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
+      template_error);
 }
 
 Json messages_of(const Record& record, const Json& value, std::string_view name) {

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <optional>
 
+#include "base/error.h"
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
 #include "text/chat_template.h"
@@ -31,6 +32,10 @@ class ChatRenderer {
   nlohmann::ordered_json variables_;
   std::optional<std::tm> now_;
 };
+
+// That a template has not taken the messages, with its own words, or with the message that has no content.
+[[nodiscard]] InputError not_taken(const Record& record, const nlohmann::ordered_json& messages,
+                                   std::string_view template_error);
 
 // A list of messages out of a field, perhaps as JSON text; `from` and `value` are read as role and content. Throws
 // InputError.

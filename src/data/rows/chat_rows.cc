@@ -86,10 +86,7 @@ class ChatRows : public RowBuilder {
     try {
       return text::render_chat(templates_.for_tools(input.tools), input, options_.now).text;
     } catch (const InputError& error) {
-      throw input_error(
-          record.where,
-          "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
-          error.what());
+      throw not_taken(record, input.messages, error.what());
     }
   }
 
