@@ -121,6 +121,20 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
   }
 }
 
+TEST_CASE("a round of completions without any reward is warned of once") {
+  const TemporaryFolder folder;
+  json none = job("grpo", folder.path() / "out");
+  none["trl"]["reward_funcs"] = {{{"exec", {"sh", "-c", "while read line; do echo '[1, 0, null, null]'; done"}}}};
+  write_file(folder.path() / "none.yml", none.dump());
+  const Finished run = run_spillway({"train", (folder.path() / "none.yml").string()});
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const std::string warning = "all reward functions returned None for 2 of 4 completions";
+  const size_t at = run.err.find(warning);
+  CHECK(at != std::string::npos);
+  CHECK(run.err.find(warning, at + 1) == std::string::npos);
+}
+
 TEST_CASE("the operations of all programs of a job are measured in one go, and once") {
   const CacheFolder cache;
   const TemporaryFolder folder;

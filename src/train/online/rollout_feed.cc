@@ -282,6 +282,17 @@ void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {
       step_ + 1);
 }
 
+// As TRL, whose reward is then 0 in place of a number. `rewards` as TRL's table has them, NaN for None.
+void RolloutFeed::warn_of_no_reward(const rewards::RewardTable& rewards) {
+  int64_t without = 0;
+  for (const double sum : rewards::weighted_sum(rewards, weights())) without += std::isnan(sum) ? 1 : 0;
+  if (without == 0 || std::exchange(has_warned_of_none_, true)) return;
+  log_warning(
+      "step {}: all reward functions returned None for {} of {} completions, from which nothing is learned; let one of "
+      "them return a number",
+      step_ + 1, without, rewards.completions);
+}
+
 // Notes the metrics of the round, and calls the listener.
 void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds) {
   const bool has_groups = job_.config.online->num_generations > 1;
@@ -289,6 +300,7 @@ void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std, s
   const std::vector<Completion>& completions = round_->completions;
   RoundRecord record{.step = step_ + 1, .round = &*round_, .answer = &answer, .program_seconds = std::move(seconds)};
   const rewards::RewardTable table = table_of(completions, source_->reward_names().size());
+  warn_of_no_reward(table);
   for (auto& [key, value] : rewards::reward_metrics(table, weights(), source_->reward_names())) {
     if (key == "reward") record.reward = value;
     if (key == "reward_std") record.reward_std = value;

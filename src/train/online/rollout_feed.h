@@ -53,6 +53,7 @@ class RolloutFeed final : public StepFeed {
   // `seconds`: what each program took.
   void tell(const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds);
   void warn_of_equal_rewards(double frac_reward_zero_std);
+  void warn_of_no_reward(const rewards::RewardTable& rewards);
   void take_pending(MetricSums& sums);
   [[nodiscard]] int64_t completions_per_micro_batch() const;
   void cut_prompts(const std::vector<Completion>& completions);
@@ -77,7 +78,7 @@ class RolloutFeed final : public StepFeed {
   int64_t seen_tokens_, new_tokens_ = 0;
   size_t most_of_prompt_ = SIZE_MAX;  // tokens that are trained on, the last ones
   std::vector<data::MicroBatch> streams_;
-  bool has_warned_ = false;
+  bool has_warned_ = false, has_warned_of_none_ = false;
 };
 
 }  // namespace spillway::train
