@@ -83,8 +83,7 @@ KeySection output_section() {
       key<&Spelled::saves_per_epoch>("saves_per_epoch", "checkpoints per epoch").least(0),
       key<&Spelled::save_strategy>("save_strategy",
                                    "when checkpoints are written, steps and epoch at the last step, too; best: after "
-                                   "an evaluation that is the best so "
-                                   "far; left out: every epoch"),
+                                   "an evaluation that is the best so far; left out: every epoch"),
       key<&Spelled::save_total_limit>("save_total_limit",
                                       "checkpoints that are kept; that of the best evaluation stays in any case, where "
                                       "the keys below ask for it")

@@ -3,6 +3,9 @@
 
 #include <string>
 
+#include "base/temporary_folder.h"
+#include "config/load.h"
+#include "io/file.h"
 #include "tests/support/config_error.h"
 
 using namespace spillway;
@@ -153,4 +156,48 @@ TEST_CASE("trackers: tensorboard writes files, of others a line says that nothin
   CHECK(error_of("report_to: tensorbord\n") ==
         "[c.yml:6: report_to] expected tensorboard, none or another of transformers' trackers, got 'tensorbord'; did "
         "you mean tensorboard?");
+}
+
+TEST_CASE("TRL evaluates a split of its dataset where eval_strategy asks for it") {
+  const std::string text = "model_name_or_path: ./m\nlearning_rate: 1e-5\nmax_length: 64\n";
+  const auto load_text = [&](const std::string& keys) {
+    return load_config(text + keys, "c.yml", {}, ConfigUse::kTrain);
+  };
+  const auto evaluated = [&](const std::string& keys) {
+    const Config config = load_text(keys).config;
+    if (config.data.test_datasets.empty()) return std::string();
+    const DatasetConfig& dataset = config.data.test_datasets.at(0);
+    CHECK(config.output.evaluate.kind != Interval::Kind::kNever);
+    return dataset.path + ":" + dataset.name + ":" + dataset.split;
+  };
+  CHECK(evaluated("dataset_name: rows\neval_strategy: steps\n") == "rows::test");
+  CHECK(evaluated("dataset_name: rows\neval_strategy: epoch\ndataset_test_split: val\ndataset_config: en\n") ==
+        "rows:en:val");
+  CHECK(evaluated("dataset_name: rows\neval_strategy: steps\ntest_datasets: [{path: x}]\n") == "x::train");
+  CHECK(evaluated("dataset_name: rows\neval_strategy: steps\nval_set_size: 0.1\n").empty());
+  CHECK(evaluated("dataset_name: rows\n").empty());
+  CHECK(load_text("dataset_name: rows\ndataset_test_split: test\n").ignored ==
+        std::vector<std::string>{"dataset_test_split"});
+  CHECK(load("dataset_test_split: x\n").ignored == std::vector<std::string>{"dataset_test_split"});
+  CHECK_THROWS_WITH(load_text("dataset_name: rows\neval_strategy: steps\nval_set_size: 2\ndataset_test_split: x\n"),
+                    "[c.yml:6: val_set_size] expected dataset_test_split or val_set_size, got both; remove one");
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "rows.jsonl").string();
+  write_file(file, "");
+  CHECK_THROWS_WITH(load_text("dataset_name: " + file + "\neval_strategy: steps\n"),
+                    "[c.yml:5: eval_strategy] expected rows to evaluate on, got none; set val_set_size or "
+                    "test_datasets");
+}
+
+TEST_CASE("where nothing is evaluated, keys that say how often are told to be ignored") {
+  CHECK(error_of("eval_strategy: steps\neval_steps: 2\n") ==
+        "[c.yml:7: eval_steps] expected rows to evaluate on, got none; set val_set_size or test_datasets");
+  for (const char* key :
+       {"evals_per_epoch: 2\n", "eval_steps: 2\n", "eval_on_start: true\n", "evals_per_epoch: 2\nval_set_size: 0\n"}) {
+    const LoadedConfig loaded = load(key);
+    CHECK(ignored_line(loaded).find("there are no rows to evaluate on") != std::string::npos);
+    CHECK(loaded.config.output.evaluate.kind == Interval::Kind::kNever);
+  }
+  for (const char* key : {"evals_per_epoch:\n", "evals_per_epoch: 0\n", "eval_strategy: no\n"})
+    CHECK(ignored_line(load(key)).empty());
 }
