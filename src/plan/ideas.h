@@ -62,7 +62,7 @@ class PlanIdeas {
   // What a setting comes to in a block, where the user has fixed some of it.
   [[nodiscard]] Saved followed(size_t block, Saved setting) const;
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
-  // The block's weights live on this tier, or where they are if that is nearer; or farther. Unless the user has fixed it.
+  // The block's weights live on this tier, or where they are if that is nearer, or farther; or where the user says.
   void bring_weights(BlockChoice& block, Tier tier) const;
   void send_weights(BlockChoice& block, Tier tier) const;
   [[nodiscard]] bool has(Tier tier) const;

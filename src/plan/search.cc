@@ -13,7 +13,7 @@ namespace {
 // Looking at ideas may cost as much as scheduling this many operations, but neither less nor more than so many
 // candidates; packing and simulating one costs twice as much again. A sketch gets an eighth.
 constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kSketchShare = 8;
-// What trading weights for activations may cost, and looking at ideas that spread weights: a sixth and a quarter of that.
+// What trading weights for activations may cost, and looking at ideas that spread weights: a sixth and a quarter of it.
 constexpr int64_t kTradeShare = 6, kSpreadShare = 4;
 // An eighth each: looking at ideas that alternate, changing how they do, holding less, and sharing updates.
 constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8, kUpdateShare = 8;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/text.h"
+#include "data/rows/chat_renderer.h"
 #include "data/rows/conversation.h"
 #include "data/rows/replaced_places.h"
 #include "data/rows/row_builder.h"
