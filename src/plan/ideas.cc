@@ -290,15 +290,16 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
   std::vector<Forecast> by_setting, by_homes;
   for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
   for (const Homes& there : homes) by_homes.push_back(forecast(there, settings.front()));
-  const auto find = [&](const Homes& there) {
+  const auto find = [&](const Homes& there) -> const Forecast& {
     return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
   };
   // What the state of blocks takes, that outside them staying where it is.
-  std::optional<Forecast> near_state, distant_state;
+  const Forecast* near_state = nullptr;
+  std::optional<Forecast> distant_state;
   const auto split =
       std::find_if(homes.begin(), homes.end(), [&](const Homes& there) { return may_split_state(there); });
   if (split != homes.end()) {
-    near_state = find(*split);
+    near_state = &find(*split);
     distant_state = forecast(*split, settings.front(), {.distant_state = blocks_});
   }
   std::vector<Idea> result;
@@ -316,11 +317,10 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
       families.back().apart.resident = resident;
     }
     const size_t near = families.size();
-    for (size_t family = 0; family < near; ++family) {
-      const size_t resident = families[family].apart.resident;
-      const Homes distant = with_weights_on_disk(streamed);
-      if (distant != streamed)
-        add_distant(families[family], &Apart::distant, blocks_ - resident, find(streamed), find(distant), families);
+    const Homes distant = with_weights_on_disk(streamed);
+    for (size_t family = 0; distant != streamed && family < near; ++family) {
+      const size_t others = blocks_ - families[family].apart.resident;
+      add_distant(families[family], &Apart::distant, others, find(streamed), find(distant), families);
     }
     for (size_t family = families.size(); may_split_state(homes[i]) && family-- > 0;)
       add_distant(families[family], &Apart::distant_state, blocks_, *near_state, *distant_state, families);

@@ -59,7 +59,7 @@ bool PlanSearch::begin() {
 }
 
 void PlanSearch::climb() {
-  if (begin()) return;
+  if (is_fastest_ || begin()) return;
   std::vector<Idea> all = ideas_.all(settings_);
   const auto spread =
       std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.apart == Apart{}; });
@@ -293,6 +293,7 @@ void PlanSearch::settle(bool is_even) {
     if (ideas_.may_split_state(best_mixture_->homes)) trade(&Apart::distant_state);
   }
   for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
+    // The first climb goes on from here; what it leaves on the disk comes into the host's memory in the end.
     if (!ideas_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
     settle_weights(tier, is_even);
     if (!policy_.optimizer_state && best_.choices.optimizer_state != Tier::kDevice) settle_state(tier);
