@@ -43,7 +43,11 @@ PlanIdeas::PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Pol
       builder_(candidates.builder()),
       budget_(budget),
       policy_(policy),
-      blocks_(builder_.graph().blocks.size()) {}
+      blocks_(builder_.graph().blocks.size()) {
+  const std::vector<Value>& values = builder_.graph().values;
+  has_state_ =
+      std::any_of(values.begin(), values.end(), [](const Value& v) { return v.kind == ValueKind::kOptimizerState; });
+}
 
 void PlanIdeas::bring_weights(BlockChoice& block, Tier tier) const {
   if (!policy_.frozen_weights) block.frozen_weights = std::min(block.frozen_weights, tier);
@@ -165,13 +169,11 @@ PlanIdeas::Mixture PlanIdeas::nothing_moved() const {
 
 bool PlanIdeas::may_update_on_host() const {
   const std::vector<Tier> homes = tiers(policy_.optimizer_state);
-  const std::vector<Value>& values = builder_.graph().values;
-  return std::find(homes.begin(), homes.end(), Tier::kHost) != homes.end() &&
-         std::any_of(values.begin(), values.end(), [](const Value& v) { return v.kind == ValueKind::kOptimizerState; });
+  return has_state_ && std::find(homes.begin(), homes.end(), Tier::kHost) != homes.end();
 }
 
 bool PlanIdeas::may_split_state(const Homes& homes) const {
-  return !policy_.optimizer_state && homes.optimizer_state == Tier::kHost && has(Tier::kDisk);
+  return may_move_state() && homes.optimizer_state == Tier::kHost && has(Tier::kDisk);
 }
 
 double PlanIdeas::rank_of(const Forecast& forecast) const {

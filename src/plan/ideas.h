@@ -68,6 +68,8 @@ class PlanIdeas {
   [[nodiscard]] bool has(Tier tier) const;
   // All kept, and at home on the device, but for what the user has fixed.
   [[nodiscard]] Mixture nothing_moved() const;
+  // Whether there is optimizer state, and nobody has said where it lives.
+  [[nodiscard]] bool may_move_state() const { return has_state_ && !policy_.optimizer_state; }
   // Whether updates may run on the host, while the device computes others.
   [[nodiscard]] bool may_update_on_host() const;
   // The same homes where what may stay on the device does: the weights of blocks.
@@ -108,6 +110,7 @@ class PlanIdeas {
   Budget budget_;
   Policy policy_;
   size_t blocks_;
+  bool has_state_ = false;        // of an optimizer, in the graph
   std::vector<Saved> settings_;   // of families_
   std::vector<Family> families_;  // that all() has looked at
 };

@@ -26,7 +26,6 @@ PlanSearch::PlanSearch(PlanCandidates& candidates, const Budget& budget, const P
     : candidates_(candidates),
       builder_(candidates.builder()),
       budget_(budget),
-      policy_(policy),
       ideas_(candidates, budget, policy),
       effort_(effort),
       blocks_(builder_.graph().blocks.size()),
@@ -296,7 +295,7 @@ void PlanSearch::settle(bool is_even) {
     // The first climb goes on from here; what it leaves on the disk comes into the host's memory in the end.
     if (!ideas_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
     settle_weights(tier, is_even);
-    if (!policy_.optimizer_state && best_.choices.optimizer_state != Tier::kDevice) settle_state(tier);
+    if (ideas_.may_move_state() && best_.choices.optimizer_state != Tier::kDevice) settle_state(tier);
   }
   share_updates();
 }
@@ -359,7 +358,7 @@ bool PlanSearch::change_one_home(const Choices& start) {
       ideas_.bring_weights(choices.blocks[block], tier);
       ideas_.send_weights(choices.blocks[block], tier);
       if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
-      if (policy_.optimizer_state || state_tier(start, static_cast<BlockId>(block)) == tier) continue;
+      if (!ideas_.may_move_state() || state_tier(start, static_cast<BlockId>(block)) == tier) continue;
       choices = start;
       choices.blocks[block].state = tier;
       choices.blocks[block].device_update = tier == Tier::kDisk;

@@ -108,7 +108,6 @@ class PlanSearch {
   PlanCandidates& candidates_;
   const PlanBuilder& builder_;
   Budget budget_;
-  Policy policy_;
   PlanIdeas ideas_;
   SearchEffort effort_;
   size_t blocks_;
