@@ -74,7 +74,7 @@ struct Value {
 // How often a section runs.
 enum class Repeats : uint8_t {
   kMicroBatch,  // once per micro-batch
-  kStep,        // once per optimizer step, after its micro-batches; its operations may run on the host
+  kStep,        // once per optimizer step, after its micro-batches; all its operations may run on the host
 };
 
 // Operations that run at one time. Those of a graph run in their order; between them the host fills batch values and

@@ -17,6 +17,10 @@ struct Types {
 
 std::string_view name_of(DeviceKind kind) { return kind == DeviceKind::kCpu ? "cpu" : "cuda"; }
 
+bool may_run_on_host(const Graph& graph, OpId id) {
+  return graph.section_of(id).repeats == Repeats::kStep || graph.op(id).def->table_input >= 0;
+}
+
 Cost cost_of(const Graph& graph, OpId id) {
   const Operation& op = graph.op(id);
   SPILLWAY_CHECK(op.def->cost, "{} has no cost", op.def->name);

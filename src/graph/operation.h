@@ -71,6 +71,10 @@ struct OpDef {
 
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
 
+  // The input of which it reads no more than some rows: a table that may stay in host memory while the host looks up
+  // what is asked for. -1: none.
+  int8_t table_input = -1;
+
   // Kernels never allocate and never synchronise; equal inputs give equal bits. Null: not available on that device.
   KernelFunction cpu = nullptr;
   KernelFunction cuda = nullptr;
@@ -78,6 +82,8 @@ struct OpDef {
   [[nodiscard]] KernelFunction kernel(DeviceKind kind) const { return kind == DeviceKind::kCpu ? cpu : cuda; }
 };
 
+// Whether a plan may have the host run it where the device is another: updates, and what looks up a table.
+[[nodiscard]] bool may_run_on_host(const Graph& graph, OpId id);
 // What operation `id` costs with all tokens.
 [[nodiscard]] Cost cost_of(const Graph& graph, OpId id);
 // The scratch of its kernel for a kind of device, in bytes; `threads` are the CPU's.

@@ -13,9 +13,13 @@ char letter(Enum value) {
 }
 
 std::string key_of(const Choices& choices) {
-  std::string key = {letter(choices.gradients),   letter(choices.optimizer_state),
-                     letter(choices.update_site), letter(choices.outer_weights),
-                     letter(choices.overlap),     choices.synchronous_activations ? 's' : '-'};
+  std::string key = {letter(choices.gradients),
+                     letter(choices.optimizer_state),
+                     letter(choices.update_site),
+                     letter(choices.outer_weights),
+                     letter(choices.tables),
+                     letter(choices.overlap),
+                     choices.synchronous_activations ? 's' : '-'};
   key.reserve(key.size() + choices.blocks.size() * (kSavedGroups + 4));
   for (const BlockChoice& block : choices.blocks) {
     for (const Treatment saved : block.saved) key += letter(saved);

@@ -23,7 +23,8 @@ class Placer {
     result_.recomputed.assign(graph_.values.size(), 0);
     result_.synchronous.assign(graph_.values.size(), 0);
     result_.sites.assign(graph_.ops.size(), Tier::kDevice);
-    choose_sites();
+    choose_lookup_sites();
+    choose_update_sites();
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) place(id);
     return std::move(result_);
   }
@@ -33,9 +34,16 @@ class Placer {
     return block == kNone ? nullptr : &nth(choices_.blocks, block);
   }
 
+  // Rows of a table are looked up where it lies; what the host looks up goes to the device.
+  void choose_lookup_sites() {
+    if (choices_.tables != Tier::kHost) return;
+    for (size_t i = 0; i < facts_.ops.size(); ++i)
+      if (facts_.ops[i].table != kNone) result_.sites[i] = Tier::kHost;
+  }
+
   // What works on states works where the update does, and what works on gradients alone where they live; what sums up
   // their norms follows them. Products stay: on the host they would take far longer, and give other bits.
-  void choose_sites() {
+  void choose_update_sites() {
     if (choices_.update_site != Tier::kHost) return;
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
       const OpFacts& op = facts_.ops[i];
@@ -79,17 +87,21 @@ class Placer {
     }
   }
 
+  [[nodiscard]] Tier outer_home(const ValueFacts& value) const {
+    return value.is_table ? choices_.tables : choices_.outer_weights;
+  }
+
   [[nodiscard]] Tier persistent_home(ValueId root) const {
     const ValueFacts& value = facts_.value(root);
     const BlockChoice* block = block_of(value.block);
     switch (value.kind) {
       case ValueKind::kFrozenWeight: {
-        const Tier home = block ? block->frozen_weights : choices_.outer_weights;
+        const Tier home = block ? block->frozen_weights : outer_home(value);
         const bool in_files = !in_files_.empty() && nth(in_files_, root);
         return home == Tier::kDisk && in_files ? Tier::kFiles : home;
       }
       case ValueKind::kTrainableWeight:
-        return block ? block->trainable_weights : choices_.outer_weights;
+        return block ? block->trainable_weights : outer_home(value);
       case ValueKind::kOptimizerState:
         return state_tier(choices_, value.block);
       case ValueKind::kGradient:

@@ -44,7 +44,8 @@ struct BlockChoice {
 
 struct Choices {
   std::vector<BlockChoice> blocks;
-  Tier outer_weights = Tier::kDevice;  // embedding, head and whatever else has weights outside blocks
+  Tier outer_weights = Tier::kDevice;  // head, final norm and whatever else has weights outside blocks, but for
+  Tier tables = Tier::kDevice;         // an embedding that is not the head, too: in host memory the host looks it up
   Tier gradients = Tier::kDevice;
   Tier optimizer_state = Tier::kDevice;
   Tier update_site = Tier::kDevice;  // kHost: operations on optimizer state that is away run on the host_compute lane

@@ -51,6 +51,30 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
   return result;
 }
 
+// REQUIRES: all else is known.
+void find_tables(const Graph& graph, GraphFacts& facts) {
+  const auto table_of = [&](const Operation& op) {
+    const int8_t input = op.def->table_input;
+    return input < 0 ? kNone : facts.value(nth(op.inputs, input)).storage;
+  };
+  for (const Operation& op : graph.ops) {
+    const ValueId table = table_of(op);
+    if (table != kNone && facts.value(table).block == kNone) nth(facts.values, table).is_table = true;
+  }
+  for (const Operation& op : graph.ops) {
+    if (graph.section_of(op).repeats != Repeats::kMicroBatch) continue;
+    for (const ValueId input : op.inputs) {
+      if (input == kNone) continue;
+      const ValueId read = facts.value(input).storage;
+      if (read != table_of(op)) nth(facts.values, read).is_table = false;
+    }
+  }
+  for (size_t i = 0; i < graph.ops.size(); ++i) {
+    const ValueId table = table_of(graph.ops[i]);
+    if (table != kNone && facts.value(table).is_table) facts.ops[i].table = table;
+  }
+}
+
 }  // namespace
 
 GraphFacts facts_of(const Graph& graph) {
@@ -69,6 +93,7 @@ GraphFacts facts_of(const Graph& graph) {
     one.end = append(op.outputs);
     facts.ops.push_back(one);
   }
+  find_tables(graph, facts);
   return facts;
 }
 

@@ -25,6 +25,9 @@ struct ValueFacts {
   SavedGroup saved_group = SavedGroup::kElementwise;
   ValueKind kind = ValueKind::kActivation;
   bool persistent = false;  // it or its storage
+  // A weight outside blocks of which passes over a micro-batch read nothing but some rows: an embedding that is not the
+  // head, too.
+  bool is_table = false;
 
   [[nodiscard]] bool given() const { return producer == kNone; }
 };
@@ -36,6 +39,7 @@ struct OpFacts {
   int64_t workspace_bytes = 0;                           // of the machine's kernel
   std::span<const InPlace> in_place;                     // as its definition says
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
+  ValueId table = kNone;  // the value with is_table that it reads rows of
 };
 
 struct GraphFacts {

@@ -47,6 +47,7 @@ PlanIdeas::PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Pol
   const std::vector<Value>& values = builder_.graph().values;
   has_state_ =
       std::any_of(values.begin(), values.end(), [](const Value& v) { return v.kind == ValueKind::kOptimizerState; });
+  has_tables_ = builder_.has_tables();
 }
 
 void PlanIdeas::bring_weights(BlockChoice& block, Tier tier) const {
@@ -125,7 +126,11 @@ std::vector<PlanIdeas::Homes> PlanIdeas::home_settings() const {
           for (const Tier outer : tiers(policy_.outer_weights)) {
             // Those outside blocks come late for all they save: they leave after the blocks', and to the same place.
             if (!policy_.outer_weights && outer != Tier::kDevice && outer != std::max(frozen, trainable)) continue;
-            result.push_back({frozen, trainable, outer, gradients, state});
+            Homes homes{frozen, trainable, outer, outer, gradients, state};
+            for (const Tier tables : table_tiers(homes)) {
+              homes.tables = tables;
+              result.push_back(homes);
+            }
           }
         }
       }
@@ -134,9 +139,18 @@ std::vector<PlanIdeas::Homes> PlanIdeas::home_settings() const {
   return result;
 }
 
+std::vector<Tier> PlanIdeas::table_tiers(const Homes& others) const {
+  if (!may_move_tables() || !has(Tier::kHost)) return {others.outer_weights};
+  const bool all_on_device = std::max({others.frozen_weights, others.trainable_weights, others.outer_weights,
+                                       others.gradients, others.optimizer_state}) == Tier::kDevice;
+  if (all_on_device) return {Tier::kDevice, Tier::kHost};
+  return {Tier::kHost};
+}
+
 Choices PlanIdeas::choices_of(const Mixture& mixture, size_t first) const {
   Choices choices{.blocks = std::vector<BlockChoice>(blocks_, mixture.tail),
                   .outer_weights = mixture.homes.outer_weights,
+                  .tables = mixture.homes.tables,
                   .gradients = mixture.homes.gradients,
                   .optimizer_state = mixture.homes.optimizer_state,
                   .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,
@@ -312,6 +326,7 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
     // What weights of blocks take, where those outside are on the device with them.
     Homes streamed = homes[i];
     if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
+    streamed.tables = table_tiers(streamed).back();
     const Homes kept = with_weights_on_device(streamed);
     for (size_t quarter = 1; quarter < 4 && kept != streamed; ++quarter) {
       const size_t resident = blocks_ * quarter / 4;

@@ -21,7 +21,7 @@ class PlanIdeas {
   using Saved = std::array<Treatment, kSavedGroups>;
   // What is not chosen by block.
   struct Homes {
-    Tier frozen_weights, trainable_weights, outer_weights, gradients, optimizer_state;
+    Tier frozen_weights, trainable_weights, outer_weights, tables, gradients, optimizer_state;
 
     bool operator==(const Homes&) const = default;
   };
@@ -70,6 +70,8 @@ class PlanIdeas {
   [[nodiscard]] Mixture nothing_moved() const;
   // Whether there is optimizer state, and nobody has said where it lives.
   [[nodiscard]] bool may_move_state() const { return has_state_ && !policy_.optimizer_state; }
+  // Whether there is a table, and nobody has said where it lives.
+  [[nodiscard]] bool may_move_tables() const { return has_tables_ && !policy_.outer_weights; }
   // Whether updates may run on the host, while the device computes others.
   [[nodiscard]] bool may_update_on_host() const;
   // The same homes where what may stay on the device does: the weights of blocks.
@@ -83,6 +85,9 @@ class PlanIdeas {
   [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
   [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
   [[nodiscard]] std::vector<Homes> home_settings() const;
+  // Where tables may live beside all else: where anything leaves the device they are looked up in the host's memory,
+  // which takes next to no time.
+  [[nodiscard]] std::vector<Tier> table_tiers(const Homes& others) const;
   // All settings where weights and state live somewhere.
   struct Family {
     Homes homes;
@@ -110,7 +115,8 @@ class PlanIdeas {
   Budget budget_;
   Policy policy_;
   size_t blocks_;
-  bool has_state_ = false;        // of an optimizer, in the graph
+  bool has_state_ = false;  // of an optimizer, in the graph
+  bool has_tables_ = false;
   std::vector<Saved> settings_;   // of families_
   std::vector<Family> families_;  // that all() has looked at
 };

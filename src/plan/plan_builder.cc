@@ -90,11 +90,14 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector
     : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), facts_(facts_of(graph)) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     int64_t workspace = workspace_of(graph, id, machine.threads, machine.device);
-    // An update may run on either lane.
-    if (graph.section_of(id).repeats == Repeats::kStep)
-      workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
+    if (may_run_on_host(graph, id)) workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
     nth(facts_.ops, id).workspace_bytes = workspace;
   }
+}
+
+bool PlanBuilder::has_tables() const {
+  const std::vector<ValueFacts>& values = facts_.values;
+  return std::any_of(values.begin(), values.end(), [](const ValueFacts& value) { return value.is_table; });
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {

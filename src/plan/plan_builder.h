@@ -39,6 +39,8 @@ class PlanBuilder {
   [[nodiscard]] double min_seconds(const LaneWork& work, int64_t accumulation) const;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
+  // Whether any weight is a table (plan/facts.h).
+  [[nodiscard]] bool has_tables() const;
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 
  private:

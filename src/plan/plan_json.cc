@@ -138,6 +138,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
   json["choices"] = blocks_json(graph, plan.choices);
   json["outer_weights"] = name_of(plan.choices.outer_weights);
+  json["tables"] = name_of(plan.choices.tables);
   json["gradients"] = name_of(plan.choices.gradients);
   json["optimizer_state"] = name_of(plan.choices.optimizer_state);
   json["frontier"] = frontier_json(context);

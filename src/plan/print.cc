@@ -367,6 +367,18 @@ std::string generation_text(const PlanContext::Generation& generation) {
                          : "resident");
 }
 
+// Nothing where all of it is on the device.
+std::string outside_text(const Choices& choices) {
+  const Tier tables = choices.tables, others = choices.outer_weights;
+  if (tables == others)
+    return others == Tier::kDevice ? ""
+                                   : fmt::format("outside  embedding, final norm and head on {}\n", name_of(others));
+  std::string text = fmt::format("outside  embedding on {}", name_of(tables));
+  if (tables == Tier::kHost) text += ", looked up there";
+  if (others != Tier::kDevice) text += fmt::format("; final norm and head on {}", name_of(others));
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& context) {
@@ -379,8 +391,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
       static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
   text += plan.fits ? "\n" : "\nThe smallest plan found, which does not fit:\n";
   text += layers_text(plan.choices.blocks);
-  if (plan.choices.outer_weights != Tier::kDevice)
-    text += fmt::format("outside  embedding, final norm and head on {}\n", name_of(plan.choices.outer_weights));
+  text += outside_text(plan.choices);
   if (plan.choices.optimizer_state != Tier::kDevice || plan.choices.gradients != Tier::kDevice) {
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
                         name_of(plan.choices.gradients));

@@ -95,12 +95,16 @@ TEST_CASE("layers that are treated alike share a line") {
   blocks[1][SavedGroup::kProduct] = blocks[1][SavedGroup::kElementwise] = Treatment::kHost;
   blocks[1].frozen_weights = Tier::kDisk;
   blocks[2] = blocks[1];
-  printed.plan.choices.outer_weights = Tier::kHost;
+  printed.plan.choices.tables = Tier::kHost;
   CHECK(
       printed.says("\nlayers   0    activations recomputed\n"
                    "         1-2  attention kept, product and elementwise -> host, weights on disk\n"
                    "         3    activations kept\n"
-                   "outside  embedding, final norm and head on host\n"));
+                   "outside  embedding on host, looked up there\n"));
+  printed.plan.choices.outer_weights = Tier::kDisk;
+  CHECK(printed.says("outside  embedding on host, looked up there; final norm and head on disk\n"));
+  printed.plan.choices.outer_weights = Tier::kHost;
+  CHECK(printed.says("outside  embedding, final norm and head on host\n"));
 }
 
 TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the steps") {

@@ -116,7 +116,8 @@ class Sequencer {
     for (auto begin = result.begin(); begin != result.end();) {
       const SectionId section = facts_.op(*begin).section;
       const auto end = std::find_if(begin, result.end(), [&](OpId id) { return facts_.op(id).section != section; });
-      if (std::any_of(begin, end, is_on_host) && !std::all_of(begin, end, is_on_host))
+      const bool is_update = nth(graph_.sections, section).repeats == Repeats::kStep;
+      if (is_update && std::any_of(begin, end, is_on_host) && !std::all_of(begin, end, is_on_host))
         std::copy_n(TurnTaking(facts_, sites_, {begin, end}).run().begin(), end - begin, begin);
       begin = end;
     }

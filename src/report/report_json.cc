@@ -66,6 +66,7 @@ ordered_json choices_json(const Graph& graph, const Choices& choices) {
   }
   return {{"blocks", blocks},
           {"outer_weights", name_of(choices.outer_weights)},
+          {"tables", name_of(choices.tables)},
           {"gradients", name_of(choices.gradients)},
           {"optimizer_state", name_of(choices.optimizer_state)},
           {"update", choices.update_site == Tier::kHost ? "host" : "device"}};

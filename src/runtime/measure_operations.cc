@@ -49,8 +49,8 @@ struct Sample {
   const MeasuredGraph* program = nullptr;
   std::string signature;
   double expected_seconds = 0;  // of the whole operation, by the rates
-  bool is_of_update = false;    // which the host runs, too
-  int launches = 1;             // between two looks at the clock
+  bool may_run_on_host = false;
+  int launches = 1;  // between two looks at the clock
   std::vector<TensorView> inputs{}, outputs{};
   std::vector<double> compute_seconds{}, host_seconds{};
 
@@ -146,7 +146,7 @@ class OperationBench {
     const CostModel costs(graph, machine);
     for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
       if (!graph.op(op).def->kernel(device_.kind())) continue;
-      if (lanes_ == BenchLanes::kHost && graph.section_of(op).repeats != Repeats::kStep) continue;
+      if (lanes_ == BenchLanes::kHost && !may_run_on_host(graph, op)) continue;
       std::string signature = signature_of(graph, op);
       const auto known = machine.operations.find(signature);
       if (known != machine.operations.end() && !is_worth_measuring(known->second)) continue;
@@ -155,7 +155,7 @@ class OperationBench {
                     .program = &program,
                     .signature = std::move(signature),
                     .expected_seconds = costs.operation_seconds(op),
-                    .is_of_update = graph.section_of(op).repeats == Repeats::kStep};
+                    .may_run_on_host = may_run_on_host(graph, op)};
       const SampleLimits limits{.seconds = kLongSeconds, .bytes = max_bytes_, .sequence_len = options_.sequence_len};
       if (sample.size.fit(sample.expected_seconds, limits)) samples_.push_back(std::move(sample));
     }
@@ -281,7 +281,7 @@ class OperationBench {
   void measure(Sample& sample) {
     const double seconds = run_once(sample);
     if (lanes_ != BenchLanes::kHost) sample.compute_seconds.push_back(seconds);
-    if (lanes_ != BenchLanes::kCompute && sample.is_of_update) sample.host_seconds.push_back(seconds);
+    if (lanes_ != BenchLanes::kCompute && sample.may_run_on_host) sample.host_seconds.push_back(seconds);
   }
 
   void forget() {

@@ -39,7 +39,7 @@ struct OperationMeasureOptions {
 
 // Adds to `machine.operations` what is not there yet of the graphs, or is provisional and worth measuring again: all
 // graphs' in one go. Returns how many that are. On a busy machine (cpu_share.h) they are provisional, which is said.
-// Those of the update section are measured on the CPU, too, as the host_compute lane runs them. What the
+// Those that may run on the host are measured on the CPU, too, as the host_compute lane runs them. What the
 // device's libraries offer several algorithms for, they choose by measuring, too, and `machine.algorithms` keeps it.
 // Says how many on standard error before it starts. REQUIRES: verify(graph) is empty, of each.
 int64_t measure_operations(std::span<const MeasuredGraph> programs, const OperationMeasureOptions& options,

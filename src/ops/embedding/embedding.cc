@@ -79,6 +79,7 @@ const OpDef kEmbedding{.name = "embedding",
                        .infer = infer,
                        .vjp = vjp,
                        .cost = cost,
+                       .table_input = 1,
                        .cpu = embedding_cpu,
                        .cuda = SPILLWAY_CUDA_KERNEL(embedding_cuda)};
 

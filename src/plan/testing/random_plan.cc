@@ -26,6 +26,7 @@ Choices random_choices(const Graph& graph, RandomStream& random) {
   constexpr Overlap kOverlaps[] = {Overlap::kSynchronous, Overlap::kNarrow, Overlap::kWide, Overlap::kBlock};
   constexpr Tier kSites[] = {Tier::kDevice, Tier::kHost};
   Choices choices = {.outer_weights = any_of(kHomes, random),
+                     .tables = any_of(kHomes, random),
                      .gradients = any_of(kHomes, random),
                      .optimizer_state = any_of(kHomes, random),
                      .update_site = any_of(kSites, random),
