@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "base/index.h"
 
@@ -81,7 +82,7 @@ void PlanSearch::climb() {
 Found PlanSearch::finish(std::span<const Choices> starts) {
   if (is_fastest_) return packed_well();
   for (const Choices& start : starts) (void)consider(start);
-  if (found_) settle(true);
+  if (found_) effort_ == SearchEffort::kFull ? settle_both() : settle(true);
   if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
   return packed_well();
 }
@@ -99,17 +100,21 @@ bool PlanSearch::consider(const Choices& choices) {
   Estimate estimate = candidates_.scheduled(choices);
   PackEffort effort = PackEffort::kQuick;
   const int64_t distance = distance_to_fitting(estimate);
+  considered_.reset();
   if (missing(estimate) == 0 && !(found_ && estimate.seconds >= best_.seconds)) {
     estimate = candidates_.packed(choices, effort);
     if (missing(estimate) > 0 && may_pack_thoroughly(estimate)) {
       effort = PackEffort::kThorough;
       estimate = candidates_.packed(choices, effort);
     }
-    if (missing(estimate) == 0) estimate = candidates_.predicted(choices, effort);
+    if (missing(estimate) == 0) {
+      estimate = candidates_.predicted(choices, effort);
+      considered_ = {choices, effort, estimate.seconds, best_.mixture, best_.first};
+    }
   }
   const bool fits = missing(estimate) == 0;
   if (fits) {
-    if (!found_ || estimate.seconds < best_.seconds) best_ = {choices, effort, estimate.seconds};
+    if (considered_ && (!found_ || estimate.seconds < best_.seconds)) best_ = *considered_;
     found_ = true;
   } else if (!found_ && distance < min_distance_) {
     min_distance_ = distance;
@@ -123,7 +128,12 @@ int64_t PlanSearch::work_done() const { return candidates_.scheduled_count() + 2
 bool PlanSearch::consider(const Mixture& mixture, size_t first) {
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
   const bool fits = consider(ideas_.choices_of(mixture, first));
-  if (found_ && best_.seconds < before) best_mixture_ = mixture, best_first_ = first;
+  if (!considered_) return fits;
+  considered_->mixture = mixture;
+  considered_->first = first;
+  if (considered_->seconds < before) best_ = *considered_;
+  const bool is_resident = mixture.homes.outer_weights == Tier::kDevice;
+  if (is_resident && (!best_resident_ || considered_->seconds < best_resident_->seconds)) best_resident_ = considered_;
   return fits;
 }
 
@@ -170,33 +180,31 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
 }
 
 template <typename ImprovesWith>
-void PlanSearch::step_towards_best(const size_t& best, size_t most, const ImprovesWith& improves_with) {
+void PlanSearch::step_towards_best(size_t best, size_t most, const ImprovesWith& improves_with) {
   for (size_t step = std::bit_floor(std::max<size_t>(1, most / 8)); step > 0; step /= 2) {
-    while (best + step <= most && improves_with(best + step)) {
-    }
-    while (best >= step && improves_with(best - step)) {
-    }
+    while (best + step <= most && improves_with(best + step)) best += step;
+    while (best >= step && improves_with(best - step)) best -= step;
   }
 }
 
 void PlanSearch::consider_again(const Mixture& mixture) {
   if (mixture.head == mixture.tail || mixture.alternates) {
-    (void)consider(mixture, best_first_);
+    (void)consider(mixture, best_.first);
   } else {
-    consider_mixture(mixture, std::clamp<size_t>(best_first_, 1, blocks_ - 1));
+    consider_mixture(mixture, std::clamp<size_t>(best_.first, 1, blocks_ - 1));
   }
 }
 
 void PlanSearch::hold_less() {
   allow_work(kHoldShare);
-  Mixture mixture = *best_mixture_;
+  Mixture mixture = *best_.mixture;
   mixture.overlap = Overlap::kWide;
   consider_again(mixture);
 }
 
 void PlanSearch::trade(size_t Apart::*blocks) {
-  step_towards_best(best_mixture_->apart.*blocks, blocks_, [&](size_t count) {
-    Mixture mixture = *best_mixture_;
+  step_towards_best(best_.mixture->apart.*blocks, blocks_, [&](size_t count) {
+    Mixture mixture = *best_.mixture;
     const double before = best_.seconds;
     mixture.apart.*blocks = count;
     if (work_done() < work_limit_) consider_again(mixture);
@@ -206,9 +214,9 @@ void PlanSearch::trade(size_t Apart::*blocks) {
 
 void PlanSearch::balance() {
   allow_work(kBalanceShare);
-  step_towards_best(best_first_, blocks_, [&](size_t first) {
+  step_towards_best(best_.first, blocks_, [&](size_t first) {
     const double before = best_.seconds;
-    if (work_done() < work_limit_) (void)consider(Mixture(*best_mixture_), first);
+    if (work_done() < work_limit_) (void)consider(Mixture(*best_.mixture), first);
     return best_.seconds < before;
   });
 }
@@ -257,6 +265,14 @@ void PlanSearch::settle_state(Tier tier) {
   }
 }
 
+// Tables come back to the device, where that fits and saves the way there.
+void PlanSearch::settle_tables() {
+  if (!ideas_.may_move_tables() || best_.choices.tables == Tier::kDevice) return;
+  Choices choices = best_.choices;
+  choices.tables = Tier::kDevice;
+  (void)consider(choices);
+}
+
 // While the host updates some blocks from its memory, their state may come to the device for others, and go back: both
 // at once are faster than either, unless one processor computes on both sides.
 void PlanSearch::share_updates() {
@@ -275,21 +291,20 @@ void PlanSearch::share_updates() {
     for (size_t i = 0; i < away.size(); ++i) choices.blocks[away[i]].device_update = is_spread(i, count, away.size());
     const double before = best_.seconds;
     if (work_done() < work_limit_) (void)consider(choices);
-    if (best_.seconds < before) best = count;
     return best_.seconds < before;
   };
-  (void)improves_with(away.size());
+  if (improves_with(away.size())) best = away.size();
   step_towards_best(best, away.size(), improves_with);
 }
 
 void PlanSearch::settle(bool is_even) {
-  if (best_mixture_ && best_mixture_->overlap == Overlap::kBlock) hold_less();
-  if (is_even && best_mixture_ && best_mixture_->alternates) balance();
-  if (is_even && best_mixture_ && blocks_ > 1) {
+  if (best_.mixture && best_.mixture->overlap == Overlap::kBlock) hold_less();
+  if (is_even && best_.mixture && best_.mixture->alternates) balance();
+  if (is_even && best_.mixture && blocks_ > 1) {
     allow_work(kTradeShare);
-    if (ideas_.with_weights_on_device(best_mixture_->homes) != best_mixture_->homes) trade(&Apart::resident);
-    if (ideas_.with_weights_on_disk(best_mixture_->homes) != best_mixture_->homes) trade(&Apart::distant);
-    if (ideas_.may_split_state(best_mixture_->homes)) trade(&Apart::distant_state);
+    if (ideas_.with_weights_on_device(best_.mixture->homes) != best_.mixture->homes) trade(&Apart::resident);
+    if (ideas_.with_weights_on_disk(best_.mixture->homes) != best_.mixture->homes) trade(&Apart::distant);
+    if (ideas_.may_split_state(best_.mixture->homes)) trade(&Apart::distant_state);
   }
   for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
     // The first climb goes on from here; what it leaves on the disk comes into the host's memory in the end.
@@ -297,7 +312,21 @@ void PlanSearch::settle(bool is_even) {
     settle_weights(tier, is_even);
     if (ideas_.may_move_state() && best_.choices.optimizer_state != Tier::kDevice) settle_state(tier);
   }
+  settle_tables();
   share_updates();
+}
+
+// Forecasts know no waiting, but weights outside blocks that come with every micro-batch are waited for. Whether it is
+// faster to keep them, with less room for others, shows when both are settled.
+void PlanSearch::settle_both() {
+  constexpr double kSlack = 1.05;  // what settling may gain
+  const std::optional<Best> resident = best_resident_;
+  settle(true);
+  const bool is_resident = best_.choices.outer_weights == Tier::kDevice;
+  if (is_resident || !resident || resident->seconds > kSlack * best_.seconds) return;
+  const Best away = std::exchange(best_, *resident);
+  settle(true);
+  if (away.seconds <= best_.seconds) best_ = away;
 }
 
 // By live bytes, before packing, and below zero where only the packing is in the way: so the way down to the least
@@ -311,72 +340,6 @@ int64_t PlanSearch::distance_to_fitting(const Estimate& estimate) const {
     if (budget && estimate.bytes[tier] > *budget) others += kFar + estimate.bytes[tier] - *budget;
   }
   return others > 0 ? others + std::max<int64_t>(0, device) : device;
-}
-
-bool PlanSearch::improves(const Choices& choices) {
-  if (--trials_ < 0) return false;
-  const bool had = found_;
-  const double before = had ? best_.seconds : 0;
-  const int64_t distance_before = min_distance_;
-  (void)consider(choices);
-  return had ? best_.seconds < before : found_ || min_distance_ < distance_before;
-}
-
-bool PlanSearch::change_one_block(const Choices& start) {
-  for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
-    for (const Saved& setting : settings_) {
-      Choices choices = start;
-      choices.blocks[block].saved = ideas_.followed(block, setting);
-      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
-    }
-  }
-  return false;
-}
-
-bool PlanSearch::change_two_blocks(const Choices& start) {
-  for (size_t first = 0; first < blocks_; ++first) {
-    for (size_t second = first + 1; second < blocks_ && trials_ > 0; ++second) {
-      for (const Saved& setting : settings_) {
-        Choices choices = start;
-        choices.blocks[first].saved = ideas_.followed(first, setting);
-        if (choices.blocks[first] == start.blocks[first]) continue;
-        for (const Saved& other : settings_) {
-          choices.blocks[second].saved = ideas_.followed(second, other);
-          if (choices.blocks[second] != start.blocks[second] && improves(choices)) return true;
-        }
-      }
-    }
-  }
-  return false;
-}
-
-bool PlanSearch::change_one_home(const Choices& start) {
-  for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
-    for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
-      if (!ideas_.has(tier)) continue;
-      Choices choices = start;
-      ideas_.bring_weights(choices.blocks[block], tier);
-      ideas_.send_weights(choices.blocks[block], tier);
-      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
-      if (!ideas_.may_move_state() || state_tier(start, static_cast<BlockId>(block)) == tier) continue;
-      choices = start;
-      choices.blocks[block].state = tier;
-      choices.blocks[block].device_update = tier == Tier::kDisk;
-      if (improves(choices)) return true;
-    }
-  }
-  return false;
-}
-
-void PlanSearch::change_blocks() {
-  // Scheduling takes time with the operations; where there are few of them, most pairs of blocks have their turn.
-  constexpr int64_t kStepsToSchedule = 100'000, kSquaresToSchedule = 10'000'000;
-  const int64_t ops = std::ssize(builder_.graph().ops) + 1;
-  trials_ = kStepsToSchedule / ops + kSquaresToSchedule / (ops * ops);
-  while (trials_ > 0) {
-    const Choices start = found_ ? best_.choices : nearest_;
-    if (!change_one_block(start) && !change_two_blocks(start) && !change_one_home(start)) break;
-  }
 }
 
 // The search packs quickly; its result deserves more.

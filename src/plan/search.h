@@ -56,6 +56,13 @@ class PlanSearch {
   using Mixture = PlanIdeas::Mixture;
   using Idea = PlanIdeas::Idea;
   using Apart = PlanIdeas::Apart;
+  struct Best {
+    Choices choices;
+    PackEffort effort = PackEffort::kQuick;
+    double seconds = 0;
+    std::optional<Mixture> mixture;  // that it began as, with so many blocks of its head
+    size_t first = 0;
+  };
 
   [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
   // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
@@ -82,14 +89,17 @@ class PlanSearch {
   void share_updates();
   // Considers numbers of blocks from `best` to `most`, which `improves_with` says are better, in halving steps.
   template <typename ImprovesWith>
-  void step_towards_best(const size_t& best, size_t most, const ImprovesWith& improves_with);
+  void step_towards_best(size_t best, size_t most, const ImprovesWith& improves_with);
   // The nearest plan with transfers that run less far ahead, under every setting of all blocks.
   void tighten(Overlap overlap);
   // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state. Then into
   // the host's memory what they have on the disk.
   void settle(bool is_even);
+  // The best plan, and, where weights outside blocks have left the device, the best of those where they have not.
+  void settle_both();
   void settle_weights(Tier tier, bool is_even);
   void settle_state(Tier tier);
+  void settle_tables();
   // Hill climbing from the best plan: other settings for one block, or for two, or another tier for the weights or the
   // state of one.
   void change_blocks();
@@ -112,18 +122,13 @@ class PlanSearch {
   SearchEffort effort_;
   size_t blocks_;
   std::vector<Saved> settings_;
-  struct Best {
-    Choices choices;
-    PackEffort effort = PackEffort::kQuick;
-    double seconds = 0;
-  };
   bool found_ = false;          // best_ fits
   bool is_fastest_ = false;     // no plan is faster than best_
   double climbed_seconds_ = 0;  // where the first climb ended; infinite where nothing fit
   Best best_;
-  std::optional<Mixture> best_mixture_;  // whose plan best_ is
-  size_t best_first_ = 0;
-  Choices nearest_;  // to fitting, while nothing fits
+  std::optional<Best> considered_;     // the plan that was considered last, if its time was predicted
+  std::optional<Best> best_resident_;  // the best mixture whose weights outside blocks are on the device
+  Choices nearest_;                    // to fitting, while nothing fits
   int64_t min_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at

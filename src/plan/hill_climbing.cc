@@ -1,0 +1,73 @@
+// The last part of the search: changes of one block or two.
+#include "base/index.h"
+#include "plan/search.h"
+
+namespace spillway {
+
+bool PlanSearch::improves(const Choices& choices) {
+  if (--trials_ < 0) return false;
+  const bool had = found_;
+  const double before = had ? best_.seconds : 0;
+  const int64_t distance_before = min_distance_;
+  (void)consider(choices);
+  return had ? best_.seconds < before : found_ || min_distance_ < distance_before;
+}
+
+bool PlanSearch::change_one_block(const Choices& start) {
+  for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
+    for (const Saved& setting : settings_) {
+      Choices choices = start;
+      choices.blocks[block].saved = ideas_.followed(block, setting);
+      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
+    }
+  }
+  return false;
+}
+
+bool PlanSearch::change_two_blocks(const Choices& start) {
+  for (size_t first = 0; first < blocks_; ++first) {
+    for (size_t second = first + 1; second < blocks_ && trials_ > 0; ++second) {
+      for (const Saved& setting : settings_) {
+        Choices choices = start;
+        choices.blocks[first].saved = ideas_.followed(first, setting);
+        if (choices.blocks[first] == start.blocks[first]) continue;
+        for (const Saved& other : settings_) {
+          choices.blocks[second].saved = ideas_.followed(second, other);
+          if (choices.blocks[second] != start.blocks[second] && improves(choices)) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+bool PlanSearch::change_one_home(const Choices& start) {
+  for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
+    for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
+      if (!ideas_.has(tier)) continue;
+      Choices choices = start;
+      ideas_.bring_weights(choices.blocks[block], tier);
+      ideas_.send_weights(choices.blocks[block], tier);
+      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
+      if (!ideas_.may_move_state() || state_tier(start, static_cast<BlockId>(block)) == tier) continue;
+      choices = start;
+      choices.blocks[block].state = tier;
+      choices.blocks[block].device_update = tier == Tier::kDisk;
+      if (improves(choices)) return true;
+    }
+  }
+  return false;
+}
+
+void PlanSearch::change_blocks() {
+  // Scheduling takes time with the operations; where there are few of them, most pairs of blocks have their turn.
+  constexpr int64_t kStepsToSchedule = 100'000, kSquaresToSchedule = 10'000'000;
+  const int64_t ops = std::ssize(builder_.graph().ops) + 1;
+  trials_ = kStepsToSchedule / ops + kSquaresToSchedule / (ops * ops);
+  while (trials_ > 0) {
+    const Choices start = found_ ? best_.choices : nearest_;
+    if (!change_one_block(start) && !change_two_blocks(start) && !change_one_home(start)) break;
+  }
+}
+
+}  // namespace spillway
