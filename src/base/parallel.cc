@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/cpu_relax.h"
 #include "base/error.h"
 #include "base/math.h"
 
@@ -19,12 +20,6 @@ namespace {
 // sleeps: on a busy machine a sleeper is given a core at once when it is woken, a thread that yields only after others
 // have used up their turns.
 constexpr int kSpins = 4000;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
@@ -65,14 +60,14 @@ void ThreadPool::run(int64_t items, int64_t grain, Function function, const void
   ++generation_;
   generation_.notify_all();
   take_chunks(0);
-  for (int spin = 0; left_ != 0 && spin < kSpins; ++spin) relax();
+  for (int spin = 0; left_ != 0 && spin < kSpins; ++spin) cpu_relax();
   for (int32_t left = left_; left != 0; left = left_) left_.wait(left);
 }
 
 void ThreadPool::work(int thread) {
   uint32_t seen = 0;
   for (;;) {
-    for (int spin = 0; generation_ == seen && spin < kSpins; ++spin) relax();
+    for (int spin = 0; generation_ == seen && spin < kSpins; ++spin) cpu_relax();
     generation_.wait(seen);
     seen = generation_;
     if (stop_) return;

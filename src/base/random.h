@@ -44,6 +44,8 @@ class RandomStream {
     }
   }
   [[nodiscard]] float uniform() { return uniform_float(next()); }
+  // Of a normal distribution around 0. Takes two numbers of the stream.
+  [[nodiscard]] float normal(double deviation = 1);
   [[nodiscard]] uint64_t position() const { return position_; }
 
  private:

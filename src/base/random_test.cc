@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace spillway;
 
 // Known answers published with the algorithm (Random123, kat_vectors, philox4x32 10).
@@ -15,4 +17,18 @@ TEST_CASE("a bounded number covers its range evenly") {
   std::array<int, 5> counts{};
   for (int i = 0; i < 50'000; ++i) ++counts[stream.below(5)];
   for (const int count : counts) CHECK(count == doctest::Approx(10'000).epsilon(0.05));
+}
+
+TEST_CASE("normal numbers have the deviation that is asked for") {
+  RandomStream stream(7, 2);
+  constexpr int kDraws = 50'000;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double x = stream.normal(3);
+    sum += x;
+    squares += x * x;
+  }
+  CHECK(stream.position() == 2 * kDraws);
+  CHECK(std::abs(sum / kDraws) < 0.05);
+  CHECK(squares / kDraws == doctest::Approx(9).epsilon(0.03));
 }

@@ -249,12 +249,8 @@ void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& 
 
 void initialise_normal(std::span<float> values, int64_t first_elem, const Parameter& parameter, double deviation,
                        uint64_t seed) {
-  constexpr double kTwoPi = 6.283185307179586;
   RandomStream random(seed, random_stream_of(parameter.module), 2 * static_cast<uint64_t>(first_elem));
-  for (float& value : values) {
-    const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(random.uniform())));  // Box and Muller, 1958
-    value = static_cast<float>(deviation * radius * std::cos(kTwoPi * random.uniform()));
-  }
+  for (float& value : values) value = random.normal(deviation);
 }
 
 LoraOptions parse_adapter_config(std::string_view text, std::string_view where) {

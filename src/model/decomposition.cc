@@ -2,7 +2,6 @@
 
 #include <Eigen/QR>
 #include <Eigen/SVD>
-#include <cmath>
 
 #include "base/random.h"
 
@@ -41,14 +40,10 @@ LowRankFactors singular_factors(std::span<const float> w, int64_t rows, int64_t 
 
 LowRankFactors randomised_singular_factors(std::span<const float> w, int64_t rows, int64_t columns, int64_t r,
                                            double scale, int64_t iterations, uint64_t seed, uint64_t stream) {
-  constexpr double kTwoPi = 6.283185307179586;
   const Columns matrix = matrix_of(w, rows, columns);
   Columns start(columns, r);
   RandomStream random(seed, stream);
-  for (float& value : start.reshaped()) {
-    const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(random.uniform())));  // Box and Muller, 1958
-    value = static_cast<float>(radius * std::cos(kTwoPi * random.uniform()));
-  }
+  for (float& value : start.reshaped()) value = random.normal();
   Columns basis = basis_of(matrix * start);
   for (int64_t i = 0; i < iterations; ++i) {
     basis = basis_of(matrix.transpose() * basis);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/cpu_relax.h"
 #include "base/error.h"
 #include "base/index.h"
 #include "runtime/computer.h"
@@ -18,12 +19,6 @@ constexpr int kSpins = 200;
 // Transfers of a disk lane in flight at once. A DiskQueue cuts each into blocks, of which it has enough in flight; this
 // many cover the gaps between transfers, small ones too.
 constexpr size_t kAhead = 8;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // After an error: where the queue has failed too, it is empty.
 void drain(DiskQueue& queue) {
@@ -270,7 +265,7 @@ bool LaneThreads::await(LaneState& self, int32_t instruction) {
 // nothing to wait for, or whoever finishes sees the sleeper.
 bool LaneThreads::await_one(LaneState& self, int32_t other) {
   const std::atomic<int32_t>& done = state_of(other).done;
-  for (int spin = 0; done <= other && !failed_ && spin < kSpins; ++spin) relax();
+  for (int spin = 0; done <= other && !failed_ && spin < kSpins; ++spin) cpu_relax();
   while (done <= other && !failed_) {
     self.parked_on = other;
     if (done <= other && !failed_) self.parked_on.wait(other);
