@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "base/error.h"
+#include "base/sizes.h"
 
 namespace spillway {
 namespace {
@@ -54,6 +56,21 @@ int64_t find_exponent(const void* values, Bits mask, int64_t elems) {
   return -1;
 }
 
+// Of a piece that is converted some elements at a time: so many fit a core's cache in both dtypes.
+constexpr int64_t kConvertedElems = int64_t{1} << 14;
+
+// A flat part of a piece.
+TensorView part_of(const TensorView& piece, int64_t first, int64_t count) {
+  return {piece.as<std::byte>() + first * size_of(piece.dtype), piece.dtype, {count}};
+}
+
+// Calls use(part of the piece, index of its first element).
+template <typename Use>
+void for_each_part(const TensorView& piece, const Use& use) {
+  for (int64_t first = 0; first < piece.elems(); first += kConvertedElems)
+    use(part_of(piece, first, std::min(kConvertedElems, piece.elems() - first)), first);
+}
+
 }  // namespace
 
 void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t elems) {
@@ -71,6 +88,39 @@ void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype
     default:
       SPILLWAY_CHECK(false, "{} is not floating", name_of(from_dtype));
   }
+}
+
+void round_to(DType dtype, std::span<float> values) {
+  if (dtype == DType::kF32) return;
+  const TensorView all{values.data(), DType::kF32, {std::ssize(values)}};
+  for_each_rounded(all, 0, dtype, [&](const TensorView& rounded, int64_t first) {
+    convert_floats(rounded.data, dtype, values.data() + first, DType::kF32, rounded.elems());
+  });
+}
+
+void for_each_f32(const TensorView& piece, int64_t first_elem, const FloatVisitor& use) {
+  auto values = make_vector<float>(std::min(kConvertedElems, piece.elems()));
+  for_each_part(piece, [&](const TensorView& part, int64_t first) {
+    convert_floats(part.data, part.dtype, values.data(), DType::kF32, part.elems());
+    use(first_of(values, part.elems()), first_elem + first);
+  });
+}
+
+void fill_from_f32(const TensorView& piece, int64_t first_elem, const FloatVisitor& fill) {
+  auto values = make_vector<float>(std::min(kConvertedElems, piece.elems()));
+  for_each_part(piece, [&](const TensorView& part, int64_t first) {
+    fill(first_of(values, part.elems()), first_elem + first);
+    convert_floats(values.data(), DType::kF32, part.data, part.dtype, part.elems());
+  });
+}
+
+void for_each_rounded(const TensorView& piece, int64_t first_elem, DType dtype,
+                      const std::function<void(const TensorView& rounded, int64_t first_elem)>& use) {
+  auto rounded = make_vector<std::byte>(std::min(kConvertedElems, piece.elems()) * size_of(dtype));
+  for_each_part(piece, [&](const TensorView& part, int64_t first) {
+    convert_floats(part.data, part.dtype, rounded.data(), dtype, part.elems());
+    use({rounded.data(), dtype, {part.elems()}}, first_elem + first);
+  });
 }
 
 int64_t find_nonfinite(const void* values, DType dtype, int64_t elems) {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "tensor/dtype.h"
+#include "tensor/view.h"
 
 namespace spillway {
 
@@ -12,6 +15,21 @@ constexpr int64_t kConvertedBytes = int64_t{256} << 10;
 
 // Converts `elems` values; `to` may be `from` when the dtypes are of one size. REQUIRES: floating dtypes.
 void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t elems);
+
+// Leaves of f32 values what `dtype` can hold of them. REQUIRES: a floating dtype.
+void round_to(DType dtype, std::span<float> values);
+
+// A piece of a tensor, converted some elements at a time, in their order. `first_elem` is the index of the piece's
+// first element, and the calls are told that of theirs. What they are given is memory of its own, and good for the
+// call. REQUIRES: floating dtypes.
+using FloatVisitor = std::function<void(std::span<float> values, int64_t first_elem)>;
+// Calls `use` with the elements in f32.
+void for_each_f32(const TensorView& piece, int64_t first_elem, const FloatVisitor& use);
+// Calls `fill` for the elements in f32, and rounds them to the piece's dtype.
+void fill_from_f32(const TensorView& piece, int64_t first_elem, const FloatVisitor& fill);
+// Calls `use` with the elements in another dtype.
+void for_each_rounded(const TensorView& piece, int64_t first_elem, DType dtype,
+                      const std::function<void(const TensorView& rounded, int64_t first_elem)>& use);
 
 // The index of the first NaN or infinity, or -1. REQUIRES: a floating dtype.
 [[nodiscard]] int64_t find_nonfinite(const void* values, DType dtype, int64_t elems);

@@ -9,18 +9,8 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kSummedElems = int64_t{1} << 18;
-
-// Of a dense weight, in its dtype.
-void add_elements(const TensorView& piece, RowSquares& squares) {
-  auto elements = make_vector<float>(std::min(kSummedElems, piece.elems()));
-  for (int64_t first = 0; first < piece.elems(); first += kSummedElems) {
-    const int64_t count = std::min(kSummedElems, piece.elems() - first);
-    convert_floats(piece.as<std::byte>() + first * size_of(piece.dtype), piece.dtype, elements.data(), DType::kF32,
-                   count);
-    squares.add(first_of(elements, count));
-  }
-}
+// That are decoded at once.
+constexpr int64_t kDecodedElems = int64_t{1} << 18;
 
 // The parts are in memory while rows are decoded, some at a time.
 void add_decoded(const Parameter& weight, ValueStore& store, RowSquares& squares) {
@@ -35,16 +25,14 @@ void add_decoded(const Parameter& weight, ValueStore& store, RowSquares& squares
     });
     parts.push_back(view);
   }
-  const int64_t rows = spec.shape[0], columns = spec.shape[1], step = std::max<int64_t>(1, kSummedElems / columns);
+  const int64_t rows = spec.shape[0], columns = spec.shape[1], step = std::max<int64_t>(1, kDecodedElems / columns);
   auto elements = make_vector<float>(std::min(step, rows) * columns);
-  auto rounded = make_vector<std::byte>(std::ssize(elements) * size_of(spec.dtype));
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first), elems = count * columns;
-    weight.storage->decode(spec, parts, first, count, elements.data());
-    // As the product has them.
-    convert_floats(elements.data(), DType::kF32, rounded.data(), spec.dtype, elems);
-    convert_floats(rounded.data(), spec.dtype, elements.data(), DType::kF32, elems);
-    squares.add(first_of(elements, elems));
+    const std::span<float> decoded = first_of(elements, elems);
+    weight.storage->decode(spec, parts, first, count, decoded.data());
+    round_to(spec.dtype, decoded);  // as the product has them
+    squares.add(decoded);
   }
 }
 
@@ -81,7 +69,9 @@ void load_row_squares(const Parameter& squares, const Parameter& weight, ValueSt
   if (weight.storage->is_coded()) {
     add_decoded(weight, store, sums);
   } else {
-    store.read(weight.value(), [&](const TensorView& piece, int64_t) { add_elements(piece, sums); });
+    store.read(weight.value(), [&](const TensorView& piece, int64_t first) {
+      for_each_f32(piece, first, [&](std::span<const float> elements, int64_t) { sums.add(elements); });
+    });
   }
   const std::vector<float> result = sums.result();
   store.write(squares.value(), [&](const TensorView& piece, int64_t first) {

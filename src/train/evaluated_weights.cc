@@ -11,8 +11,6 @@
 namespace spillway::train {
 namespace {
 
-constexpr int64_t kScratchElems = int64_t{1} << 14;
-
 // Where the rows of a slice are, in training, to the last bit.
 ValueId exact_rows(const StateSlice& slice) { return slice.master != kNone ? slice.master : slice.trained; }
 
@@ -48,21 +46,15 @@ std::vector<float> numbers_of(const TrainingGraph& training, ValueId state, Valu
 class RoundingWriter {
  public:
   RoundingWriter(const TrainingGraph& training, ValueId weight, ValueStore& store)
-      : dtype_(training.graph.value(weight).type.dtype),
-        rounded_(make_vector<std::byte>(kScratchElems * size_of(dtype_))),
-        writer_(store.writer(weight)) {}
+      : dtype_(training.graph.value(weight).type.dtype), writer_(store.writer(weight)) {}
 
   void append(const TensorView& piece) {
-    for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
-      const int64_t count = std::min(kScratchElems, piece.elems() - done);
-      convert_floats(piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype, rounded_.data(), dtype_, count);
-      writer_->append(rounded_.data(), count);
-    }
+    for_each_rounded(piece, 0, dtype_,
+                     [this](const TensorView& rounded, int64_t) { writer_->append(rounded.data, rounded.elems()); });
   }
 
  private:
   DType dtype_;
-  std::vector<std::byte> rounded_;
   std::unique_ptr<ValueStore::Writer> writer_;
 };
 
@@ -70,19 +62,15 @@ class RoundingWriter {
 void read_from_kept(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                     const ValueStore::Visitor& use) {
   const ops::EvaluatedWeights& evaluated = *training.optimizer->evaluated;
-  std::vector<float> numbers(kScratchElems);
   int64_t slice_begin = 0;
   for (const StateSlice& slice : t.slices) {
     const std::vector<float> state = numbers_of(training, slice.states[evaluated.state], store);
     store.read(exact_rows(slice), [&](const TensorView& piece, int64_t first) {
-      for (int64_t done = 0; done < piece.elems(); done += kScratchElems) {
-        const int64_t count = std::min(kScratchElems, piece.elems() - done);
-        convert_floats(piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype, numbers.data(), DType::kF32,
-                       count);
-        const std::span weight = first_of(numbers, count);
-        evaluated.from_trained(weight, subspan_of(state, first + done, weight.size()), training.optimizer_options);
-        use({numbers.data(), DType::kF32, {count}}, slice_begin + first + done);
-      }
+      for_each_f32(piece, first, [&](std::span<float> weight, int64_t first_elem) {
+        const int64_t count = std::ssize(weight);
+        evaluated.from_trained(weight, subspan_of(state, first_elem, count), training.optimizer_options);
+        use({weight.data(), DType::kF32, {count}}, slice_begin + first_elem);
+      });
     });
     slice_begin += std::ssize(state);
   }

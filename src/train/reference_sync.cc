@@ -20,15 +20,14 @@ class MixedCopy {
     });
   }
 
-  void mix(const TensorView& policy, int64_t first, float share) {
-    for (int64_t done = 0; done < policy.elems(); done += kScratch) {
-      const int64_t count = std::min(kScratch, policy.elems() - done);
-      const std::byte* const from = policy.as<std::byte>() + done * size_of(policy.dtype);
-      convert_floats(from, policy.dtype, weights_.data(), DType::kF32, count);
-      convert_floats(at(first + done), dtype_, mixed_.data(), DType::kF32, count);
-      for (size_t i = 0; i < static_cast<size_t>(count); ++i) mixed_[i] = mixed_[i] * (1 - share) + share * weights_[i];
-      convert_floats(mixed_.data(), DType::kF32, at(first + done), dtype_, count);
-    }
+  void mix(const TensorView& policy, int64_t first_elem, float share) {
+    for_each_f32(policy, first_elem, [&](std::span<const float> weights, int64_t first) {
+      const int64_t count = std::ssize(weights);
+      resize(mixed_, count);
+      convert_floats(at(first), dtype_, mixed_.data(), DType::kF32, count);
+      for (size_t i = 0; i < weights.size(); ++i) mixed_[i] = mixed_[i] * (1 - share) + share * weights[i];
+      convert_floats(mixed_.data(), DType::kF32, at(first), dtype_, count);
+    });
   }
 
   void write(const Parameter& copy, ValueStore& store) {
@@ -38,13 +37,11 @@ class MixedCopy {
   }
 
  private:
-  static constexpr int64_t kScratch = int64_t{1} << 14;
-
   std::byte* at(int64_t elem) { return bytes_.data() + elem * size_of(dtype_); }
 
   DType dtype_;
   std::vector<std::byte> bytes_;
-  std::vector<float> weights_ = std::vector<float>(kScratch), mixed_ = std::vector<float>(kScratch);
+  std::vector<float> mixed_;  // some elements
 };
 
 }  // namespace

@@ -116,7 +116,6 @@ void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore:
     store.read(part.value, [&](const TensorView& piece, int64_t first) { use(piece, part.first_elem + first); });
   }
 }
-constexpr int64_t kStateElems = int64_t{1} << 14;
 
 void clear(const TensorView& piece, int64_t) { fill_memory(piece.data, 0, piece.bytes()); }
 
@@ -149,15 +148,8 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
       initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
     }
   };
-  write_exact(store, training, t, p.name, [&](const TensorView& piece, int64_t first) {
-    auto values = make_vector<float>(std::min(kStateElems, piece.elems()));
-    for (int64_t done = 0; done < piece.elems(); done += kStateElems) {
-      const int64_t count = std::min(kStateElems, piece.elems() - done);
-      fill(first_of(values, count), first + done);
-      convert_floats(values.data(), DType::kF32, piece.as<std::byte>() + done * size_of(piece.dtype), piece.dtype,
-                     count);
-    }
-  });
+  write_exact(store, training, t, p.name,
+              [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
 }
 
 void read_trained(const SafetensorsFolder& folder, const std::string& tensor, const TrainingGraph& training,
@@ -178,18 +170,15 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
     return;
   }
   const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
-  auto rounded = make_vector<std::byte>(kStateElems * size_of(p.dtype));
   write_tensor(store, master, [&](const TensorView& piece, int64_t first) {
     fill(piece, first);
-    for (int64_t done = 0; done < piece.elems(); done += kStateElems) {
-      const int64_t count = std::min(kStateElems, piece.elems() - done);
-      convert_floats(piece.as<float>() + done, DType::kF32, rounded.data(), p.dtype, count);
-      if (const int64_t bad = find_nonfinite(rounded.data(), p.dtype, count); bad >= 0) {
+    for_each_rounded(piece, first, p.dtype, [&](const TensorView& rounded, int64_t first_elem) {
+      if (const int64_t bad = find_nonfinite(rounded.data, p.dtype, rounded.elems()); bad >= 0) {
         throw input_error(where, "expected finite values in tensor {}, got a value too large for {} at element {}; {}",
-                          quote(p.name), name_of(p.dtype), first + done + bad, "use weights without NaN and infinity");
+                          quote(p.name), name_of(p.dtype), first_elem + bad, "use weights without NaN and infinity");
       }
-      copy->append(rounded.data(), count);
-    }
+      copy->append(rounded.data, rounded.elems());
+    });
   });
 }
 

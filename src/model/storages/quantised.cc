@@ -17,18 +17,6 @@ namespace {
 
 constexpr int64_t kCodedElems = int64_t{1} << 20;  // that are encoded at a time; whole blocks
 
-// What is left of the elements in the dtype that the weight has before it is quantised.
-void round_to(DType dtype, std::span<float> elements) {
-  constexpr size_t kBuffer = 4096;
-  std::array<uint16_t, kBuffer> rounded;
-  if (dtype == DType::kF32) return;
-  for (size_t first = 0; first < elements.size(); first += kBuffer) {
-    const std::span<float> some = elements.subspan(first, std::min(kBuffer, elements.size() - first));
-    convert_floats(some.data(), DType::kF32, rounded.data(), dtype, std::ssize(some));
-    convert_floats(rounded.data(), dtype, some.data(), DType::kF32, std::ssize(some));
-  }
-}
-
 class QuantisedStorage final : public Storage {
  public:
   explicit QuantisedStorage(const QuantisedFormat& format) : format_(format) {}
