@@ -30,11 +30,13 @@ struct StateTensor {
   std::string name;
   ValueType type;  // in memory and in files
   std::vector<Part> parts;
+  bool starts_clear = false;                // else as what a run starts from
+  const TrainedWeight* exact_of = nullptr;  // whose most exact copy it is: what fills it fills the working copy, too
 };
 
-StateTensor weight_tensor(const TrainingGraph& training, const TrainedWeight& t) {
-  const Value& weight = training.graph.value(t.weight);
-  return {weight.name, weight.type, {{t.weight, 0}}};
+StateTensor tensor_of(const TrainingGraph& training, ValueId id) {
+  const Value& value = training.graph.value(id);
+  return {value.name, value.type, {{id, 0}}};
 }
 
 // `value_of` says which value of a slice; no parts where the job has none.
@@ -66,7 +68,7 @@ StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, 
 // The most exact copy of a trained weight: its master, or itself.
 StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   StateTensor master = master_tensor(training, t);
-  return master.parts.empty() ? weight_tensor(training, t) : master;
+  return master.parts.empty() ? tensor_of(training, t.weight) : master;
 }
 
 // The average of a trained weight; no parts where there is none.
@@ -74,34 +76,23 @@ StateTensor ema_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   return sliced_tensor(training, t, {.name = "ema"}, [](const StateSlice& slice) { return slice.ema; });
 }
 
-// The numbers that an optimizer keeps for all weights together; no parts where there are none.
-StateTensor step_state_tensor(const TrainingGraph& training) {
-  if (training.step_state == kNone) return {};
-  const Value& state = training.graph.value(training.step_state);
-  return {state.name, state.type, {{training.step_state, 0}}};
-}
-
-// What the reference keeps, where that changes.
-std::vector<StateTensor> copy_tensors(const TrainingGraph& training) {
-  std::vector<StateTensor> result;
-  if (!training.objective.copies_change) return result;
-  for (const Parameter& p : training.objective.copies) {
-    const Value& copy = training.graph.value(p.value());
-    result.push_back({copy.name, copy.type, {{p.value(), 0}}});
-  }
-  return result;
-}
-
-// What an exact continuation needs.
+// What an exact continuation needs, as a checkpoint has it.
 std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
   std::vector<StateTensor> result;
+  const auto add_clear = [&](StateTensor tensor) {
+    if (tensor.parts.empty()) return;
+    tensor.starts_clear = true;
+    result.push_back(std::move(tensor));
+  };
   for (const TrainedWeight& t : training.trained) {
     result.push_back(exact_tensor(training, t));
-    for (size_t i = 0; i < t.schema.values.size(); ++i) result.push_back(state_tensor(training, t, i));
-    if (StateTensor ema = ema_tensor(training, t); !ema.parts.empty()) result.push_back(std::move(ema));
+    result.back().exact_of = &t;
+    for (size_t i = 0; i < t.schema.values.size(); ++i) add_clear(state_tensor(training, t, i));
+    add_clear(ema_tensor(training, t));
   }
-  if (StateTensor step = step_state_tensor(training); !step.parts.empty()) result.push_back(std::move(step));
-  for (StateTensor& copy : copy_tensors(training)) result.push_back(std::move(copy));
+  if (training.step_state != kNone) add_clear(tensor_of(training, training.step_state));
+  if (!training.objective.copies_change) return result;
+  for (const Parameter& copy : training.objective.copies) result.push_back(tensor_of(training, copy.value()));
   return result;
 }
 
@@ -166,7 +157,7 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
   const Parameter& p = training.parameter_of(t);
   const StateTensor master = master_tensor(training, t);
   if (master.parts.empty()) {
-    write_tensor(store, weight_tensor(training, t), fill);
+    write_tensor(store, tensor_of(training, t.weight), fill);
     return;
   }
   const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);
@@ -247,11 +238,10 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     } else if (t.is_value || !loads_with_weight(training.model.parameters, p)) {
       initialise(job, training, t, store);
     }
-    for (size_t i = 0; i < t.schema.values.size(); ++i) write_tensor(store, state_tensor(training, t, i), clear);
-    write_tensor(store, ema_tensor(training, t), clear);
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
   }
-  write_tensor(store, step_state_tensor(training), clear);
+  for (const StateTensor& tensor : state_tensors(training))
+    if (tensor.starts_clear) write_tensor(store, tensor, clear);
   load_adapter_starts(job, training, base_, store);
 }
 
@@ -291,30 +281,21 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
     throw input_error(path.string(), "expected {} tensors, got {}; resume with the config that wrote the checkpoint",
                       tensors.size(), stored.size());
   }
-  const auto read = [&](const std::string& name, const auto& write) {
+  for (const StateTensor& tensor : tensors) {
     Checksum sum;  // a tensor has the file's dtype in memory, too: what was read is what the file holds
-    write([&](const TensorView& piece, int64_t first) {
-      file.read(*stored[name], first, piece.elems(), piece.dtype, piece.data);
+    const auto fill = [&](const TensorView& piece, int64_t first) {
+      file.read(*stored[tensor.name], first, piece.elems(), piece.dtype, piece.data);
       sum.add(span_of(piece.as<const std::byte>(), piece.bytes()));
-    });
-    if (!sums) return;
-    const auto expected = sums->find(name);
-    if (expected == sums->end() || expected->second != sum.text()) throw damaged_tensor(path.string(), name);
-  };
-  for (const TrainedWeight& t : training.trained) {
-    read(exact_tensor(training, t).name,
-         [&](const auto& fill) { write_exact(store, training, t, path.string(), fill); });
-    for (size_t i = 0; i < t.schema.values.size(); ++i) {
-      const StateTensor state = state_tensor(training, t, i);
-      read(state.name, [&](const auto& fill) { write_tensor(store, state, fill); });
+    };
+    if (tensor.exact_of) {
+      write_exact(store, training, *tensor.exact_of, path.string(), fill);
+    } else {
+      write_tensor(store, tensor, fill);
     }
-    if (const StateTensor ema = ema_tensor(training, t); !ema.parts.empty())
-      read(ema.name, [&](const auto& fill) { write_tensor(store, ema, fill); });
+    if (!sums) continue;
+    const auto expected = sums->find(tensor.name);
+    if (expected == sums->end() || expected->second != sum.text()) throw damaged_tensor(path.string(), tensor.name);
   }
-  if (const StateTensor step = step_state_tensor(training); !step.parts.empty())
-    read(step.name, [&](const auto& fill) { write_tensor(store, step, fill); });
-  for (const StateTensor& copy : copy_tensors(training))
-    read(copy.name, [&](const auto& fill) { write_tensor(store, copy, fill); });
 }
 
 }  // namespace spillway::train
