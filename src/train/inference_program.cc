@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "plan/verify.h"
 #include "train/session.h"
@@ -30,7 +29,10 @@ InferenceProgram::InferenceProgram(std::vector<InferenceModel> models, const Mod
                                    Device& device)
     : models_(std::move(models)) {
   build(sizes, finish);
-  make_plan(budget, pool.threads(), device);
+  if (budget.device_bytes) {
+    for (size_t i = 0; i < models_.size(); ++i) add_stored_weights(built_[i].parameters, models_[i].base, stored_);
+  }
+  plan_ = std::move(plan_inference({&graph_}, stored_, budget, pool.threads(), device).front());
   const std::vector<std::string> violations = verify(graph_, plan_.program);
   SPILLWAY_CHECK(violations.empty(), "the plan's program is wrong: {}", violations.front());
   executor_.emplace(graph_, plan_.program, pool,
@@ -56,29 +58,6 @@ void InferenceProgram::build(const ModelOptions& sizes, const std::function<void
     built_.push_back(model.model->build(builder, options));
     finish(builder, built_.back());
   }
-}
-
-void InferenceProgram::make_plan(const InferenceBudget& budget, int threads, const Device& device) {
-  Machine machine = budget.machine;
-  machine.device = device.kind();
-  machine.threads = threads;
-  Policy policy = saved_policy(Treatment::kKeep);
-  Budget tiers;
-  if (budget.device_bytes) {
-    for (size_t i = 0; i < models_.size(); ++i) add_stored_weights(built_[i].parameters, models_[i].base, stored_);
-    policy.in_files = stored_.in_files(graph_.values.size());
-    // A disk tier, but no room on it: of the disk there are only the model's files.
-    tiers = {.device = budget.device_bytes, .host = 0, .disk = 1};
-  }
-  plan_ = spillway::make_plan(graph_, machine, tiers, policy);
-  const int64_t needed = plan_.peaks[0].bytes;
-  if (!plan_.fits)
-    throw input_error("--memory.device", "expected at least {}, got {}; raise it, or {}", format_bytes(needed),
-                      format_bytes(*budget.device_bytes), budget.instead);
-  const int64_t free = device.free_bytes();
-  if (!device.shares_host_memory() && needed > free)
-    throw machine_error("device", "expected {} of its memory, got {}; use --device cpu", format_bytes(needed),
-                        format_bytes(free));
 }
 
 void InferenceProgram::run(const data::MicroBatch& rows, size_t model) {

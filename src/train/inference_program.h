@@ -4,26 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "backend/device.h"
 #include "base/parallel.h"
 #include "data/batch.h"
-#include "model/stored_weights.h"
-#include "plan/planner.h"
 #include "runtime/executor.h"
 #include "train/inference_model.h"
+#include "train/inference_plan.h"
 
 namespace spillway::train {
-
-struct InferenceBudget {
-  // What everything may take of the device's memory. Weights that do not fit are read from the model's files for every
-  // run, where these hold them as they are computed with. None: all are kept.
-  std::optional<int64_t> device_bytes;
-  Machine machine;           // whose rates decide, within device_bytes, what is kept
-  std::string_view instead;  // what else to do where too little is, for messages: "score shorter texts"
-};
 
 class InferenceProgram {
  public:
@@ -45,7 +35,6 @@ class InferenceProgram {
 
  private:
   void build(const ModelOptions& sizes, const std::function<void(Builder&, ModelGraph&)>& finish);
-  void make_plan(const InferenceBudget& budget, int threads, const Device& device);
 
   std::vector<InferenceModel> models_;
   Graph graph_;

@@ -9,11 +9,10 @@
 #include "backend/device.h"
 #include "base/parallel.h"
 #include "model/model.h"
-#include "model/stored_weights.h"
-#include "plan/planner.h"
 #include "runtime/executor.h"
 #include "train/generation/decoder.h"
 #include "train/generation/generate.h"
+#include "train/inference_plan.h"
 
 namespace spillway::train {
 
@@ -21,11 +20,9 @@ struct GeneratorOptions {
   std::filesystem::path model;
   std::filesystem::path adapter;  // a PEFT folder, or empty
   GenerationSizes sizes;
-  double repetition_penalty = 0;  // of generate(); 0: the model's
-  // What weights, caches and all else may take of the device's memory. Weights that do not fit are read from the
-  // model's files each time they are used, where these hold them as they are computed with. None: everything is kept.
-  std::optional<int64_t> device_bytes;
-  Machine machine;  // whose rates decide, within device_bytes, what is kept
+  double repetition_penalty = 0;        // of generate(); 0: the model's
+  std::optional<int64_t> device_bytes;  // as of InferenceBudget
+  Machine machine;
 };
 
 class Generator {
@@ -41,17 +38,15 @@ class Generator {
   [[nodiscard]] double repetition_penalty() const { return repetition_penalty_; }
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
   // What it takes of the device's memory.
-  [[nodiscard]] int64_t device_bytes() const;
+  [[nodiscard]] int64_t device_bytes() const { return device_bytes_of(plans_); }
 
  private:
-  void make_plans(const GeneratorOptions& options, const SafetensorsFolder& base, Device& device);
-
   ThreadPool& pool_;
   ModelPtr model_;
   double repetition_penalty_;
   GenerationGraphs graphs_;
   StoredWeights stored_;
-  Plan decode_plan_, prompt_plan_;
+  std::vector<Plan> plans_;  // of decode_ and prompt_
   std::optional<Memory> memory_;
   std::optional<Executor> decode_, prompt_;
 };
