@@ -93,17 +93,19 @@ class Ppo final : public OnlineObjective {
     const ops::LogProb token = tokens(b, in);
     const ValueId of_tokens = in.column(kTokenWeights), of_states = in.column(kStateWeights);
     const ValueId log_ratio = pw::sub(b, token.log_prob, in.score(kOldLogps)), ratio = pw::exp(b, log_ratio);
-    const auto [policy_losses, is_clipped] = policy_loss(b, ratio, in.column(kAdvantages));
-    const auto [value_losses, is_value_clipped] =
+    const double range = settings().ppo.cliprange;
+    const ClippedLoss token_loss =
+        clipped_surrogate(b, ratio, clamp(b, ratio, 1 - range, 1 + range), in.column(kAdvantages));
+    const ClippedLoss state_loss =
         value_loss(b, values_of(b, in.value_model()), in.score(kValues), in.column(kReturns));
-    const ValueId policy = sum(b, in, policy_losses, of_tokens), value = sum(b, in, value_losses, of_states);
+    const ValueId policy = sum(b, in, token_loss.loss, of_tokens), value = sum(b, in, state_loss.loss, of_states);
     const ValueId weighted = pw::affine(b, ops::row_sum(b, value), settings().ppo.vf_coef);
     const ValueId loss = pw::add(b, ops::row_sum(b, policy), weighted);
     return {
         pw::mul(b, loss, scale),
         {pw::detach(b, policy), pw::detach(b, value), sum(b, in, pw::square(b, pw::detach(b, log_ratio)), of_tokens),
-         sum(b, in, pw::detach(b, ratio), of_tokens), sum(b, in, is_clipped, of_tokens),
-         sum(b, in, is_value_clipped, of_states), sum(b, in, token.entropy, of_tokens)}};
+         sum(b, in, pw::detach(b, ratio), of_tokens), sum(b, in, is_above(b, token_loss.excess, 0), of_tokens),
+         sum(b, in, is_above(b, state_loss.excess, 0), of_states), sum(b, in, token.entropy, of_tokens)}};
   }
 
   void observe(const Observation& seen, MetricSums& sums) const override {
@@ -141,29 +143,15 @@ class Ppo final : public OnlineObjective {
  private:
   static constexpr std::string_view kRatioKey = "val/ratio", kRatioVarianceKey = "val/ratio_var";
 
-  // Numbers of tokens, or of states: losses, and 1 where the clipped one is the larger.
-  struct Clipped {
-    ValueId losses = kNone, is_clipped = kNone;
-  };
-  static Clipped larger_of(Builder& b, ValueId loss, ValueId clipped) {
-    const ValueId lead = pw::relu(b, pw::sub(b, clipped, loss));
-    return {pw::add(b, loss, lead), is_above(b, lead, 0)};
-  }
-
-  [[nodiscard]] Clipped policy_loss(Builder& b, ValueId ratio, ValueId advantages) const {
-    const double range = settings().ppo.cliprange;
-    const ValueId within = clamp(b, ratio, 1 - range, 1 + range);
-    return larger_of(b, pw::affine(b, pw::mul(b, ratio, advantages), -1),
-                     pw::affine(b, pw::mul(b, within, advantages), -1));
-  }
-
-  // A value within the range stays what it is to the last bit, so that its two losses are equal.
-  [[nodiscard]] Clipped value_loss(Builder& b, ValueId values, ValueId old_values, ValueId returns) const {
+  // Of each state. A value within the range stays what it is to the last bit, so that its two losses are equal.
+  [[nodiscard]] ClippedLoss value_loss(Builder& b, ValueId values, ValueId old_values, ValueId returns) const {
     const double range = settings().ppo.cliprange_value;
     const ValueId change = pw::sub(b, values, old_values);
-    const ValueId excess = pw::sub(b, change, clamp(b, change, -range, range));
+    const ValueId beyond = pw::sub(b, change, clamp(b, change, -range, range));
     const auto half_square = [&](ValueId from) { return pw::affine(b, pw::square(b, pw::sub(b, from, returns)), 0.5); };
-    return larger_of(b, half_square(values), half_square(pw::sub(b, values, excess)));
+    const ValueId clipped = half_square(pw::sub(b, values, beyond)), loss = half_square(values);
+    const ValueId excess = pw::relu(b, pw::sub(b, clipped, loss));
+    return {pw::add(b, loss, excess), excess};
   }
 
   double micro_batches_;  // of a step

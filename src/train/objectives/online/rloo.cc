@@ -4,6 +4,7 @@
 
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
+#include "train/objectives/online/token_losses.h"
 
 namespace spillway::train {
 namespace {
@@ -20,12 +21,9 @@ class Rloo final : public OnlineObjective {
 
   [[nodiscard]] Loss append(Builder& b, const ObjectiveInputs& in, ValueId scale) const override {
     const ops::LogProb token = tokens(b, in);
-    const ValueId advantages = in.column(kAdvantages);
     const ValueId ratio = pw::exp(b, sum(b, in, pw::sub(b, token.log_prob, in.score(kOldLogps))));
-    const double least = 1 - settings().epsilon, most = 1 + settings().epsilon_high;
-    const ValueId within = pw::min_with(b, pw::max_with(b, ratio, least), most);
-    const ValueId first = pw::mul(b, ratio, advantages), second = pw::mul(b, within, advantages);
-    const ValueId loss = ops::row_mean(b, pw::sub(b, pw::relu(b, pw::sub(b, first, second)), first));
+    const ValueId within = clamp(b, ratio, 1 - settings().epsilon, 1 + settings().epsilon_high);
+    const ValueId loss = ops::row_mean(b, clipped_surrogate(b, ratio, within, in.column(kAdvantages)).loss);
     return {pw::mul(b, loss, scale), {sum(b, in, token.entropy), pw::detach(b, ratio)}};
   }
 

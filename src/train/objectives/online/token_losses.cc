@@ -31,6 +31,12 @@ ValueId clamp(Builder& b, ValueId x, double least, double most) {
   return pw::min_with(b, pw::max_with(b, x, least), most);
 }
 
+ClippedLoss clipped_surrogate(Builder& b, ValueId ratio, ValueId within, ValueId advantages) {
+  const ValueId first = pw::mul(b, ratio, advantages), second = pw::mul(b, within, advantages);
+  const ValueId excess = pw::relu(b, pw::sub(b, first, second));
+  return {pw::sub(b, excess, first), excess};
+}
+
 bool is_clipped(PolicyLoss loss) {
   return loss != PolicyLoss::kCispo && loss != PolicyLoss::kSapo && loss != PolicyLoss::kVespo;
 }
@@ -85,11 +91,9 @@ ValueId GrpoLoss::policy_loss() {
   }
 }
 
-// -min(ratio A, clamp(ratio) A).
 ValueId GrpoLoss::clipped_loss() {
   const ValueId within = clamp(b_, full_ratio_, 1 - settings_.epsilon, 1 + settings_.epsilon_high);
-  const ValueId first = pw::mul(b_, ratio_, advantages_), second = pw::mul(b_, within, advantages_);
-  return pw::sub(b_, pw::relu(b_, pw::sub(b_, first, second)), first);
+  return clipped_surrogate(b_, ratio_, within, advantages_).loss;
 }
 
 // A gate of another temperature for each sign of the advantage.

@@ -12,6 +12,14 @@ namespace spillway::train {
 // x within the limits; the gradient passes where x is the result.
 [[nodiscard]] ValueId clamp(Builder& builder, ValueId x, double least, double most);
 
+// The larger of a loss and of that with a clipped number in it, for each number.
+struct ClippedLoss {
+  ValueId loss = kNone;
+  ValueId excess = kNone;  // by which clipping makes it larger
+};
+// PPO's -min(ratio A, within A) (Schulman et al., 2017), where `within` is the ratio within its limits.
+[[nodiscard]] ClippedLoss clipped_surrogate(Builder& builder, ValueId ratio, ValueId within, ValueId advantages);
+
 // Whether a loss clips the ratio itself.
 [[nodiscard]] bool is_clipped(config::PolicyLoss loss);
 
