@@ -68,6 +68,11 @@ void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std
 // The completion's tokens that something predicts: all but the first of a row without a prompt.
 [[nodiscard]] int64_t predicted_tokens(std::span<const int32_t> prompt, std::span<const int32_t> completion);
 
+// The position in a sequence that predicts the first of those.
+[[nodiscard]] inline int64_t first_prediction(std::span<const int32_t> prompt) {
+  return prompt.empty() ? 0 : std::ssize(prompt) - 1;
+}
+
 // What each token of a stream predicts.
 [[nodiscard]] LossColumn labels_column(int stream = 0);
 // Numbers, ones where they are measured.

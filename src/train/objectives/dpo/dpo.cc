@@ -1,9 +1,8 @@
 #include "train/objectives/dpo/dpo.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
+#include "base/sizes.h"
 #include "ops/pointwise/pointwise.h"
 #include "train/objectives/completions.h"
 #include "train/objectives/dpo/losses.h"
@@ -103,16 +102,15 @@ class Dpo final : public PairObjective {
   }
 
   // LD-DPO: tokens beyond the length of the shorter completion count less. A label's weight stands where it is
-  // predicted.
+  // predicted; those of other positions count for nothing.
   void add_weights(data::MicroBatch& batch, const RowCompletions& row) const {
     std::vector<float>& weights = batch.column(kTokenWeights);
-    const int64_t predicted[] = {predicted_tokens(row.prompt, row.first), predicted_tokens(row.prompt, row.second)};
-    const int64_t shared = std::min(predicted[0], predicted[1]);
-    for (const auto& [completion, count] : {std::pair{row.first, predicted[0]}, {row.second, predicted[1]}}) {
+    const int64_t shared = std::min(predicted_tokens(row.prompt, row.first), predicted_tokens(row.prompt, row.second));
+    const int64_t whole = first_prediction(row.prompt) + shared;
+    for (const std::span<const int32_t> completion : {row.first, row.second}) {
       const int64_t length = std::ssize(row.prompt) + std::ssize(completion);
-      const int64_t first = length - 1 - count;  // predicts the first label
-      for (int64_t i = 0; i < length; ++i)
-        weights.push_back(i < first + shared ? 1.0f : static_cast<float>(*settings().ld_alpha));
+      append_repeated(weights, whole, 1.0f);
+      append_repeated(weights, length - whole, static_cast<float>(*settings().ld_alpha));
     }
   }
 

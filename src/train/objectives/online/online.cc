@@ -14,7 +14,7 @@ namespace spillway::train {
 
 void OnlineObjective::add_per_token(std::vector<float>& column, const TrainedCompletion& row,
                                     std::span<const float> numbers) {
-  column.insert(column.end(), row.prompt.size() - 1, 0.0f);
+  append_repeated(column, first_prediction(row.prompt), 0.0f);
   column.insert(column.end(), numbers.begin(), numbers.end());
   column.resize(column.size() + row.ids.size() - numbers.size() + 1, 0.0f);
 }

@@ -1,8 +1,6 @@
 #include "train/objectives/orpo/orpo.h"
 
-#include <cmath>
-#include <utility>
-
+#include "base/sizes.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
 #include "train/objectives/completions.h"
@@ -71,16 +69,17 @@ class Orpo final : public PairObjective {
  private:
   void add_pair(data::MicroBatch& batch, const data::RowTable& rows, const data::Piece& piece) const override {
     const RowCompletions row = completions_of(rows, piece);
-    add_sequence(batch, row.prompt, row.first, Learned::kAll);
-    add_sequence(batch, row.prompt, row.second);
-    for (const auto& [column, completion] : {std::pair{kChosenTokens, row.first}, {kRejectedTokens, row.second}}) {
+    const auto add = [&](std::string_view column, std::span<const int32_t> completion, Learned learned) {
+      add_sequence(batch, row.prompt, completion, learned);
       const int64_t predicted = predicted_tokens(row.prompt, completion);
       batch.column(column).push_back(static_cast<float>(predicted));
-      const int64_t length = std::ssize(row.prompt) + std::ssize(completion);
       std::vector<float>& weights = batch.column(kInCompletion);
-      for (int64_t i = 0; i < length; ++i)
-        weights.push_back(i >= length - 1 - predicted && i < length - 1 ? 1.0f : 0.0f);
-    }
+      append_repeated(weights, first_prediction(row.prompt), 0.0f);
+      append_repeated(weights, predicted, 1.0f);
+      weights.resize(batch.ids.size());
+    };
+    add(kChosenTokens, row.first, Learned::kAll);
+    add(kRejectedTokens, row.second, Learned::kCompletion);
     batch.column(kTextTokens).push_back(static_cast<float>(std::ssize(row.prompt) + std::ssize(row.first) - 1));
   }
 };
