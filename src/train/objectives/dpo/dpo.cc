@@ -102,7 +102,7 @@ class Dpo final : public PairObjective {
   }
 
   // LD-DPO: tokens beyond the length of the shorter completion count less. A label's weight stands where it is
-  // predicted; those of other positions count for nothing.
+  // predicted.
   void add_weights(data::MicroBatch& batch, const RowCompletions& row) const {
     std::vector<float>& weights = batch.column(kTokenWeights);
     const int64_t shared = std::min(predicted_tokens(row.prompt, row.first), predicted_tokens(row.prompt, row.second));

@@ -121,32 +121,25 @@ class Grpo final : public OnlineObjective {
   [[nodiscard]] double token_weight(int64_t own, int64_t all, int64_t rows, const RoundTotals& round) const {
     const auto most_one = [](int64_t n) { return static_cast<double>(std::max<int64_t>(1, n)); };
     const auto completions = static_cast<double>(rows);
+    if (is_mean_over_round(settings().loss))
+      return static_cast<double>(settings().steps_per_generation) / most_one(round.tokens);
     switch (settings().loss) {
-      case PolicyLoss::kGrpo:
-      case PolicyLoss::kSapo:
-        return 1 / (completions * most_one(own));
       case PolicyLoss::kBnpo:
         return 1 / most_one(all);
       case PolicyLoss::kDrGrpo:
         return 1 / (completions * static_cast<double>(settings().completions.max_tokens));
       case PolicyLoss::kLuspo:
         return 1 / completions;
-      case PolicyLoss::kDapo:
-      case PolicyLoss::kCispo:
-      case PolicyLoss::kVespo:
-        break;
+      default:  // of grpo and sapo
+        return 1 / (completions * most_one(own));
     }
-    return static_cast<double>(settings().steps_per_generation) / most_one(round.tokens);
   }
 
-  // The loss without what the entropy adds. TRL's is a micro-batch's share of the step's where the loss is a mean over
-  // the tokens of a round.
+  // The loss without what the entropy adds. Of a mean over a round, TRL's is a micro-batch's share of the step's.
   [[nodiscard]] double policy_loss(const Observation& seen) const {
     const ActingEntropy entropy = acting_entropy(seen);
     const double loss = seen.loss + seen.column(kEntropyCoef, 0) * entropy.sum / std::max(1.0, entropy.tokens);
-    const bool is_share = settings().loss == PolicyLoss::kDapo || settings().loss == PolicyLoss::kCispo ||
-                          settings().loss == PolicyLoss::kVespo;
-    return is_share ? loss / static_cast<double>(accumulation_) : loss;
+    return is_mean_over_round(settings().loss) ? loss / static_cast<double>(accumulation_) : loss;
   }
 
   // Of tokens, or of completions where ratios are theirs.

@@ -1,6 +1,5 @@
 #include "train/objectives/online/online_dpo.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -16,8 +15,9 @@ namespace pw = ops::pointwise;
 // Numbers of a row that only metrics read.
 constexpr std::string_view kScores = "scores", kScoreMargin = "scores_margin";
 
-// Of a micro-batch: what the distance from the reference counts in its epoch.
-constexpr std::string_view kBeta = "beta";
+// Of a micro-batch: what the distance from the reference counts in its epoch, and for metrics, which want that as the
+// config has it, the epoch.
+constexpr std::string_view kBeta = "beta", kEpoch = "epoch";
 
 // In Loss::observed.
 enum Observed : size_t { kChosen, kRejected, kChosenRatio, kRejectedRatio };
@@ -36,7 +36,9 @@ class OnlineDpo final : public OnlineObjective {
             const RoundTotals* round) const override {
     SPILLWAY_CHECK(rows.size() % 2 == 0, "{} completions of pairs", rows.size());
     stream.clear();
-    stream.column(kBeta).push_back(static_cast<float>(settings().beta(round ? round->epoch : 0)));
+    const int64_t epoch = round ? round->epoch : 0;
+    stream.column(kBeta).push_back(static_cast<float>(settings().beta(epoch)));
+    stream.column(kEpoch).push_back(static_cast<float>(epoch));
     for (size_t i = 0; i < rows.size(); i += 2) {
       const TrainedCompletion &first = rows[i], &second = rows[i + 1];
       const bool is_swapped = round != nullptr && second.advantage > first.advantage;
@@ -66,7 +68,7 @@ class OnlineDpo final : public OnlineObjective {
 
   // Sums are over completions. The entropy is that of the drawn tokens alone, as TRL has it.
   void observe(const Observation& seen, MetricSums& sums) const override {
-    const double beta = beta_of(seen);
+    const double beta = settings().beta(static_cast<int64_t>(seen.column(kEpoch, 0)));
     const auto half = [&](size_t chosen, size_t rejected) {
       return seen.mean([&](int64_t row) { return (seen.number(chosen, row) + seen.number(rejected, row)) / 2; });
     };
@@ -91,13 +93,6 @@ class OnlineDpo final : public OnlineObjective {
   [[nodiscard]] double temperature() const override { return 1; }
 
  private:
-  // As the config has it, of which the column has the nearest f32.
-  [[nodiscard]] double beta_of(const Observation& seen) const {
-    const std::vector<double>& betas = settings().betas;
-    const auto is_it = [&](double beta) { return static_cast<float>(beta) == seen.column(kBeta, 0); };
-    return *std::find_if(betas.begin(), betas.end(), is_it);
-  }
-
   // f32 [rows], of what the policy prefers the chosen by, less what the reference does.
   [[nodiscard]] ValueId of_pairs(Builder& b, ValueId preference, ValueId beta) const {
     const ValueId margin = pw::mul(b, preference, beta);

@@ -41,6 +41,10 @@ bool is_clipped(PolicyLoss loss) {
   return loss != PolicyLoss::kCispo && loss != PolicyLoss::kSapo && loss != PolicyLoss::kVespo;
 }
 
+bool is_mean_over_round(PolicyLoss loss) {
+  return loss == PolicyLoss::kDapo || loss == PolicyLoss::kCispo || loss == PolicyLoss::kVespo;
+}
+
 GrpoLoss::GrpoLoss(Builder& builder, const config::OnlineSettings& settings, const GrpoTokens& tokens)
     : b_(builder), settings_(settings), in_(tokens) {
   advantages_ = spread(in_.advantages);

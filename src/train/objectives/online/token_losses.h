@@ -22,6 +22,8 @@ struct ClippedLoss {
 
 // Whether a loss clips the ratio itself.
 [[nodiscard]] bool is_clipped(config::PolicyLoss loss);
+// Whether it is a mean over the tokens of a round, not of a micro-batch or a completion.
+[[nodiscard]] bool is_mean_over_round(config::PolicyLoss loss);
 
 // What the loss of a micro-batch is made of.
 struct GrpoTokens {
