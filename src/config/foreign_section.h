@@ -24,8 +24,8 @@ struct ForeignKey {
     kBecomes,    // a key of ours
     kIgnored,    // cannot matter here, whatever is below it
     kMustBeOff,  // asks for what is not there; null, false, none, 0 and `enabled: false` are fine
-    kRefused,    // the same, and a run without it would train something else
-    kNotYet,     // the same, of what is to come
+    kRefused,    // as kMustBeOff, and a run without it would train something else
+    kNotYet,     // as kMustBeOff, of what is to come
     kSpecial,    // only together with others; its section's code reads it
   };
   std::string_view name;  // with dots, and an index for an item of a list (`betas.0`)

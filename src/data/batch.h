@@ -31,7 +31,7 @@ struct MicroBatch {
   int64_t targets = 0;               // labels that are not -100; of clips, their number
   int64_t rows = 0;                  // of the data, or lines of several
   std::vector<Numbers> numbers;      // as the objective, or a model that reads no text, names them
-  std::vector<Indices> indices;      // likewise
+  std::vector<Indices> indices;      // as a model that reads no text names them
 
   // Of the stream.
   [[nodiscard]] int64_t tokens() const { return seq_offsets.empty() ? 0 : seq_offsets.back(); }

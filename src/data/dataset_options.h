@@ -97,7 +97,7 @@ struct DatasetConfig {
 enum class Objective {
   kText,      // next tokens
   kPairs,     // DPO and its kin: a chosen and a rejected completion
-  kOrpo,      // the same, with a BOS and an EOS whatever the tokenizer adds
+  kOrpo,      // as kPairs, with a BOS and an EOS whatever the tokenizer adds
   kUnpaired,  // KTO: one completion and whether it is wanted
   kReward,    // whole conversations, a chosen and a rejected one
   kSteps,     // a prompt and the steps of its solution, each right or not: 0 or 1 as the label of its last token

@@ -18,8 +18,8 @@ enum class LoraStart : uint8_t {
   kUniform,   // A as uniform numbers, B as zeros
   kGaussian,  // A as normal ones
   kPissa,     // the largest singular vectors of the weight, which are taken out of it (Meng et al., 2024)
-  kOlora,     // the first columns and rows of its Q and R, likewise (Büyükakyüz, 2024)
-  kLoftq,     // those of what quantising loses of it (Li et al., 2023)
+  kOlora,     // the first columns and rows of its Q and R, which are taken out of it (Büyükakyüz, 2024)
+  kLoftq,     // the largest singular vectors of what quantising loses of it (Li et al., 2023)
 };
 
 struct LoraOptions {

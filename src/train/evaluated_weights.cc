@@ -12,19 +12,19 @@ namespace spillway::train {
 namespace {
 
 // Where the rows of a slice are, in training, to the last bit.
-ValueId exact_rows(const StateSlice& slice) { return slice.master != kNone ? slice.master : slice.trained; }
+ValueId exact_rows(const StateSlice& slice) { return slice.master != kNone ? slice.master : slice.kept_aside; }
 
 // Of weights without a master: into the values beside the states.
 void keep_trained(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
-  if (t.slices.front().trained == kNone) return;
+  if (t.slices.front().kept_aside == kNone) return;
   auto slice = t.slices.begin();
   std::unique_ptr<ValueStore::Writer> writer;
   int64_t left = 0;  // elements of the slice
   store.read(t.weight, [&](const TensorView& piece, int64_t) {
     for (int64_t done = 0; done < piece.elems();) {
       if (left == 0) {
-        writer = store.writer(slice->trained);
-        left = training.graph.value((slice++)->trained).type.shape.elems();
+        writer = store.writer(slice->kept_aside);
+        left = training.graph.value((slice++)->kept_aside).type.shape.elems();
       }
       const int64_t count = std::min(left, piece.elems() - done);
       writer->append(piece.as<std::byte>() + done * size_of(piece.dtype), count);

@@ -50,14 +50,14 @@ struct PlannedJob {
   } evaluation;
   // Beside it, where scores are found before training: of rows or of completions.
   struct Scoring {
-    std::string_view name;  // for those who read the plan; likewise below
+    std::string_view name;  // for those who read the plan
     ScoringGraph graph;
     Plan plan;
   };
   std::optional<Scoring> scoring;
   // Beside these, where the job has prompts to answer.
   struct Generation {
-    std::string_view name, prompt_name;
+    std::string_view name, prompt_name;  // for those who read the plan
     GenerationGraphs graphs;
     Plan decode, prompt;
     std::optional<Plan> gather;  // of its graph

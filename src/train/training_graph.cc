@@ -88,7 +88,7 @@ class TrainingGraphBuilder {
       if (has_master) slice.master = add({.name = "master"});
       for (const ops::StateSpec& spec : t.schema.values) slice.states.push_back(add(spec));
       if (options_.optimizer->evaluated && !has_master)
-        slice.trained = add({.name = "trained", .dtype = weight.type.dtype});
+        slice.kept_aside = add({.name = "trained", .dtype = weight.type.dtype});
       if (options_.ema) slice.ema = add({.name = "ema"});
     }
   }

@@ -35,8 +35,8 @@ struct ModelBeside {
 struct TrainingGraphOptions {
   ModelOptions model;
   ObjectivePtr objective = text_objective();
-  ReferenceOptions reference;       // of an objective that has one
-  std::optional<ValueModel> value;  // likewise
+  ReferenceOptions reference;       // of an objective that has a reference
+  std::optional<ValueModel> value;  // of an objective that has a value model
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   // weight_decay is that of the parameters that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
@@ -59,7 +59,7 @@ struct StateSlice {
   ops::RowSlice rows;
   ValueId master = kNone;       // f32, "master.<weight>", where the weight is a bf16 working copy
   std::vector<ValueId> states;  // as TrainedWeight::schema says
-  ValueId trained = kNone;      // "trained.<weight>": the rows aside, while others are evaluated; no master has them
+  ValueId kept_aside = kNone;   // "trained.<weight>": the rows while others are evaluated, where no master has them
   ValueId ema = kNone;          // f32, "ema.<weight>", where weights are averaged
 };
 

@@ -25,9 +25,9 @@ class RowBuilder {
   virtual void build(const Record& record, std::vector<Row>& rows) const = 0;
 };
 
-// Throws InputError where `config.type` is none that rows of text are made by, naming those that are.
+// Throw InputError where `config.type` is none that rows of text, or of steps, are made by, naming those that are.
 void check_text_type(const DatasetConfig& config);
-void check_steps_type(const DatasetConfig& config);  // the same of steps
+void check_steps_type(const DatasetConfig& config);
 
 // That `config.type` is none of these; names the nearest.
 [[nodiscard]] InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names);

@@ -39,8 +39,8 @@ const OpDef kEma{.name = "ema",
 ValueId ema(Builder& builder, ValueId average, ValueId weight, ValueId step, const RowSlice& rows,
             const EmaOptions& options) {
   const Shape& shape = builder.type(weight).shape;
-  const bool is_whole = builder.type(average).shape != shape;
-  const int64_t first = is_whole ? elements_of(rows, shape).begin : 0;
+  const bool weight_has_more_rows = builder.type(average).shape != shape;
+  const int64_t first = weight_has_more_rows ? elements_of(rows, shape).begin : 0;
   return builder.append_one(
       kEma, {average, weight, step},
       {{"decay", options.decay}, {"start_step", std::max<int64_t>(1, options.start_step)}, {"first", first}});

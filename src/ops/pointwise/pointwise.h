@@ -14,7 +14,7 @@ namespace spillway::ops::pointwise {
 [[nodiscard]] ValueId affine(Builder& builder, ValueId x, double factor, double constant = 0);
 // The smaller of x and the limit; the gradient passes where x is the result, as torch.clamp's does.
 [[nodiscard]] ValueId min_with(Builder& builder, ValueId x, double limit);
-// The larger of the two, likewise.
+// The larger of x and the limit; the gradient passes where x is the result.
 [[nodiscard]] ValueId max_with(Builder& builder, ValueId x, double limit);
 // max(x, 0), with no gradient at 0, as torch's.
 [[nodiscard]] ValueId relu(Builder& builder, ValueId x);

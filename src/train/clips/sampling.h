@@ -32,7 +32,7 @@ struct SamplingOptions {
 // What a clip is asked for: its text, and what an image-to-video model reads besides. Values as data::Clip has them.
 struct ClipPrompt {
   std::vector<float> text;      // [rows, text_width]
-  std::vector<float> negative;  // likewise, where guidance is not 1; empty: zeros
+  std::vector<float> negative;  // [rows, text_width], read where guidance is not 1; empty: zeros
   std::vector<float> image, first_frame;
 };
 

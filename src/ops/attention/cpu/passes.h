@@ -47,7 +47,7 @@ struct AttentionArgs {
   DType dtype = DType::kF32;
   const void* q = nullptr;  // [T, H * S]
   const void* k = nullptr;  // [T, K * S], or of a cache or another stream [rows, K * S]
-  const void* v = nullptr;  // the same
+  const void* v = nullptr;  // as k
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   void* o = nullptr;     // [T, H * S], stride H * S
   float* lse = nullptr;  // [T, H]: log of the sum of exp of a row's scores; null: not wanted
