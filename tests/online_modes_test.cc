@@ -32,6 +32,11 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
+Changes with(Changes changes, const Change& one) {
+  changes.push_back(one);
+  return changes;
+}
+
 // Functions that need no other program, one of them a model.
 Change reward_functions() {
   return {"trl.reward_funcs",
@@ -88,13 +93,14 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
         "ppo/cases/mini_batches_lora", "ppo/cases/mini_batches_full"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
-    const Change evaluated = {"val_set_size", "3"};
-    const Outcome plain = outcome_of(name, folder.path() / "plain", {{"memory.plan", "fixed"}, evaluated});
+    Changes common = {{"val_set_size", "3"}};
+    if (std::string_view(name).ends_with("_lora")) common.push_back({"lora_dropout", "0.2"});
+    const Outcome plain = outcome_of(name, folder.path() / "plain", with(common, {"memory.plan", "fixed"}));
     CHECK(!plain.lines.empty());
     for (Changes changes : plans) {
       CAPTURE(changes.front().key);
       CAPTURE(changes.front().value);
-      changes.push_back(evaluated);
+      changes.insert(changes.end(), common.begin(), common.end());
       const Outcome other = outcome_of(name, folder.path() / "other", changes);
       CHECK(other.lines == plain.lines);
       CHECK(other.steps == plain.steps);
@@ -123,6 +129,21 @@ TEST_CASE("online training that stops in the middle of a round goes on to the sa
       std::vector<std::string> lines = first.lines;
       lines.insert(lines.end(), rest.lines.begin(), rest.lines.end());
       CHECK(lines == plain.lines);
+    }
+  }
+}
+
+TEST_CASE("dropout is a matter of the pass that gradients are taken of, and of no program beside training") {
+  const TemporaryFolder folder;
+  for (const char* name : {"online_rl/cases/dapo_twice_lora", "online_rl/cases/rloo_lora"}) {
+    CAPTURE(name);
+    const train::Job job = train::make_job(golden_config(source_folder() / "tests/golden" / name, folder.path() / "out",
+                                                         {{"lora_dropout", "0.2"}, reward_functions()}),
+                                           Machine{});
+    const train::PlannedJob planned = train::plan_job(job, Machine{});
+    for (const train::JobProgram& program : train::programs_of(planned)) {
+      CAPTURE(program.name);
+      CHECK((program.graph->find("batch.dropout_seed") != kNone) == (program.graph == &planned.training.graph));
     }
   }
 }

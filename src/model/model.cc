@@ -6,6 +6,12 @@
 
 namespace spillway {
 
+ModelOptions ModelOptions::without_dropout() const {
+  ModelOptions options = *this;
+  if (options.lora) options.lora->dropout = 0;
+  return options;
+}
+
 CachedModelGraph Model::build_cached(Builder&, const ModelOptions&, int64_t, CacheUse) const {
   report_bug(__FILE__, __LINE__, "build_cached", "a model without text generates none");
 }

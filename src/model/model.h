@@ -45,6 +45,9 @@ struct ModelOptions {
   // Of a model beside another one in a graph: what the names of its blocks and of its weights' values begin with. The
   // names of its parameters are those of its files.
   std::string prefix;
+
+  // For all but the pass that gradients are taken of.
+  [[nodiscard]] ModelOptions without_dropout() const;
 };
 
 // A model in a graph.

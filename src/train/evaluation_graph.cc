@@ -6,8 +6,7 @@ EvaluationGraph build_evaluation_graph(const Model& model, const TrainingGraphOp
                                        const TrainingGraph& training) {
   EvaluationGraph result;
   result.graph.name = "evaluation";
-  ModelOptions without_dropout = options.model;
-  if (without_dropout.lora) without_dropout.lora->dropout = 0;
+  const ModelOptions without_dropout = options.model.without_dropout();
   ObjectiveBuilder objective(model, without_dropout, options.objective, options.reference, options.value);
   const Section evaluate{.name = "evaluate"};
   Builder builder(result.graph, objective.first_section(evaluate));

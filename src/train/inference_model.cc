@@ -32,7 +32,7 @@ InferenceModel read(ModelPtr model, const std::filesystem::path& folder, const s
   }
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
-    options.lora->dropout = 0;
+    options = options.without_dropout();
     result.model = fit_to_adapter(model, *options.lora, adapter);
     result.factors = open_adapter_weights(adapter, parameters_of(*result.model, options), *options.lora);
   }

@@ -46,8 +46,8 @@ CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int6
   result.graph.name = use == CacheUse::kDecode ? "generation" : "prompts";
   Builder builder(result.graph, {.name = use == CacheUse::kDecode ? "decode" : "prompt"});
   if (adopted != nullptr) builder.adopt(*adopted);
+  options = options.without_dropout();
   options.tokens = tokens;
-  if (options.lora) options.lora->dropout = 0;
   result.model = model.build_cached(builder, options, rows, use);
   if (use == CacheUse::kDecode) result.choice = append_choice(builder, result.model.logits);
   return result;

@@ -64,8 +64,9 @@ AppendedObjective ObjectiveBuilder::append_known(Builder& builder) {
 ModelGraph ObjectiveBuilder::build_for(Builder& builder, const ScorePass& pass) const {
   const bool is_reference = pass.by == ScoredBy::kReference, is_value = pass.by == ScoredBy::kValue;
   ModelOptions options = is_value ? value_->options : is_reference ? *reference_.model : options_;
+  // What is scored before training is scored as it was generated, and the reference is no policy.
+  if (is_reference || is_known(pass)) options = options.without_dropout();
   options.stream = pass.stream;
-  if (is_reference && options.lora) options.lora->dropout = 0;
   if (is_value) return value_->model->build(builder, options);
   return (is_reference && reference_.other ? *reference_.other : model_).build(builder, options);
 }

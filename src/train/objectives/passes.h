@@ -53,7 +53,7 @@ struct AppendedObjective {
 class ObjectiveBuilder {
  public:
   // All are borrowed. `options` are those of the forward pass and of passes by the weights in training. The reference
-  // has no dropout.
+  // has no dropout, and neither have passes that run before training.
   ObjectiveBuilder(const Model& model, const ModelOptions& options, ObjectivePtr objective,
                    const ReferenceOptions& reference, const std::optional<ValueModel>& value);
 
