@@ -98,7 +98,8 @@ bool read_available(int file, std::string& text) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it ended before the line above
-  std::signal(SIGXFSZ, SIG_DFL);
+  // What this process ignores, another one knows nothing of: a pipeline of the shell ends by SIGPIPE.
+  for (const int ignored : {SIGXFSZ, SIGPIPE}) std::signal(ignored, SIG_DFL);
   // Streams that stand in each other's places are none: hold_standard_streams() in main() has 0 to 2 taken.
   for (int i = 0; i < 3; ++i) ::dup2(nth(streams, i), i);
   // What libraries opened without O_CLOEXEC is none of its business.

@@ -43,6 +43,21 @@ TEST_CASE("a program gets the request that the protocol says") {
       R"("num_train_epochs":1.0,"num_input_tokens_seen":77}})");
 }
 
+TEST_CASE("signals that this process ignores are no program's to ignore") {
+  const WorkingFolder workshop;
+  using Handler = void (*)(int);
+  const Handler pipe = ::signal(SIGPIPE, SIG_IGN), size = ::signal(SIGXFSZ, SIG_IGN);
+  (void)evaluate({shell("read -r l; grep SigIgn /proc/self/status > ignored; echo '[1, 1]'")}, two_completions());
+  ::signal(SIGPIPE, pipe);
+  ::signal(SIGXFSZ, size);
+  const std::string line = workshop.read("ignored");  // "SigIgn:\t0000000001001000"
+  const uint64_t ignored = std::stoull(line.substr(line.find('\t') + 1), nullptr, 16);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) {
+    CAPTURE(signal);
+    CHECK((ignored >> (signal - 1) & 1) == 0);
+  }
+}
+
 TEST_CASE("a program that misbehaves ends the call with exit status 2") {
   const std::pair<const char*, const char*> kWrong[] = {
       {"while read l; do echo hello; done", "expected a line of JSON from sh, got 'hello'; its standard output is"},
