@@ -91,7 +91,7 @@ class TrainingSession {
   // The same since this was last asked for.
   [[nodiscard]] std::array<int64_t, kTiers> take_recent_peak_bytes();
   // Of each of programs_of() of the plan what its lanes did so far, null where it has not run. Of one beside training
-  // that is traced (ExecutorOptions), the trace is of its first runs in the last round.
+  // that is traced (ExecutorOptions), the trace is of its first runs in the last generate(), score() or score_texts().
   [[nodiscard]] std::vector<const LaneProfile*> profiles() const;
   // What came to the device from other tiers for it so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
