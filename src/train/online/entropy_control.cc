@@ -27,6 +27,7 @@ nlohmann::ordered_json EntropyControl::state() const {
 }
 
 void EntropyControl::restore(const nlohmann::ordered_json& state) {
+  if (!adaptive_) return;
   coef_ = state.at("coef");
   last_.reset();
   if (!state.at("last").is_null()) last_ = state.at("last").get<double>();

@@ -20,7 +20,7 @@ class EntropyControl {
   // After the last micro-batch of a step.
   void end_step();
 
-  // Of a checkpoint.
+  // Of a checkpoint. Where the weight does not follow the entropy any more, the config's counts.
   [[nodiscard]] nlohmann::ordered_json state() const;
   void restore(const nlohmann::ordered_json& state);
 
