@@ -8,8 +8,7 @@
 
 #include "io/file.h"
 #include "tests/support/cache_folder.h"
-#include "tests/support/preference_run.h"
-#include "tests/support/process.h"
+#include "tests/support/online_command.h"
 #include "tests/support/source_folder.h"
 
 using namespace spillway;
@@ -18,48 +17,6 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-json job(const std::string& rl, const fs::path& output) {
-  return {{"base_model", (preference_goldens() / "model").string()},
-          {"rl", rl},
-          {"datasets", {{{"path", (source_folder() / "tests/golden/online_rl/prompts.jsonl").string()}}}},
-          {"adapter", "lora"},
-          {"lora_r", 4},
-          {"lora_alpha", 8},
-          {"lora_target_linear", true},
-          {"trl",
-           {{"num_generations", 2},
-            {"max_completion_length", 6},
-            {"beta", 0.1},
-            {"num_iterations", 2},
-            {"log_completions", true},
-            {"reward_funcs",
-             {{{"name", "get_repetition_penalty_reward"}, {"ngram_size", 1}},
-              {{"exec", {"sh", "-c", "while read line; do echo '[1, 0, 0.5, null]'; done"}}}}}}},
-          {"micro_batch_size", 4},
-          {"max_steps", 4},
-          {"save_steps", 1},
-          {"learning_rate", 1e-3},
-          {"lr_scheduler", "constant"},  // not one of the length of the run
-          {"bf16", false},
-          {"output_dir", output.string()}};
-}
-
-void run_train(const json& config, const fs::path& file, const std::vector<std::string>& more = {}) {
-  write_file(file, config.dump());
-  std::vector<std::string> args = {"train", file.string()};
-  args.insert(args.end(), more.begin(), more.end());
-  const Finished run = run_spillway(args);
-  CAPTURE(run.err);
-  REQUIRE(run.status == 0);
-}
-
-std::vector<json> lines_of(const fs::path& file) {
-  std::vector<json> lines;
-  std::istringstream text(read_file(file, 1 << 20));
-  for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
-  return lines;
-}
 
 // The phases of a round follow each other on both axes, and what is in memory is known at every point.
 void check_round(const json& report) {
@@ -91,7 +48,7 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
     CAPTURE(std::string(rl));
     const TemporaryFolder folder;
     const fs::path whole = folder.path() / "whole", parts = folder.path() / "parts";
-    run_train(job(rl, whole), folder.path() / "whole.yml");
+    run_train(online_job(rl, whole), folder.path() / "whole.yml");
     const std::vector<json> completions = lines_of(whole / "completions.jsonl");
     REQUIRE(completions.size() == 8);  // two rounds of four
     CHECK(completions[5].at("generation") == 1);
@@ -112,10 +69,10 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
     CHECK(report.at("tokens_per_second").get<double>() * seconds == doctest::Approx(tokens));
 
     // The checkpoint lies in the middle of the second round.
-    json first = job(rl, parts);
+    json first = online_job(rl, parts);
     first["max_steps"] = 3;
     run_train(first, folder.path() / "first.yml");
-    run_train(job(rl, parts), folder.path() / "rest.yml", {"--auto_resume_from_checkpoints", "true"});
+    run_train(online_job(rl, parts), folder.path() / "rest.yml", {"--auto_resume_from_checkpoints", "true"});
     CHECK(content(parts / "completions.jsonl") == content(whole / "completions.jsonl"));
     CHECK(content(parts / "adapter_model.safetensors") == content(whole / "adapter_model.safetensors"));
   }
@@ -123,7 +80,7 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
 
 TEST_CASE("a round of completions without any reward is warned of once") {
   const TemporaryFolder folder;
-  json none = job("grpo", folder.path() / "out");
+  json none = online_job("grpo", folder.path() / "out");
   none["trl"]["reward_funcs"] = {{{"exec", {"sh", "-c", "while read line; do echo '[1, 0, null, null]'; done"}}}};
   write_file(folder.path() / "none.yml", none.dump());
   const Finished run = run_spillway({"train", (folder.path() / "none.yml").string()});
@@ -138,7 +95,7 @@ TEST_CASE("a round of completions without any reward is warned of once") {
 TEST_CASE("the operations of all programs of a job are measured in one go, and once") {
   const CacheFolder cache;
   const TemporaryFolder folder;
-  write_file(folder.path() / "job.yml", job("grpo", folder.path() / "out").dump());
+  write_file(folder.path() / "job.yml", online_job("grpo", folder.path() / "out").dump());
   const auto lines = [&] {
     const Finished run = run_spillway({"plan", (folder.path() / "job.yml").string()});
     CAPTURE(run.err);
@@ -164,7 +121,7 @@ TEST_CASE("the operations of all programs of a job are measured in one go, and o
 
 TEST_CASE("prompts of a round that fill a part of a run are predicted to take that part of its time") {
   const TemporaryFolder folder;
-  json config = job("grpo", folder.path() / "out");
+  json config = online_job("grpo", folder.path() / "out");
   config["memory"] = {{"plan", "fixed"}};
   write_file(folder.path() / "job.yml", config.dump());
   const auto seconds_for = [&](const char* completions_of_a_prompt) {
@@ -187,7 +144,7 @@ TEST_CASE("prompts of a round that fill a part of a run are predicted to take th
 
 TEST_CASE("a plan says what a round of completions takes, and what generation and training need of each tier") {
   const TemporaryFolder folder;
-  json config = job("grpo", folder.path() / "out");
+  json config = online_job("grpo", folder.path() / "out");
   config["memory"] = {{"plan", "fixed"}};
   write_file(folder.path() / "job.yml", config.dump());
   const auto plan = [&](const std::vector<std::string>& more) {

@@ -190,7 +190,7 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   CHECK(cut.err.find("spillway_state.json] expected JSON, got something else: the file is cut short or damaged; ") !=
         std::string::npos);
   write_file(fs::path(checkpoint) / "spillway_state.json", state);
-  edit_state(checkpoint, [](nlohmann::json& json) { json["version"] = 3; });
+  edit_state(checkpoint, [](nlohmann::json& record) { record["version"] = 3; });
   const Finished other_version = run_spillway(job.train("z", {"--resume_from_checkpoint", checkpoint}));
   CHECK(other_version.status == 2);
   CHECK(other_version.err.find("expected a checkpoint of version 2, got 3; resume with") != std::string::npos);
@@ -243,7 +243,7 @@ TEST_CASE("a checkpoint with a damaged tensor is refused by its name, whichever 
   CAPTURE(weights);
   CHECK(weights.find("damaged/adapter_model.safetensors] expected 'base_model.model.") != std::string::npos);
   const fs::path edited = job.output("run") / "checkpoint-6";
-  edit_state(edited, [](nlohmann::json& json) { json["step"] = 5; });
+  edit_state(edited, [](nlohmann::json& record) { record["step"] = 5; });
   const Finished other = run_spillway(job.train("x", {"--resume_from_checkpoint", edited.string()}));
   CHECK(other.status == 2);
   CHECK(other.err.find("spillway_state.json] expected what was written, got something else") != std::string::npos);

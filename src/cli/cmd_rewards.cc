@@ -7,6 +7,7 @@
 #include "backend/device.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/local_time.h"
 #include "base/log.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
@@ -119,7 +120,7 @@ class ModelRewards {
     return [this](const rewards::RewardEntry& entry) {
       if (!device_) device_ = open_device("auto");
       if (!pool_) pool_.emplace(available_cpus());
-      const auto model = std::make_shared<train::RewardModel>(entry, settings_.chat_template_kwargs);
+      const auto model = std::make_shared<train::RewardModel>(entry, settings_.chat_template_kwargs, local_now());
       return train::model_reward(model, std::make_shared<train::RewardScorer>(model, *pool_, *device_),
                                  entry.reads_ids);
     };

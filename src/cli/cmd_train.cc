@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
@@ -104,7 +105,9 @@ int cmd_train(std::span<const std::string> args) {
   const std::shared_ptr<Device> device = open_device(loaded.config.device);
   BusyNotes busy;
   Machine machine = train::machine_of(loaded.config, *device);
-  const train::Job job = train::make_job(loaded.config, machine);
+  const std::string started = train::first_start(loaded.config.output);
+  const std::optional<std::tm> now = time_from_text(started);
+  const train::Job job = train::make_job(loaded.config, machine, {.now = now});
   for (const std::string& note : job.notes) log_line(note);
   // Before anything that takes long.
   train::check_weights(job, false);
@@ -128,7 +131,8 @@ int cmd_train(std::span<const std::string> args) {
   std::signal(SIGPIPE, SIG_IGN);
   planned.context.frontier = std::move(frontier);
   train::RunStart start = train::choose_start(loaded.config.output);
-  train::TrainingData data = read_data(loaded.config, job, time_from_text(start.run.started), progress);
+  start.run.started = started;
+  train::TrainingData data = read_data(loaded.config, job, now, progress);
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/index.h"
+#include "base/local_time.h"
 #include "base/text.h"
 #include "graph/verify.h"
 #include "model/adapter.h"
@@ -105,7 +106,7 @@ void take_text(Job& job) {
   if (config.samples.every_steps > 0 && config.samples.prompts.empty())
     throw input_error("sample_every_steps", "expected prompts to answer, got none; set sample_prompts");
   if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
-  job.samples = read_sample_prompts(job.config, text.vocab_size);
+  job.samples = read_sample_prompts(job.config, text.vocab_size, job.now);
   if (config.batches.sequence_len > text.max_position_embeddings) {
     job.notes.push_back(fmt::format(
         "{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
@@ -115,7 +116,7 @@ void take_text(Job& job) {
 
 // The streams of a job that generates are as long as its prompts and completions can be.
 void take_prompts(Job& job) {
-  job.online = make_online_job(job.config, text_of(*job.model, "base_model"));
+  job.online = make_online_job(job.config, text_of(*job.model, "base_model"), job.now);
   job.config.batches.sequence_len = job.online->sequence_len;
 }
 
@@ -295,9 +296,9 @@ void check_best_metric(const config::Config& config, const Objective& objective)
 
 }  // namespace
 
-Job make_job(const config::Config& said, const Machine& machine) {
+Job make_job(const config::Config& said, const Machine& machine, const JobSources& sources) {
   check_output_dir(said);
-  Job job{.config = said, .model = read_model(said.model.base_model)};
+  Job job{.config = said, .model = read_model(said.model.base_model), .now = sources.now.value_or(local_now())};
   const config::Config& config = job.config;
   if (job.model->video()) {
     take_clips(job);

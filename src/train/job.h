@@ -1,6 +1,7 @@
 // A config resolved against the model folder: everything that `plan` and `train` need to know before weights are read.
 #pragma once
 
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -32,11 +33,17 @@ struct Job {
   std::optional<int32_t> padding;   // of a reward model: the token that fills batches of other programs up
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   std::vector<std::string> notes;  // what the user should be told, a line each
+  std::tm now{};                   // the time that chat templates show
+};
+
+// What make_job() need not find out.
+struct JobSources {
+  std::optional<std::tm> now;  // the time that chat templates show; none: the clock's
 };
 
 // Reads config.json (and the adapter's, with lora_model_dir), no weights. Throws InputError for what does not fit
 // together. `machine` says how much memory there is.
-[[nodiscard]] Job make_job(const config::Config& config, const Machine& machine);
+[[nodiscard]] Job make_job(const config::Config& config, const Machine& machine, const JobSources& sources = {});
 
 // Of the weights.
 [[nodiscard]] int64_t updates_per_step(const Job& job);

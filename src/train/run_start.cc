@@ -67,4 +67,8 @@ RunStart choose_start(const config::OutputSettings& output) {
   return start;
 }
 
+std::string first_start(const config::OutputSettings& output) {
+  return choose(output, find_checkpoints(output.output_dir)).run.started;
+}
+
 }  // namespace spillway::train

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kWhere = "sample_prompts";
 
-std::vector<int32_t> encode(const config::Config& config, const text::Tokenizer& tokenizer, const std::string& prompt) {
+std::vector<int32_t> encode(const config::Config& config, const text::Tokenizer& tokenizer, const std::string& prompt,
+                            const std::tm& now) {
   const data::RowOptions& rows = config.data.rows;
   const bool has_template =
       !rows.chat_template.empty() || !rows.chat_template_jinja.empty() || tokenizer.chat_template().has_value();
@@ -21,7 +22,7 @@ std::vector<int32_t> encode(const config::Config& config, const text::Tokenizer&
   input.messages = {{{"role", "user"}, {"content", prompt}}};
   input.variables = data::template_variables(tokenizer, rows.chat_template_kwargs);
   const text::ChatTemplates templates = data::choose_chat_template({}, rows, tokenizer);
-  return tokenizer.encode(text::render_chat(templates.usual, input, rows.now).text, false);
+  return tokenizer.encode(text::render_chat(templates.usual, input, now).text, false);
 }
 
 void check(const std::vector<int32_t>& ids, const std::string& prompt, int64_t vocab_size) {
@@ -34,13 +35,13 @@ void check(const std::vector<int32_t>& ids, const std::string& prompt, int64_t v
 
 }  // namespace
 
-SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_size) {
+SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now) {
   SamplePrompts result;
   if (config.samples.prompts.empty()) return result;
   const config::TokenizerSettings& settings = config.tokenizer;
   auto tokenizer = std::make_shared<text::Tokenizer>(text::Tokenizer::load(settings.folder, settings.special_tokens));
   for (const std::string& prompt : config.samples.prompts) {
-    std::vector<int32_t> ids = encode(config, *tokenizer, prompt);
+    std::vector<int32_t> ids = encode(config, *tokenizer, prompt, now);
     check(ids, prompt, vocab_size);
     result.texts.push_back(prompt);
     result.prompts.push_back({std::move(ids), {.max_new_tokens = config.samples.max_new_tokens}});

@@ -1,6 +1,7 @@
 // A few prompts that a training job answers every so many steps, with the weights of that moment.
 #pragma once
 
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +23,8 @@ struct SamplePrompts {
 
 // Reads the tokenizer where the config has prompts. Each is a user's message where the rows of the config or its
 // tokenizer have a chat template, else a text to continue. Throws InputError where a prompt has no token, or one that
-// the model has no row for.
-[[nodiscard]] SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_size);
+// the model has no row for. `now` is the time that templates show.
+[[nodiscard]] SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now);
 
 // One prompt's answer, with special tokens left out.
 struct SampleAnswer {

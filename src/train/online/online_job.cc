@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "base/local_time.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "data/batch.h"
@@ -53,10 +52,10 @@ std::vector<data::PromptRow> select(std::vector<data::PromptRow>& rows, const st
   return result;
 }
 
-void load_rows(const config::Config& config, int64_t vocab_size, OnlineJob& job) {
+void load_rows(const config::Config& config, int64_t vocab_size, const std::tm& now, OnlineJob& job) {
   data::RowOptions options = config.data.rows;
   options.vocabulary = vocab_size;
-  options.now = local_now();
+  options.now = now;
   // As TRL's trainers.
   const bool adds_special_tokens = config.online->kind != config::OnlineKind::kOnlineDpo;
   const Json said = Json::parse(config.online->said.empty() ? "{}" : config.online->said);
@@ -94,14 +93,15 @@ RewardRoom room_for(const RewardModel& model, const config::Config& config, cons
   return {.tokens = std::max(longest, texts * job.sequence_len), .texts = 4 * texts};
 }
 
-std::vector<JobRewardModel> reward_models_of(const config::Config& config, const OnlineJob& job, int64_t vocab_size) {
+std::vector<JobRewardModel> reward_models_of(const config::Config& config, const OnlineJob& job, const std::tm& now,
+                                             int64_t vocab_size) {
   std::vector<JobRewardModel> models;
   for (const rewards::RewardEntry& entry : config.rewards->functions) {
     if (entry.kind != rewards::RewardEntry::Kind::kModel) continue;
     auto there = std::find_if(models.begin(), models.end(),
                               [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
     if (there == models.end()) {
-      const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs);
+      const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs, now);
       there = models.insert(there, {model, room_for(*model, config, job)});
     }
     if (entry.reads_ids) expect_ids_of_policy(entry.where, *there->model->model(), entry.folder, vocab_size);
@@ -127,12 +127,12 @@ Prompt OnlineJob::prompt_of(const config::Config& config, const data::PromptRow&
            .seed = (uint64_t{bits[0]} << 32) | bits[1]}};
 }
 
-OnlineJob make_online_job(const config::Config& config, const TextModel& model) {
+OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now) {
   const config::OnlineSettings& online = *config.online;
   OnlineJob job;
   job.tokenizer = std::make_shared<text::Tokenizer>(
       text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
-  load_rows(config, model.vocab_size, job);
+  load_rows(config, model.vocab_size, now, job);
   check_rows(job.training, online, model);
   check_rows(job.validation, online, model);
   (void)RoundSchedule(config, std::ssize(job.training));
@@ -140,7 +140,7 @@ OnlineJob make_online_job(const config::Config& config, const TextModel& model) 
   job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
   job.most_at_once =
       std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), online.round_size(config.batches.micro_batch_size));
-  job.reward_models = reward_models_of(config, job, model.vocab_size);
+  job.reward_models = reward_models_of(config, job, now, model.vocab_size);
   return job;
 }
 

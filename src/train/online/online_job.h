@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct OnlineJob {
 
 // Reads the prompts. Throws InputError for what cannot be read, for tokens that the model does not have, and for a
 // prompt that leaves no room for its completion, by its row; and what RewardModel's constructor throws. REQUIRES:
-// config.online.
-[[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model);
+// config.online. `now` is the time that chat templates show.
+[[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now);
 
 }  // namespace spillway::train

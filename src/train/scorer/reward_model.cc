@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/local_time.h"
 #include "base/text.h"
 #include "data/rows/row_builder.h"
 #include "model/layout.h"
@@ -41,14 +40,14 @@ std::optional<text::ChatTemplates> templates_of(const text::Tokenizer& tokenizer
 
 }  // namespace
 
-RewardModel::RewardModel(const rewards::RewardEntry& entry, const std::string& template_kwargs)
+RewardModel::RewardModel(const rewards::RewardEntry& entry, const std::string& template_kwargs, const std::tm& now)
     : where_(entry.where),
       folder_(entry.folder),
       model_(read_classifier(entry)),
       tokenizer_(text::Tokenizer::load(folder_)),
       templates_(templates_of(tokenizer_, folder_)),
       variables_(data::template_variables(tokenizer_, {template_kwargs})),
-      now_(local_now()) {
+      now_(now) {
   if (const int64_t rows = model_->text()->vocab_size; tokenizer_.vocabulary_size() > rows)
     throw input_error(where_,
                       "expected a tokenizer of at most {} tokens in {}, as its vocab_size says, got one of {}; use "

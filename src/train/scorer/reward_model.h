@@ -22,9 +22,10 @@ namespace spillway::train {
 class RewardModel {
  public:
   // Reads config.json, the headers of the weights where they are there, and the tokenizer's files. `template_kwargs`:
-  // variables of chat templates, a JSON object as text or empty. Throws InputError, at `entry.where` for a folder that
-  // is no classifier of one label, and for a tokenizer with more tokens than the model has.
-  RewardModel(const rewards::RewardEntry& entry, const std::string& template_kwargs);
+  // variables of chat templates, a JSON object as text or empty; `now`: the time that they show. Throws InputError, at
+  // `entry.where` for a folder that is no classifier of one label, and for a tokenizer with more tokens than the model
+  // has.
+  RewardModel(const rewards::RewardEntry& entry, const std::string& template_kwargs, const std::tm& now);
 
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const ModelPtr& model() const { return model_; }

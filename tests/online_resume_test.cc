@@ -1,0 +1,49 @@
+// Online training that goes on from a checkpoint, with the real program: later, elsewhere, or by another config.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
+#include "tests/support/online_command.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
+
+}  // namespace
+
+TEST_CASE("an online run whose template shows the date goes on another day with the prompts that it began with") {
+  const TemporaryFolder folder;
+  std::string prompts;
+  for (int i = 0; i < 12; ++i)
+    prompts += Json{{"prompt", {{{"role", "user"}, {"content", std::to_string(i)}}}}}.dump() + "\n";
+  write_file(folder.path() / "prompts.jsonl", prompts);
+  write_file(folder.path() / "dated.jinja",
+             "{{ strftime_now('%Y-%m-%d') }} {% for m in messages %}{{ m.content }} {% endfor %}");
+  // Zones that are 26 hours apart never have the same date.
+  const auto train = [&](const char* zone, const char* name, int steps, const std::vector<std::string>& more = {}) {
+    Json config = online_job("grpo", folder.path() / name);
+    config["datasets"] = {{{"path", (folder.path() / "prompts.jsonl").string()}}};
+    config["chat_template_jinja"] = (folder.path() / "dated.jinja").string();
+    config["max_steps"] = steps;
+    setenv("TZ", zone, 1);
+    run_train(config, folder.path() / "c.yml", more);
+    unsetenv("TZ");
+  };
+  train("AAA+12", "whole", 4);
+  train("AAA+12", "out", 2);
+  train("BBB-14", "out", 4, kResume);
+  const auto completions = [&](const char* name) {
+    return read_file(folder.path() / name / "completions.jsonl", 1 << 20);
+  };
+  CHECK(completions("out") == completions("whole"));
+  train("BBB-14", "again", 4);
+  CHECK(completions("again") != completions("whole"));
+}
