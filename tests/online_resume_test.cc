@@ -47,3 +47,27 @@ TEST_CASE("an online run whose template shows the date goes on another day with 
   train("BBB-14", "again", 4);
   CHECK(completions("again") != completions("whole"));
 }
+
+TEST_CASE("the evaluation of a run that goes on from its last step tells reward functions that step") {
+  const TemporaryFolder folder;
+  Json config = online_job("grpo", folder.path() / "out");
+  const fs::path requests = folder.path() / "requests";
+  const std::string script = "while read -r line; do printf '%s\\n' \"$line\" >> " + requests.string() +
+                             "; printf '%s\\n' \"$line\" | sed 's/.*\"completion_ids\":\\[//; s/\\],\"columns\".*//; "
+                             "s/\\[[0-9,]*\\]/1/g; s/^/[/; s/$/]/'; done";
+  config["trl"]["reward_funcs"] = {{{"exec", {"sh", "-c", script}}}};
+  config["val_set_size"] = 2;
+  config["eval_steps"] = 2;
+  config["save_steps"] = 2;
+  config["max_steps"] = 3;
+  config["load_best_model_at_end"] = true;
+  config["metric_for_best_model"] = "eval_reward";
+  config["greater_is_better"] = true;
+  run_train(config, folder.path() / "c.yml");
+  const auto last_state = [&] { return lines_of(requests).back().at("trainer_state"); };
+  const Json state = last_state();
+  CHECK(state.at("global_step") == 3);
+  fs::remove(requests);
+  run_train(config, folder.path() / "c.yml", kResume);
+  CHECK(last_state() == state);
+}

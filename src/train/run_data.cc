@@ -98,7 +98,7 @@ class PromptData final : public RunData {
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
                                                     const TrainingPosition& position) const override {
     return std::make_unique<RolloutFeed>(job_, session, make_rounds_(session, length.total_steps), listeners_.round,
-                                         position.num_tokens, position.feed);
+                                         position);
   }
   [[nodiscard]] bool has_evaluation() const override { return !job_.online->validation.empty(); }
   [[nodiscard]] std::unique_ptr<EvaluationFeed> make_evaluation(const TrainingSession&) const override {

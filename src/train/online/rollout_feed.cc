@@ -73,17 +73,18 @@ std::vector<float> at_predicting_positions(const std::vector<double>& numbers, s
 }  // namespace
 
 RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
-                         std::function<void(const RoundRecord&)> on_round, int64_t seen_tokens,
-                         const std::optional<Json>& state)
+                         std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position)
     : job_(job),
       session_(session),
       source_(std::move(source)),
       on_round_(std::move(on_round)),
       schedule_(job.config, std::ssize(job.online->training)),
       entropy_(*job.config.online),
-      seen_tokens_(seen_tokens),
+      step_(position.step - 1),
+      seen_tokens_(position.num_tokens),
       streams_(1) {
   streams_[0].reserve(completions_per_micro_batch() * job.online->sequence_len);
+  const std::optional<Json>& state = position.feed;
   if (state && state->contains("round")) {
     round_ = round_from_json(state->at("round"));
     cut_prompts(round_->completions);

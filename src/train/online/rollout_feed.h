@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rewards/advantages.h"
+#include "train/checkpoint.h"
 #include "train/online/entropy_control.h"
 #include "train/online/round_source.h"
 #include "train/online/rounds.h"
@@ -29,11 +30,10 @@ struct RoundRecord {
 
 class RolloutFeed final : public StepFeed {
  public:
-  // Job and session are borrowed. `seen_tokens` are those before the step that the run goes on from, and `state` is
-  // what state() said there. REQUIRES: the job is online.
+  // Job and session are borrowed. The run goes on from `position`, whose `feed` is what state() said there. REQUIRES:
+  // the job is online.
   RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
-              std::function<void(const RoundRecord&)> on_round, int64_t seen_tokens,
-              const std::optional<nlohmann::ordered_json>& state);
+              std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position);
 
   void begin(int64_t step) override;
   [[nodiscard]] StepTotals totals() const override;
@@ -70,7 +70,7 @@ class RolloutFeed final : public StepFeed {
   RoundSchedule schedule_;
   EntropyControl entropy_;
   std::set<std::string, std::less<>> keys_;  // of metrics, which outlive what they are added to
-  int64_t step_ = -1;                        // that began last
+  int64_t step_;                             // that began last; -1: none
   RoundSchedule::Range range_;
   std::optional<Round> round_;
   std::vector<Metric> pending_;  // metrics since the last add_metrics()
