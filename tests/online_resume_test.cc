@@ -48,6 +48,25 @@ TEST_CASE("an online run whose template shows the date goes on another day with 
   CHECK(completions("again") != completions("whole"));
 }
 
+TEST_CASE("a round that a checkpoint has the middle of is made anew where rounds have another size") {
+  const TemporaryFolder folder;
+  Json config = online_job("grpo", folder.path() / "out");
+  config["trl"]["reward_funcs"] = {{{"name", "get_repetition_penalty_reward"}, {"ngram_size", 1}}};
+  config["max_steps"] = 1;
+  run_train(config, folder.path() / "c.yml");
+  // As many steps an epoch as before.
+  config["trl"]["steps_per_generation"] = 2;
+  config["max_steps"] = 4;
+  run_train(config, folder.path() / "c.yml", kResume);
+  const std::vector<Json> completions = lines_of(folder.path() / "out/completions.jsonl");
+  // Four completions of step 1, and the eight of a round of the new size.
+  REQUIRE(completions.size() == 12);
+  for (size_t i = 4; i < 12; ++i) {
+    CHECK(completions[i].at("step") == 2);
+    CHECK(completions[i].at("generation") == 0);
+  }
+}
+
 TEST_CASE("the evaluation of a run that goes on from its last step tells reward functions that step") {
   const TemporaryFolder folder;
   Json config = online_job("grpo", folder.path() / "out");

@@ -84,12 +84,17 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
       seen_tokens_(position.num_tokens),
       streams_(1) {
   streams_[0].reserve(completions_per_micro_batch() * job.online->sequence_len);
-  const std::optional<Json>& state = position.feed;
-  if (state && state->contains("round")) {
-    round_ = round_from_json(state->at("round"));
-    cut_prompts(round_->completions);
-  }
-  if (state && state->contains("entropy")) entropy_.restore(state->at("entropy"));
+  if (position.feed) restore(*position.feed);
+}
+
+// A round of another size than the config's is made anew: the run goes on with rounds of the new one.
+void RolloutFeed::restore(const Json& state) {
+  if (state.contains("entropy")) entropy_.restore(state.at("entropy"));
+  if (!state.contains("round")) return;
+  Round round = round_from_json(state.at("round"));
+  if (std::ssize(round.order) != schedule_.slices() * completions_per_micro_batch()) return;
+  cut_prompts(round.completions);
+  round_ = std::move(round);
 }
 
 double RolloutFeed::epoch_at(int64_t step) const {

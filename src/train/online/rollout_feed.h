@@ -45,6 +45,7 @@ class RolloutFeed final : public StepFeed {
   void evaluate(MetricSums& sums) override;
 
  private:
+  void restore(const nlohmann::ordered_json& state);
   void make_round(int64_t number);
   void fill(std::span<const Completion* const> completions);
   void score(std::vector<Completion>& completions);
