@@ -43,6 +43,13 @@ void add_quantisation(RunSettings& settings, const std::optional<config::Quantis
   settings["bnb_4bit_use_double_quant"] = config::print_value(quantisation->double_quant);
 }
 
+void add_sync(RunSettings& settings, const std::optional<config::ReferenceSync>& sync) {
+  settings["sync_ref_model"] = config::print_value(sync.has_value());
+  if (!sync) return;
+  settings["ref_model_sync_steps"] = config::print_value(sync->sync_steps);
+  settings["ref_model_mixup_alpha"] = config::print_value(sync->mixup_alpha);
+}
+
 void add_preference(RunSettings& settings, const std::optional<config::PreferenceSettings>& preference) {
   settings["rl"] = preference ? preference->name : "none";
   if (!preference) return;
@@ -69,10 +76,22 @@ void add_preference(RunSettings& settings, const std::optional<config::Preferenc
   settings["f_divergence_type"] = config::print_value(preference->f_divergence_type);
   settings["dpo_use_weighting"] = config::print_value(preference->use_weighting);
   settings["ref_model"] = config::print_value(preference->ref_model);
-  settings["sync_ref_model"] = config::print_value(preference->sync.has_value());
-  if (!preference->sync) return;
-  settings["ref_model_sync_steps"] = config::print_value(preference->sync->sync_steps);
-  settings["ref_model_mixup_alpha"] = config::print_value(preference->sync->mixup_alpha);
+  add_sync(settings, preference->sync);
+}
+
+void add_numbers(RunSettings& settings, std::initializer_list<std::pair<const char*, double>> numbers) {
+  for (const auto& [key, value] : numbers) settings[key] = config::print_value(value);
+}
+
+void add_entropy(RunSettings& settings, const config::OnlineSettings& online) {
+  const std::optional<config::AdaptiveEntropy>& adaptive = online.adaptive_entropy;
+  settings["entropy_coef"] = config::print_value(online.entropy_coef);
+  settings["use_adaptive_entropy"] = config::print_value(adaptive.has_value());
+  if (adaptive)
+    add_numbers(settings, {{"entropy_target", adaptive->target},
+                           {"entropy_coef_delta", adaptive->delta},
+                           {"entropy_coef_min", adaptive->least},
+                           {"entropy_coef_max", adaptive->most}});
 }
 
 void add_grpo(RunSettings& settings, const config::OnlineSettings& online) {
@@ -81,11 +100,18 @@ void add_grpo(RunSettings& settings, const config::OnlineSettings& online) {
   settings["scale_rewards"] = config::print_value(online.scale_rewards);
   settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
   settings["use_bias_correction_kl"] = config::print_value(online.use_bias_correction_kl);
-  for (const auto& [key, value] : {std::pair{"delta", online.delta.value_or(0)},
-                                   {"top_entropy_quantile", online.top_entropy_quantile},
-                                   {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)},
-                                   {"entropy_coef", online.entropy_coef}})
-    settings[key] = config::print_value(value);
+  add_numbers(settings, {{"delta", online.delta.value_or(0)},
+                         {"top_entropy_quantile", online.top_entropy_quantile},
+                         {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)}});
+  add_entropy(settings, online);
+  if (online.loss == config::PolicyLoss::kSapo)
+    add_numbers(settings, {{"sapo_temperature_pos", online.sapo_temperature_pos},
+                           {"sapo_temperature_neg", online.sapo_temperature_neg}});
+  if (online.loss == config::PolicyLoss::kVespo)
+    add_numbers(settings, {{"vespo_k_pos", online.vespo_k_pos},
+                           {"vespo_lambda_pos", online.vespo_lambda_pos},
+                           {"vespo_k_neg", online.vespo_k_neg},
+                           {"vespo_lambda_neg", online.vespo_lambda_neg}});
 }
 
 void add_rloo(RunSettings& settings, const config::OnlineSettings& online) {
@@ -104,6 +130,7 @@ void add_clipping(RunSettings& settings, const config::OnlineSettings& online) {
 void add_pairs(RunSettings& settings, const config::OnlineSettings& online) {
   settings["loss_type"] = config::name_of(online.pair_loss);
   settings["missing_eos_penalty"] = config::print_value(online.missing_eos_penalty);
+  settings["max_length"] = config::print_value(online.max_length.value_or(0));
 }
 
 void add_ppo(RunSettings& settings, const config::PpoSettings& ppo) {
@@ -141,6 +168,7 @@ void add_online(RunSettings& settings, const config::OnlineSettings& online) {
   settings["rl"] = online.name;
   add_loss(settings, online);
   if (online.kind != config::OnlineKind::kPpo) settings["rl_beta"] = printed(online.betas);
+  add_sync(settings, online.sync);
   for (const auto& [key, value] : {std::pair{"max_completion_length", online.completions.max_tokens},
                                    {"top_k", online.completions.top_k},
                                    {"generation_kwargs.min_new_tokens", online.completions.min_tokens},

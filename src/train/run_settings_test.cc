@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -12,27 +13,84 @@ using namespace spillway::train;
 
 namespace {
 
+// Sections without a key that changes the mathematics of a run: the base has an identity of its own; no result depends
+// on the device or on memory; output, checkpoints and evaluations leave training as it is; FastVideo's words are those
+// of other keys.
+const std::set<std::string_view> kOtherSections = {"Model", "Device and memory", "Output, checkpoints and evaluation",
+                                                   "FastVideo's words for other keys"};
+
 // Keys that other settings stand for, that make other rows or tensors, or that change no number.
 const std::set<std::string_view> kElsewhere = {
     // What takes effect is there: max_steps, warmup_steps, bf16, gradient_accumulation_steps, sequence_len, adapter.
-    "num_epochs", "warmup_ratio", "dtype", "batch_size", "max_length", "use_peft",
+    "num_epochs", "warmup_ratio", "dtype", "batch_size", "use_peft",
+    // Likewise lora_dropout, steps_per_generation, num_iterations, rl_beta, group_by_length, shuffle_dataset.
+    "disable_dropout", "generation_batch_size", "num_ppo_epochs", "orpo_alpha", "train_sampling_strategy",
     // Tensors of another shape or name, or initial values that the checkpoint's replace.
     "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
     "peft.loftq_config.loftq_bits", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-    "lora_model_dir",
-    // Rows have a checksum.
-    "excess_length_strategy", "truncation_mode", "min_sample_len", "max_prompt_length", "max_completion_length",
+    "lora_model_dir", "reward_model", "process_reward_model",
+    // Rows have a checksum, or streams one of their options.
+    "datasets", "test_datasets", "pretraining_dataset", "pretraining_sample_concatenation", "streaming",
+    "streaming_multipack_buffer_size", "dataset_name", "dataset_config", "dataset_train_split", "dataset_test_split",
+    "chat_template", "chat_template_jinja", "chat_template_kwargs", "eot_tokens", "train_on_inputs",
+    "completion_only_loss", "assistant_only_loss", "dataset_text_field", "dataset_exact_deduplication",
+    "shuffle_merged_datasets", "excess_length_strategy", "truncation_mode", "min_sample_len", "max_prompt_length",
+    // Reward models have an identity, too.
+    "reward_model_path",
     // No result depends on these.
-    "gradient_checkpointing", "selective_checkpointing", "padding_free",
-    // By module, where there are any; and a key without an effect.
-    "lora_alpha_pattern", "loraplus_lr_embedding",
-
+    "gradient_checkpointing", "selective_checkpointing", "padding_free", "dataset_prepared_path", "dataset_processes",
+    "precompute_ref_log_probs", "log_completions", "ds3_gather_for_generation", "trl.reward_timeout",
+    "trl.reward_python", "log_samples", "clip_shape", "component",
+    // By module, where there are any; and keys without an effect.
+    "lora_alpha_pattern", "loraplus_lr_embedding", "bnb_config_kwargs.bnb_4bit_compute_dtype",
+    "bnb_config_kwargs.bnb_4bit_quant_storage", "bnb_config_kwargs.llm_int8_threshold",
     // Options of the optimizer are there by their own names, and those of CAME with CAME alone.
     "optim_args", "adam_beta3", "adam_epsilon2",
     // Likewise those of the schedule, which axolotl's keys change into another.
     "lr_scheduler_kwargs", "cosine_min_lr_ratio", "cosine_constant_lr_ratio", "lr_quadratic_warmup",
     // Evaluation only.
     "eval_sample_packing", "eval_batch_size"};
+
+config::OnlineSettings online_settings(config::OnlineKind kind, config::PolicyLoss loss = config::PolicyLoss::kDapo) {
+  return {.kind = kind, .loss = loss, .adaptive_entropy = config::AdaptiveEntropy{}, .sync = config::ReferenceSync{}};
+}
+
+RunSettings online_run(const config::OnlineSettings& online) {
+  Job job;
+  job.config.online = online;
+  job.config.rewards = rewards::RewardSettings{};
+  return settings_of(job, {.total_steps = 10});
+}
+
+// Those of runs of every kind, with all that can be on.
+RunSettings settings_of_all_kinds() {
+  Job text;
+  text.config.adapter.emplace();
+  text.config.quantisation = config::QuantisationSettings{.coding = WeightCoding::kNf4};
+  text.graph.model.lora.emplace();
+  RunSettings all = settings_of(text, {.total_steps = 10});
+  Job preferences;
+  preferences.config.preference.emplace().sync = config::ReferenceSync{};
+  all.merge(settings_of(preferences, {.total_steps = 10}));
+  Job video;
+  video.clips.emplace();
+  video.graph.ema.emplace();
+  all.merge(settings_of(video, {.total_steps = 10}));
+  using config::OnlineKind;
+  for (const OnlineKind kind : {OnlineKind::kRloo, OnlineKind::kOnlineDpo, OnlineKind::kPpo})
+    all.merge(online_run(online_settings(kind)));
+  for (const auto loss : {config::PolicyLoss::kSapo, config::PolicyLoss::kVespo})
+    all.merge(online_run(online_settings(OnlineKind::kGrpo, loss)));
+  return all;
+}
+
+// By the key's name, a word of it behind a dot, or another name.
+bool has_key(const RunSettings& settings, const config::ConfigKey& key) {
+  const auto has = [&](std::string_view name) {
+    return settings.contains(std::string(name)) || settings.contains(std::string(name.substr(name.rfind('.') + 1)));
+  };
+  return has(key.name) || std::any_of(key.aliases.begin(), key.aliases.end(), has);
+}
 
 }  // namespace
 
@@ -52,12 +110,7 @@ TEST_CASE("the settings of a video run have the keys of clips, and none of rows 
 }
 
 TEST_CASE("the settings of an online run have the keys that its loss reads, and of another loss none") {
-  const auto settings_for = [](config::OnlineKind kind) {
-    Job job;
-    job.config.online = config::OnlineSettings{.kind = kind};
-    job.config.rewards = rewards::RewardSettings{};
-    return settings_of(job, {.total_steps = 10});
-  };
+  const auto settings_for = [](config::OnlineKind kind) { return online_run({.kind = kind}); };
   const RunSettings grpo = settings_for(config::OnlineKind::kGrpo), rloo = settings_for(config::OnlineKind::kRloo),
                     pairs = settings_for(config::OnlineKind::kOnlineDpo), ppo = settings_for(config::OnlineKind::kPpo);
   CHECK(grpo.at("loss_type") == "dapo");
@@ -76,32 +129,45 @@ TEST_CASE("the settings of an online run have the keys that its loss reads, and 
 
 TEST_CASE("the settings of a run have its beta, and a list of it whole") {
   const auto beta_of = [](const std::vector<double>& betas) {
-    Job job;
-    job.config.online = config::OnlineSettings{.kind = config::OnlineKind::kOnlineDpo, .betas = betas};
-    job.config.rewards = rewards::RewardSettings{};
-    return settings_of(job, {.total_steps = 10}).at("rl_beta");
+    return online_run({.kind = config::OnlineKind::kOnlineDpo, .betas = betas}).at("rl_beta");
   };
   CHECK(beta_of({0.1}) == "0.1");
   CHECK(beta_of({0.4, 0.1}) == "[0.4, 0.1]");
 }
 
-TEST_CASE("every key of adapter, batches and optimisation is a setting of the run, or is known to need none") {
-  Job job;
-  job.config.adapter.emplace();
-  job.graph.model.lora.emplace();
-  const RunSettings settings = settings_of(job, {.total_steps = 10});
-  int sections = 0;
+TEST_CASE("every key is a setting of some run, or is known to need none") {
+  const RunSettings settings = settings_of_all_kinds();
+  std::set<std::string_view> unseen = kElsewhere, unseen_sections = kOtherSections;
   for (const config::KeySection& section : config::config_sections()) {
-    if (section.title != "Adapter" && section.title != "Length and batches" && section.title != "Optimisation")
-      continue;
-    ++sections;
+    if (unseen_sections.erase(section.title) > 0) continue;
     for (const config::ConfigKey& key : section.keys) {
+      if (key.status != config::KeyStatus::kSupported) continue;
       CAPTURE(key.name);
-      const bool is_known = settings.contains(std::string(key.name)) || kElsewhere.contains(key.name);
-      CHECK((key.status != config::KeyStatus::kSupported || is_known));
+      CHECK((has_key(settings, key) || kElsewhere.contains(key.name)));
+      unseen.erase(key.name);
     }
   }
-  CHECK(sections == 3);
+  CHECK(unseen.empty());
+  CHECK(unseen_sections.empty());
+}
+
+TEST_CASE(
+    "what a loss, an entropy that is followed and a reference that is synchronised read is there where they are") {
+  using config::OnlineKind, config::PolicyLoss;
+  const RunSettings sapo = online_run(online_settings(OnlineKind::kGrpo, PolicyLoss::kSapo)),
+                    dapo = online_run({.kind = OnlineKind::kGrpo});
+  CHECK(sapo.at("sapo_temperature_neg") == "1.05");
+  CHECK(sapo.at("entropy_target") == "0.2");
+  CHECK(sapo.at("ref_model_sync_steps") == "512");
+  CHECK(sapo.at("use_adaptive_entropy") == "true");
+  CHECK(dapo.at("use_adaptive_entropy") == "false");
+  CHECK(dapo.at("sync_ref_model") == "false");
+  for (const char* key : {"sapo_temperature_neg", "vespo_k_pos", "entropy_target", "ref_model_sync_steps"}) {
+    CAPTURE(std::string(key));
+    CHECK_FALSE(dapo.contains(key));
+  }
+  const RunSettings pairs = online_run({.kind = OnlineKind::kOnlineDpo, .max_length = 48});
+  CHECK(pairs.at("max_length") == "48");
 }
 
 TEST_CASE("settings whose tensors are others are refused by their key, and unknown ones are not") {
