@@ -113,3 +113,18 @@ TEST_CASE("what such a function does wrong ends the run before any weight is rea
     CHECK(result.err.find(message) != std::string::npos);
   }
 }
+
+TEST_CASE("such a function is called once where a search is made for what would fit") {
+  const WorkingFolder folder;
+  folder.write("mine.py", std::string(kFunctions) + R"(
+def counted(cfg):
+    with open("calls", "a") as calls:
+        calls.write("x")
+    return make(cfg)
+)");
+  const Finished result = trained(folder, "mine.counted", {{"memory", {{"device", "1MiB"}}}});
+  CAPTURE(result.err);
+  CHECK(result.status == 2);
+  CHECK(result.err.find("[memory.device] expected at least ") != std::string::npos);
+  CHECK(folder.read("calls") == "x");
+}

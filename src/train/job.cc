@@ -94,8 +94,8 @@ void take_preference(const config::Config& config, Job& job) {
 }
 
 // The streams of a job over clips are as long as the clips can be.
-void take_clips(Job& job) {
-  job.clips = make_clip_job(job.config, *job.model);
+void take_clips(const Job* rows, Job& job) {
+  job.clips = make_clip_job(job.config, *job.model, rows ? &*rows->clips : nullptr);
   job.config.batches.sequence_len = job.clips->max_patches;
 }
 
@@ -115,8 +115,8 @@ void take_text(Job& job) {
 }
 
 // The streams of a job that generates are as long as its prompts and completions can be.
-void take_prompts(Job& job) {
-  job.online = make_online_job(job.config, text_of(*job.model, "base_model"), job.now);
+void take_prompts(const Job* rows, Job& job) {
+  job.online = make_online_job(job.config, text_of(*job.model, "base_model"), job.now, rows ? &*rows->online : nullptr);
   job.config.batches.sequence_len = job.online->sequence_len;
 }
 
@@ -301,7 +301,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   Job job{.config = said, .model = read_model(said.model.base_model), .now = sources.now.value_or(local_now())};
   const config::Config& config = job.config;
   if (job.model->video()) {
-    take_clips(job);
+    take_clips(sources.rows, job);
   } else {
     check_no_video_keys(config);
     take_score(config, job);
@@ -317,7 +317,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
     job.notes.insert(job.notes.end(), grown.begin(), grown.end());
   }
   const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
-  if (config.online) take_prompts(job);
+  if (config.online) take_prompts(sources.rows, job);
   const int64_t sequences_per_row =
       job.online ? job.online->objective->sequences_per_row() : data::sequences_of(config.data.rows.objective);
   job.graph = {.model = model_options(config.model, config.batches, sequences_per_row,

@@ -39,6 +39,9 @@ struct Job {
 // What make_job() need not find out.
 struct JobSources {
   std::optional<std::tm> now;  // the time that chat templates show; none: the clock's
+  // A job whose prompts or clips are taken over: of a config that is the same in all that says which rows there are,
+  // but perhaps for the length of clips.
+  const Job* rows = nullptr;
 };
 
 // Reads config.json (and the adapter's, with lora_model_dir), no weights. Throws InputError for what does not fit

@@ -92,7 +92,7 @@ class NearestSearch {
     try {
       config::Config config = config::load_changed(loaded_.source, overrides).config;
       use_model_folders(config, hub::FolderUse::kConfig);
-      return make_job(config, machine_);
+      return make_job(config, machine_, {.now = job_.now, .rows = &job_});
     } catch (const InputError&) {
       return {};  // a key beside it does not go with it
     }
@@ -105,13 +105,22 @@ class NearestSearch {
     return trial;
   }
 
+  // Whether the config can be changed so. Sets of levers begin alike, so that many ask the same.
+  [[nodiscard]] bool is_possible(const Overrides& overrides) {
+    const auto [known, is_new] = possible_.try_emplace(text_of(overrides), false);
+    if (is_new) known->second = changed_job(overrides).has_value();
+    return known->second;
+  }
+
   // Absent where the config cannot be changed so, or no more plans may be made.
   const Trial* tried(const Road& road) {
     const Overrides overrides = road.overrides();
     const std::string text = text_of(overrides);
     if (const auto known = trials_.find(text); known != trials_.end()) return &known->second;
     if (searches_ == kMaxSearches) return nullptr;
+    if (const auto known = possible_.find(text); known != possible_.end() && !known->second) return nullptr;
     const std::optional<Job> changed = changed_job(overrides);
+    possible_[text] = changed.has_value();
     if (!changed) return nullptr;
     ++searches_;
     const PlannedJob planned = plan_job(*changed, machine_);
@@ -128,11 +137,11 @@ class NearestSearch {
   }
 
   // As far as they go, but for those that do not go with those before them.
-  [[nodiscard]] Road all_of(const LeverSet& levers) const {
+  [[nodiscard]] Road all_of(const LeverSet& levers) {
     Road road;
     for (const size_t lever : levers) {
       Road more = road.with(lever, levers_[lever].grades.back());
-      if (changed_job(more.overrides())) road = std::move(more);
+      if (is_possible(more.overrides())) road = std::move(more);
     }
     return road;
   }
@@ -295,9 +304,10 @@ class NearestSearch {
   const Plan& plan_;
   const Machine& machine_;
   std::vector<Lever> levers_;
-  LeverSet helpers_;                     // that are not enough alone
-  std::map<std::string, Trial> trials_;  // by the text of the change
-  const Trial* nearest_ = nullptr;       // to the budgets as they are; of the same bytes that with the shortest text
+  LeverSet helpers_;                      // that are not enough alone
+  std::map<std::string, Trial> trials_;   // by the text of the change
+  std::map<std::string, bool> possible_;  // by the same text
+  const Trial* nearest_ = nullptr;        // to the budgets as they are; of the same bytes that with the shortest text
   std::vector<PlanContext::Change> found_;
   int searches_ = 0;
 };

@@ -138,7 +138,7 @@ LatentNumbers read_latent_numbers(const JsonField& vae) {
   return {read("latents_mean", -kLargest), read("latents_std", kSmallest)};
 }
 
-ClipJob make_clip_job(const config::Config& config, const Model& model) {
+ClipJob make_clip_job(const config::Config& config, const Model& model, const ClipJob* before) {
   check_keys(config);
   ClipJob job{.demands = demands_of(*model.video()),
               .flow = config.video.flow,
@@ -154,7 +154,8 @@ ClipJob make_clip_job(const config::Config& config, const Model& model) {
     job.max_patches = patches_of_shape(*config.video.clip_shape, job.demands);
     return job;
   }
-  job.sets = std::make_shared<const ClipSets>(read_sets(config, job.demands));
+  const bool are_known = before && before->sets && before->flow.num_latent_t == job.flow.num_latent_t;
+  job.sets = are_known ? before->sets : std::make_shared<const ClipSets>(read_sets(config, job.demands));
   check_images(job.sets->training);
   check_images(job.sets->validation);
   job.max_patches = max_patches_of(*job.sets, job.demands);

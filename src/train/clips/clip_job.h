@@ -54,8 +54,8 @@ struct ClipJob {
 
 // Reads the rows' headers, unless the config says a clip_shape, and mean and deviation of the latents beside the
 // model's folder. Throws InputError for rows that do not suit the model, and for keys of models of text. REQUIRES:
-// model.video().
-[[nodiscard]] ClipJob make_clip_job(const config::Config& config, const Model& model);
+// model.video(). The rows are those of `before`, where there is one that keeps as many frames of each.
+[[nodiscard]] ClipJob make_clip_job(const config::Config& config, const Model& model, const ClipJob* before = nullptr);
 
 // The rows of a job, whose headers are read where they are not yet. Throws InputError, also for a clip that is larger
 // than clip_shape says.

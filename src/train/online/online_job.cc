@@ -79,16 +79,20 @@ void load_rows(const config::Config& config, int64_t vocab_size, const std::tm& 
   }
 }
 
-// As many tokens as training has in a micro-batch, and a text as long as it can be expected to become: the longest
-// prompt, and a completion that the model's own tokenizer cuts twice as finely.
-RewardRoom room_for(const RewardModel& model, const config::Config& config, const OnlineJob& job) {
+int64_t longest_prompt_of(const RewardModel& model, const OnlineJob& job) {
   const Json nothing = "";
   int64_t longest = 0;
   for (const auto* rows : {&job.training, &job.validation}) {
     for (const data::PromptRow& row : *rows)
       longest = std::max(longest, std::ssize(model.tokens_of(row.prompt, nothing)));
   }
-  longest += 2 * config.online->completions.max_tokens;
+  return longest;
+}
+
+// As many tokens as training has in a micro-batch, and a text as long as it can be expected to become: the longest
+// prompt, and a completion that the model's own tokenizer cuts twice as finely.
+RewardRoom room_for(const JobRewardModel& model, const config::Config& config, const OnlineJob& job) {
+  const int64_t longest = model.longest_prompt + 2 * config.online->completions.max_tokens;
   const int64_t texts = config.batches.micro_batch_size * config.online->completions_per_row();
   return {.tokens = std::max(longest, texts * job.sequence_len), .texts = 4 * texts};
 }
@@ -102,11 +106,21 @@ std::vector<JobRewardModel> reward_models_of(const config::Config& config, const
                               [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
     if (there == models.end()) {
       const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs, now);
-      there = models.insert(there, {model, room_for(*model, config, job)});
+      there = models.insert(there, {model, longest_prompt_of(*model, job), {}});
     }
     if (entry.reads_ids) expect_ids_of_policy(entry.where, *there->model->model(), entry.folder, vocab_size);
   }
   return models;
+}
+
+// What does not depend on the sizes of batches.
+OnlineJob read_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now) {
+  OnlineJob job;
+  job.tokenizer = std::make_shared<text::Tokenizer>(
+      text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
+  load_rows(config, vocab_size, now, job);
+  job.reward_models = reward_models_of(config, job, now, vocab_size);
+  return job;
 }
 
 }  // namespace
@@ -127,12 +141,10 @@ Prompt OnlineJob::prompt_of(const config::Config& config, const data::PromptRow&
            .seed = (uint64_t{bits[0]} << 32) | bits[1]}};
 }
 
-OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now) {
+OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now,
+                          const OnlineJob* before) {
   const config::OnlineSettings& online = *config.online;
-  OnlineJob job;
-  job.tokenizer = std::make_shared<text::Tokenizer>(
-      text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
-  load_rows(config, model.vocab_size, now, job);
+  OnlineJob job = before ? *before : read_prompts(config, model.vocab_size, now);
   check_rows(job.training, online, model);
   check_rows(job.validation, online, model);
   (void)RoundSchedule(config, std::ssize(job.training));
@@ -140,7 +152,7 @@ OnlineJob make_online_job(const config::Config& config, const TextModel& model, 
   job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
   job.most_at_once =
       std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), online.round_size(config.batches.micro_batch_size));
-  job.reward_models = reward_models_of(config, job, now, model.vocab_size);
+  for (JobRewardModel& one : job.reward_models) one.room = room_for(one, config, job);
   return job;
 }
 

@@ -20,6 +20,7 @@ namespace spillway::train {
 // A reward model of the job, and what its program has room for.
 struct JobRewardModel {
   std::shared_ptr<const RewardModel> model;
+  int64_t longest_prompt = 0;  // of the job, in its tokens
   RewardRoom room;
 };
 
@@ -38,7 +39,9 @@ struct OnlineJob {
 
 // Reads the prompts. Throws InputError for what cannot be read, for tokens that the model does not have, and for a
 // prompt that leaves no room for its completion, by its row; and what RewardModel's constructor throws. REQUIRES:
-// config.online. `now` is the time that chat templates show.
-[[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now);
+// config.online. `now` is the time that chat templates show. Prompts and reward models are those of `before`, where
+// there is one.
+[[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now,
+                                        const OnlineJob* before = nullptr);
 
 }  // namespace spillway::train
