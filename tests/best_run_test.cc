@@ -170,6 +170,43 @@ TEST_CASE("a last step between two evaluations is compared with the best, again 
   }
 }
 
+TEST_CASE("a longer run leaves the evaluations that it would have had at once, and none of the end before") {
+  const TinyJob job;
+  const std::vector<std::string> args = {
+      "--val_set_size",           "8",    "--eval_steps",   "2",        "--save_steps",       "2",
+      "--learning_rate",          "0.05", "--lr_scheduler", "constant", "--save_total_limit", "40",
+      "--load_best_model_at_end", "true", "--max_steps"};
+  const auto train = [&](const std::string& name, const char* steps, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all = args;
+    all.emplace_back(steps);
+    all.insert(all.end(), more.begin(), more.end());
+    const Finished run = run_spillway(job.train(name, all));
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+  };
+  // Of each line its step and what it is of, in the order of the file.
+  const auto lines = [&](const std::string& name) {
+    std::vector<std::string> result;
+    for (const nlohmann::json& line : metrics_of(job.output(name)))
+      result.push_back(fmt::format("{}{}{}", line.at("step").get<int>(), line.contains("eval_loss") ? " evaluated" : "",
+                                   line.contains("weights_step") ? " as kept" : ""));
+    return result;
+  };
+  train("whole", "24");
+  // The last step of the first is one between two evaluations, of the second one of them, after the best.
+  for (const char* end : {"5", "18"}) {
+    CAPTURE(end);
+    train("parts", end);
+    const std::vector<std::string> ended = lines("parts");
+    REQUIRE(ended.back().find(end) == 0);
+    train("parts", end, TinyJob::kResume);
+    CHECK(lines("parts") == ended);
+    train("parts", "24", TinyJob::kResume);
+    CHECK(lines("parts") == lines("whole"));
+  }
+  REQUIRE(lines("whole").back() == "24 evaluated as kept");  // or the test says little
+}
+
 TEST_CASE("save_strategy best writes a checkpoint after each evaluation that is the best so far") {
   const TinyJob job;
   std::vector<std::string> args =

@@ -11,12 +11,15 @@
 
 namespace spillway {
 
-void RunFiles::open(const std::filesystem::path& output, const train::RunIdentity& identity, int64_t step) {
+void RunFiles::open(const std::filesystem::path& output, const train::RunIdentity& identity,
+                    const train::Trainer& trainer) {
+  const int64_t step = trainer.step();
   if (job_.config.online && job_.config.online->log_completions)
     completions_ = std::make_unique<StepLines>(output / "completions.jsonl", step);
   if (job_.clips && job_.config.video.log_samples)
     samples_ = std::make_unique<StepLines>(output / "samples.jsonl", step);
-  if (job_.config.output.metrics) metrics_ = std::make_unique<MetricsWriter>(output / "metrics.jsonl", step);
+  if (job_.config.output.metrics)
+    metrics_ = std::make_unique<MetricsWriter>(output / "metrics.jsonl", step, trainer.is_evaluated());
   if (job_.config.output.tensorboard)
     events_ = std::make_unique<EventFile>(event_folder(output, identity.started), step);
 }

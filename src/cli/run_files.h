@@ -23,8 +23,8 @@ class RunFiles {
   RunFiles(const train::Job& job, const train::PlannedJob& planned, train::TrainingSession& session)
       : job_(job), planned_(planned), session_(session) {}
 
-  // Those that the config wants, in the run's folder; they go on behind `step`. Throws as StepLines.
-  void open(const std::filesystem::path& output, const train::RunIdentity& identity, int64_t step);
+  // Those that the config wants, in the run's folder; they go on where the trainer does. Throws as StepLines.
+  void open(const std::filesystem::path& output, const train::RunIdentity& identity, const train::Trainer& trainer);
 
   void write(const train::StepRecord& record);
   void write(const train::EvaluationRecord& record);

@@ -114,7 +114,7 @@ class TrainingRun {
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
-    files_.open(output_, identity_, trainer_.step());
+    files_.open(output_, identity_, trainer_);
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     page_.show(record_.so_far());
     const train::TrainingOutcome outcome = trained();

@@ -14,15 +14,16 @@
 namespace spillway {
 namespace {
 
-// Bytes of the lines that stay: whole ones, up to the first of a later step.
-int64_t kept_bytes(const std::string& path, int64_t resumed_step) {
+// Bytes of the lines that stay: whole ones, up to the first of a later step, or of that step and none that stays.
+int64_t kept_bytes(const std::string& path, int64_t resumed_step, const StepLines::Stays& stays) {
   std::ifstream stream(path, std::ios::binary);
   int64_t kept = 0;
   std::string line;
   while (std::getline(stream, line) && !stream.eof()) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number()) break;
-    if (json["step"].get<double>() > static_cast<double>(resumed_step)) break;
+    const auto step = json["step"].get<double>(), last = static_cast<double>(resumed_step);
+    if (step > last || (step == last && stays && !stays(json))) break;
     kept += static_cast<int64_t>(line.size()) + 1;
   }
   return kept;
@@ -30,7 +31,8 @@ int64_t kept_bytes(const std::string& path, int64_t resumed_step) {
 
 }  // namespace
 
-StepLines::StepLines(const std::filesystem::path& path, int64_t resumed_step) : path_(path.string()) {
+StepLines::StepLines(const std::filesystem::path& path, int64_t resumed_step, const Stays& stays)
+    : path_(path.string()) {
   struct stat found {};
   if (::stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
     throw input_error(path_, "expected a regular file or none, got something else; remove it");
@@ -39,7 +41,7 @@ StepLines::StepLines(const std::filesystem::path& path, int64_t resumed_step) : 
   if (file_.get() < 0) {
     throw machine_error(path_, "expected to write the file, got {}; check the folder", std::strerror(errno));
   }
-  const int64_t kept = resumed_step > 0 ? kept_bytes(path_, resumed_step) : 0;
+  const int64_t kept = resumed_step > 0 ? kept_bytes(path_, resumed_step, stays) : 0;
   if (::ftruncate(file_.get(), kept) != 0) {
     throw machine_error(path_, "expected to cut the file, got {}; check the folder", std::strerror(errno));
   }

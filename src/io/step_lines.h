@@ -4,8 +4,11 @@
 // resumed run continues the file as if it had never stopped.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,9 +19,11 @@ namespace spillway {
 class StepLines {
  public:
   // A run that starts anew (`resumed_step` 0) begins an empty file. One that goes on after a step keeps the lines whose
-  // "step" is up to that and cuts what follows, and any line that is not whole. Throws InputError where `path` is no
-  // regular file, MachineError where it cannot be written.
-  StepLines(const std::filesystem::path& path, int64_t resumed_step);
+  // "step" is up to that and cuts what follows, and any line that is not whole. `stays`, where there is one, says which
+  // lines of that step itself are kept: the first of others is cut, too, and what follows. Throws InputError where
+  // `path` is no regular file, MachineError where it cannot be written.
+  using Stays = std::function<bool(const nlohmann::json& line)>;
+  StepLines(const std::filesystem::path& path, int64_t resumed_step, const Stays& stays = {});
 
   // Writes whole lines, with their line breaks; allocates nothing. Throws MachineError where the disk is full.
   void write(std::string_view lines);

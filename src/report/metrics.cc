@@ -1,6 +1,8 @@
 #include "report/metrics.h"
 
+#include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace spillway {
 
@@ -15,6 +17,16 @@ void append_number(double value, fmt::memory_buffer& out) {
   if (std::string_view(out.data() + start, out.size() - start).find_first_of(".e") == std::string_view::npos) {
     fmt::format_to(std::back_inserter(out), ".0");
   }
+}
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resumed_step, bool is_evaluated)
+    : lines_(path, resumed_step, [is_evaluated](const nlohmann::json& line) {
+        if (line.contains("weights_step")) return false;
+        const auto items = line.items();
+        return is_evaluated || std::none_of(items.begin(), items.end(),
+                                            [](const auto& item) { return item.key().starts_with("eval_"); });
+      }) {
+  line_.reserve(4096);
 }
 
 void MetricsWriter::write(std::span<const MetricField> fields) {

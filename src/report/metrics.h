@@ -26,10 +26,9 @@ void append_number(double value, fmt::memory_buffer& out);
 
 class MetricsWriter {
  public:
-  // As StepLines.
-  MetricsWriter(const std::filesystem::path& path, int64_t resumed_step) : lines_(path, resumed_step) {
-    line_.reserve(4096);
-  }
+  // As StepLines. Of the lines of `resumed_step` an evaluation stays where the checkpoint was written behind it
+  // (`is_evaluated`), and none of weights that were kept at the end of the run.
+  MetricsWriter(const std::filesystem::path& path, int64_t resumed_step, bool is_evaluated = true);
 
   // Writes one line; allocates nothing. Throws MachineError where the disk is full.
   void write(std::span<const MetricField> fields);

@@ -89,3 +89,18 @@ TEST_CASE("metrics refuse a path that is no file, and name a folder that cannot 
   CHECK_THROWS_AS(MetricsWriter(folder.path(), 0), InputError);
   CHECK_THROWS_AS(MetricsWriter(folder.path() / "none" / "metrics.jsonl", 0), MachineError);
 }
+
+TEST_CASE(
+    "of the step that a run goes on from the evaluation stays which its checkpoint knows of, and none of the end") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "metrics.jsonl";
+  const std::string trained = "{\"step\": 1, \"eval_loss\": 4.0}\n{\"step\": 2, \"loss\": 2.0}\n",
+                    evaluated = "{\"step\": 2, \"eval_loss\": 3.0}\n",
+                    kept = "{\"step\": 2, \"weights_step\": 1, \"eval_loss\": 4.0}\n";
+  for (const bool is_evaluated : {false, true}) {
+    CAPTURE(is_evaluated);
+    std::ofstream(path) << trained << evaluated << kept;
+    { MetricsWriter writer(path, 2, is_evaluated); }
+    CHECK(text_of(path) == (is_evaluated ? trained + evaluated : trained));
+  }
+}

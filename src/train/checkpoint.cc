@@ -58,6 +58,7 @@ Json to_json(const TrainingPosition& position) {
       models.push_back({{"folder", one.folder}, {"weights", one.weights}});
   }
   if (position.stopping) json["stopping"] = to_json(*position.stopping);
+  if (position.is_evaluated) json["is_evaluated"] = *position.is_evaluated;
   return json;
 }
 
@@ -83,6 +84,7 @@ TrainingPosition position_from_json(const Json& json) {
       position.reward_models->push_back({one.at("folder"), one.at("weights").get<BaseIdentity>()});
   }
   if (json.contains("stopping")) position.stopping = stopping_from_json(json["stopping"]);
+  if (json.contains("is_evaluated")) position.is_evaluated = json["is_evaluated"].get<bool>();
   return position;
 }
 
@@ -164,6 +166,14 @@ void check_reward_models(const fs::path& checkpoint, const TrainingPosition& pos
 }
 
 }  // namespace
+
+std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job& job) {
+  if (!job.online) return {};
+  std::vector<RewardModelIdentity> models;
+  for (const JobRewardModel& one : job.online->reward_models)
+    models.push_back({one.model->folder(), identify_base(open_weights(one.model->folder()))});
+  return models;
+}
 
 void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
                      const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts) {

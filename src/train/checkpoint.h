@@ -23,6 +23,8 @@ struct RewardModelIdentity {
   std::string folder;  // for messages: it may lie elsewhere when the run goes on
   BaseIdentity weights;
 };
+// Those of a job that generates what it is trained on; none of another.
+[[nodiscard]] std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job& job);
 
 // Where a run is. Everything else follows from the config: the order of rows is a pure function of seed and epoch, and
 // every random number one of seed and step. With a stream, rows and steps_per_epoch are 0.
@@ -43,6 +45,7 @@ struct TrainingPosition {
   // Each folder once, in the order of the config; none: not known.
   std::optional<std::vector<RewardModelIdentity>> reward_models;
   std::optional<StoppingState> stopping;  // the same
+  std::optional<bool> is_evaluated;       // whether the step's evaluation came before the checkpoint; the same
 };
 
 // What a checkpoint's spillway_state.json says.

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/sizes.h"
 #include "io/file.h"
-#include "model/layout.h"
 #include "train/evaluated_weights.h"
 #include "train/reference_sync.h"
 #include "train/saved_model.h"
@@ -48,14 +47,6 @@ void check_finite(const StepRecord& record) {
                     "at the data, then go on from an earlier checkpoint");
 }
 
-std::optional<std::vector<RewardModelIdentity>> identities_of_reward_models(const Job& job) {
-  if (!job.online) return {};
-  std::vector<RewardModelIdentity> models;
-  for (const JobRewardModel& one : job.online->reward_models)
-    models.push_back({one.model->folder(), identify_base(open_weights(one.model->folder()))});
-  return models;
-}
-
 }  // namespace
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
@@ -81,7 +72,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   position_.run = std::move(start.run);
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
-  position_.reward_models = identities_of_reward_models(job);
+  position_.reward_models = identify_reward_models(job);
   if (from_) go_on_from(from_->position);
 }
 
@@ -92,13 +83,20 @@ void Trainer::go_on_from(const TrainingPosition& position) {
   position_.stream = position.stream;
   position_.feed = position.feed;
   if (position.stopping) stopping_.restore(*position.stopping);
+  // Versions that did not say so evaluated before they saved, but for a last step that needed no evaluation otherwise.
+  const int64_t every = evaluation_interval();
+  position_.is_evaluated = position.is_evaluated.value_or(every > 0 && position.step % every == 0);
+}
+
+int64_t Trainer::evaluation_interval() const {
+  return job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
 }
 
 // What the config alone does not say: how many steps a share or a part of an epoch is.
 void Trainer::check_intervals() const {
   const config::OutputSettings& output = job_.config.output;
   const int64_t save = output.save.steps(length_.total_steps, length_.steps_per_epoch);
-  const int64_t evaluate = output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t evaluate = evaluation_interval();
   if (!output.best.is_loaded || save == 0 || evaluate == 0 || save % evaluate == 0) return;
   throw input_error("load_best_model_at_end",
                     "expected checkpoints at steps of an evaluation, got one every {} steps and an evaluation every "
@@ -188,6 +186,7 @@ StepRecord Trainer::train_step() {
     norm += session_.update() / static_cast<double>(totals.updates);
   }
   position_.step = step + 1;
+  position_.is_evaluated = false;
   if (const std::optional<config::ReferenceSync>& sync = reference_sync(job_.config); sync) {
     if (position_.step % sync->sync_steps == 0)
       sync_reference(session_.training(), sync->mixup_alpha, session_.store());
@@ -246,7 +245,7 @@ void Trainer::evaluate() {
 // Of the weights that the run ends with, if they are not those of the last evaluation. They are worth more than their
 // evaluation: an error in it ends nothing.
 void Trainer::evaluate_kept(TrainingOutcome& outcome) {
-  if (outcome.loaded_step > 0 && outcome.steps > 0) {
+  if (outcome.loaded_step > 0) {
     try {
       sum_evaluation();
       tell_evaluation(outcome.loaded_step);
@@ -260,6 +259,7 @@ void Trainer::evaluate_kept(TrainingOutcome& outcome) {
 
 void Trainer::tell_evaluation(int64_t weights_step) {
   job_.graph.objective->metrics(sums_, metrics_);
+  if (weights_step == position_.step) position_.is_evaluated = true;
   facts_.evaluation_step = weights_step;
   facts_.evaluation.assign(metrics_.begin(), metrics_.end());
   // That before the first step says nothing about training: in transformers it does not count, either. That of a
@@ -346,7 +346,7 @@ TrainingOutcome Trainer::run() {
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
   feed_ = data_->make_feed(session_, length_, position_);
   const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
-  const int64_t evaluate_every = job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t evaluate_every = evaluation_interval();
   const bool saves_best = job_.config.output.save.kind == config::Interval::Kind::kBest;
   const int64_t sample_every = job_.config.samples.every_steps;
   std::vector<double> seconds;
@@ -388,9 +388,7 @@ TrainingOutcome Trainer::run() {
   if (outcome.interrupted) return outcome;
   if (position_.step < length_.total_steps) outcome.ended_early = stopping_.reason();
   // The checkpoint that this run began with is of the last step, from before its evaluation.
-  const bool is_unjudged = outcome.steps == 0 && position_.step == length_.total_steps && evaluate_every > 0 &&
-                           position_.step % evaluate_every != 0;
-  if (is_unjudged && job_.config.output.best.is_loaded) evaluate();
+  if (position_.step == length_.total_steps && !is_evaluated()) evaluate();
   load_best(outcome);
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written

@@ -81,6 +81,8 @@ class Trainer {
   // InputError for one that is damaged, or of another job.
   void load_checkpoint();
   [[nodiscard]] int64_t step() const { return position_.step; }
+  // Whether the weights of that step have been evaluated, by this process or before the checkpoint was written.
+  [[nodiscard]] bool is_evaluated() const { return position_.is_evaluated == true; }
   // Trains to the end or to an interrupt, then writes the model into output_dir (a checkpoint, if interrupted). Throws
   // InputError, and writes nothing more, where the loss or the gradients are no longer finite. REQUIRES: the caller's
   // FinishFirst, so that an interrupt is only seen between steps.
@@ -108,6 +110,7 @@ class Trainer {
   void try_to_save();
   void remove_old() const;
   void check_intervals() const;
+  [[nodiscard]] int64_t evaluation_interval() const;
   void load_best(TrainingOutcome& outcome);
   [[nodiscard]] TrainedFacts facts() const;
   [[nodiscard]] double epoch_at(int64_t step) const;
