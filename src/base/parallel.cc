@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <limits>
-#include <string>
 #include <system_error>
 
+#include "base/cgroup.h"
 #include "base/cpu_relax.h"
 #include "base/error.h"
 #include "base/math.h"
@@ -95,12 +93,6 @@ int available_cpus() {
   return std::max(cpus, 1);
 }
 
-double cpu_quota() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (file >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
-  return std::numeric_limits<double>::infinity();
-}
+double cpu_quota() { return ControlGroups().cpu_quota(); }
 
 }  // namespace spillway
