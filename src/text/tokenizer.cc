@@ -133,31 +133,31 @@ Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, std::string_view
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) { return load(folder, {}); }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialTokenNames& names) {
+  // A link to nothing is there, too: whoever reads it says what is wrong.
   const auto has = [&](std::string_view name) {
     std::error_code error;
-    return std::filesystem::exists(folder / name, error);
+    return std::filesystem::exists(std::filesystem::symlink_status(folder / name, error));
   };
   if (!has("tokenizer.json")) {
     throw input_error(folder.string(),
                       "expected a model folder with tokenizer.json, got none; save the tokenizer with "
                       "transformers' save_pretrained, which writes it");
   }
-  const std::string config =
-      has("tokenizer_config.json") ? read_file(folder / "tokenizer_config.json", kMaxConfigBytes) : "";
   const std::filesystem::path path = folder / "tokenizer.json";
   std::string text = read_file(path, kMaxFileBytes);
   if (!names.overrides.empty()) text = with_token_texts(text, names.overrides, path.string());
-  Tokenizer tokenizer = from_json(text, config, folder.string());
+  Tokenizer tokenizer = from_json(text, "", folder.string());
   Impl& impl = *tokenizer.impl_;
-  if (has("chat_template.jinja")) {
-    impl.roles.chat_templates["default"] = read_file(folder / "chat_template.jinja", kMaxConfigBytes);
-  }
   const auto read_object = [&](std::string_view name, const auto& use) {
     if (!has(name)) return;
     const std::string file = (folder / name).string();
     const nlohmann::json json = parse_config(read_file(file, kMaxConfigBytes), file);
     use(JsonField(json, file));
   };
+  read_object("tokenizer_config.json", [&](const JsonField& config) { impl.roles.add(config); });
+  if (has("chat_template.jinja")) {
+    impl.roles.chat_templates["default"] = read_file(folder / "chat_template.jinja", kMaxConfigBytes);
+  }
   read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
   read_object("generation_config.json",
               [&](const JsonField& config_field) { impl.stop_ids = read_stop_ids(config_field); });

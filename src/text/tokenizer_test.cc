@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "text/tokenizer/tokenizer_edits.h"
 
@@ -185,6 +186,22 @@ TEST_CASE("a folder is read with the small files beside tokenizer.json") {
   CHECK(tokenizer.stop_ids() == std::vector<int32_t>{2, 4});
   CHECK(tokenizer.chat_template() == "new");
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a small file that is a link to nothing or empty is an error, and not as if it were not there") {
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "generation_config.json"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    std::ofstream(folder.path() / "tokenizer.json") << small_tokenizer().dump();
+    const auto refuses = [&] {
+      CHECK_THROWS_WITH_AS((void)Tokenizer::load(folder.path()), doctest::Contains(name), InputError);
+    };
+    std::ofstream(folder.path() / name).close();
+    refuses();
+    std::filesystem::remove(folder.path() / name);
+    std::filesystem::create_symlink("blobs/gone", folder.path() / name);
+    refuses();
+  }
 }
 
 TEST_CASE("added tokens are written into a tokenizer.json that stays as it is otherwise") {

@@ -255,7 +255,8 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
   DecoderConfig config = parse_decoder_config(read_file(path, kLimitBytes), path.string());
   if (config.quantisation) config.linear_storage = storage_of(folder, *config.quantisation);
   const std::filesystem::path generation = folder / "generation_config.json";
-  if (std::filesystem::exists(generation)) {
+  // A link to nothing is there, too, and cannot be read.
+  if (std::filesystem::exists(std::filesystem::symlink_status(generation))) {
     const JsonDocument document(read_file(generation, kLimitBytes), generation.string());
     const JsonField json = document.root();
     if (!json["eos_token_id"].is_null()) config.eos_token_ids = read_eos(json);

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/decoder/architecture.h"
 
@@ -258,6 +259,15 @@ TEST_CASE("the tokens that end generation are one id or a list") {
   CHECK(parse({{"eos_token_id", 5}}).eos_token_ids == std::vector<int64_t>{5});
   CHECK(parse({{"eos_token_id", {5, 6}}}).eos_token_ids == std::vector<int64_t>{5, 6});
   CHECK(!parse({{"pad_token_id", -1}}).pad_token_id);
+}
+
+TEST_CASE("a generation_config.json that is a link to nothing is an error") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "config.json", config_text());
+  CHECK_NOTHROW((void)read_decoder_config(folder.path()));
+  std::filesystem::create_symlink("blobs/gone", folder.path() / "generation_config.json");
+  CHECK_THROWS_WITH_AS((void)read_decoder_config(folder.path()), doctest::Contains("generation_config.json"),
+                       InputError);
 }
 
 TEST_CASE("an architecture is found by model_type where architectures is missing") {
