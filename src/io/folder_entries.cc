@@ -11,6 +11,9 @@
 #include <new>
 #include <string_view>
 
+#include "base/error.h"
+#include "io/file_error.h"
+
 namespace spillway {
 namespace fs = std::filesystem;
 
@@ -34,10 +37,11 @@ OpenFolder open_folder(int parent, const char* name, int flags) noexcept {
   return folder;
 }
 
-// The next entry but `.` and `..`; null at the end.
+// The next entry but `.` and `..`; null at the end, and with an errno where it cannot be read.
 const dirent* next_entry(DIR* folder) noexcept {
   const dirent* entry = nullptr;
   do {
+    errno = 0;
     entry = ::readdir(folder);
   } while (entry != nullptr && (std::string_view(entry->d_name) == "." || std::string_view(entry->d_name) == ".."));
   return entry;
@@ -84,13 +88,27 @@ void add_files_below(const fs::path& folder, const std::string& prefix, std::vec
 
 std::vector<FolderEntry> entries_of(const fs::path& folder) {
   std::vector<FolderEntry> entries;
+  const auto fail = [&](int error) {
+    if (error == ENOMEM) throw std::bad_alloc();
+    throw_file_error(folder, "be read", error);
+  };
   const OpenFolder open = open_folder(AT_FDCWD, folder.c_str(), 0);
-  if (!open && errno == ENOMEM) throw std::bad_alloc();
-  if (!open) return entries;
+  if (!open && (errno == ENOENT || errno == ENOTDIR)) return entries;
+  if (!open) fail(errno);
   while (const dirent* entry = next_entry(open.get()))
     entries.push_back({entry->d_name, entry_kind(open.get(), *entry)});
+  if (errno != 0) fail(errno);
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return entries;
+}
+
+std::vector<FolderEntry> readable_entries_of(const fs::path& folder) {
+  try {
+    return entries_of(folder);
+  } catch (const InputError&) {
+  } catch (const MachineError&) {
+  }
+  return {};
 }
 
 std::vector<std::string> files_below(const fs::path& folder, std::vector<std::string>* others) {

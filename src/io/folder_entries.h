@@ -18,8 +18,11 @@ struct FolderEntry {
   EntryKind kind = EntryKind::kOther;  // of the entry itself: links are not followed
 };
 
-// By name. None where there is no such folder or it cannot be read. Throws std::bad_alloc.
+// By name. None where there is no such folder. Throws InputError or MachineError, which name the folder, where it
+// cannot be read, and std::bad_alloc.
 [[nodiscard]] std::vector<FolderEntry> entries_of(const std::filesystem::path& folder);
+// The same for who only tidies: none, too, where the folder cannot be read.
+[[nodiscard]] std::vector<FolderEntry> readable_entries_of(const std::filesystem::path& folder);
 
 // The regular files of a folder and of those below it, by their paths within it; the names of links and the like go to
 // `others` where it is given.

@@ -132,6 +132,19 @@ void remove_empty_folders(const fs::path& folder) {
   }
 }
 
+void remove_files_of(const FolderRecord& record, const fs::path& folder) {
+  std::set<std::string_view> names;
+  for (const RecordedFile& file : record.files) names.insert(file.name);
+  // Of those that are there, as the way to a recorded name may lead over a link by now.
+  for (const std::string& name : files_below(folder)) {
+    if (names.contains(name)) ::unlink((folder / name).c_str());
+  }
+  remove_empty_folders(folder);
+  const auto left = entries_of(folder);
+  if (std::all_of(left.begin(), left.end(), [](const FolderEntry& entry) { return entry.name == kRecordName; }))
+    ::unlink((folder / kRecordName).c_str());
+}
+
 }  // namespace
 
 FolderRecord record_of(const fs::path& folder, std::string_view command, const std::vector<std::string>& names) {
@@ -194,17 +207,9 @@ bool is_unchanged(const fs::path& folder, const RecordedFile& file) {
 }
 
 bool remove_recorded(const fs::path& folder) {
-  if (const auto record = read_record(folder)) {
-    std::set<std::string_view> names;
-    for (const RecordedFile& file : record->files) names.insert(file.name);
-    // Of those that are there, as the way to a recorded name may lead over a link by now.
-    for (const std::string& name : files_below(folder)) {
-      if (names.contains(name)) ::unlink((folder / name).c_str());
-    }
-    remove_empty_folders(folder);
-    const auto left = entries_of(folder);
-    if (std::all_of(left.begin(), left.end(), [](const FolderEntry& entry) { return entry.name == kRecordName; }))
-      ::unlink((folder / kRecordName).c_str());
+  try {
+    if (const auto record = read_record(folder)) remove_files_of(*record, folder);
+  } catch (const InputError&) {  // what cannot be read stays
   }
   return ::rmdir(folder.c_str()) == 0 || errno == ENOENT;
 }

@@ -182,7 +182,7 @@ void SharedOutput::finish() const {
 }
 
 void SharedOutput::forget() const {
-  if (const auto left = entries_of(folder_); left.size() == 1 && left[0].name == kRecordName)
+  if (const auto left = readable_entries_of(folder_); left.size() == 1 && left[0].name == kRecordName)
     ::unlink((folder_ / kRecordName).c_str());
 }
 

@@ -206,7 +206,7 @@ void SafetensorsFolderWriter::commit() {
 
 void SafetensorsFolderWriter::remove_older_files() const {
   std::error_code error;
-  for (const FolderEntry& entry : entries_of(folder_)) {
+  for (const FolderEntry& entry : readable_entries_of(folder_)) {
     const std::string& name = entry.name;
     const bool weights =
         name == stem_ + ".safetensors" || name == stem_ + ".safetensors.index.json" ||

@@ -151,7 +151,7 @@ TemporaryFolderName::~TemporaryFolderName() {
 }
 
 void clear_leftovers_of(const fs::path& folder, std::string_view target) {
-  for (const FolderEntry& entry : entries_of(folder)) {
+  for (const FolderEntry& entry : readable_entries_of(folder)) {
     const auto name = parse_name(entry.name);
     if (!name || (!target.empty() && name->target != target)) continue;
     const fs::path path = folder / entry.name;

@@ -279,6 +279,14 @@ TEST_CASE("patterns and data_files name files") {
   CHECK(files_error(config).find("got 'nosuch.jsonl', which matches none") != std::string::npos);
 }
 
+TEST_CASE("a folder that cannot be read is an error, and not as if it were empty") {
+  const TemporaryFolder folder;
+  // Fails for root, too, whom no permission keeps out.
+  std::filesystem::create_symlink("circle", folder.path() / "circle");
+  CHECK_THROWS_WITH_AS((void)match_files(folder.path() / "circle", "*.jsonl"), doctest::Contains("circle"), InputError);
+  CHECK(match_files(folder.path() / "none", "*.jsonl").empty());
+}
+
 TEST_CASE("shards deal rows out and weights repeat or thin them") {
   const FilesFolder folder;
   DatasetConfig config = files_dataset(folder.write("n.jsonl", numbered(0, 7)));

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/files/record_reader.h"
 #include "io/file.h"
+#include "io/folder_entries.h"
 
 namespace spillway::data {
 namespace {
@@ -67,29 +68,20 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 bool is_hidden(const std::string& name) { return name.starts_with('.') || name.starts_with("__"); }
 
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    entries.push_back(it->path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
 void match_from(const fs::path& folder, const std::vector<std::string>& parts, size_t at,
                 std::vector<fs::path>& found) {
   if (found.size() > kMaxFiles) return;
   const std::string& part = parts[at];
   const bool last = at + 1 == parts.size(), any_depth = part == "**";
   if (any_depth && !last) match_from(folder, parts, at + 1, found);
-  for (const fs::path& entry : entries_of(folder.empty() ? "." : folder)) {
-    const std::string name = entry.filename().string();
+  for (const FolderEntry& entry : entries_of(folder.empty() ? "." : folder)) {
+    const std::string& name = entry.name;
     const bool spelled = part.starts_with('.') || part.starts_with("__");
     if (is_hidden(name) && !spelled) continue;
-    const fs::path path = folder.empty() ? fs::path(name) : entry;
+    const fs::path path = folder / name;
     std::error_code ignored;
-    const bool is_folder = fs::is_directory(path, ignored);
-    if (any_depth && is_folder && !fs::is_symlink(path, ignored)) match_from(path, parts, at, found);
+    const bool is_folder = entry.kind == EntryKind::kFolder || fs::is_directory(path, ignored);
+    if (any_depth && entry.kind == EntryKind::kFolder) match_from(path, parts, at, found);
     if (!any_depth && !matches(part, name)) continue;
     if (!last && !any_depth && is_folder) match_from(path, parts, at + 1, found);
     if (last && !is_folder) found.push_back(path);

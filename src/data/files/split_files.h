@@ -11,7 +11,8 @@
 namespace spillway::data {
 
 // Paths that match a pattern: * and ? within a name, [a-z], and ** for any folders. Sorted; hidden files and folders,
-// and folders that begin with __, only where the pattern spells them. No match is an empty list.
+// and folders that begin with __, only where the pattern spells them. No match is an empty list. Throws InputError for
+// a folder on the way that cannot be read, as its files would be missing.
 [[nodiscard]] std::vector<std::filesystem::path> match_files(const std::string& pattern);
 // The same below a folder whose own name is no pattern, whatever characters it has.
 [[nodiscard]] std::vector<std::filesystem::path> match_files(const std::filesystem::path& folder,
