@@ -1,6 +1,7 @@
 #include "io/temporary_name.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +84,23 @@ TEST_CASE("the next writer of a folder removes what a killed one left of it") {
   }
   clear_leftovers(folder.path());
   CHECK(temporary_names(folder.path()) == std::set<std::string>{"model"});
+}
+
+TEST_CASE("a name is given up without harm where no file can be opened, and what is left goes with the next writer") {
+  const TemporaryFolder folder;
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &usual) == 0);
+  {
+    const TemporaryFolderName name(folder.path() / "model");
+    fs::create_directory(name.temporary());
+    write_record(name.temporary(), {.command = "merge", .is_complete = true, .files = {}});
+    const rlimit none{3, usual.rlim_max};  // beside the standard streams
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &usual) == 0);
+  CHECK(temporary_names(folder.path()).size() == 2);
+  clear_leftovers(folder.path());
+  CHECK(temporary_names(folder.path()).empty());
 }
 
 // As those of another container or host: a process id says nothing about them.
