@@ -24,14 +24,16 @@ SafetensorsHeader read_header(const ReadFile& file) {
   const std::string where = file.path().string();
   uint64_t length = 0;
   if (file.size() < 8) {
-    throw input_error(where, "expected a safetensors file, got {} bytes; download or save it again", file.size());
+    throw input_error(where,
+                      "expected a safetensors file, got {} bytes; download it again, or of a checkpoint take another",
+                      file.size());
   }
   file.read(0, std::as_writable_bytes(std::span(&length, 1)));
   const int64_t room = file.size() - 8;
   if (length > static_cast<uint64_t>(std::min(room, kMaxJsonBytes))) {
-    throw input_error(where, "expected a header of at most {} bytes, got a length of {}; {}",
-                      std::min(room, kMaxJsonBytes), length,
-                      "this is not a safetensors file or it is cut short, download it again");
+    throw input_error(
+        where, "expected a header of at most {} bytes, got a length of {}; {}", std::min(room, kMaxJsonBytes), length,
+        "this is not a safetensors file or it is cut short: download it again, or of a checkpoint take another");
   }
   std::string header(length, '\0');
   file.read(8, std::as_writable_bytes(std::span(header)));

@@ -156,7 +156,7 @@ void check_tensor(const Stated& stated, int64_t data_bytes, std::string_view whe
   if (stated.begin > stated.end || stated.end > data_bytes) {
     throw input_error(where, "expected tensor {} within the {} bytes of data, got bytes {} to {}; {}",
                       quote(tensor.name), data_bytes, stated.begin, stated.end,
-                      "the file is cut short or broken, download it again");
+                      "the file is cut short or broken: download it again, or of a checkpoint take another");
   }
   const auto bytes = byte_count(tensor, row->bits);
   if (!bytes || *bytes != stated.end - stated.begin) {
@@ -178,8 +178,10 @@ void check_layout(const std::vector<Stated>& sorted, int64_t data_bytes, std::st
   }
   if (end != data_bytes) {
     throw input_error(
-        where, "expected {} bytes of data, got {}; the file is cut short or has bytes too many, download it again", end,
-        data_bytes);
+        where,
+        "expected {} bytes of data, got {}; the file is cut short or has bytes too many: download it again, or of a "
+        "checkpoint take another",
+        end, data_bytes);
   }
   std::set<std::string_view> names;
   for (const Stated& stated : sorted) {

@@ -170,6 +170,12 @@ TEST_CASE("headers that do not describe the file are refused") {
   contains(refusal_of_file(variant("a", "4", "8"), 8), "got two of the name 'a'");
 }
 
+TEST_CASE("of a file that is cut short is said what to do, where it was downloaded and where it is a checkpoint's") {
+  const std::string_view header = R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})";
+  for (const int64_t bytes : {0, 15, 17})
+    CHECK(refusal_of_file(header, bytes).ends_with("download it again, or of a checkpoint take another"));
+}
+
 TEST_CASE("a file whose length field is wrong is refused") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "a.safetensors";
