@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::string_view kCheckpoint = "checkpoint-";
+
 struct Identity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -56,6 +58,19 @@ bool lies_in(const fs::path& path, const Identity& identity) {
                     "expected {} to name a folder as `spillway {}` wrote it, got one whose {} was changed since; "
                     "choose another, or move that away",
                     key, command, quote(name));
+}
+
+// A file or a link to nothing in the place of a checkpoint would be found when the run has come that far.
+void check_checkpoint(std::string_view key, const fs::path& path) {
+  const std::string name = path.filename().string();
+  const bool is_checkpoint =
+      name.starts_with(kCheckpoint) && name.find_first_not_of("0123456789", kCheckpoint.size()) == std::string::npos;
+  std::error_code error;
+  if (!is_checkpoint || fs::is_directory(path, error)) return;
+  throw input_error(path.string(),
+                    "expected a checkpoint's folder in {}, or nothing of that name, got a file or a link to nothing; "
+                    "move it away",
+                    key);
 }
 
 // A folder, or a file in the way.
@@ -152,11 +167,11 @@ SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_vi
   if (!is_there(key, folder_)) return;
   std::optional<FolderRecord> record = read_record(folder_);
   if (record && record->command != command) record.reset();
-  if (record && !record->is_complete) return;
   for (const FolderEntry& entry : entries_of(folder_)) {
     const fs::path path = folder_ / entry.name;
     if (record) {
-      if (entry.name == kRecordName || !writes_(entry.name)) continue;
+      check_checkpoint(key, path);
+      if (!record->is_complete || entry.name == kRecordName || !writes_(entry.name)) continue;
       const auto found = std::find_if(record->files.begin(), record->files.end(),
                                       [&](const RecordedFile& file) { return file.name == entry.name; });
       if (found == record->files.end()) refuse_foreign(key, folder_, command, entry.name);

@@ -113,6 +113,27 @@ TEST_CASE("a shared folder keeps what others have there, and its command writes 
   refuses("got one with 'log'");
 }
 
+TEST_CASE("a file or a link to nothing in the place of a checkpoint is refused before the run") {
+  const TemporaryFolder folder;
+  SharedOutput output = training_in(folder.path());
+  output.begin();
+  output.finish();
+  const auto refuses = [&](const char* name) {
+    CAPTURE(name);
+    CHECK_THROWS_WITH_AS(training_in(folder.path()), doctest::Contains("expected a checkpoint's folder in output_dir"),
+                         InputError);
+    fs::remove(folder.path() / name);
+  };
+  write_file(folder.path() / "checkpoint-8", "");
+  refuses("checkpoint-8");
+  fs::create_symlink("nothing", folder.path() / "checkpoint-12");
+  refuses("checkpoint-12");
+  write_file(folder.path() / "checkpoint-notes", "");
+  fs::create_directory(folder.path() / "elsewhere");
+  fs::create_directory_symlink("elsewhere", folder.path() / "checkpoint-4");
+  CHECK_NOTHROW(training_in(folder.path()));
+}
+
 TEST_CASE("a run that leaves nothing leaves no record") {
   const TemporaryFolder folder;
   const SharedOutput output = training_in(folder.path());
