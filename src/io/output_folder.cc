@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kCheckpoint = "checkpoint-";
+constexpr std::string_view kCheckpoint = "checkpoint-", kReadme = "README.md";
 
 struct Identity {
   dev_t device = 0;
@@ -171,7 +171,7 @@ SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_vi
     const fs::path path = folder_ / entry.name;
     if (record) {
       check_checkpoint(key, path);
-      if (!record->is_complete || entry.name == kRecordName || !writes_(entry.name)) continue;
+      if (!record->is_complete || entry.name == kRecordName || entry.name == kReadme || !writes_(entry.name)) continue;
       const auto found = std::find_if(record->files.begin(), record->files.end(),
                                       [&](const RecordedFile& file) { return file.name == entry.name; });
       if (found == record->files.end()) refuse_foreign(key, folder_, command, entry.name);

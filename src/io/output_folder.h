@@ -40,7 +40,7 @@ void check_replaceable(std::string_view key, const std::filesystem::path& folder
 class SharedOutput {
  public:
   // `writes` says of a file's name whether the command may write or remove it; a file of such a name must be as
-  // recorded. `checkpoint-STEP` is a folder. In a folder that the command has never written to, folders with records of their own and those of `known`
+  // recorded, but for README.md, which its user may edit and a card's writer looks at itself. `checkpoint-STEP` is a folder. In a folder that the command has never written to, folders with records of their own and those of `known`
   // may be, and nothing else. Changes nothing.
   SharedOutput(std::string_view key, std::filesystem::path folder, std::string_view command,
                std::function<bool(std::string_view)> writes, std::span<const std::filesystem::path> known);

@@ -134,6 +134,23 @@ TEST_CASE("a file or a link to nothing in the place of a checkpoint is refused b
   CHECK_NOTHROW(training_in(folder.path()));
 }
 
+TEST_CASE("a README that was edited or put there is its user's, and keeps no run from the folder") {
+  const TemporaryFolder folder;
+  const auto in_folder = [&] {
+    return SharedOutput("output_dir", folder.path(), "train", [](std::string_view name) { return name == "README.md"; },
+                        {});
+  };
+  SharedOutput output = in_folder();
+  output.begin();
+  output.finish();
+  write_file(folder.path() / "README.md", "put there");
+  SharedOutput second = in_folder();
+  second.begin();
+  second.finish();
+  write_file(folder.path() / "README.md", "edited");
+  CHECK_NOTHROW(in_folder());
+}
+
 TEST_CASE("a run that leaves nothing leaves no record") {
   const TemporaryFolder folder;
   const SharedOutput output = training_in(folder.path());
