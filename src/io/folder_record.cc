@@ -198,6 +198,7 @@ bool is_unfinished(const fs::path& folder) {
 }
 
 bool is_unchanged(const fs::path& folder, const RecordedFile& file) {
+  if (file.is_open()) return true;
   try {
     const RecordedFile now = recorded(folder, file.name);
     return now.bytes == file.bytes && now.xxh3 == file.xxh3;

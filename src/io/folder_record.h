@@ -17,12 +17,15 @@ struct RecordedFile {
   std::string name;  // its path within the folder
   int64_t bytes = 0;
   std::string xxh3;  // of files up to kMaxSummedBytes, which are those that people edit
+
+  // Of a file that a command at work is about to write, or has begun to: neither is known.
+  [[nodiscard]] bool is_open() const { return bytes == 0 && xxh3.empty(); }
 };
 constexpr int64_t kMaxSummedBytes = int64_t{32} << 20;
 
 struct FolderRecord {
   std::string command;       // "merge"
-  bool is_complete = false;  // otherwise the command was at work, or ended early: `files` may be out of date
+  bool is_complete = false;  // otherwise the command is at work, or ended early
   std::vector<RecordedFile> files;
 };
 
@@ -41,7 +44,7 @@ void write_record(const std::filesystem::path& folder, const FolderRecord& recor
 void mark_unfinished(const std::filesystem::path& folder);
 [[nodiscard]] bool is_unfinished(const std::filesystem::path& folder);
 
-// Whether the file is there as it was recorded.
+// Whether the file is there as it was recorded; one that was recorded as open may be anything.
 [[nodiscard]] bool is_unchanged(const std::filesystem::path& folder, const RecordedFile& file);
 
 // Removes the files that the folder's record names, then folders that are empty, the record and the folder itself. What

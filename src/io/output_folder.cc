@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "io/folder_entries.h"
 #include "io/folder_record.h"
+#include "io/name_watch.h"
 #include "io/temporary_name.h"
 
 namespace spillway {
@@ -161,6 +162,34 @@ void check_replaceable(std::string_view key, const fs::path& folder, std::string
   }
 }
 
+// The record of a command at work.
+class SharedOutput::Journal {
+ public:
+  Journal(fs::path folder, FolderRecord record, std::function<bool(std::string_view)> writes)
+      : folder_(std::move(folder)), record_(std::move(record)), writes_(std::move(writes)) {
+    write_record(folder_, record_);
+    watch_.emplace(folder_, [this](const std::string& name) { open(name); });
+  }
+
+  void end() { watch_.reset(); }
+
+ private:
+  void open(const std::string& name) {
+    if (!writes_(name)) return;
+    const auto known = std::find_if(record_.files.begin(), record_.files.end(),
+                                    [&](const RecordedFile& file) { return file.name == name; });
+    if (known != record_.files.end() && known->is_open()) return;
+    RecordedFile& file = known != record_.files.end() ? *known : record_.files.emplace_back();
+    file = {.name = name, .bytes = 0, .xxh3 = ""};
+    write_record(folder_, record_);
+  }
+
+  fs::path folder_;
+  FolderRecord record_;
+  std::function<bool(std::string_view)> writes_;
+  std::optional<NameWatch> watch_;
+};
+
 SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_view command,
                            std::function<bool(std::string_view)> writes, std::span<const fs::path> known)
     : folder_(std::move(folder)), command_(command), writes_(std::move(writes)) {
@@ -171,7 +200,7 @@ SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_vi
     const fs::path path = folder_ / entry.name;
     if (record) {
       check_checkpoint(key, path);
-      if (!record->is_complete || entry.name == kRecordName || entry.name == kReadme || !writes_(entry.name)) continue;
+      if (entry.name == kRecordName || entry.name == kReadme || !writes_(entry.name)) continue;
       const auto found = std::find_if(record->files.begin(), record->files.end(),
                                       [&](const RecordedFile& file) { return file.name == entry.name; });
       if (found == record->files.end()) refuse_foreign(key, folder_, command, entry.name);
@@ -186,17 +215,30 @@ SharedOutput::SharedOutput(std::string_view key, fs::path folder, std::string_vi
   }
 }
 
-void SharedOutput::begin() const { write_record(folder_, {.command = command_, .is_complete = false, .files = {}}); }
+SharedOutput::SharedOutput(SharedOutput&&) noexcept = default;
+SharedOutput::~SharedOutput() = default;
 
-void SharedOutput::finish() const {
+std::vector<std::string> SharedOutput::own_names() const {
   std::vector<std::string> names;
   for (const FolderEntry& entry : entries_of(folder_)) {
     if (entry.kind == EntryKind::kFile && writes_(entry.name)) names.push_back(entry.name);
   }
-  write_record(folder_, record_of(folder_, command_, names));
+  return names;
+}
+
+void SharedOutput::begin() {
+  FolderRecord record = record_of(folder_, command_, own_names());
+  record.is_complete = false;
+  journal_ = std::make_unique<Journal>(folder_, std::move(record), writes_);
+}
+
+void SharedOutput::finish() const {
+  if (journal_) journal_->end();
+  write_record(folder_, record_of(folder_, command_, own_names()));
 }
 
 void SharedOutput::forget() const {
+  if (journal_) journal_->end();
   if (const auto left = readable_entries_of(folder_); left.size() == 1 && left[0].name == kRecordName)
     ::unlink((folder_ / kRecordName).c_str());
 }

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,23 +41,31 @@ void check_replaceable(std::string_view key, const std::filesystem::path& folder
 class SharedOutput {
  public:
   // `writes` says of a file's name whether the command may write or remove it; a file of such a name must be as
-  // recorded, but for README.md, which its user may edit and a card's writer looks at itself. `checkpoint-STEP` is a folder. In a folder that the command has never written to, folders with records of their own and those of `known`
+  // recorded, but for README.md, which its user may edit and a card's writer looks at itself. `checkpoint-STEP` is a
+  // folder. In a folder that the command has never written to, folders with records of their own and those of `known`
   // may be, and nothing else. Changes nothing.
   SharedOutput(std::string_view key, std::filesystem::path folder, std::string_view command,
                std::function<bool(std::string_view)> writes, std::span<const std::filesystem::path> known);
+  SharedOutput(SharedOutput&&) noexcept;
+  ~SharedOutput();
 
-  // Records that the command is at work; from now on files of its names are its own, even if it is killed. The folder
-  // must exist.
-  void begin() const;
+  // Records that the command is at work, and from now on each of its names before a file is written under it: a command
+  // that was killed has written these, and no others. The folder must exist.
+  void begin();
   // Records what it wrote.
   void finish() const;
   // Takes the record back where nothing else is in the folder.
   void forget() const;
 
  private:
+  class Journal;
+
+  [[nodiscard]] std::vector<std::string> own_names() const;
+
   std::filesystem::path folder_;
   std::string command_;
   std::function<bool(std::string_view)> writes_;
+  std::unique_ptr<Journal> journal_;  // while the command is at work
 };
 
 }  // namespace spillway

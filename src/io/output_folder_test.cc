@@ -8,6 +8,7 @@
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/folder_record.h"
+#include "io/step_lines.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;
@@ -98,11 +99,10 @@ TEST_CASE("a shared folder keeps what others have there, and its command writes 
   const std::array known = {out / "scratch" / "disk"};
   fs::create_directory(known[0]);
   publish_output(out / "checkpoint-1", "train");
-  const SharedOutput output = training_in(out, known);
+  SharedOutput output = training_in(out, known);
   output.begin();
-  write_file(out / "model", "killed before the end");
+  write_file(out / "model", "as it was written");
   write_file(out / "notes", "mine");
-  (void)training_in(out);
   output.finish();
   (void)training_in(out);
   CHECK(read_record(out)->files.size() == 1);
@@ -111,6 +111,53 @@ TEST_CASE("a shared folder keeps what others have there, and its command writes 
   output.finish();
   write_file(out / "log", "mine");
   refuses("got one with 'log'");
+}
+
+TEST_CASE("of a run that was killed the names that it wrote are its own, and no others") {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "out";
+  fs::create_directory(out);
+  {
+    SharedOutput first = training_in(out);
+    first.begin();
+    write_file(out / "model", "of the first run");
+    first.finish();
+  }
+  {
+    SharedOutput killed = training_in(out);
+    killed.begin();
+    const StepLines log(out / "log", 0);
+    write_file(out / "notes", "of no run");
+  }
+  CHECK(!read_record(out)->is_complete);
+  write_file(out / "log", "cut in the middle of");
+  (void)training_in(out);
+  write_file(out / "model", "somebody's");  // the killed run had not come to it
+  CHECK_THROWS_WITH_AS(training_in(out), doctest::Contains("'model' was changed"), InputError);
+  fs::remove(out / "model");
+  {
+    SharedOutput killed = training_in(out);
+    killed.begin();
+  }
+  write_file(out / "model", "somebody's");
+  CHECK_THROWS_WITH_AS(training_in(out), doctest::Contains("got one with 'model'"), InputError);
+}
+
+TEST_CASE("a README that was edited or put there is its user's, and keeps no run from the folder") {
+  const TemporaryFolder folder;
+  const auto in_folder = [&] {
+    return SharedOutput("output_dir", folder.path(), "train", [](std::string_view name) { return name == "README.md"; },
+                        {});
+  };
+  SharedOutput output = in_folder();
+  output.begin();
+  output.finish();
+  write_file(folder.path() / "README.md", "put there");
+  SharedOutput second = in_folder();
+  second.begin();
+  second.finish();
+  write_file(folder.path() / "README.md", "edited");
+  CHECK_NOTHROW(in_folder());
 }
 
 TEST_CASE("a file or a link to nothing in the place of a checkpoint is refused before the run") {
@@ -134,26 +181,9 @@ TEST_CASE("a file or a link to nothing in the place of a checkpoint is refused b
   CHECK_NOTHROW(training_in(folder.path()));
 }
 
-TEST_CASE("a README that was edited or put there is its user's, and keeps no run from the folder") {
-  const TemporaryFolder folder;
-  const auto in_folder = [&] {
-    return SharedOutput("output_dir", folder.path(), "train", [](std::string_view name) { return name == "README.md"; },
-                        {});
-  };
-  SharedOutput output = in_folder();
-  output.begin();
-  output.finish();
-  write_file(folder.path() / "README.md", "put there");
-  SharedOutput second = in_folder();
-  second.begin();
-  second.finish();
-  write_file(folder.path() / "README.md", "edited");
-  CHECK_NOTHROW(in_folder());
-}
-
 TEST_CASE("a run that leaves nothing leaves no record") {
   const TemporaryFolder folder;
-  const SharedOutput output = training_in(folder.path());
+  SharedOutput output = training_in(folder.path());
   output.begin();
   output.forget();
   CHECK(fs::is_empty(folder.path()));

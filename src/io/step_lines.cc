@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/name_watch.h"
 
 namespace spillway {
 namespace {
@@ -37,6 +38,7 @@ StepLines::StepLines(const std::filesystem::path& path, int64_t resumed_step, co
   if (::stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
     throw input_error(path_, "expected a regular file or none, got something else; remove it");
   }
+  tell_name(path);
   file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file_.get() < 0) {
     throw machine_error(path_, "expected to write the file, got {}; check the folder", std::strerror(errno));

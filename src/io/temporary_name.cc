@@ -16,6 +16,7 @@
 #include "io/file_error.h"
 #include "io/folder_entries.h"
 #include "io/folder_record.h"
+#include "io/name_watch.h"
 
 namespace spillway {
 namespace fs = std::filesystem;
@@ -128,6 +129,7 @@ bool is_temporary_name(std::string_view name) {
 }
 
 TemporaryFile create_temporary_file(const fs::path& target) {
+  tell_name(target);
   std::string id;
   return create_locked(target, file_name, id);
 }
