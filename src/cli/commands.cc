@@ -91,19 +91,22 @@ int dispatch(std::span<const std::string> args) {
                     near.empty() ? "see spillway --help" : fmt::format("did you mean {}?", near));
 }
 
-// What std::filesystem throws says neither whose fault it is nor what to do.
-int dispatch_with_file_errors(std::span<const std::string> args) {
-  try {
-    return dispatch(args);
-  } catch (const std::filesystem::filesystem_error& error) {
-    throw_file_error(error);
-  }
-}
-
 // A result that did not arrive is no result.
 void flush_results() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw machine_error("standard output", "expected to write the result, got an error; make room or read all of it");
+  }
+}
+
+// What libraries throw says neither whose fault it is nor what to do.
+int dispatch_with_named_errors(std::span<const std::string> args) {
+  try {
+    return dispatch(args);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw_file_error(error);
+  } catch (const std::system_error&) {
+    flush_results();  // fmt's, where it could not print
+    throw;
   }
 }
 
@@ -126,7 +129,7 @@ HelpPage help_of(const Command& command) {
 
 int run_command_line(std::span<const std::string> args) {
   try {
-    const int status = dispatch_with_file_errors(args);
+    const int status = dispatch_with_named_errors(args);
     flush_results();
     return status;
   } catch (const Interrupted&) {

@@ -1,7 +1,10 @@
 #include "cli/commands.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -210,6 +213,26 @@ TEST_CASE("text to tokenize that is no UTF-8 is refused with the byte") {
         std::string::npos);
   CHECK(argument.status == 2);
   CHECK(argument.err.find("[--text] expected UTF-8, got the byte 0xff at byte 1") != std::string::npos);
+}
+
+TEST_CASE("a result that standard output does not take is told in one way, whatever its length") {
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"--version"}, {"train", "--help-config"}, {"completion", "bash"}}) {
+    CAPTURE(args[0]);
+    const Captured ran = capture([&] {
+      const int was = ::dup(STDOUT_FILENO), full = ::open("/dev/full", O_WRONLY);
+      ::dup2(full, STDOUT_FILENO);
+      const int status = run_command_line(args);
+      std::fflush(stdout);
+      std::clearerr(stdout);
+      ::dup2(was, STDOUT_FILENO);
+      ::close(full);
+      ::close(was);
+      return status;
+    });
+    CHECK(ran.status == 3);
+    CHECK(ran.err == "[standard output] expected to write the result, got an error; make room or read all of it\n");
+  }
 }
 
 TEST_CASE("what is wrong with the arguments themselves is said in one line") {
