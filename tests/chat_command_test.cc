@@ -97,15 +97,15 @@ TEST_CASE("a chat forgets what it is told to, and the system's message is its us
 TEST_CASE("what is wrong in a chat is said, and the chat goes on") {
   const Room room;
   room.write("mine.json", "mine");
-  const Finished chat = Room::chat("/rest\n/save\n/save mine.json\n/save none/x.json\n/help\n" + std::string(600, 'x') +
-                                   "\nhello\n/save chat.json\n");
+  const Finished chat = Room::chat("/rest\n/save\n/save mine.json\n/save none/x.json\n/help\n\xE9\n/system \xE9\n" +
+                                   std::string(600, 'x') + "\nhello\n/save chat.json\n");
   CAPTURE(chat.err);
   CHECK(chat.status == 0);
   for (
       const char* message :
       {"[spillway chat] expected a command (/system, /reset, /save, /help or /exit), got '/rest'; did you mean /reset?",
        "[/save] expected a file's name, got none", "[/save] expected a name that is free, got 'mine.json'", "none",
-       "/exit         leaves, as Ctrl-D does",
+       "/exit         leaves, as Ctrl-D does", "[spillway chat] expected UTF-8, got the byte 0xe9 at byte 1",
        "[spillway chat] expected a message that fits into a context of 512 tokens, got 603 with what stands around it"})
     CHECK(chat.err.find(message) != std::string::npos);
   CHECK(room.read("mine.json") == "mine");

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_field.h"
 #include "cli/chat_prompt.h"
+#include "cli/checked_text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
@@ -64,6 +65,7 @@ std::vector<train::Prompt> read_prompts(const GenerateOptions& options, const te
   if (!options.lines.empty()) {
     prompts = read_lines(options, tokenizer);
   } else if (options.messages.empty()) {
+    check_text(options.prompt, "--prompt");
     prompts.push_back({tokenizer.encode(options.prompt, true), options.choice.sampling});
   } else {
     for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model.model))

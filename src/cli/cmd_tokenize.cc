@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/index.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "base/utf8.h"
+#include "cli/checked_text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/json_lines.h"
@@ -100,11 +99,7 @@ void tokenize_message_lines(const text::Tokenizer& tokenizer, const TokenizeOpti
 
 void tokenize_text(const text::Tokenizer& tokenizer, const TokenizeOptions& options) {
   const std::string text = options.file.empty() ? options.text : read_file(options.file, kMaxInputBytes);
-  if (const int64_t at = first_invalid_utf8(text); at >= 0) {
-    throw input_error(options.file.empty() ? "--text" : options.file,
-                      "expected UTF-8, got the byte 0x{:02x} at byte {}; save the text as UTF-8",
-                      static_cast<unsigned char>(nth(text, at)), at + 1);
-  }
+  check_text(text, options.file.empty() ? "--text" : options.file);
   const std::vector<int32_t> ids = tokenizer.encode(text, !options.no_special);
   std::vector<std::string> tokens;
   for (const int32_t id : ids) tokens.push_back(tokenizer.id_to_token(id));

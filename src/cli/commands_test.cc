@@ -213,6 +213,8 @@ TEST_CASE("text to tokenize that is no UTF-8 is refused with the byte") {
         std::string::npos);
   CHECK(argument.status == 2);
   CHECK(argument.err.find("[--text] expected UTF-8, got the byte 0xff at byte 1") != std::string::npos);
+  CHECK(run({"generate", model, "--prompt", "\xFF"}).err.find("[--prompt] expected UTF-8, got the byte 0xff") !=
+        std::string::npos);
 }
 
 TEST_CASE("a result that standard output does not take is told in one way, whatever its length") {

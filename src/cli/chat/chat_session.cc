@@ -1,10 +1,11 @@
 #include "cli/chat/chat_session.h"
-#include "cli/token_ids.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "cli/checked_text.h"
+#include "cli/token_ids.h"
 
 namespace spillway {
 namespace {
@@ -21,7 +22,10 @@ ChatSession::ChatSession(const text::Tokenizer& tokenizer, const text::ChatTempl
                          ChatOptions options)
     : tokenizer_(tokenizer), chats_(chats), decoder_(decoder), options_(std::move(options)) {}
 
-void ChatSession::set_system(const std::string& text) { system_ = text; }
+void ChatSession::set_system(const std::string& text) {
+  check_text(text, kWhere);
+  system_ = text;
+}
 
 void ChatSession::reset() {
   turns_.clear();
@@ -76,6 +80,7 @@ void ChatSession::begin(const train::Prompt& prompt) {
 
 ChatAnswer ChatSession::ask(const std::string& text, const std::function<void(std::string_view)>& show,
                             const std::function<bool()>& goes_on) {
+  check_text(text, kWhere);
   turns_.push_back(message("user", text));
   ChatAnswer result;
   std::string said;
