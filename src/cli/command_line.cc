@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/home.h"
 #include "base/text.h"
+#include "cli/completion/completed_command.h"
 #include "cli/fetching.h"
 #include "model/model_folder.h"
 
@@ -18,6 +20,13 @@ namespace {
 
 // "--out" of "--out FOLDER"
 std::string option_name(std::string_view what) { return std::string(what.substr(0, what.find(' '))); }
+
+// An option or argument that takes text: a path has the home folder in place of `~`, as `--out=~/x` comes with it.
+CLI::Option* add_text(CLI::App& app, std::string_view what, std::string& value) {
+  CLI::Option* const option = app.add_option(option_name(what), value);
+  if (is_path_name(what.substr(what.find(' ') + 1))) option->transform(expand_home);
+  return option;
+}
 
 std::string with_default(std::string_view help, const std::string& value) {
   return fmt::format("{} (default {})", help, value);
@@ -51,7 +60,7 @@ void CommandLine::list(std::string_view what, std::string_view meaning) {
 }
 
 void CommandLine::required(std::string_view what, std::string& value, std::string_view help) {
-  app_->add_option(option_name(what), value)->required();
+  add_text(*app_, what, value)->required();
   help_.usage += fmt::format(" {}", what);
   list(what, help);
 }
@@ -79,7 +88,7 @@ void CommandLine::required_adapter(std::string& value, std::string_view help) {
 }
 
 void CommandLine::option(std::string_view what, std::string& value, std::string_view help) {
-  app_->add_option(option_name(what), value);
+  add_text(*app_, what, value);
   list(what, value.empty() ? std::string(help) : with_default(help, value));
 }
 

@@ -237,6 +237,14 @@ TEST_CASE("a result that standard output does not take is told in one way, whate
   }
 }
 
+TEST_CASE("an option's path may begin with ~ behind =, where no shell sees it") {
+  const TemporaryFolder home;
+  const testing::Environment as_home{{{"HOME", home.path().string()}}};
+  std::ofstream(home.path() / "tokenizer.json") << R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})";
+  std::ofstream(home.path() / "text") << "a";
+  CHECK(run({"tokenize", "~", "--file=~/text"}).status == 0);
+}
+
 TEST_CASE("what is wrong with the arguments themselves is said in one line") {
   const ConfigFile config;
   CHECK(run({"plan"}).err ==

@@ -4,8 +4,10 @@
 
 #include "backend/cpu/isa.h"
 #include "base/error.h"
+#include "base/home.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/completion/completed_command.h"
 #include "cli/fetching.h"
 #include "cli/help_page.h"
 #include "config/help.h"
@@ -85,7 +87,8 @@ class ArgumentReader {
       fail(fmt::format("a value after {}", name), "nothing", advice_for(name));
     }
     if (flag != flags_.end()) {
-      result_.flags.insert_or_assign(name, std::move(value));
+      result_.flags.insert_or_assign(name,
+                                     is_path_name(flag->value) ? expand_home(std::move(value)) : std::move(value));
     } else {
       result_.overrides.push_back({name.substr(2), std::move(value)});
     }

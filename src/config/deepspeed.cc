@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/home.h"
 #include "config/deepspeed_keys.h"
 #include "io/file.h"
 
@@ -20,8 +21,9 @@ std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdi
     const KeyPlace inside{section.place.text(), 1, ""};
     return collect_foreign(deepspeed_table(), parse_yaml(value.text, inside.file), inside, verdicts);
   }
-  const YamlNode root = parse_yaml(read_file(value.text, kLargestFile), value.text);
-  return collect_foreign(deepspeed_table(), root, KeyPlace{value.text, 0, ""}, verdicts);
+  const std::string path = expand_home(value.text);
+  const YamlNode root = parse_yaml(read_file(path, kLargestFile), path);
+  return collect_foreign(deepspeed_table(), root, KeyPlace{path, 0, ""}, verdicts);
 }
 
 std::string canonical(const ForeignSetting& one) { return std::string(one.key->name); }

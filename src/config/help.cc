@@ -118,7 +118,8 @@ constexpr std::string_view kIntroduction = R"(# The config
 <!-- Made by `spillway train --help-config --markdown`; a test holds that it is up to date. -->
 
 A config is one YAML mapping. The keys are axolotl's, with axolotl's meaning and defaults; TRL's names for the same
-things are accepted and stand beside them here. A relative path is relative to the current directory. Every key can
+things are accepted and stand beside them here. A relative path is relative to the current directory, and `~`
+at the beginning of one is the home folder. Every key can
 be set on the command line, too, as `--KEY VALUE` or `--KEY=VALUE`: a nested key is written with dots
 (`--datasets.0.path x.jsonl`), and `-` and `_` are the same.
 

@@ -45,6 +45,7 @@ struct ConfigKey {
   bool takes_null = false;   // an empty value means something
   bool takes_path = false;   // of a list of datasets: text is the path of the only one
   bool is_required = false;  // without a default
+  bool is_path = false;      // or a list of them: `~` at the beginning is the home folder
 
   [[nodiscard]] ConfigKey alias(std::initializer_list<std::string_view> names) && {
     aliases = names;
@@ -73,6 +74,10 @@ struct ConfigKey {
   }
   [[nodiscard]] ConfigKey or_path() && {
     takes_path = true;
+    return std::move(*this);
+  }
+  [[nodiscard]] ConfigKey path() && {
+    is_path = true;
     return std::move(*this);
   }
   [[nodiscard]] ConfigKey with_null() && {

@@ -11,7 +11,8 @@ KeySection data_section() {
       key<&Spelled::test_datasets>("test_datasets", "the rows to evaluate on"),
       key<&Spelled::pretraining_dataset>("pretraining_dataset",
                                          "a path or a list: text to pretrain on, streamed, in place of datasets")
-          .or_path(),
+          .or_path()
+          .path(),
       key<&Spelled::pretraining_sample_concatenation>(
           "pretraining_sample_concatenation", "without packing: texts to pretrain on share rows and see each other"),
       key<&Spelled::streaming>("streaming", "rows are read as training goes, in bounded memory; needs max_steps")
@@ -21,7 +22,7 @@ KeySection data_section() {
           .alias({"pretrain_multipack_buffer_size"})
           .least(1)
           .most(1 << 24),
-      key<&Spelled::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset"),
+      key<&Spelled::dataset_name>("dataset_name", "TRL's: the file or folder of the one dataset").path(),
       key<&Spelled::dataset_config>("dataset_config", "TRL's: the config of that dataset, where it has several"),
       key<&Spelled::dataset_train_split>("dataset_train_split", "TRL's: the split of that dataset; left out: train"),
       key<&Spelled::dataset_test_split>(
@@ -33,7 +34,8 @@ KeySection data_section() {
       key<&Spelled::chat_template>("chat_template",
                                    "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
       key<&Spelled::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
-          .alias({"chat_template_path"}),
+          .alias({"chat_template_path"})
+          .path(),
       key<&Spelled::chat_template_kwargs>("chat_template_kwargs",
                                           "variables that chat templates see, such as enable_thinking")
           .alias({"trl.chat_template_kwargs"}),
@@ -53,7 +55,8 @@ KeySection data_section() {
       key<&Spelled::train_sampling_strategy>("train_sampling_strategy",
                                              "TRL's: the order of rows; sequential is curriculum_sampling"),
       key<&Spelled::dataset_prepared_path>("dataset_prepared_path",
-                                           "a folder that keeps tokenised rows from run to run"),
+                                           "a folder that keeps tokenised rows from run to run")
+          .path(),
       key<&Spelled::dataset_processes>("dataset_processes", "threads that tokenise; left out: one a core")
           .alias({"dataset_num_proc"})
           .least(1)
@@ -121,7 +124,8 @@ const KeySection& dataset_section() {
     KeySection section{kDatasetSection, {}};
     section.keys = {
         key<&D::config, &C::path>("path", "a file, a folder, a pattern, or a data set in the Hugging Face cache")
-            .required(),
+            .required()
+            .path(),
         key<&D::config, &C::type>("type",
                                   "see docs/data/formats.md; empty: rows are tokenised; left out: by the columns")
             .with_null(),
@@ -166,7 +170,8 @@ const KeySection& dataset_section() {
                                             "take reasoning out of the content into its own property"),
         key<&D::config, &C::chat_template>("chat_template", "this dataset's own template"),
         key<&D::config, &C::chat_template_jinja>("chat_template_jinja",
-                                                 "this dataset's own template: a file, or its text"),
+                                                 "this dataset's own template: a file, or its text")
+            .path(),
         key<&D::config, &C::shards>("shards", "deal the rows out to so many parts").least(1),
         key<&D::config, &C::shards_idx>("shards_idx", "the part that is taken, from 0").least(0),
         key<&D::config, &C::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice")

@@ -10,7 +10,8 @@ std::vector<KeySection> memory_sections() {
       key<&Spelled::memory, &SpelledMemory::host>("memory.host", "budget of host memory"),
       key<&Spelled::memory, &SpelledMemory::disk>("memory.disk", "budget of disk space"),
       key<&Spelled::memory, &SpelledMemory::disk_paths>("memory.disk_paths",
-                                                        "folders of the disk tier; left out: OUTPUT/scratch"),
+                                                        "folders of the disk tier; left out: OUTPUT/scratch")
+          .path(),
       key<&Spelled::gpu_memory_limit>("gpu_memory_limit", "axolotl's: memory.device, in GiB where it is a bare number"),
       key<&Spelled::max_memory>("max_memory",
                                 "accelerate's budgets: memory.device by the device's number, memory.host as cpu, "

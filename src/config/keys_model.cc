@@ -8,11 +8,12 @@ KeySection model_section() {
   section.keys = {
       key<&Spelled::base_model>("base_model", "the model: a Hugging Face folder or a GGUF file on this machine")
           .alias({"model_name_or_path", "pretrained_model_name_or_path", "model_path"})
-          .required(),
+          .required()
+          .path(),
       key<&Spelled::revision_of_model>("revision_of_model",
                                        "a branch, a tag or a commit of the model, where that is a name of the hub")
           .alias({"model_revision"}),
-      key<&Spelled::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's"),
+      key<&Spelled::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's").path(),
       key<&Spelled::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token",
                                                                "replaces the tokenizer's; a new one is added"),
       key<&Spelled::special_tokens, &SpecialTokens::eos_token>("special_tokens.eos_token",
@@ -53,7 +54,7 @@ KeySection adapter_section() {
           "lora_modules_to_save",
           "ends of the paths of modules that are trained in full beside the adapter and "
           "saved with it: embed_tokens, lm_head, norm, ..."),
-      key<&Spelled::lora_model_dir>("lora_model_dir", "an adapter's folder to start from"),
+      key<&Spelled::lora_model_dir>("lora_model_dir", "an adapter's folder to start from").path(),
       key<&Spelled::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),
       key<&Spelled::peft_use_dora>("peft_use_dora", "DoRA: the norms of the rows of adapted weights are trained, too")
           .alias({"use_dora"}),

@@ -151,10 +151,12 @@ KeySection ppo_section() {
   section.keys = {
       key<&Spelled::online, &Online::value_model_path>(
           "value_model_path", "a folder of what values states: a classifier of one label; left out: reward_model_path")
-          .alias({"trl.value_model_path"}),
+          .alias({"trl.value_model_path"})
+          .path(),
       key<&Spelled::online, &Online::reward_model_path>(
           "reward_model_path", "a folder of a classifier of one label that scores the ids of completions")
-          .alias({"trl.reward_model_path"}),
+          .alias({"trl.reward_model_path"})
+          .path(),
       key<&Spelled::online, &Online::num_ppo_epochs>("num_ppo_epochs", "how often a round is trained on")
           .alias({"trl.num_ppo_epochs"})
           .least(1)

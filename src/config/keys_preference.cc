@@ -58,7 +58,8 @@ KeySection preference_section() {
       key<&Spelled::disable_dropout>("disable_dropout", "lora_dropout is not used; of preference training"),
       key<&Spelled::ref_model>("ref_model",
                                "the reference: another model's folder, of the same vocabulary; left out: the model as "
-                               "it is before the first step"),
+                               "it is before the first step")
+          .path(),
       key<&Spelled::precompute_ref_log_probs>("precompute_ref_log_probs",
                                               "score all rows by the reference before the first step, and keep none"),
       key<&Spelled::sync_ref_model>("sync_ref_model", "the reference follows the policy").alias({"trl.sync_ref_model"}),

@@ -74,7 +74,7 @@ KeySection optimisation_section() {
 KeySection output_section() {
   KeySection section{"Output, checkpoints and evaluation", {}};
   section.keys = {
-      key<&Spelled::output_dir>("output_dir", "the folder of everything that a run leaves"),
+      key<&Spelled::output_dir>("output_dir", "the folder of everything that a run leaves").path(),
       key<&Spelled::logging_steps>("logging_steps", "steps between lines on the terminal; metrics.jsonl has every step")
           .above(0),
       key<&Spelled::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps")
@@ -121,7 +121,7 @@ KeySection output_section() {
           .most(1 << 16),
       key<&Spelled::auto_resume_from_checkpoints>(
           "auto_resume_from_checkpoints", "go on from the last checkpoint of the run that last began in output_dir"),
-      key<&Spelled::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder"),
+      key<&Spelled::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder").path(),
       key<&Spelled::metrics>("metrics", "write metrics.jsonl"),
       key<&Spelled::use_tensorboard>("use_tensorboard", "write event files for TensorBoard into OUTPUT/runs, too"),
       key<&Spelled::report_to>("report_to", "TRL's: tensorboard is use_tensorboard; of others nothing is written"),

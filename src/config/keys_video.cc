@@ -57,7 +57,8 @@ KeySection fastvideo_section() {
   KeySection section{"FastVideo's words for other keys", {}};
   section.keys = {
       key<&Spelled::video, &Video::data_path>(
-          "data_path", "folders of rows, with commas between them; FOLDER:3 is a folder three times"),
+          "data_path", "folders of rows, with commas between them; FOLDER:3 is a folder three times")
+          .path(),
       key<&Spelled::video, &Video::lora_training>("lora_training", "adapter: lora"),
       key<&Spelled::video, &Video::betas>("betas", "adam_beta1 and adam_beta2: \"0.9,0.999\""),
       key<&Spelled::video, &Video::enable_gradient_checkpointing_type>("enable_gradient_checkpointing_type",

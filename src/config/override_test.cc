@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "config/load.h"
+#include "tests/support/environment.h"
 #include "tests/support/small_config.h"
 
 using namespace spillway;
@@ -64,4 +65,15 @@ TEST_CASE("what is wrong below a key of the command line is named with its whole
     CAPTURE(change.key);
     CHECK_THROWS_WITH_AS((void)load_with("", {change}), doctest::Contains(std::string(message).c_str()), InputError);
   }
+}
+
+TEST_CASE("~ at the beginning of a path is the home folder, in a file as on the command line") {
+  const spillway::testing::Environment home{{{"HOME", "/home/ada"}}};
+  const Config config = load_with("tokenizer_config: ~/words\nmemory: {disk_paths: [~/scratch, /fast]}\n",
+                                  {{"output_dir", "~/runs/x"}, {"datasets.0.path", "~/rows.jsonl"}})
+                            .config;
+  CHECK(config.tokenizer.folder == "/home/ada/words");
+  CHECK(config.output.output_dir == "/home/ada/runs/x");
+  CHECK(config.data.datasets.at(0).path == "/home/ada/rows.jsonl");
+  CHECK(config.memory.disk_paths == std::vector<std::string>{"/home/ada/scratch", "/fast"});
 }

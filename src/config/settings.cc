@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/home.h"
 #include "config/forms.h"
 
 namespace spillway::config {
@@ -216,8 +217,16 @@ void read_entries(const YamlNode& node, const KeyPlace& place, std::vector<Spell
   }
 }
 
+// A path or a list of them, as a shell would have written it.
+YamlNode with_home(YamlNode value) {
+  value.text = expand_home(std::move(value.text));
+  for (YamlNode& item : value.items) item.text = expand_home(std::move(item.text));
+  return value;
+}
+
 void read_supported(const Setting& setting, void* owner, Verdicts& verdicts) {
-  const auto& [row, spelled, place, value] = setting;
+  const auto& [row, spelled, place, said] = setting;
+  const YamlNode value = row->is_path ? with_home(said) : said;
   if (!value.is_null() || row->takes_null) {
     if (row->entries != nullptr) return read_entries(value, place, row->entries(owner), verdicts, row->takes_path);
     row->binding.read(value, place, row->range, owner);

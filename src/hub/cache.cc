@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "base/home.h"
 #include "base/json_field.h"
 #include "io/file.h"
 
@@ -21,12 +22,6 @@ bool is_on(const char* name) {
   std::string value = environment(name);
   std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::toupper(c); });
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
-}
-
-// "~/x" as a shell would have it.
-fs::path expanded(const std::string& path) {
-  if (path != "~" && !path.starts_with("~/")) return path;
-  return fs::path(environment("HOME")) / path.substr(std::min<size_t>(2, path.size()));
 }
 
 // A link counts as what it names.
@@ -84,16 +79,16 @@ std::string environment(const char* name) {
 }
 
 fs::path home_folder() {
-  if (const std::string own = environment("HF_HOME"); !own.empty()) return expanded(own);
+  if (const std::string own = environment("HF_HOME"); !own.empty()) return expand_home(own);
   if (const std::string caches = environment("XDG_CACHE_HOME"); !caches.empty())
-    return expanded(caches) / "huggingface";
+    return fs::path(expand_home(caches)) / "huggingface";
   const std::string home = environment("HOME");
   return fs::path(home.empty() ? "/" : home) / ".cache" / "huggingface";
 }
 
 fs::path cache_folder() {
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    if (const std::string own = environment(name); !own.empty()) return expanded(own);
+    if (const std::string own = environment(name); !own.empty()) return expand_home(own);
   }
   return home_folder() / "hub";
 }

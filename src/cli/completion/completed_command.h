@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/help_page.h"
@@ -36,8 +37,14 @@ struct CompletedKey {
   std::string name, meaning;
 };
 
-// "--out FOLDER" is an option, "MODEL" an argument, "--KEY VALUE" stands for all keys. What a value is is told by its
-// name: FOLDER, FILE..., CONFIG.yml and MODEL are paths.
+// What a value is, by the name that stands for it: FOLDER, OUTPUT_DIR, FILE..., CONFIG.yml and MODEL are paths.
+[[nodiscard]] CompletedValue completed_value(std::string_view name);
+[[nodiscard]] inline bool is_path_name(std::string_view name) {
+  const CompletedValue value = completed_value(name);
+  return value == CompletedValue::kFolder || value == CompletedValue::kFile;
+}
+
+// "--out FOLDER" is an option, "MODEL" an argument, "--KEY VALUE" stands for all keys.
 [[nodiscard]] CompletedCommand completed_command(std::string name, std::string summary, const HelpPage& page);
 
 }  // namespace spillway
