@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -19,6 +18,7 @@
 #include "cli/generation_arguments.h"
 #include "serve/api.h"
 #include "serve/http_server.h"
+#include "serve/listener.h"
 #include "serve/scheduler.h"
 #include "text/conversation.h"
 
@@ -67,20 +67,16 @@ serve::ServedModel served_model(const ServeOptions& options, const text::Tokeniz
 
 // Serves until a signal comes or the machine fails, and lets what is decoded end. The exit status.
 int serve_until_told(serve::HttpServer& server, serve::Scheduler& scheduler) {
-  std::atomic<bool> ended = false;
-  std::thread listener([&] {
-    server.run();
-    ended = true;
-  });
-  while (!interrupt_requested() && !scheduler.failure() && !ended) std::this_thread::sleep_for(50ms);
+  serve::Listener listener(server);
+  while (!interrupt_requested() && !scheduler.failure() && !listener.has_ended()) std::this_thread::sleep_for(50ms);
   const bool was_told = interrupt_requested();
   if (was_told) log_line("ending: no more requests are taken");
   scheduler.close(kPatience);
   server.shut_down();
   const auto until = std::chrono::steady_clock::now() + kLastPatience;
-  while (!ended && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(20ms);
-  if (!ended) ::_exit(was_told ? kInterrupted : kMachineFailed);  // for who neither reads nor leaves
-  listener.join();
+  while (!listener.has_ended() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(20ms);
+  if (!listener.has_ended()) ::_exit(was_told ? kInterrupted : kMachineFailed);  // for who neither reads nor leaves
+  listener.end();
   if (const std::exception_ptr failure = scheduler.failure()) std::rethrow_exception(failure);
   if (!was_told) throw machine_error("network", "expected to listen, got an error; start the server again");
   return kInterrupted;

@@ -1,6 +1,5 @@
 #include "cli/cmd_watch.h"
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -10,6 +9,7 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "serve/listener.h"
 #include "serve/report_server.h"
 
 namespace spillway {
@@ -23,15 +23,10 @@ constexpr int64_t kMaxBodyBytes = 4096;  // of requests that have none
 
 // Serves until a signal comes. The exit status.
 int watch_until_told(serve::ReportServer& server) {
-  std::atomic<bool> ended = false;
-  std::thread listener([&] {
-    server.run();
-    ended = true;
-  });
-  while (!interrupt_requested() && !ended) std::this_thread::sleep_for(50ms);
+  serve::Listener listener(server);
+  while (!interrupt_requested() && !listener.has_ended()) std::this_thread::sleep_for(50ms);
   const bool was_told = interrupt_requested();
-  server.shut_down();
-  listener.join();
+  listener.end();
   if (!was_told) throw machine_error("network", "expected to listen, got an error; start `spillway watch` again");
   return kInterrupted;
 }

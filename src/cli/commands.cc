@@ -104,8 +104,12 @@ int dispatch_with_named_errors(std::span<const std::string> args) {
     return dispatch(args);
   } catch (const std::filesystem::filesystem_error& error) {
     throw_file_error(error);
-  } catch (const std::system_error&) {
+  } catch (const std::system_error& error) {
     flush_results();  // fmt's, where it could not print
+    // std::thread's, and nobody else's.
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      throw machine_error("threads", "expected to start one more, got \"{}\"; raise the limit on threads (ulimit -u)",
+                          error.code().message());
     throw;
   }
 }

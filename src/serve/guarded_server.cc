@@ -22,7 +22,7 @@ GuardedServer::GuardedServer(GuardedOptions options) : options_(std::move(option
   // A body may come in chunks, each with its length.
   options_.limits.request_bytes = kHeaderBytes + 2 * options_.max_body_bytes;
   set_payload_max_length(static_cast<size_t>(options_.max_body_bytes));
-  new_task_queue = [threads = options_.connections] { return new httplib::ThreadPool(static_cast<size_t>(threads)); };
+  new_task_queue = [this] { return threads_.release(); };  // the library deletes it
   // Two servers on one port would share its requests by chance.
   set_socket_options([](socket_t socket) {
     const int on = 1;
@@ -41,6 +41,7 @@ void GuardedServer::bind() {
                       "expected a port of {} that can be listened to, got {}; choose another, or end what uses "
                       "it",
                       quote(options_.host), options_.port);
+  threads_ = std::make_unique<ConnectionThreads>(options_.connections);
 }
 
 void GuardedServer::run() { (void)listen_after_bind(); }

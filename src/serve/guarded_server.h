@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "serve/connection.h"
+#include "serve/connection_threads.h"
 
 namespace spillway::serve {
 
@@ -15,21 +17,22 @@ struct GuardedOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                   // 0: any that is free
   int64_t max_body_bytes = 8 << 20;  // more is answered 413
-  int64_t connections = 64;          // that are served at once; others wait
+  int64_t connections = 64;          // that are served at once, each by a thread; others wait
   ConnectionLimits limits;           // but for request_bytes, which follows from max_body_bytes
 };
 
 class GuardedServer : protected httplib::Server {
  public:
   [[nodiscard]] int port() const { return port_; }
-  // Serves until shut_down(), and until the last connection is closed.
+  // Serves until shut_down(), and until the last connection is closed. Once.
   void run();
   // Takes no connection any more. Any thread.
   void shut_down();
 
  protected:
   explicit GuardedServer(GuardedOptions options);
-  // Takes the port. Throws InputError at --port where that cannot be had. Once, after the routes are set.
+  // Takes the port, and the first thread. Throws InputError at --port where that cannot be had, std::system_error where
+  // the system refuses the thread. Once, after the routes are set.
   void bind();
   [[nodiscard]] const GuardedOptions& options() const { return options_; }
   // That of the request which the calling thread answers.
@@ -41,6 +44,7 @@ class GuardedServer : protected httplib::Server {
   bool answer(Connection& connection, bool is_last, bool& closed);
 
   GuardedOptions options_;
+  std::unique_ptr<ConnectionThreads> threads_;  // until run() takes them
   int port_ = 0;
   std::atomic<bool> stopping_ = false;
 };

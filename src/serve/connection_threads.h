@@ -1,0 +1,49 @@
+// The threads that serve connections: one from the start, more as connections come, up to a number. Where the system
+// refuses one more, connections wait for those that are there.
+#pragma once
+
+#include <httplib.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace spillway::serve {
+
+class ConnectionThreads : public httplib::TaskQueue {
+ public:
+  using Start = std::function<std::thread(std::function<void()> body)>;
+
+  // Throws std::system_error where not even one thread can be had. REQUIRES: most >= 1.
+  explicit ConnectionThreads(
+      int64_t most, Start start = [](std::function<void()> body) { return std::thread(std::move(body)); });
+  ~ConnectionThreads() override;
+  ConnectionThreads(ConnectionThreads&&) = delete;
+
+  // Whether a task is taken is told in some versions of the library; here each is.
+  using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
+  Taken enqueue(std::function<void()> task) override;
+  // Returns when all tasks are done.
+  void shutdown() override;
+
+  [[nodiscard]] int64_t threads() const;
+
+ private:
+  void work();
+
+  const int64_t most_;
+  Start start_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;  // that wait
+  std::vector<std::thread> threads_;
+  int64_t idle_ = 0;  // threads that wait for a task
+  bool has_warned_ = false, is_ending_ = false;
+};
+
+}  // namespace spillway::serve
