@@ -123,7 +123,7 @@ std::vector<std::string> data_of(const std::string& body) {
 
 std::string http_request(const json& body) {
   const std::string text = body.dump();
-  return "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+  return "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
          std::to_string(text.size()) + "\r\n\r\n" + text;
 }
 
@@ -251,10 +251,44 @@ TEST_CASE("what is wrong with a request is told as OpenAI tells it") {
   CHECK(error("/v1/embeddings", "{}", 404)["type"] == "invalid_request_error");
   const std::string long_body = R"({"prompt": ")" + std::string(9 << 20, 'x') + "\"}";
   CHECK(error("/v1/completions", long_body, 413)["code"] == "too_large");
+  httplib::Client client = server.client();
+  const httplib::Result in_chunks = client.Post(
+      "/v1/completions",
+      [](size_t, httplib::DataSink& sink) {
+        const std::string chunk(1 << 20, 'x');
+        for (int i = 0; i < 10; ++i) sink.write(chunk.data(), chunk.size());
+        sink.done();
+        return true;
+      },
+      "application/json");
+  REQUIRE(in_chunks);
+  CHECK(in_chunks->status == 413);
   const httplib::Result models = server.client().Get("/v1/models");
   CHECK(json::parse(models->body)["data"][0]["id"] == "model");
   CHECK(server.client().Get("/v1/models/model")->status == 200);
   CHECK(server.client().Get("/v1/models/other")->status == 404);
+}
+
+TEST_CASE("a server of this machine alone is asked by its own names, and one that others reach by any") {
+  const Server server, of_all({"--host", "0.0.0.0"});
+  const auto status = [](const Server& asked, const char* host) {
+    const httplib::Result answer = asked.client().Get("/v1/models", {{"Host", host}});
+    REQUIRE(answer);
+    return answer->status;
+  };
+  CHECK(status(server, "localhost:1") == 200);
+  CHECK(status(server, "evil.example") == 403);
+  CHECK(status(of_all, "models.lan") == 200);
+  // What stands in the body of a refused request is no request.
+  const Socket socket(server.port());
+  socket.connect();
+  const std::string inner = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  socket.send("POST /v1/completions HTTP/1.1\r\nHost: evil.example\r\nContent-Length: " + std::to_string(inner.size()) +
+              "\r\n\r\n" + inner);
+  std::string answers;
+  for (std::string piece = socket.receive(); !piece.empty(); piece = socket.receive()) answers += piece;
+  CHECK(answers.starts_with("HTTP/1.1 403"));
+  CHECK(answers.find("HTTP/1.1 200") == std::string::npos);
 }
 
 TEST_CASE("clients that go, or do not read, cost the others nothing, and who finds no room is told so") {

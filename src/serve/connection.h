@@ -29,6 +29,9 @@ class Connection : public httplib::Stream {
   [[nodiscard]] bool await_request(const std::function<bool()>& gives_up);
   // The client has not gone, as far as one can know.
   [[nodiscard]] bool is_alive() const;
+  // No request is read after this one.
+  void refuse_more() { is_last_ = true; }
+  [[nodiscard]] bool is_last() const { return is_last_; }
   // Lets the client read what was written before the socket closes, where it sent more than was read.
   void end_softly();
 
@@ -56,6 +59,7 @@ class Connection : public httplib::Stream {
   ConnectionLimits limits_;
   std::chrono::steady_clock::time_point deadline_;
   int64_t bytes_left_ = 0;
+  bool is_last_ = false;
 };
 
 }  // namespace spillway::serve

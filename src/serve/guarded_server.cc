@@ -56,6 +56,11 @@ Connection& GuardedServer::connection() {
   return *current;
 }
 
+void GuardedServer::leave_unread(httplib::Response& response) {
+  response.set_header("Connection", "close");
+  connection().refuse_more();
+}
+
 bool GuardedServer::answer(Connection& connection, bool is_last, bool& closed) {
   return [&](auto& server) {
     if constexpr (requires { server.process_request(connection, is_last, closed, nullptr); }) {
@@ -73,7 +78,7 @@ bool GuardedServer::process_and_close_socket(socket_t socket) {
     if (!connection.await_request([&] { return stopping_.load(); })) break;
     bool closed = false;
     const bool is_last = left == 1 || stopping_;
-    if (!answer(connection, is_last, closed) || closed) {
+    if (!answer(connection, is_last, closed) || closed || connection.is_last()) {
       connection.end_softly();
       break;
     }

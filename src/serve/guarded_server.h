@@ -37,6 +37,8 @@ class GuardedServer : protected httplib::Server {
   [[nodiscard]] const GuardedOptions& options() const { return options_; }
   // That of the request which the calling thread answers.
   [[nodiscard]] static Connection& connection();
+  // For an answer before the body was read: what is left of it would be taken for the next request.
+  static void leave_unread(httplib::Response& response);
 
  private:
   bool process_and_close_socket(socket_t socket) override;

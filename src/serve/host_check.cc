@@ -61,6 +61,8 @@ std::string host_of(std::string_view header) {
   return name;
 }
 
+bool is_loopback_host(std::string_view name) { return is_loopback(lower(name)); }
+
 bool is_host_answered(std::string_view header, std::string_view bound) {
   const std::string name = host_of(header), own = lower(bound);
   if (name.empty()) return false;

@@ -12,6 +12,9 @@ namespace spillway::serve {
 // addresses of the machine (0.0.0.0, ::), any address, which no site can be named by, and the machine's own name.
 [[nodiscard]] bool is_host_answered(std::string_view header, std::string_view bound);
 
+// Whether a name or an address stands for this machine alone.
+[[nodiscard]] bool is_loopback_host(std::string_view name);
+
 // The name in a Host header, in lower case, without port and brackets; empty where there is none.
 [[nodiscard]] std::string host_of(std::string_view header);
 

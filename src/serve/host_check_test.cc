@@ -24,6 +24,12 @@ TEST_CASE("loopback names and the bound address are answered, and no other name"
   CHECK(is_host_answered("trainer.lan:8090", "Trainer.lan"));
 }
 
+TEST_CASE("an address of this machine alone is told from those that others reach") {
+  for (const char* host : {"127.0.0.1", "127.8.0.1", "::1", "LocalHost"}) CHECK(is_loopback_host(host));
+  for (const char* host : {"0.0.0.0", "::", "192.168.1.5", "trainer.lan", "127.0.0.1.evil.example"})
+    CHECK_FALSE(is_loopback_host(host));
+}
+
 TEST_CASE("a server of all addresses is answered by any address, and by no name of elsewhere") {
   for (const char* bound : {"0.0.0.0", "::"}) {
     CHECK(is_host_answered("192.168.1.5:8090", bound));

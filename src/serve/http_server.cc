@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "serve/host_check.h"
 
 namespace spillway::serve {
 namespace {
@@ -25,6 +26,15 @@ void answer_error(const RequestError& error, httplib::Response& response) {
 }
 
 void answer_json(const Json& json, httplib::Response& response) { response.set_content(json_text(json), kJson); }
+
+RequestError host_error(const std::string& host) {
+  return {403,
+          fmt::format("[Host] expected localhost, 127.0.0.1 or the address that `spillway serve --host` names, got {}; "
+                      "ask by one of them",
+                      quote(host)),
+          {},
+          "wrong_host"};
+}
 
 // What went wrong before any route was taken.
 RequestError error_of(const httplib::Request& request, int status) {
@@ -53,6 +63,13 @@ HttpServer::HttpServer(Api& api, const HttpOptions& options) : GuardedServer(opt
 }
 
 void HttpServer::add_routes() {
+  set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    const std::string host = request.get_header_value("Host");
+    if (!is_loopback_host(options().host) || is_host_answered(host, options().host)) return HandlerResponse::Unhandled;
+    leave_unread(response);
+    answer_error(host_error(host), response);
+    return HandlerResponse::Handled;
+  });
   const auto generating = [this](bool is_chat) {
     return [this, is_chat](const httplib::Request& request, httplib::Response& response,
                            const httplib::ContentReader& reader) { generate(request, response, reader, is_chat); };
@@ -90,21 +107,23 @@ void HttpServer::add_routes() {
 void HttpServer::generate(const httplib::Request& request, httplib::Response& response,
                           const httplib::ContentReader& reader, bool is_chat) {
   if (request.is_multipart_form_data()) {
+    leave_unread(response);
     answer_error({415, "[request] expected a body of JSON, got a form; send application/json"}, response);
     return;
   }
   std::string body;
-  // What was compressed may become more than was sent.
+  // What was compressed, or comes in chunks, may be more than was announced.
+  bool is_too_long = false;
   const bool is_read = reader([&](const char* bytes, size_t size) {
-    if (static_cast<int64_t>(body.size() + size) > options().max_body_bytes) {
-      response.status = 413;
-      return false;
-    }
-    body.append(bytes, size);
-    return true;
+    is_too_long = static_cast<int64_t>(body.size() + size) > options().max_body_bytes;
+    if (!is_too_long) body.append(bytes, size);
+    return !is_too_long;
   });
   if (!is_read) {
-    answer_error(error_of(request, response.status >= 400 ? response.status : 400), response);
+    leave_unread(response);
+    // The library takes a body that is not read to its end for a bad one.
+    const int status = is_too_long ? 413 : response.status >= 400 ? response.status : 400;
+    answer_error(error_of(request, status), response);
     return;
   }
   try {

@@ -1,4 +1,5 @@
-// The HTTP front of `spillway serve`: routes of OpenAI's interface over an Api.
+// The HTTP front of `spillway serve`: routes of OpenAI's interface over an Api. A server of this machine alone answers
+// 403 to who asks by another name than its own (serve/host_check.h); one that others reach may have any name.
 #pragma once
 
 #include <httplib.h>

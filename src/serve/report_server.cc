@@ -59,6 +59,7 @@ ReportServer::ReportServer(fs::path folder, const GuardedOptions& options)
   set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
     const std::string host = request.get_header_value("Host");
     if (is_host_answered(host, this->options().host)) return HandlerResponse::Unhandled;
+    leave_unread(response);
     response.status = 403;
     response.set_content(fmt::format("[Host] expected localhost, 127.0.0.1 or the address that `spillway watch --host` "
                                      "names, got {}; ask by one of them\n",
