@@ -61,11 +61,7 @@ void read_function_field(const Record& record, Json& items, const char* name) {
 // Whether a part of a content is a target, by its own `train` or `weight`.
 std::optional<bool> own_training(const Record& record, const Json& part) {
   for (const char* name : {"train", "weight"}) {
-    if (!part.contains(name) || part[name].is_null()) continue;
-    if (part[name].is_boolean()) return part[name].get<bool>();
-    if (part[name].is_number()) return part[name].get<double>() != 0;
-    throw input_error(record.where, "expected true, false or a number as '{}' of a part, got {}; correct the row", name,
-                      part[name].type_name());
+    if (part.contains(name) && !part[name].is_null()) return truth_of(record, part[name], name);
   }
   return {};
 }
@@ -101,14 +97,14 @@ std::vector<TrainedPart> read_details(const Record& record, const Json& value, s
   for (const Json& detail : details) {
     const bool fits = detail.is_object() && detail.contains("begin_offset") && detail.contains("end_offset") &&
                       detail.contains("train") && detail["begin_offset"].is_number_integer() &&
-                      detail["end_offset"].is_number_integer() && detail["train"].is_boolean();
+                      detail["end_offset"].is_number_integer();
     if (!fits)
       throw input_error(
           record.where,
           "expected begin_offset, end_offset (numbers) and train (true or false) in '{}', got {}; correct "
           "the row",
           name, quote(detail.dump(-1, ' ', false, Json::error_handler_t::replace)));
-    parts.push_back({detail["begin_offset"], detail["end_offset"], detail["train"]});
+    parts.push_back({detail["begin_offset"], detail["end_offset"], truth_of(record, detail["train"], "train")});
   }
   return parts;
 }
@@ -174,7 +170,7 @@ Turn ConversationReader::read_turn(const Record& record, const Json& message) co
     return !name.empty() && message.contains(name) && !message[name].is_null();
   };
   const std::string& training = config_.message_field_training;
-  if (own(training) && message[training].is_boolean()) turn.training = message[training].get<bool>();
+  if (own(training)) turn.training = truth_of(record, message[training], training);
   const std::string& detail = config_.message_field_training_detail;
   if (own(detail)) turn.parts = read_details(record, message[detail], detail);
   if (turn.message.contains("content")) {

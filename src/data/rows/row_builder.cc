@@ -125,6 +125,13 @@ std::string given_text_of(const Record& record, const Json& value, std::string_v
   return text_of(record, value, name);
 }
 
+bool truth_of(const Record& record, const Json& value, std::string_view name) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value.get<double>() != 0;
+  throw input_error(record.where, "expected true, false or a number in '{}', got {}; correct the row", name,
+                    value.type_name());
+}
+
 Json list_of(const Record& record, const Json& value, std::string_view name) {
   Json list = value;
   if (value.is_string()) list = parse_json<Json>(value.get_ref<const std::string&>(), record.where);

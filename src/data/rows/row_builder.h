@@ -63,6 +63,9 @@ void check_steps_type(const DatasetConfig& config);
 // The same where null is no answer: throws InputError for it.
 [[nodiscard]] std::string given_text_of(const Record& record, const nlohmann::ordered_json& value,
                                         std::string_view name);
+// Whether the value says yes: a boolean, or a number that is not 0, as Python's truth has it. Throws InputError for
+// anything else.
+[[nodiscard]] bool truth_of(const Record& record, const nlohmann::ordered_json& value, std::string_view name);
 // A list that may be written as JSON text; null stays null.
 [[nodiscard]] nlohmann::ordered_json list_of(const Record& record, const nlohmann::ordered_json& value,
                                              std::string_view name);

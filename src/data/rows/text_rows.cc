@@ -128,15 +128,14 @@ class SegmentRows : public RowBuilder {
     Row row;
     const Json segments = list_of(record, required_field(record, "segments", "type"), "segments");
     for (const Json& segment : segments) {
-      if (!segment.is_object() || !segment.contains("text") || !segment.contains("label") ||
-          !segment["label"].is_boolean()) {
+      if (!segment.is_object() || !segment.contains("text") || !segment.contains("label")) {
         throw input_error(record.where,
                           "expected segments with text and label (true or false), got {}; correct the row",
                           segment.type_name());
       }
       const std::vector<int32_t> ids = tokenizer_.encode(text_of(record, segment["text"], "text"), false);
       row.input_ids.insert(row.input_ids.end(), ids.begin(), ids.end());
-      const bool learn = train_on_inputs_ || segment["label"].get<bool>();
+      const bool learn = truth_of(record, segment["label"], "label") || train_on_inputs_;
       for (const int32_t id : ids) row.labels.push_back(learn ? id : kIgnoredLabel);
     }
     rows.push_back(std::move(row));

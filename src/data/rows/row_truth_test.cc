@@ -1,0 +1,108 @@
+// What rows say of their parts by true and false is Python's truth in axolotl: data written for it has 0 and 1, too.
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "data/rows/row_builder.h"
+
+using namespace spillway;
+using namespace spillway::data;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const text::Tokenizer& tokenizer() {
+  static const text::Tokenizer kLoaded = text::Tokenizer::load(SPILLWAY_SOURCE_DIR "/tests/golden/rows");
+  return kLoaded;
+}
+
+Row truth_row(const DatasetConfig& config, const Json& fields, const RowOptions& options) {
+  std::vector<Row> rows;
+  make_row_builder(config, options, tokenizer())->build({fields, "f:1"}, rows);
+  return rows.at(0);
+}
+
+std::string truth_error(const DatasetConfig& config, const Json& fields, const RowOptions& options) {
+  try {
+    (void)truth_row(config, fields, options);
+  } catch (const InputError& wrong) {
+    return wrong.what();
+  }
+  return "no error";
+}
+
+// The text that the row has trained.
+std::string learned_text(const Row& row) {
+  std::vector<int32_t> ids;
+  for (const int32_t label : row.labels) {
+    if (label != kIgnoredLabel) ids.push_back(label);
+  }
+  return tokenizer().decode(ids, false);
+}
+
+RowOptions chatml() {
+  RowOptions options;
+  options.chat_template = "chatml";
+  return options;
+}
+
+DatasetConfig chats() {
+  DatasetConfig config;
+  config.type = {true, "chat_template"};
+  config.message_field_training = "weight";
+  config.message_field_training_detail = "detail";
+  return config;
+}
+
+// Two answers, of which the first has `extra`.
+Json chat(const Json& extra) {
+  Json first = {{"role", "assistant"}, {"content", "bad"}};
+  first.update(extra);
+  return {{"messages",
+           {{{"role", "user"}, {"content", "q"}},
+            first,
+            {{"role", "user"}, {"content", "r"}},
+            {{"role", "assistant"}, {"content", "good"}}}}};
+}
+
+}  // namespace
+
+TEST_CASE("a turn is left out by message_field_training 0 as by false, and trained by 1 as by true") {
+  const auto learned = [](const Json& weight) {
+    return learned_text(truth_row(chats(), chat({{"weight", weight}}), chatml()));
+  };
+  const std::string without = learned(false), with = learned(true);
+  CHECK(without.find("bad") == std::string::npos);
+  CHECK(without.find("good") != std::string::npos);
+  CHECK(with.find("bad") != std::string::npos);
+  CHECK(learned(0) == without);
+  CHECK(learned(0.0) == without);
+  CHECK(learned(1) == with);
+  CHECK(learned(nullptr) == with);  // says nothing: an answer is trained
+  CHECK(truth_error(chats(), chat({{"weight", "false"}}), chatml()) ==
+        "[f:1] expected true, false or a number in 'weight', got string; correct the row");
+}
+
+TEST_CASE("parts of a turn are left out by train 0 as by false") {
+  const auto detail = [](const Json& train) {
+    return chat({{"detail", {{{"begin_offset", 0}, {"end_offset", 2}, {"train", train}}}}});
+  };
+  const auto learned = [&](const Json& train) { return learned_text(truth_row(chats(), detail(train), chatml())); };
+  CHECK(learned(0) == learned(false));
+  CHECK(learned(1) == learned(true));
+  CHECK(learned(0) != learned(1));
+  CHECK(truth_error(chats(), detail("no"), chatml()).find("expected true, false or a number in 'train', got string") !=
+        std::string::npos);
+}
+
+TEST_CASE("segments are learned by label 1 as by true") {
+  DatasetConfig config;
+  config.type = {true, "input_output"};
+  const auto segments = [](const Json& first, const Json& second) {
+    return Json{{"segments", {{{"label", first}, {"text", "question"}}, {{"label", second}, {"text", "answer"}}}}};
+  };
+  CHECK(learned_text(truth_row(config, segments(false, true), {})) == "answer");
+  CHECK(learned_text(truth_row(config, segments(0, 1), {})) == "answer");
+  CHECK(truth_error(config, segments(0, "yes"), {}) ==
+        "[f:1] expected true, false or a number in 'label', got string; correct the row");
+}
