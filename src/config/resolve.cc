@@ -4,7 +4,7 @@
 
 #include "backend/device.h"
 #include "base/text.h"
-#include "config/trl.h"
+#include "config/programs.h"
 
 namespace spillway::config {
 namespace {
@@ -35,7 +35,7 @@ void Resolution::check_whole(std::string_view key, std::optional<double> steps) 
 
 void take_defaults(LoadedConfig& loaded) {
   take_fastvideo_keys(loaded);
-  take_trl_defaults(loaded);
+  take_program_defaults(loaded);
   take_peft_defaults(loaded);
 }
 

@@ -1,6 +1,4 @@
 // What axolotl's schema and TRL's dataclasses say themselves: tools/make_config_goldens.py asks them.
-#include "config/trl.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

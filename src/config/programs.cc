@@ -1,9 +1,10 @@
-#include "config/trl.h"
+#include "config/programs.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "config/keys.h"
 
@@ -16,7 +17,7 @@ struct Default {
 };
 
 // Where TRL 1.16's configs differ from axolotl.
-constexpr Default kDefaults[] = {
+constexpr Default kTrlDefaults[] = {
     {"micro_batch_size", "8", {"batch_size"}},
     {"num_epochs", "3"},
     {"lr_scheduler", "linear"},
@@ -25,6 +26,12 @@ constexpr Default kDefaults[] = {
     {"save_strategy", "steps", {"save_steps", "saves_per_epoch"}},
     {"max_length", "1024", {"sequence_len"}},
     {"output_dir", "trainer_output"},
+};
+
+// Those of the command line of FastVideo's trainers; ema_decay, 0.999 there, is that of its newer configs.
+constexpr Default kFastVideoDefaults[] = {
+    {"lr_scheduler", "constant"},
+    {"max_grad_norm", "0"},
 };
 
 // SFTConfig's, RewardConfig's, PPOConfig's, and that of DPO, KTO, ORPO and CPO.
@@ -43,7 +50,11 @@ std::string take(LoadedConfig& loaded, const Default& one) {
   return fmt::format("{} {}", one.key, one.value);
 }
 
-}  // namespace
+void take_all(LoadedConfig& loaded, std::span<const Default> defaults, std::vector<std::string>& taken) {
+  for (const Default& one : defaults) {
+    if (std::string text = take(loaded, one); !text.empty()) taken.push_back(std::move(text));
+  }
+}
 
 bool is_trl_config(const LoadedConfig& loaded) {
   if (loaded.given.contains("dataset_name")) return true;
@@ -55,17 +66,32 @@ bool is_trl_config(const LoadedConfig& loaded) {
                       [](const SpelledDataset& one) { return one.config.type.given; });
 }
 
-void take_trl_defaults(LoadedConfig& loaded) {
-  if (!is_trl_config(loaded)) return;
+}  // namespace
+
+Program program_of(const LoadedConfig& loaded) {
+  if (loaded.given.contains("data_path")) return Program::kFastVideo;
+  return is_trl_config(loaded) ? Program::kTrl : Program::kAxolotl;
+}
+
+void take_program_defaults(LoadedConfig& loaded) {
   std::vector<std::string> taken;
-  const auto add = [&](const Default& one) {
-    if (std::string text = take(loaded, one); !text.empty()) taken.push_back(std::move(text));
-  };
-  add(learning_rate_of(loaded.keys));
-  loaded.given.emplace("learning_rate", "learning_rate");
-  for (const Default& one : kDefaults) add(one);
+  switch (program_of(loaded)) {
+    case Program::kAxolotl:
+      return;
+    case Program::kTrl: {
+      const Default rate[] = {learning_rate_of(loaded.keys)};
+      take_all(loaded, rate, taken);
+      loaded.given.emplace("learning_rate", "learning_rate");
+      take_all(loaded, kTrlDefaults, taken);
+      break;
+    }
+    case Program::kFastVideo:
+      take_all(loaded, kFastVideoDefaults, taken);
+      break;
+  }
   if (taken.empty()) return;
-  loaded.notes.push_back(fmt::format("left out, so as TRL has it: {}", fmt::join(taken, ", ")));
+  const std::string_view name = program_of(loaded) == Program::kTrl ? "TRL" : "FastVideo";
+  loaded.notes.push_back(fmt::format("left out, so as {} has it: {}", name, fmt::join(taken, ", ")));
 }
 
 void take_peft_defaults(LoadedConfig& loaded) {

@@ -1,0 +1,55 @@
+// Configs of other programs: which program's, what they leave out, and words that only they have.
+#include "config/programs.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/support/config_error.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::error_of;
+using spillway::testing::load;
+
+namespace {
+
+const std::string kTrlConfig = "model_name_or_path: ./m\nlearning_rate: 1e-4\ndataset_name: a.jsonl\n";
+const std::string kFastVideoConfig = "pretrained_model_name_or_path: ./m\nlearning_rate: 1e-4\ndata_path: clips\n";
+
+// Rows without a type, in a config of ours.
+const std::string kOurConfig = "base_model: ./m\nlearning_rate: 1e-4\ndatasets: [{path: a.jsonl}]\n";
+
+LoadedConfig load_program(const std::string& text) { return load_config(text, "c.yml", {}, ConfigUse::kTrain); }
+
+std::string program_error(const std::string& text) {
+  return first_problem(check_config(text, "c.yml", {}, ConfigUse::kTrain));
+}
+
+bool notes_that(const LoadedConfig& loaded, std::string_view note) {
+  return std::find(loaded.notes.begin(), loaded.notes.end(), note) != loaded.notes.end();
+}
+
+bool ignores_key(const LoadedConfig& loaded, const std::string& key) {
+  return std::find(loaded.ignored.begin(), loaded.ignored.end(), key) != loaded.ignored.end();
+}
+
+}  // namespace
+
+TEST_CASE("what a FastVideo config leaves out has the default of its command line") {
+  const LoadedConfig left_out = load_program(kFastVideoConfig + "train_batch_size: 2\nmax_train_steps: 9\n");
+  CHECK(left_out.config.schedule.lr_scheduler.name == "constant");
+  CHECK(left_out.config.optimizer.max_grad_norm == 0);
+  CHECK(notes_that(left_out, "left out, so as FastVideo has it: lr_scheduler constant, max_grad_norm 0"));
+  const LoadedConfig said =
+      load_program(kFastVideoConfig + "lr_scheduler: cosine\nmax_grad_norm: 1.0\nuse_ema: true\n");
+  CHECK(said.config.schedule.lr_scheduler.name == "cosine");
+  CHECK(said.config.optimizer.max_grad_norm == 1);
+  CHECK(said.notes.empty());
+  CHECK(said.config.video.ema->decay == 0.9999);  // ours; 0.999 on FastVideo's command line
+  // Rows that stand below `datasets` are in a config of ours, whatever the number of steps is called.
+  CHECK(load("max_train_steps: 9\ntrain_batch_size: 2\n").config.schedule.lr_scheduler.name == "cosine");
+}
