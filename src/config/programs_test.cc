@@ -53,3 +53,23 @@ TEST_CASE("what a FastVideo config leaves out has the default of its command lin
   // Rows that stand below `datasets` are in a config of ours, whatever the number of steps is called.
   CHECK(load("max_train_steps: 9\ntrain_batch_size: 2\n").config.schedule.lr_scheduler.name == "cosine");
 }
+
+TEST_CASE("a TRL config that says by its keys that it is no plain text has to say rl") {
+  CHECK(program_error(kTrlConfig + "loss_type: [sigmoid]\n") ==
+        "[c.yml:4: loss_type] expected nll or chunked_nll without rl, got 'sigmoid'; write rl: dpo or rl: cpo");
+  CHECK(program_error(kTrlConfig + "loss_type: apo_zero_unpaired\n").ends_with("; write rl: kto"));
+  CHECK(program_error(kTrlConfig + "loss_type: dapo\n").ends_with("; write rl: grpo"));
+  CHECK(program_error(kTrlConfig + "loss_type: dft\n").find("another loss of text is not yet supported") !=
+        std::string::npos);
+  CHECK(program_error(kTrlConfig + "loss_type: chunked_nll\n").empty());
+  for (const char* line : {"reward_funcs: [think_format_reward]\n", "num_generations: 4\n"}) {
+    CHECK(
+        program_error(kTrlConfig + line)
+            .ends_with(
+                "] expected rl beside it, which says what TRL says by its script, got none; write rl: grpo (or rloo)"));
+  }
+  CHECK(program_error(kTrlConfig + "beta: 0.1\n").ends_with("; write rl: dpo (or kto, grpo, ...)"));
+  CHECK(program_error(kTrlConfig + "rl: dpo\nbeta: 0.1\nloss_type: [sigmoid]\n").empty());
+  // In axolotl a section that nothing asks for means nothing.
+  CHECK(error_of("trl:\n  num_generations: 4\n").empty());
+}

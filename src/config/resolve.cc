@@ -33,6 +33,14 @@ void Resolution::check_whole(std::string_view key, std::optional<double> steps) 
   }
 }
 
+void Resolution::not_yet(std::string_view key, std::string_view expected) const {
+  const auto said = loaded.spelled.find(key);
+  Verdicts verdicts;
+  verdicts.attempt(said == loaded.spelled.end() ? key : said->second, key,
+                   [&] { throw NotYetError(fmt::format("[{}] expected {} not yet supported", where(key), expected)); });
+  loaded.verdicts.append(std::move(verdicts));
+}
+
 void take_defaults(LoadedConfig& loaded) {
   take_fastvideo_keys(loaded);
   take_program_defaults(loaded);

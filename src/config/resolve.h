@@ -37,6 +37,8 @@ struct Resolution {
   void note(std::string text) const { loaded.notes.push_back(std::move(text)); }
   // A key that means nothing beside the others.
   void ignore(std::string_view key, std::string_view why) const { loaded.verdicts.ignore(key, why); }
+  // A value that is not yet followed beside the others: "another, got X; WHAT IT IS is". A verdict on the key.
+  void not_yet(std::string_view key, std::string_view expected) const;
   // Steps that are no share have to be whole.
   void check_whole(std::string_view key, std::optional<double> steps) const;
 };
@@ -54,6 +56,8 @@ struct Resolution {
 [[nodiscard]] double resolve_beta(const Resolution& r, double usual);
 // That of sync_ref_model. Throws InputError beside an adapter.
 [[nodiscard]] std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r);
+// Whether it is one of GRPO's.
+[[nodiscard]] bool is_policy_loss(std::string_view name);
 // None where nothing generates completions. REQUIRES of kRewards: nothing; it throws without functions.
 [[nodiscard]] std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use);
 // Everything but `batches` and `evaluation_batches`.

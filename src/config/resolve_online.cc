@@ -290,6 +290,10 @@ int64_t iterations_of(const SpelledOnline& keys, OnlineKind kind) {
 }  // namespace
 
 std::string_view name_of(PolicyLoss loss) { return name_in(kPolicyLosses, loss); }
+bool is_policy_loss(std::string_view name) {
+  return std::any_of(std::begin(kPolicyLosses), std::end(kPolicyLosses),
+                     [&](const auto& one) { return one.name == name; });
+}
 std::string_view name_of(OnlinePairLoss loss) { return name_in(kPairLosses, loss); }
 
 std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,

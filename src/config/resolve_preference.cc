@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "config/programs.h"
 #include "config/resolve.h"
 
 namespace spillway::config {
@@ -206,18 +207,41 @@ void ignore_all(const Resolution& r, std::string_view why) {
   }
 }
 
+// The objectives that have the loss, as a config says them.
+std::vector<std::string_view> owners_of(std::string_view loss) {
+  std::vector<std::string_view> owners;
+  for (const RlName& objective : kRlNames) {
+    const bool has_loss = std::any_of(std::begin(kPreferenceLosses), std::end(kPreferenceLosses),
+                                      [&](const auto& one) { return one.kind == objective.kind && one.name == loss; });
+    // ipo and simpo are names of one loss alone.
+    if (has_loss && objective.rl != Rl::kIpo && objective.rl != Rl::kSimpo) owners.push_back(objective.name);
+  }
+  if (is_policy_loss(loss)) owners.emplace_back("grpo");
+  return owners;
+}
+
 // TRL's key for the loss of text, too.
 void check_text_loss(const Resolution& r) {
   constexpr const char* kKey = "dpo_loss_type";
   for (const std::string& name : r.keys.dpo_loss_type) {
     if (name == "nll" || name == "chunked_nll") continue;
-    Verdicts verdicts;
-    verdicts.attempt(kKey, kKey, [&] {
-      throw NotYetError(
-          fmt::format("[{}] expected nll or chunked_nll, got {}; another loss of text is not yet supported",
-                      r.where(kKey), quote(name)));
-    });
-    r.loaded.verdicts.append(std::move(verdicts));
+    if (const auto owners = owners_of(name); !owners.empty())
+      throw input_error(r.where(kKey), "expected nll or chunked_nll without rl, got {}; write rl: {}", quote(name),
+                        fmt::join(owners, " or rl: "));
+    r.not_yet(kKey, fmt::format("nll or chunked_nll, got {}; another loss of text is", quote(name)));
+  }
+}
+
+// TRL says by the script what a config trains; here it is a key, and without it all rows would be text.
+void check_objective(const Resolution& r) {
+  if (program_of(r.loaded) != Program::kTrl) return;
+  constexpr std::pair<std::string_view, std::string_view> kSigns[] = {{"trl.reward_funcs", "rl: grpo (or rloo)"},
+                                                                      {"num_generations", "rl: grpo (or rloo)"},
+                                                                      {"rl_beta", "rl: dpo (or kto, grpo, ...)"}};
+  for (const auto& [key, objective] : kSigns) {
+    if (r.given(key))
+      throw input_error(r.where(key),
+                        "expected rl beside it, which says what TRL says by its script, got none; write {}", objective);
   }
 }
 
@@ -257,7 +281,10 @@ double resolve_beta(const Resolution& r, double usual) {
 std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use) {
   const Spelled& keys = r.keys;
   if (!has_preferences(keys)) {
-    if (!is_online(keys)) check_text_loss(r);
+    if (!is_online(keys)) {
+      check_text_loss(r);
+      check_objective(r);
+    }
     ignore_all(r, "it belongs to preference training, which rl, reward_model or process_reward_model asks for");
     return {};
   }

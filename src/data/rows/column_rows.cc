@@ -9,6 +9,7 @@
 #include "data/rows/chat_renderer.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
+#include "text/jinja/unicode.h"
 
 namespace spillway::data {
 namespace {
@@ -28,6 +29,7 @@ class ColumnRows : public RowBuilder {
       refuse_assistant_only(record, "token ids");
       rows.push_back(tokenized_row(record, options_, tokenizer_));
     } else if (has("prompt") && has("completion")) {
+      if (has("label")) refuse_judged(record);
       const bool is_text = record.fields["prompt"].is_string();
       if (is_text) refuse_assistant_only(record, "text");
       rows.push_back(is_text ? text_pair(record) : chat_pair(record));
@@ -36,6 +38,11 @@ class ColumnRows : public RowBuilder {
       rows.push_back(
           rendered_row(record, messages_of(record, record.fields[name], name), options_.assistant_only_loss));
     } else {
+      if (has("chosen") && has("rejected") && !has(options_.dataset_text_field)) {
+        throw input_error(record.where,
+                          "expected rows to learn from, got chosen and rejected, which are preferences; set rl: dpo "
+                          "(or orpo, simpo, ...), or reward_model: true");
+      }
       refuse_assistant_only(record, "text");
       const std::string text =
           text_of(record, required_field(record, options_.dataset_text_field, "dataset_text_field (or type)"),
@@ -45,6 +52,16 @@ class ColumnRows : public RowBuilder {
   }
 
  private:
+  // Rows of KTO: trained as text, the bad completions would be learned, too. CSV files have the label as text.
+  static void refuse_judged(const Record& record) {
+    const Json& label = record.fields["label"];
+    const std::string word = label.is_string() ? text::jinja::lower(label.get_ref<const std::string&>()) : "";
+    if (!label.is_boolean() && word != "true" && word != "false") return;
+    throw input_error(record.where,
+                      "expected rows to learn from, got prompt, completion and a label of true or false, which says "
+                      "whether the completion is good; set rl: kto, or remove the column");
+  }
+
   // TRL's, of conversations.
   void refuse_assistant_only(const Record& record, const char* got) const {
     if (options_.assistant_only_loss)

@@ -106,3 +106,23 @@ TEST_CASE("segments are learned by label 1 as by true") {
   CHECK(truth_error(config, segments(0, "yes"), {}) ==
         "[f:1] expected true, false or a number in 'label', got string; correct the row");
 }
+
+TEST_CASE("rows of preferences are no rows of text: the message names the objective") {
+  const DatasetConfig columns;
+  const auto error = [&](const Json& row) { return truth_error(columns, row, {}); };
+  for (const Json& label : {Json(true), Json(false), Json("True")}) {
+    CHECK(error({{"prompt", "p"}, {"completion", "c"}, {"label", label}}) ==
+          "[f:1] expected rows to learn from, got prompt, completion and a label of true or false, which says whether "
+          "the completion is good; set rl: kto, or remove the column");
+  }
+  CHECK(error({{"prompt", "p"}, {"completion", "c"}, {"label", "positive"}}) == "no error");
+  CHECK(error({{"prompt", "p"}, {"completion", "c"}, {"label", 3}}) == "no error");
+  for (const Json& row : {Json{{"prompt", "p"}, {"chosen", "c"}, {"rejected", "r"}},
+                          Json{{"chosen", Json::array()}, {"rejected", Json::array()}}}) {
+    CHECK(error(row) ==
+          "[f:1] expected rows to learn from, got chosen and rejected, which are preferences; set rl: dpo (or orpo, "
+          "simpo, ...), or reward_model: true");
+  }
+  // Published sets have a conversation to learn beside the pair.
+  CHECK(error({{"text", "t"}, {"chosen", "c"}, {"rejected", "r"}}) == "no error");
+}
