@@ -204,6 +204,15 @@ struct StepCount {
   [[nodiscard]] int64_t of(int64_t total_steps) const;
 };
 
+// How long the learning rate rises.
+struct WarmupSteps {
+  StepCount count;
+  bool is_axolotls = false;       // a share is rounded down, and a single step becomes two
+  std::optional<int64_t> most{};  // however long the run is
+
+  [[nodiscard]] int64_t of(int64_t total_steps) const;
+};
+
 // How often something happens.
 struct Interval {
   enum class Kind { kNever, kSteps, kPerEpoch, kBest };
@@ -222,8 +231,8 @@ struct ScheduleSettings {
   double learning_rate = 0;
   LrScheduler lr_scheduler;
   schedules::ScheduleOptions options;  // of the schedule, with those by default
-  StepCount warmup;                    // the learning rate rises
-  StepCount optimizer_warmup;          // schedules::ScheduleSpan::rise_steps
+  WarmupSteps warmup;
+  WarmupSteps optimizer_warmup;  // schedules::ScheduleSpan::rise_steps
 };
 
 // An option of an optimizer; which there are, and in which bounds, its OptimizerDef says.

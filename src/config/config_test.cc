@@ -378,9 +378,8 @@ TEST_CASE("a config file that is missing or no regular file is refused at once")
   CHECK_THROWS_AS((void)load_config_file("/dev/zero", {}, ConfigUse::kTrain), InputError);
 }
 
-TEST_CASE("saving, evaluating and warming up come out in steps") {
+TEST_CASE("saving and evaluating come out in steps") {
   const auto output = [](std::string_view keys) { return load(keys).config.output; };
-  const auto warmup = [](std::string_view keys) { return load(keys).config.schedule.warmup.of(100); };
   CHECK(output("").save.steps(100, 25) == 25);
   CHECK(output("val_set_size: 0.1\n").evaluate.steps(100, 25) == 25);
   CHECK(output("saves_per_epoch: 2\n").save.steps(100, 25) == 13);
@@ -390,13 +389,6 @@ TEST_CASE("saving, evaluating and warming up come out in steps") {
   CHECK(output("save_strategy: steps\n").save.steps(1000, 25) == 500);
   CHECK(output("save_strategy: no\n").save.steps(100, 25) == 0);
   CHECK(output("val_set_size: 0\nevals_per_epoch: 2\n").evaluate.steps(100, 25) == 0);
-  CHECK(warmup("") == 0);
-  CHECK(warmup("warmup_ratio: 0.031\n") == 4);
-  CHECK(warmup("warmup_ratio: 1\n") == 100);
-  CHECK(warmup("warmup_steps: 0.05\n") == 5);
-  CHECK(warmup("warmup_steps: 7\n") == 7);
-  CHECK(warmup("warmup_steps: 1\n") == 1);
-  CHECK(warmup("warmup_steps: 7\nlr_scheduler: constant\n") == 0);
 }
 
 TEST_CASE("every key of the table has a meaning and is found by each of its names") {

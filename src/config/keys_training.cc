@@ -31,11 +31,15 @@ KeySection optimisation_section() {
           .most(1),
       key<&Spelled::lr_quadratic_warmup>("lr_quadratic_warmup", "of cosine: the learning rate rises by a parabola"),
       key<&Spelled::warmup_steps>("warmup_steps",
-                                  "steps over which the learning rate rises; below 1 a share of all steps")
+                                  "steps over which the learning rate rises; below 1 a share of all steps; left out: "
+                                  "warmup_ratio, else 3 % of all steps and at most 100, none in TRL's and FastVideo's "
+                                  "configs")
           .alias({"lr_warmup_steps"})
           .least(0)
           .most(1e12),
-      key<&Spelled::warmup_ratio>("warmup_ratio", "the same as a share of all steps").least(0).most(1),
+      key<&Spelled::warmup_ratio>("warmup_ratio", "the same as a share of all steps, rounded down, in TRL's configs up")
+          .least(0)
+          .most(1),
       key<&Spelled::weight_decay>("weight_decay", "decay of all weights but norms and biases").least(0).most(1e3),
       key<&Spelled::adam_beta1>("adam_beta1", "decay of the mean of gradients; left out: 0.9").least(0).most(0.999999),
       key<&Spelled::adam_beta2>("adam_beta2", "decay of the mean of squared gradients; left out: 0.999")

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/programs.h"
 #include "config/resolve.h"
 #include "config/values.h"
 
@@ -15,17 +16,21 @@ using schedules::ScheduleOption;
 // The plain constant schedule of transformers knows no warmup.
 bool has_warmup(const Resolution& r) { return schedules::find_schedule(r.keys.lr_scheduler.name)->has_warmup; }
 
-StepCount warmup_of(const Resolution& r) {
+// A share in warmup_steps is transformers' way of saying it, and rounded as there.
+WarmupSteps warmup_of(const Resolution& r) {
   const Spelled& keys = r.keys;
-  const double ratio = keys.warmup_ratio.value_or(0);
-  r.exclude("warmup_steps", keys.warmup_steps.value_or(0) > 0, "warmup_ratio", ratio > 0);
+  const double ratio = keys.warmup_ratio.value_or(0), steps = keys.warmup_steps.value_or(0);
+  const bool is_axolotls = program_of(r.loaded) == Program::kAxolotl;
+  r.exclude("warmup_steps", steps > 0, "warmup_ratio", ratio > 0);
   if (!has_warmup(r) && !keys.optimizer.warms_up) {
     for (const char* key : {"warmup_steps", "warmup_ratio"}) r.ignore(key, "the constant schedule has no warmup");
     return {};
   }
   r.check_whole("warmup_steps", keys.warmup_steps);
-  if (keys.warmup_steps.value_or(0) > 0) return StepCount::from_key(*keys.warmup_steps);
-  return {.value = ratio, .is_share = true};
+  if (steps > 0) return {.count = StepCount::from_key(steps), .is_axolotls = is_axolotls && steps >= 1};
+  const bool says_none = keys.warmup_steps || keys.warmup_ratio;
+  if (is_axolotls && !says_none) return {.count = {.value = 0.03, .is_share = true}, .is_axolotls = true, .most = 100};
+  return {.count = {.value = ratio, .is_share = true}, .is_axolotls = is_axolotls};
 }
 
 // Axolotl's keys that make a schedule another one, with the precedence that they have there.
@@ -156,7 +161,7 @@ ScheduleSettings resolve_schedule(const Resolution& r) {
                             .learning_rate = keys.learning_rate,
                             .lr_scheduler = {schedule.name},
                             .options = options_of(r, schedule, chosen)};
-  const StepCount warmup = warmup_of(r);
+  const WarmupSteps warmup = warmup_of(r);
   if (has_warmup(r)) settings.warmup = warmup;
   if (keys.optimizer.warms_up) {
     settings.optimizer_warmup = warmup;

@@ -84,6 +84,42 @@ TEST_CASE("axolotl's keys change the cosine as they do there") {
   CHECK(load("lr_quadratic_warmup: true\ncosine_min_lr_ratio: 0.2\n").ignored == Names{"cosine_min_lr_ratio"});
 }
 
+TEST_CASE("a warmup has the steps that axolotl gives it") {
+  const auto warmup = [](std::string_view keys, int64_t total = 100) {
+    return load(keys).config.schedule.warmup.of(total);
+  };
+  // _configure_warmup_and_logging: min(int(0.03 * total), 100); int(ratio * total); a single step becomes two.
+  CHECK(warmup("") == 3);
+  CHECK(warmup("", 33) == 0);
+  CHECK(warmup("", 34) == 2);
+  CHECK(warmup("", 66) == 2);
+  CHECK(warmup("", 5000) == 100);
+  CHECK(warmup("warmup_ratio: 0.039\n") == 3);
+  CHECK(warmup("warmup_ratio: 0.29\n") == 28);  // 0.29 * 100 is below 29 in f64
+  CHECK(warmup("warmup_ratio: 0.1\n", 9) == 0);
+  CHECK(warmup("warmup_ratio: 0.1\n", 19) == 2);
+  CHECK(warmup("warmup_ratio: 1\n") == 100);
+  CHECK(warmup("warmup_ratio: 1\n", 5000) == 5000);
+  CHECK(warmup("warmup_ratio: 0\n") == 0);
+  CHECK(warmup("warmup_steps: 0\n") == 0);
+  CHECK(warmup("warmup_steps: 7\n") == 7);
+  CHECK(warmup("warmup_steps: 1\n") == 2);
+  CHECK(warmup("warmup_steps: 7\nlr_scheduler: constant\n") == 0);
+}
+
+TEST_CASE("a warmup of TRL's and FastVideo's configs has the steps that transformers gives it") {
+  for (const char* data : {"dataset_name: a.jsonl\n", "data_path: clips\nlr_scheduler: cosine\n"}) {
+    const auto warmup = [&](const std::string& keys) {
+      const std::string text = "model_name_or_path: ./m\nlearning_rate: 1e-5\n" + std::string(data) + keys;
+      return load_config(text, "c.yml", {}, ConfigUse::kTrain).config.schedule.warmup.of(100);
+    };
+    CHECK(warmup("") == 0);
+    CHECK(warmup("warmup_ratio: 0.031\n") == 4);  // ceil(ratio * total)
+    CHECK(warmup("warmup_steps: 0.05\n") == 5);
+    CHECK(warmup("warmup_steps: 1\n") == 1);
+  }
+}
+
 TEST_CASE("an optimizer that warms up by itself does so beside any schedule, and is best left alone") {
   const LoadedConfig constant = load("optimizer: schedule_free_adamw\nlr_scheduler: constant\nwarmup_steps: 7\n");
   CHECK(constant.ignored.empty());
