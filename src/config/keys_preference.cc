@@ -63,11 +63,13 @@ KeySection preference_section() {
       key<&Spelled::precompute_ref_log_probs>("precompute_ref_log_probs",
                                               "score all rows by the reference before the first step, and keep none"),
       key<&Spelled::sync_ref_model>("sync_ref_model", "the reference follows the policy").alias({"trl.sync_ref_model"}),
-      key<&Spelled::ref_model_mixup_alpha>("ref_model_mixup_alpha", "the policy's share each time it does")
+      key<&Spelled::ref_model_mixup_alpha>(
+          "ref_model_mixup_alpha", "the policy's share each time it does; 0.9 where a config has axolotl's section trl")
           .alias({"trl.ref_model_mixup_alpha"})
           .least(0)
           .most(1),
-      key<&Spelled::ref_model_sync_steps>("ref_model_sync_steps", "steps between")
+      key<&Spelled::ref_model_sync_steps>("ref_model_sync_steps",
+                                          "steps between; 64 where a config has axolotl's section trl")
           .alias({"trl.ref_model_sync_steps"})
           .least(1),
   };

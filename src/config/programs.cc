@@ -34,6 +34,16 @@ constexpr Default kFastVideoDefaults[] = {
     {"max_grad_norm", "0"},
 };
 
+constexpr Default kAxolotlDefaults[] = {
+    {"save_total_limit", "4"},
+};
+
+// What the section `trl:` has in axolotl; TRL's own, 0.6 and 512, are those of the table of keys.
+constexpr Default kTrlSectionDefaults[] = {
+    {"ref_model_mixup_alpha", "0.9"},
+    {"ref_model_sync_steps", "64"},
+};
+
 // SFTConfig's, RewardConfig's, PPOConfig's, and that of DPO, KTO, ORPO and CPO.
 Default learning_rate_of(const Spelled& keys) {
   if (keys.reward_model) return {"learning_rate", "1e-4"};
@@ -54,6 +64,11 @@ void take_all(LoadedConfig& loaded, std::span<const Default> defaults, std::vect
   for (const Default& one : defaults) {
     if (std::string text = take(loaded, one); !text.empty()) taken.push_back(std::move(text));
   }
+}
+
+bool has_trl_section(const LoadedConfig& loaded) {
+  return std::any_of(loaded.spelled.begin(), loaded.spelled.end(),
+                     [](const auto& key) { return key.second.starts_with("trl."); });
 }
 
 bool is_trl_config(const LoadedConfig& loaded) {
@@ -77,7 +92,9 @@ void take_program_defaults(LoadedConfig& loaded) {
   std::vector<std::string> taken;
   switch (program_of(loaded)) {
     case Program::kAxolotl:
-      return;
+      take_all(loaded, kAxolotlDefaults, taken);
+      if (has_trl_section(loaded)) take_all(loaded, kTrlSectionDefaults, taken);
+      return;  // these are the defaults that the docs give
     case Program::kTrl: {
       const Default rate[] = {learning_rate_of(loaded.keys)};
       take_all(loaded, rate, taken);

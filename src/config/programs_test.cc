@@ -54,6 +54,32 @@ TEST_CASE("what a FastVideo config leaves out has the default of its command lin
   CHECK(load("max_train_steps: 9\ntrain_batch_size: 2\n").config.schedule.lr_scheduler.name == "cosine");
 }
 
+TEST_CASE("four checkpoints are kept as in axolotl, in configs of other programs all") {
+  CHECK(load().config.output.save_total_limit == 4);
+  CHECK(load("save_total_limit: 9\n").config.output.save_total_limit == 9);
+  CHECK_FALSE(load_program(kTrlConfig).config.output.save_total_limit);
+  CHECK_FALSE(load_program(kFastVideoConfig).config.output.save_total_limit);
+}
+
+TEST_CASE("the section trl has axolotl's defaults of the reference, a config without it TRL's") {
+  const auto sync = [](const std::string& keys) {
+    return load_program(kOurConfig + "rl: dpo\n" + keys).config.preference->sync;
+  };
+  const auto section = sync("trl:\n  sync_ref_model: true\n");
+  REQUIRE(section);
+  CHECK(section->mixup_alpha == 0.9);
+  CHECK(section->sync_steps == 64);
+  const auto said = sync("trl:\n  sync_ref_model: true\n  ref_model_mixup_alpha: 0.5\n  ref_model_sync_steps: 7\n");
+  CHECK(said->mixup_alpha == 0.5);
+  CHECK(said->sync_steps == 7);
+  const auto top = sync("sync_ref_model: true\n");
+  CHECK(top->mixup_alpha == 0.6);
+  CHECK(top->sync_steps == 512);
+  const auto trls = load_program(kTrlConfig + "rl: dpo\nsync_ref_model: true\n").config.preference->sync;
+  CHECK(trls->mixup_alpha == 0.6);
+  CHECK(trls->sync_steps == 512);
+}
+
 TEST_CASE("a TRL config that says by its keys that it is no plain text has to say rl") {
   CHECK(program_error(kTrlConfig + "loss_type: [sigmoid]\n") ==
         "[c.yml:4: loss_type] expected nll or chunked_nll without rl, got 'sigmoid'; write rl: dpo or rl: cpo");
