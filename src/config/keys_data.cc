@@ -50,6 +50,9 @@ KeySection data_section() {
                                                  "of rows with equal tokens and labels only the first stays"),
       key<&Spelled::shuffle_merged_datasets>("shuffle_merged_datasets", "shuffle the rows of all datasets together")
           .alias({"shuffle_dataset"}),
+      key<&Spelled::skip_prepare_dataset>(
+          "skip_prepare_dataset",
+          "of online training, which makes its prompts as it goes on in any case; not yet elsewhere"),
       key<&Spelled::curriculum_sampling>("curriculum_sampling", "rows come in file order"),
       key<&Spelled::group_by_length>("group_by_length", "the rows of a step are of like length"),
       key<&Spelled::train_sampling_strategy>("train_sampling_strategy",

@@ -99,3 +99,14 @@ TEST_CASE("a TRL config that says by its keys that it is no plain text has to sa
   // In axolotl a section that nothing asks for means nothing.
   CHECK(error_of("trl:\n  num_generations: 4\n").empty());
 }
+
+TEST_CASE("skip_prepare_dataset is what online training does anyway, and nothing else does") {
+  const std::string online = "rl: grpo\nmicro_batch_size: 8\ntrl:\n  reward_funcs: [think_format_reward]\n";
+  CHECK(ignores_key(load_program(kOurConfig + online + "skip_prepare_dataset: true\n"), "skip_prepare_dataset"));
+  CHECK(error_of("skip_prepare_dataset: true\n") ==
+        "[c.yml:6: skip_prepare_dataset] expected no value or false, got true; rows in another form are not yet "
+        "supported");
+  CHECK(program_error(kOurConfig + "rl: dpo\nskip_prepare_dataset: true\n").find("not yet supported") !=
+        std::string::npos);
+  CHECK(error_of("skip_prepare_dataset: false\n").empty());
+}

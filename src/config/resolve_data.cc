@@ -280,6 +280,11 @@ data::DataSettings resolve_data(const Resolution& r) {
                    .shuffles = shuffles_stream(r, data.rows.length_rules),
                    .pretrain_text = pretrain_text(keys)};
   }
+  if (is_online(keys)) {
+    r.ignore("skip_prepare_dataset", "the rows of online training are prompts, made as the run goes on");
+  } else if (keys.skip_prepare_dataset) {
+    r.not_yet("skip_prepare_dataset", "no value or false, got true; rows in another form are");
+  }
   data.prepared_path = keys.dataset_prepared_path;
   data.threads = keys.dataset_processes;
   return data;

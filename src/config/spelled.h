@@ -215,6 +215,7 @@ struct Spelled {
   std::string dataset_prepared_path;
   std::optional<int64_t> dataset_processes;
   bool curriculum_sampling = false;
+  bool skip_prepare_dataset = false;
 
   // Length and batches
   int64_t sequence_len = 512;
