@@ -63,6 +63,7 @@ KeySection fastvideo_section() {
       key<&Spelled::video, &Video::betas>("betas", "adam_beta1 and adam_beta2: \"0.9,0.999\""),
       key<&Spelled::video, &Video::enable_gradient_checkpointing_type>("enable_gradient_checkpointing_type",
                                                                        "full, block_skip: gradient_checkpointing"),
+      key<&Spelled::video, &Video::mixed_precision>("mixed_precision", "bf16: true, or false where it says no"),
   };
   return section;
 }

@@ -54,6 +54,37 @@ TEST_CASE("what a FastVideo config leaves out has the default of its command lin
   CHECK(load("max_train_steps: 9\ntrain_batch_size: 2\n").config.schedule.lr_scheduler.name == "cosine");
 }
 
+TEST_CASE("FastVideo's mixed_precision is bf16") {
+  CHECK(load_program(kFastVideoConfig + "mixed_precision: bf16\n").config.model.bf16);
+  CHECK_FALSE(load_program(kFastVideoConfig + "mixed_precision: \"no\"\n").config.model.bf16);
+  CHECK(program_error(kFastVideoConfig + "mixed_precision: fp16\n").find("f16 is not yet supported") !=
+        std::string::npos);
+  CHECK(program_error(kFastVideoConfig + "mixed_precision: bf16\nbf16: false\n") ==
+        "[c.yml:4: mixed_precision] expected the same as bf16, false, got bf16; remove one");
+}
+
+TEST_CASE("keys of FastVideo's scripts that its fine-tuning does not read are ignored by name") {
+  const LoadedConfig loaded =
+      load_program(kFastVideoConfig +
+                   "multi_phased_distill_schedule: \"4000-1\"\nnot_apply_cfg_solver: true\nnum_euler_timesteps: 50\n"
+                   "checkpointing_steps: 100\n");
+  for (const char* key :
+       {"multi_phased_distill_schedule", "not_apply_cfg_solver", "num_euler_timesteps", "checkpointing_steps"}) {
+    CAPTURE(std::string(key));
+    CHECK(ignores_key(loaded, key));
+  }
+}
+
+TEST_CASE("the sections of FastVideo's newer configs are refused in one line that says which names are read") {
+  const std::string nested = "model_path: ./m\ntraining:\n  data:\n    data_path: x\n    train_batch_size: 4\n";
+  CHECK(program_error(nested) ==
+        "[c.yml:2: training] expected no value or false, got a mapping; FastVideo's flat names are read, not the "
+        "sections of its newer configs: write data_path, train_batch_size, max_train_steps, learning_rate and so on at "
+        "top level (docs/video.md)");
+  CHECK(
+      program_error("engine:\n  precision: {dit: fp32}\n" + nested).starts_with("[c.yml:1: engine] expected no value"));
+}
+
 TEST_CASE("four checkpoints are kept as in axolotl, in configs of other programs all") {
   CHECK(load().config.output.save_total_limit == 4);
   CHECK(load("save_total_limit: 9\n").config.output.save_total_limit == 9);

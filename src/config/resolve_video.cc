@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/keys.h"
 #include "config/resolve.h"
+#include "config/values.h"
 #include "data/rows/dataset_type.h"
 
 namespace spillway::config {
@@ -96,12 +97,24 @@ void take_betas(LoadedConfig& loaded) {
   loaded.keys.adam_beta2 = numbers[1];
 }
 
+// mixed_precision is bf16 in accelerate's words.
+void take_precision(LoadedConfig& loaded, MixedPrecision said) {
+  const Bf16 meant = said == MixedPrecision::kBf16 ? Bf16::kTrue : Bf16::kFalse;
+  const std::string& where = loaded.given.find("mixed_precision")->second;
+  if (is_given(loaded, "bf16") && loaded.keys.bf16 != meant)
+    throw input_error(where, "expected the same as bf16, {}, got {}; remove one", print_value(loaded.keys.bf16),
+                      print_value(said));
+  loaded.keys.bf16 = meant;
+  loaded.given.emplace("bf16", where);
+}
+
 }  // namespace
 
 void take_fastvideo_keys(LoadedConfig& loaded) {
   const SpelledVideo& video = loaded.keys.video;
   if (!video.data_path.empty()) add_datasets(loaded);
   if (!video.betas.empty()) take_betas(loaded);
+  if (video.mixed_precision) take_precision(loaded, *video.mixed_precision);
   if (video.lora_training) {
     loaded.keys.adapter = Adapter::kLora;
     loaded.given.emplace("adapter", loaded.given.find("lora_training")->second);

@@ -114,6 +114,8 @@ struct SpelledOnline {
 // FastVideo's words for gradient_checkpointing.
 enum class VideoCheckpointing { kNone, kFull };
 
+enum class MixedPrecision { kNo, kBf16 };
+
 // Of video transformers; those of FastVideo that have other names here come last.
 struct SpelledVideo {
   std::string component = "transformer";
@@ -135,6 +137,7 @@ struct SpelledVideo {
   bool lora_training = false;
   std::string betas;
   VideoCheckpointing enable_gradient_checkpointing_type = VideoCheckpointing::kNone;
+  std::optional<MixedPrecision> mixed_precision;
 };
 
 struct Spelled {

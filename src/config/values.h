@@ -65,6 +65,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<KlEstimator>> words_of(KlEstimator);
 [[nodiscard]] std::span<const Word<data::WeightingScheme>> words_of(data::WeightingScheme);
 [[nodiscard]] std::span<const Word<VideoCheckpointing>> words_of(VideoCheckpointing);
+[[nodiscard]] std::span<const Word<MixedPrecision>> words_of(MixedPrecision);
 [[nodiscard]] std::span<const Word<AutoBool>> words_of(AutoBool);
 [[nodiscard]] std::span<const Word<Bf16>> words_of(Bf16);
 [[nodiscard]] std::span<const Word<WeightType>> words_of(WeightType);

@@ -21,8 +21,14 @@ constexpr Word<VideoCheckpointing> kCheckpointingTypes[] = {
     {"ops", {}, "keeping attention and every second product"},
 };
 
+constexpr Word<MixedPrecision> kMixedPrecisions[] = {{"no", MixedPrecision::kNo},
+                                                     {"bf16", MixedPrecision::kBf16},
+                                                     {"fp16", {}, "f16 is"},
+                                                     {"fp8", {}, "8-bit products are"}};
+
 }  // namespace
 
+std::span<const Word<MixedPrecision>> words_of(MixedPrecision) { return kMixedPrecisions; }
 std::span<const Word<WeightingScheme>> words_of(WeightingScheme) { return kSchemes; }
 std::span<const Word<VideoCheckpointing>> words_of(VideoCheckpointing) { return kCheckpointingTypes; }
 
