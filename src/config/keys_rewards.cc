@@ -10,6 +10,10 @@ std::vector<KeySection> reward_sections() {
                                   "reward models, {exec: program}; docs/rewards.md")
           .alias({"reward_funcs"})
           .path(),
+      key<&Spelled::reward_model_name_or_path>("trl.reward_model_name_or_path",
+                                               "TRL's: a folder of a reward model, before those of reward_funcs")
+          .alias({"reward_model_name_or_path"})
+          .path(),
       key<&Spelled::reward_weights>("trl.reward_weights", "what the reward of each is multiplied by; left out: 1")
           .alias({"reward_weights"}),
       key<&Spelled::reward_timeout>("trl.reward_timeout", "seconds that a call of one may take")

@@ -141,3 +141,17 @@ TEST_CASE("skip_prepare_dataset is what online training does anyway, and nothing
         std::string::npos);
   CHECK(error_of("skip_prepare_dataset: false\n").empty());
 }
+
+TEST_CASE("TRL's reward model stands before its reward functions and reads text") {
+  const std::string keys = "rl: grpo\nper_device_train_batch_size: 8\nreward_model_name_or_path: ./r\n";
+  const Config config = load_program(kTrlConfig + keys + "reward_funcs: [think_format_reward]\n").config;
+  REQUIRE(config.rewards->functions.size() == 2);
+  CHECK(config.rewards->functions[0].folder == "./r");
+  CHECK_FALSE(config.rewards->functions[0].reads_ids);
+  CHECK(config.rewards->weights.size() == 2);
+  CHECK(load_program(kTrlConfig + keys).config.rewards->functions.size() == 1);
+}
+
+TEST_CASE("the environment that TRL's config sets is ignored by name") {
+  CHECK(ignores_key(load_program(kTrlConfig + "env:\n  CUDA_VISIBLE_DEVICES: '0'\n"), "env"));
+}

@@ -7,20 +7,24 @@
 namespace spillway::config {
 namespace {
 
-constexpr std::string_view kTrainingKeys[] = {"trl.reward_funcs", "trl.reward_weights", "trl.reward_timeout",
-                                              "trl.reward_python"};
+constexpr std::string_view kTrainingKeys[] = {"trl.reward_funcs", "trl.reward_model_name_or_path", "trl.reward_weights",
+                                              "trl.reward_timeout", "trl.reward_python"};
 
-// The reward model of PPO first, as TRL's scripts have it.
+// A reward model stands first, as TRL's scripts have it. PPO's reads the ids of completions, grpo's and rloo's their
+// text.
 std::vector<rewards::RewardEntry> resolve_functions(const Resolution& r) {
   const Spelled& keys = r.keys;
   std::vector<rewards::RewardEntry> functions = keys.reward_funcs;
-  const std::string& model = keys.online.reward_model_path;
-  if (keys.rl != Rl::kPpo || model.empty()) return functions;
-  functions.insert(functions.begin(), {.kind = rewards::RewardEntry::Kind::kModel,
-                                       .name = model,
-                                       .folder = model,
-                                       .reads_ids = true,
-                                       .where = r.where("reward_model_path")});
+  const auto add_model = [&](const std::string& model, std::string_view key, bool reads_ids) {
+    if (model.empty()) return;
+    functions.insert(functions.begin(), {.kind = rewards::RewardEntry::Kind::kModel,
+                                         .name = model,
+                                         .folder = model,
+                                         .reads_ids = reads_ids,
+                                         .where = r.where(key)});
+  };
+  add_model(keys.reward_model_name_or_path, "trl.reward_model_name_or_path", false);
+  if (keys.rl == Rl::kPpo) add_model(keys.online.reward_model_path, "reward_model_path", true);
   return functions;
 }
 

@@ -211,6 +211,7 @@ struct Spelled {
   SpelledOnline online;
   SpelledVideo video;
   std::vector<rewards::RewardEntry> reward_funcs;
+  std::string reward_model_name_or_path;  // TRL's
   std::vector<double> reward_weights;
   double reward_timeout = 120;  // seconds
   std::string reward_python = "python3";
