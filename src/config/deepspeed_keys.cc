@@ -143,6 +143,8 @@ constexpr ForeignKey kKeys[] = {
     {"activation_checkpointing.synchronize_checkpoint_boundary", kIgnored, ""},
     {"activation_checkpointing.profile", kIgnored, ""},
     {"compile.deepcompile", kIgnored, ""},
+    {"compile.disable", kIgnored, ""},
+    {"compile.backend", kIgnored, ""},
     {"compile.offload_activation_pin_memory", kIgnored, ""},
     {"compile.double_buffer", kIgnored, ""},
     {"compile.free_activation", kIgnored, ""},

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -165,6 +166,15 @@ TEST_CASE("DeepSpeed's batch sizes must agree") {
             .config.batches.gradient_accumulation_steps == 4);
   CHECK(deepspeed_error("gradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 8}\n")
             .find("expected micro_batch_size x gradient_accumulation_steps, 1 x 3, got 8") != std::string::npos);
+}
+
+TEST_CASE("the section compile of axolotl's files is ignored by name") {
+  // deepspeed_configs/zero1_torch_compile.json.
+  const LoadedConfig loaded = load_deepspeed(R"(deepspeed: {"zero_optimization": {"stage": 1, "overlap_comm": true},)"
+                                             R"( "compile": {"disable": false, "backend": "inductor"}})"
+                                             "\n");
+  for (const char* key : {"deepspeed.compile.disable", "deepspeed.compile.backend"})
+    CHECK(std::find(loaded.ignored.begin(), loaded.ignored.end(), key) != loaded.ignored.end());
 }
 
 TEST_CASE("what DeepSpeed cannot mean here is refused with the nearest name or the reason") {
