@@ -83,10 +83,15 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
   const config::TargetModules& targets = adapter.target_modules;
   if (!targets.pattern.empty()) {
     lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");
-  } else if (!adapter.target_linear) {
+  } else if (!targets.names.empty() || !adapter.target_linear) {
     lora.target_modules = {targets.names.begin(), targets.names.end()};
     if (lora.target_modules.empty()) lora.target_modules = usual_targets(model);
     name_first_of_lists(parameters_of(model), lora.target_modules);
+  }
+  if (adapter.target_linear) {
+    // As in axolotl both count: what is named is among all linear layers, or is no layer.
+    (void)lora_targets(parameters_of(model), lora, "lora_target_modules");
+    lora.target_modules.clear();
   }
   lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
   lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
