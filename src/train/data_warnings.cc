@@ -75,6 +75,16 @@ bool masks_prompts(const data::DatasetConfig& dataset, const data::RowOptions& o
   return !name.empty() && name != "completion" && name != "pretrain" && name != "input_output";
 }
 
+// What to do where nearly all is learned though prompts are masked.
+std::string masking_remedy(const std::vector<data::DatasetConfig>& datasets, const data::RowOptions& options) {
+  const bool are_trls = std::none_of(datasets.begin(), datasets.end(), [](const auto& one) { return one.type.given; });
+  if (are_trls && !options.assistant_only_loss)
+    return "completion_only_loss masks prompts in rows of prompt and completion; in conversations ('messages') "
+           "assistant_only_loss: true does";
+  return "see in the rows of `spillway preprocess` whether prompts are where the type looks for them "
+         "(roles_to_train, field_*), or say train_on_inputs: true if this is meant";
+}
+
 double share_of_targets(const data::RowTable& rows) {
   const int64_t step = std::max<int64_t>(1, (rows.size() + kRowsLookedAt - 1) / kRowsLookedAt);
   int64_t tokens = 0, targets = 0;
@@ -105,11 +115,8 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
   if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;
   const double share = share_of_targets(read.rows);
   if (share > kMaxTargets) {
-    warnings.push_back(
-        fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; see in the rows of "
-                    "`spillway preprocess` whether prompts are where the type looks for them "
-                    "(roles_to_train, field_*), or say train_on_inputs: true if this is meant",
-                    key, 100 * share));
+    warnings.push_back(fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; {}", key,
+                                   100 * share, masking_remedy(datasets, options)));
   }
   return warnings;
 }

@@ -113,6 +113,11 @@ TEST_CASE("targets everywhere are a warning where the config masks prompts, and 
   CHECK(count(users, 0) == 0);
   std::vector<data::DatasetConfig> trls(1);
   CHECK(count(trls, 0) == 0);
+  options.completion_only_loss = true;
+  CHECK(has(data_warnings("datasets", trls, options, rows_of(0)).front(),
+            "100% of the tokens are targets though prompts are masked; completion_only_loss masks prompts in rows of "
+            "prompt and completion; in conversations ('messages') assistant_only_loss: true does"));
+  CHECK(has(data_warnings("datasets", of_type("alpaca"), options, rows_of(0)).front(), "say train_on_inputs: true"));
   options.assistant_only_loss = true;
   CHECK(count(trls, 0) == 1);
   options.train_on_inputs = true;
