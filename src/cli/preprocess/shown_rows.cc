@@ -90,7 +90,7 @@ std::string text_of_lengths(const data::DatasetSummary& read) {
   const std::vector<data::LengthBin> bins = read.lengths.bins();
   int64_t most = 1;
   for (const data::LengthBin& bin : bins) most = std::max(most, bin.count);
-  std::string text = fmt::format("{:>8}    {:<8} {:>9}\n", "tokens", "", "rows");
+  std::string text = fmt::format("{:>8}    {:<8} {:>9}\n", "tokens", "", "rows read");
   for (const data::LengthBin& bin : bins) {
     const int64_t length = (bin.count * kWidth + most - 1) / most;
     text += fmt::format("{:>8} to {:<8} {:>9}{}{}\n", bin.from, bin.to, bin.count, length > 0 ? "  " : "",

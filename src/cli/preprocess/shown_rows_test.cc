@@ -17,12 +17,12 @@ TEST_CASE("completions are shown behind their prompt, and are its targets") {
   CHECK(rows[1].targets() == 2);
 }
 
-TEST_CASE("lengths are shown before rows are cut, with what that loses") {
+TEST_CASE("lengths are shown of all rows that were read, before they are cut, with what that loses") {
   data::DatasetSummary read{
       .truncated = 1, .tokens = 30, .tokens_cut = 6, .tokens_too_long = 4, .lengths = data::LengthTally(20)};
   for (const int64_t length : {5, 5, 18, 26}) read.lengths.add(length);
   CHECK(text_of_lengths(read) ==
-        "  tokens                  rows\n"
+        "  tokens             rows read\n"
         "       4 to 7                2  ########################################\n"
         "       8 to 15               0\n"
         "      16 to 20               1  ####################\n"
