@@ -286,7 +286,7 @@ TEST_CASE("state that passes through a small buffer is loaded and saved to the b
     for (const bool through_pieces : {false, true}) {
       const std::filesystem::path model = folder.path() / (through_pieces ? "pieces_model" : "direct_model");
       std::filesystem::create_directory(model);
-      train::save_model(model, job, training,
+      train::save_model(model, job, train::read_base_files(job), training,
                         through_pieces ? static_cast<ValueStore&>(store) : direct.session().store());
     }
     const char* weights = adapter.empty() ? "model.safetensors" : "adapter_model.safetensors";

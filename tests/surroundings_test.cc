@@ -1,11 +1,15 @@
 // The real program where what it stands on is missing: closed standard streams, names that are no UTF-8, circles of
-// symbolic links.
+// symbolic links, a model that is removed while it is trained.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/temporary_folder.h"
 #include "io/file.h"
@@ -93,5 +97,40 @@ TEST_CASE("a circle of symbolic links is refused as a path of the user's") {
     CHECK(run.status == 2);
     CHECK(run.err.find("/circle] expected a file, got a circle of symbolic links; check the path") !=
           std::string::npos);
+  }
+}
+
+TEST_CASE("a run whose base model is removed meanwhile saves all that it would have saved") {
+  for (const char* adapter : {"lora", "none"}) {
+    CAPTURE(adapter);
+    const SmallJob job;
+    std::map<std::string, std::string> beside;
+    for (const bool is_removed : {false, true}) {
+      const fs::path output = job.path(is_removed ? "removed" : "there");
+      Process process({"train", job.path("config.yml"), "--adapter", adapter, "--output_dir", output.string(),
+                       "--max_steps", "1000000", "--save_strategy", "no"});
+      const fs::path metrics = output / "metrics.jsonl";
+      while (!fs::exists(metrics) || fs::file_size(metrics) == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (is_removed) fs::remove_all(job.path("model"));
+      process.signal(SIGINT);
+      const Finished ended = process.wait();
+      CAPTURE(ended.err);
+      CHECK(ended.status == 130);
+      std::map<std::string, std::string> files;
+      for (const fs::directory_entry& folder : fs::directory_iterator(output)) {
+        if (!folder.path().filename().string().starts_with("checkpoint-")) continue;
+        for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
+          const std::string name = file.path().filename().string();
+          // Weights and positions are of whatever step the signal met.
+          const bool is_of_step = name.starts_with("spillway") || name.starts_with(".") || name == "README.md" ||
+                                  name.ends_with(".safetensors");
+          files[name] = is_of_step ? "" : read_file(file.path(), kMaxReadBytes);
+        }
+      }
+      if (!is_removed) beside = files;
+      CHECK(files.contains("tokenizer.json"));
+      CHECK(files == beside);
+    }
   }
 }

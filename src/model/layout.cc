@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMaxPartBytes = 4 * kMiB;
 constexpr const char* kMetadataKey = "lora_adapter_metadata";
 
 bool has_weights(const fs::path& folder, std::string_view stem) {
@@ -109,14 +110,23 @@ fs::path weights_folder(Layout layout, const fs::path& output, std::string_view 
   return layout == Layout::kDiffusers ? output / component : output;
 }
 
-void copy_pipeline_parts(const fs::path& component_folder, const fs::path& output) {
+FileTexts pipeline_parts(const fs::path& component_folder) {
   const fs::path pipeline = component_folder / "..";
   std::error_code error;
-  for (const fs::path& file : {fs::path("vae") / "config.json", fs::path("scheduler") / "scheduler_config.json"}) {
-    if (!fs::is_regular_file(pipeline / file, error)) continue;
-    if (fs::equivalent(pipeline / file, output / file, error)) continue;
+  FileTexts parts;
+  for (const char* file : {"vae/config.json", "scheduler/scheduler_config.json"}) {
+    if (fs::is_regular_file(pipeline / file, error)) parts[file] = read_file(pipeline / file, kMaxPartBytes);
+  }
+  return parts;
+}
+
+void write_pipeline_parts(const FileTexts& parts, const fs::path& output) {
+  std::error_code error;
+  for (const auto& [file, text] : parts) {
+    // The output may be the pipeline itself.
+    if (fs::is_regular_file(output / file, error) && read_file(output / file, kMaxPartBytes) == text) continue;
     create_folders((output / file).parent_path());
-    write_file(output / file, read_file(pipeline / file, 4 * kMiB));
+    write_file(output / file, text);
   }
 }
 

@@ -43,9 +43,12 @@ enum class Layout : uint8_t {
 // Where the weights of a model go that is written to `output`, beside others of its pipeline.
 [[nodiscard]] std::filesystem::path weights_folder(Layout layout, const std::filesystem::path& output,
                                                    std::string_view component);
-// Copies what describes latents and noise levels of the pipeline that `component_folder` is part of, vae/config.json
-// and scheduler/, where they are there: a folder with them can be trained on again.
-void copy_pipeline_parts(const std::filesystem::path& component_folder, const std::filesystem::path& output);
+// Small files by name, which may have folders before it.
+using FileTexts = std::map<std::string, std::string>;
+// What describes latents and noise levels of the pipeline that `component_folder` is part of, vae/config.json and
+// scheduler/, where they are there: a folder with them can be trained on again.
+[[nodiscard]] FileTexts pipeline_parts(const std::filesystem::path& component_folder);
+void write_pipeline_parts(const FileTexts& parts, const std::filesystem::path& output);
 
 // What PEFT calls "base_model.model.blocks.0.attn1.to_q.lora_A.weight" is "COMPONENT.blocks.0.attn1.to_q.lora_A.weight"
 // in files of diffusers.

@@ -53,7 +53,7 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   writer.commit();
   copy_other_files(model, weights, [](std::string_view) { return true; });
   if (layout == Layout::kDiffusers) {
-    copy_pipeline_parts(model, folder.path());
+    write_pipeline_parts(pipeline_parts(model), folder.path());
   } else {
     copy_other_files(adapter, weights, is_of_tokenizer);
   }

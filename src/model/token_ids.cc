@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -18,21 +17,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxBytes = int64_t{1} << 26;
 constexpr const char* kEos = "eos_token_id";
+constexpr const char* kGeneration = "generation_config.json";
 
 using Id = std::optional<int32_t>;
 
 // Of the role where it has changed.
 Id changed(Id before, Id now) { return before == now ? Id() : now; }
-
-void edit(const fs::path& path, const std::function<void(Json&)>& change) {
-  if (!fs::is_regular_file(path)) return;
-  const std::string text = read_file(path, kMaxBytes);
-  const auto before = parse_json<Json>(text, path.string());
-  if (!before.is_object()) throw input_error(path.string(), "expected a JSON object, got something else; correct it");
-  Json json = before;
-  change(json);
-  if (json != before) write_file(path, json_text(json, 2) + "\n");
-}
 
 // Generation ends at any of the ids, the tokenizer's first.
 void add_stop(Json& json, int32_t id) {
@@ -48,21 +38,28 @@ void add_stop(Json& json, int32_t id) {
 
 }  // namespace
 
-void save_token_ids(const fs::path& folder, const text::Tokenizer& before, const text::Tokenizer& now) {
+std::string with_token_ids(const std::string& text, const fs::path& path, const text::Tokenizer& before,
+                           const text::Tokenizer& now) {
   const Id bos = changed(before.bos_id(), now.bos_id()), pad = changed(before.pad_id(), now.pad_id()),
            eos = changed(before.eos_id(), now.eos_id());
-  const auto set_others = [&](Json& json) {
-    if (bos) json["bos_token_id"] = *bos;
-    if (pad) json["pad_token_id"] = *pad;
-  };
-  edit(folder / "config.json", [&](Json& json) {
-    set_others(json);
-    if (eos) json[kEos] = *eos;
-  });
-  edit(folder / "generation_config.json", [&](Json& json) {
-    set_others(json);
-    if (eos) add_stop(json, *eos);
-  });
+  const auto said = parse_json<Json>(text, path.string());
+  if (!said.is_object()) throw input_error(path.string(), "expected a JSON object, got something else; correct it");
+  Json json = said;
+  if (bos) json["bos_token_id"] = *bos;
+  if (pad) json["pad_token_id"] = *pad;
+  if (eos && path.filename() == kGeneration) add_stop(json, *eos);
+  if (eos && path.filename() != kGeneration) json[kEos] = *eos;
+  return json == said ? text : json_text(json, 2) + "\n";
+}
+
+void save_token_ids(const fs::path& folder, const text::Tokenizer& before, const text::Tokenizer& now) {
+  for (const char* name : {"config.json", kGeneration}) {
+    const fs::path path = folder / name;
+    if (!fs::is_regular_file(path)) continue;
+    const std::string text = read_file(path, kMaxBytes);
+    const std::string changed_text = with_token_ids(text, path, before, now);
+    if (changed_text != text) write_file(path, changed_text);
+  }
 }
 
 }  // namespace spillway

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "text/tokenizer.h"
 
@@ -12,5 +13,9 @@ namespace spillway {
 // tokenizer. Further tokens that end generation stay, as transformers' Trainer has it. Throws InputError for a file
 // that is no JSON object.
 void save_token_ids(const std::filesystem::path& folder, const text::Tokenizer& before, const text::Tokenizer& now);
+
+// The same of one of the two files, named `path`, whose text is at hand.
+[[nodiscard]] std::string with_token_ids(const std::string& text, const std::filesystem::path& path,
+                                         const text::Tokenizer& before, const text::Tokenizer& now);
 
 }  // namespace spillway

@@ -175,11 +175,11 @@ std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job
   return models;
 }
 
-void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job,
+void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job, const BaseFiles& base,
                      const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts) {
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
   Json json = to_json(position);
-  json["checksums"]["model"] = save_model(folder.path(), job, training, store, facts);
+  json["checksums"]["model"] = save_model(folder.path(), job, base, training, store, facts);
   json["checksums"]["state"] = save_optimizer_state(folder.path() / kStateFile, training, store);
   json["xxh3"] = sum_of(json);
   write_file(folder.path() / kPositionFile, json_text(json, 2) + "\n");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/stream/row_stream.h"
+#include "train/base_files.h"
 #include "train/base_identity.h"
 #include "train/model_card.h"
 #include "train/run_identity.h"
@@ -57,7 +58,8 @@ struct CheckpointRecord {
 
 // Writes OUTPUT/checkpoint-STEP atomically.
 void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position, const Job& job,
-                     const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts = {});
+                     const BaseFiles& base, const TrainingGraph& training, ValueStore& store,
+                     const TrainedFacts& facts = {});
 
 // Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that
 // of the step `best`; those of other runs stay.

@@ -96,17 +96,6 @@ config::YamlNode front_matter(const fs::path& readme) {
   }
 }
 
-std::string license_lines(const fs::path& base) {
-  std::string lines;
-  const config::YamlNode front = front_matter(base / "README.md");
-  for (const char* key : {"license", "license_name", "license_link"}) {
-    const config::YamlNode* value = front.find(key);
-    if (value && value->kind == config::YamlNode::Kind::kScalar)
-      lines += fmt::format("{}: {}\n", key, yaml_text(value->text));
-  }
-  return lines;
-}
-
 // How a kind of job is called and its result used.
 struct Kind {
   std::string tag, method, task, model_class;
@@ -130,14 +119,14 @@ Kind kind_of(const Job& job) {
   return {name, "training by preferences", "text-generation", kCausal};
 }
 
-std::string front_matter_of(const Job& job, const Kind& kind) {
+std::string front_matter_of(const Job& job, const Kind& kind, const std::string& license) {
   const config::Config& c = job.config;
   std::string text = fmt::format("---\nbase_model: {}\nlibrary_name: {}\npipeline_tag: {}\n", yaml_text(base_name(c)),
                                  job.clips              ? "diffusers"
                                  : job.graph.model.lora ? "peft"
                                                         : "transformers",
                                  kind.task);
-  text += license_lines(c.model.base_model);
+  text += license;
   std::vector<std::string> ids;
   for (const data::DatasetConfig& dataset : c.data.datasets) {
     const std::string id = hub_id(dataset.path, "datasets");
@@ -250,13 +239,24 @@ std::string settings(const TrainedFacts& facts) {
 
 }  // namespace
 
-std::string model_card(const Job& job, const TrainedFacts& facts) {
+std::string license_lines(const fs::path& base) {
+  std::string lines;
+  const config::YamlNode front = front_matter(base / "README.md");
+  for (const char* key : {"license", "license_name", "license_link"}) {
+    const config::YamlNode* value = front.find(key);
+    if (value && value->kind == config::YamlNode::Kind::kScalar)
+      lines += fmt::format("{}: {}\n", key, yaml_text(value->text));
+  }
+  return lines;
+}
+
+std::string model_card(const Job& job, const TrainedFacts& facts, const std::string& license) {
   const Kind kind = kind_of(job);
-  return front_matter_of(job, kind) + intro(job, kind) + use(job, kind) + results(facts) + memory(job, facts) +
+  return front_matter_of(job, kind, license) + intro(job, kind) + use(job, kind) + results(facts) + memory(job, facts) +
          settings(facts) + std::string(kMark);
 }
 
-void write_model_card(const fs::path& file, const Job& job, const TrainedFacts& facts) {
+void write_model_card(const fs::path& file, const Job& job, const TrainedFacts& facts, const std::string& license) {
   std::error_code error;
   if (fs::exists(file, error)) {
     const bool is_small =
@@ -266,7 +266,7 @@ void write_model_card(const fs::path& file, const Job& job, const TrainedFacts& 
       return;
     }
   }
-  write_file(file, model_card(job, facts));
+  write_file(file, model_card(job, facts, license));
 }
 
 }  // namespace spillway::train

@@ -34,10 +34,14 @@ struct TrainedFacts {
   std::vector<TierPeak> tiers;
 };
 
-// Markdown behind YAML.
-[[nodiscard]] std::string model_card(const Job& job, const TrainedFacts& facts);
+// Of the base's card, a line each; empty where it has none.
+[[nodiscard]] std::string license_lines(const std::filesystem::path& base);
+
+// Markdown behind YAML, with these lines.
+[[nodiscard]] std::string model_card(const Job& job, const TrainedFacts& facts, const std::string& license);
 
 // Writes it, but not over a file that is no such card.
-void write_model_card(const std::filesystem::path& file, const Job& job, const TrainedFacts& facts);
+void write_model_card(const std::filesystem::path& file, const Job& job, const TrainedFacts& facts,
+                      const std::string& license);
 
 }  // namespace spillway::train

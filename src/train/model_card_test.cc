@@ -22,6 +22,10 @@ Job job_of(const std::string& base) {
   return job;
 }
 
+std::string card_of(const Job& job, const TrainedFacts& facts) {
+  return model_card(job, facts, license_lines(job.config.model.base_model));
+}
+
 // What the hub reads: the YAML between the first two --- lines.
 config::YamlNode front_of(const std::string& card) {
   REQUIRE(card.starts_with("---\n"));
@@ -42,7 +46,7 @@ TEST_CASE("the card names a base of the hub's cache as the hub does, with the li
   write_file(
       base / "README.md",
       "---\nlanguage: en\nlicense: other\nlicense_name: \"a: b\"\nlicense_link: https://x.org/l#1\n---\n# Small\n");
-  const config::YamlNode front = front_of(model_card(job_of(base.string()), {}));
+  const config::YamlNode front = front_of(card_of(job_of(base.string()), {}));
   CHECK(text_of(front, "base_model") == "Some-Org/small--v2");
   CHECK(text_of(front, "license") == "other");
   CHECK(text_of(front, "license_name") == "a: b");
@@ -53,10 +57,10 @@ TEST_CASE("the card names a base of the hub's cache as the hub does, with the li
 TEST_CASE("a base without a README, or with one that is no YAML, has no license in the card") {
   const TemporaryFolder folder;
   const Job job = job_of(folder.path().string());
-  CHECK(text_of(front_of(model_card(job, {})), "license").empty());
+  CHECK(text_of(front_of(card_of(job, {})), "license").empty());
   write_file(folder.path() / "README.md", "---\nlicense: [\n---\n");
-  CHECK(text_of(front_of(model_card(job, {})), "license").empty());
-  CHECK(text_of(front_of(model_card(job, {})), "base_model") == folder.path().string());
+  CHECK(text_of(front_of(card_of(job, {})), "license").empty());
+  CHECK(text_of(front_of(card_of(job, {})), "base_model") == folder.path().string());
 }
 
 TEST_CASE("data sets that the hub has are in the front matter, all are in the text") {
@@ -65,7 +69,7 @@ TEST_CASE("data sets that the hub has are in the front matter, all are in the te
   hub.path = "nobody-has/this-folder";
   file.path = "some/where/rows.jsonl";
   job.config.data.datasets = {hub, file, hub};
-  const std::string card = model_card(job, {});
+  const std::string card = card_of(job, {});
   const config::YamlNode front = front_of(card);
   const config::YamlNode* ids = front.find("datasets");
   REQUIRE(ids != nullptr);
@@ -77,14 +81,14 @@ TEST_CASE("data sets that the hub has are in the front matter, all are in the te
 TEST_CASE("names that YAML would read as something else come back as they were") {
   for (const char* name : {"a: b", "yes", "1.5", "- x", "\"q\"", "plain/name-1.0", "null", "#c"}) {
     CAPTURE(std::string(name));
-    CHECK(text_of(front_of(model_card(job_of(name), {})), "base_model") == name);
+    CHECK(text_of(front_of(card_of(job_of(name), {})), "base_model") == name);
   }
 }
 
 TEST_CASE("a reward model's card says how a classifier is loaded, and no chat") {
   Job job = job_of("m");
   job.config.preference.emplace().kind = config::PreferenceKind::kReward;
-  const std::string card = model_card(job, {});
+  const std::string card = card_of(job, {});
   CHECK(text_of(front_of(card), "pipeline_tag") == "text-classification");
   CHECK(card.find("AutoModelForSequenceClassification.from_pretrained(\"runs/my model/\")") != std::string::npos);
   CHECK(card.find("spillway chat") == std::string::npos);
@@ -99,7 +103,7 @@ TEST_CASE("what was measured is in the card") {
   facts.loaded_step = 4;
   facts.settings = {{"seed", "7"}, {"ref_model", ""}};
   facts.tiers = {{"device", 1 << 20, 1 << 19}};
-  const std::string card = model_card(job_of("m"), facts);
+  const std::string card = card_of(job_of("m"), facts);
   for (const char* line : {"| steps | 7 of 9 |", "| tokens trained on | 123 |", "| loss of the last step | 2.5 |",
                            "| eval_loss, after step 6 | 2.25 |", "| eval_mean_token_accuracy, after step 6 | 50.0 % |",
                            "| best eval_loss | 2, after step 4 |", "| weights | of step 4 |", "| `seed` | 7 |",
@@ -113,11 +117,11 @@ TEST_CASE("what was measured is in the card") {
 TEST_CASE("a card is written over a card alone") {
   const TemporaryFolder folder;
   const fs::path readme = folder.path() / "README.md";
-  write_model_card(readme, job_of("m"), {});
-  CHECK(read_file(readme, 1 << 20) == model_card(job_of("m"), {}));
-  write_model_card(readme, job_of("other"), {});
-  CHECK(read_file(readme, 1 << 20) == model_card(job_of("other"), {}));
+  write_model_card(readme, job_of("m"), {}, "");
+  CHECK(read_file(readme, 1 << 20) == card_of(job_of("m"), {}));
+  write_model_card(readme, job_of("other"), {}, "");
+  CHECK(read_file(readme, 1 << 20) == card_of(job_of("other"), {}));
   write_file(readme, "# Mine\n");
-  write_model_card(readme, job_of("m"), {});
+  write_model_card(readme, job_of("m"), {}, "");
   CHECK(read_file(readme, 1 << 20) == "# Mine\n");
 }

@@ -15,7 +15,6 @@
 #include "model/weights.h"
 #include "train/adapter_start.h"
 #include "train/evaluated_weights.h"
-#include "train/tokenizer_files.h"
 
 namespace spillway::train {
 namespace {
@@ -101,10 +100,13 @@ void remove_adapter(const std::filesystem::path& folder) {
     std::filesystem::remove(folder / name, none);
 }
 
-// The weights and config.json. Returns the sums.
-TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                         ValueStore& store, Written which = Written::kWeight) {
-  const SafetensorsFolder base = open_weights(job.config.model.base_model);
+void write_files(const FileTexts& files, const std::filesystem::path& folder) {
+  for (const auto& [name, text] : files) write_file(folder / name, text);
+}
+
+// The weights and the files beside them. Returns the sums.
+TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
+                         const TrainingGraph& training, ValueStore& store, Written which = Written::kWeight) {
   const ParameterTable& parameters = training.model.parameters;
   std::vector<std::pair<const Parameter*, const TrainedWeight*>> tensors;
   for (const TrainedWeight& t : training.trained_of_model()) tensors.emplace_back(&training.parameter_of(t), &t);
@@ -114,8 +116,9 @@ TensorSums write_weights(const std::filesystem::path& folder, const Job& job, co
   }
   std::vector<TensorSpec> specs;
   for (const auto& [p, trained] : tensors) {
-    const StoredTensor* stored = p->is_of_model() ? base.find(p->source.name) : nullptr;
-    specs.push_back({p->name, stored ? stored->dtype().value_or(DType::kF32) : DType::kF32, p->written_shape().dims()});
+    const auto stored = p->is_of_model() ? base.dtypes.find(p->source.name) : base.dtypes.end();
+    const DType dtype = stored != base.dtypes.end() ? stored->second : DType::kF32;
+    specs.push_back({p->name, dtype, p->written_shape().dims()});
   }
   SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout_of(*job.model)));
@@ -124,40 +127,42 @@ TensorSums write_weights(const std::filesystem::path& folder, const Job& job, co
     trained ? read_written(training, *trained, store, which, append) : store.read(p->value(), append);
   }
   writer.commit();
-  write_file(folder / "config.json", job.model->config_json(job.config.model.base_model));
+  write_files(base.beside_weights, folder);
   return writer.checksums();
 }
 
-TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                           ValueStore& store) {
-  const std::filesystem::path base = job.config.model.base_model;
+TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
+                           const TrainingGraph& training, ValueStore& store) {
   if (layout_of(*job.model) == Layout::kDiffusers) {
-    const std::string name = component_name(base);
+    const std::string name = component_name(job.config.model.base_model);
     const auto write = [&](const std::string& to, Written which) {
       AtomicFolder component(weights_folder(Layout::kDiffusers, folder, to), "train");
-      TensorSums sums = write_weights(component.path(), job, training, store, which);
+      TensorSums sums = write_weights(component.path(), job, base, training, store, which);
       component.publish();
       return sums;
     };
     if (job.graph.ema) (void)write(name + "_ema", Written::kEma);
-    copy_pipeline_parts(base, folder);
+    write_pipeline_parts(base.pipeline, folder);
     return write(name, Written::kWeight);
   }
-  TensorSums sums = write_weights(folder, job, training, store);
+  TensorSums sums = write_weights(folder, job, base, training, store);
   remove_adapter(folder);
   return sums;
 }
 
 }  // namespace
 
-TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                      ValueStore& store, const TrainedFacts& facts) {
-  TensorSums sums = job.graph.model.lora ? save_adapter(folder, job, training, store, Written::kWeight)
-                                         : save_full_model(folder, job, training, store);
-  if (job.graph.model.lora && job.graph.ema) (void)save_adapter(folder, job, training, store, Written::kEma);
-  if (job.model->text())
-    save_tokenizer(job.config.tokenizer, job.config.data.rows, job.config.model.base_model, folder);
-  write_model_card(folder / "README.md", job, facts);
+TensorSums save_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
+                      const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts) {
+  TensorSums sums;
+  if (job.graph.model.lora) {
+    sums = save_adapter(folder, job, training, store, Written::kWeight);
+    if (job.graph.ema) (void)save_adapter(folder, job, training, store, Written::kEma);
+    write_files(base.beside_weights, folder);
+  } else {
+    sums = save_full_model(folder, job, base, training, store);
+  }
+  write_model_card(folder / "README.md", job, facts, base.license);
   return sums;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "runtime/value_store.h"
+#include "train/base_files.h"
 #include "train/job.h"
 #include "train/model_card.h"
 #include "train/state.h"
@@ -14,8 +15,9 @@ namespace spillway::train {
 //
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
 // with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
-// the sums of the weights. REQUIRES: the weights in training are in place (train/evaluated_weights.h).
-TensorSums save_model(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                      ValueStore& store, const TrainedFacts& facts = {});
+// the sums of the weights. Opens nothing of the base's folder. REQUIRES: the weights in training are in place
+// (train/evaluated_weights.h).
+TensorSums save_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
+                      const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts = {});
 
 }  // namespace spillway::train

@@ -18,13 +18,14 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
+constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
 constexpr const char* kTemplate = "chat_template.jinja";
+constexpr const char* kGeneration = "generation_config.json";
 
-Json read_object(const fs::path& file) {
-  if (!fs::is_regular_file(file)) return Json::object();
-  auto json = parse_json<Json>(read_file(file, kMaxBytes), file.string());
+Json object_of(const std::string& text, const fs::path& file) {
+  auto json = parse_json<Json>(text, file.string());
   if (!json.is_object()) throw input_error(file.string(), "expected a JSON object, got something else; correct it");
   return json;
 }
@@ -49,41 +50,50 @@ void add_to_config(const text::SpecialTokenNames& names, const Json& added, Json
   }
 }
 
-void save_added_tokens(const text::SpecialTokenNames& names, const fs::path& from, const fs::path& to) {
+// Returns the tokenizer with them.
+text::Tokenizer add_tokens(const text::SpecialTokenNames& names, const fs::path& from, FileTexts& files) {
   const Json before = text::Tokenizer::load(from).added_tokens();
-  const Json added = text::Tokenizer::load(from, names).added_tokens();
+  text::Tokenizer tokenizer = text::Tokenizer::load(from, names);
+  const Json added = tokenizer.added_tokens();
   if (added != before) {
-    const fs::path path = from / "tokenizer.json";
-    const std::string text = text::with_token_texts(read_file(path, kMaxBytes), names.overrides, path.string());
-    write_file(to / "tokenizer.json", text::with_added_tokens(text, json_text(added)));
+    std::string& text = files[kTokenizer];
+    text = text::with_added_tokens(text::with_token_texts(text, names.overrides, (from / kTokenizer).string()),
+                                   json_text(added));
   }
-  Json config = read_object(from / kConfig);
-  add_to_config(names, added, config);
-  write_file(to / kConfig, json_text(config, 2) + "\n");
-  if (!fs::is_regular_file(from / kMap)) return;
-  Json map = read_object(from / kMap);
-  add_to_config(names, added, map);
-  write_file(to / kMap, json_text(map, 2) + "\n");
+  const auto edit = [&](const char* name, const std::string& text) {
+    Json json = object_of(text, from / name);
+    add_to_config(names, added, json);
+    files[name] = json_text(json, 2) + "\n";
+  };
+  edit(kConfig, files.contains(kConfig) ? files[kConfig] : "{}");
+  if (files.contains(kMap)) edit(kMap, files[kMap]);
+  return tokenizer;
 }
 
 }  // namespace
 
-void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& base,
-                    const fs::path& to) {
+void add_tokenizer_files(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& base,
+                         FileTexts& files) {
   const fs::path from = settings.folder;
-  for (const char* name : {"tokenizer.json", kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
-                           "merges.txt", kTemplate, "generation_config.json"}) {
-    if (fs::is_regular_file(from / name)) write_file(to / name, read_file(from / name, kMaxBytes));
+  for (const char* name : {kTokenizer, kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
+                           "merges.txt", kTemplate, kGeneration}) {
+    if (fs::is_regular_file(from / name)) files[name] = read_file(from / name, kMaxBytes);
   }
-  if (settings.special_tokens != text::SpecialTokenNames{}) save_added_tokens(settings.special_tokens, from, to);
+  std::optional<text::Tokenizer> now;
+  if (settings.special_tokens != text::SpecialTokenNames{}) now = add_tokens(settings.special_tokens, from, files);
   if (!rows.chat_template.empty() || !rows.chat_template_jinja.empty()) {
     const std::optional<std::string> own = text::Tokenizer::load(from).chat_template();
     const text::ChosenTemplate chosen = text::choose_chat_template(rows.chat_template, rows.chat_template_jinja, own);
-    if (chosen.source != own) write_file(to / kTemplate, chosen.source);
+    if (chosen.source != own) files[kTemplate] = chosen.source;
   }
-  const bool is_changed = settings.special_tokens != text::SpecialTokenNames{} || from != base;
-  if (is_changed && fs::is_regular_file(base / "tokenizer.json"))
-    save_token_ids(to, text::Tokenizer::load(base), text::Tokenizer::load(to));
+  if (!fs::is_regular_file(base / kTokenizer)) return;
+  if (!now && from != base) now = text::Tokenizer::load(from);
+  if (!now) return;
+  const text::Tokenizer before = text::Tokenizer::load(base);
+  for (const char* name : {"config.json", kGeneration}) {
+    if (const auto file = files.find(name); file != files.end())
+      file->second = with_token_ids(file->second, base / name, before, *now);
+  }
 }
 
 }  // namespace spillway::train

@@ -4,15 +4,16 @@
 #include <filesystem>
 
 #include "config/config.h"
+#include "model/layout.h"
 
 namespace spillway::train {
 
-// Writes the tokenizer that training used to the folder `to`: its files as they are, but with the tokens and roles of
+// Adds the tokenizer that training used to `files`: its files as they are, but with the tokens and roles of
 // `special_tokens` and `tokens`, so that whoever loads the folder tokenizes as training did; the chat template that the
-// rows were made with; and generation_config.json where there is one. That and a config.json that is there name the
+// rows were made with; and generation_config.json where there is one. That and a config.json among `files` name the
 // tokens of roles that the model of `base` has otherwise (model/token_ids.h). Throws InputError for files that cannot
 // be read.
-void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOptions& rows,
-                    const std::filesystem::path& base, const std::filesystem::path& to);
+void add_tokenizer_files(const config::TokenizerSettings& settings, const data::RowOptions& rows,
+                         const std::filesystem::path& base, FileTexts& files);
 
 }  // namespace spillway::train

@@ -17,6 +17,15 @@ namespace {
 constexpr const char* kTokenizer =
     R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "</s>": 2}, "unk_token": "a"}, "added_tokens": []})";
 
+// With the config.json that is in the folder.
+void save_tokenizer(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& base,
+                    const fs::path& to) {
+  FileTexts files;
+  if (fs::exists(to / "config.json")) files["config.json"] = read_file(to / "config.json", 1 << 20);
+  train::add_tokenizer_files(settings, rows, base, files);
+  for (const auto& [name, text] : files) write_file(to / name, text);
+}
+
 }  // namespace
 
 TEST_CASE("a saved tokenizer has the tokens that training used") {
@@ -26,13 +35,13 @@ TEST_CASE("a saved tokenizer has the tokens that training used") {
   write_file(from.path() / "tokenizer.json", kTokenizer);
   write_file(from.path() / "tokenizer_config.json",
              R"({"eos_token": {"content": "</s>", "lstrip": false}, "bos_token": "a", "model_max_length": 8})");
-  train::save_tokenizer(settings, {}, from.path(), to.path());
+  save_tokenizer(settings, {}, from.path(), to.path());
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
     CHECK(read_file(to.path() / name, 1 << 20) == read_file(from.path() / name, 1 << 20));
   }
 
   settings.special_tokens = {.eos_token = "</s>", .pad_token = "<pad>", .tokens = {"<x>", "b"}};
-  train::save_tokenizer(settings, {}, from.path(), to.path());
+  save_tokenizer(settings, {}, from.path(), to.path());
   CHECK(saved("tokenizer_config.json") ==
         nlohmann::json{{"eos_token", "</s>"}, {"bos_token", "a"}, {"model_max_length", 8}, {"pad_token", "<pad>"}});
   CHECK_FALSE(fs::exists(to.path() / "special_tokens_map.json"));
@@ -45,7 +54,7 @@ TEST_CASE("a saved tokenizer has the tokens that training used") {
   CHECK_FALSE(tokenizer.is_special(4));
 
   write_file(from.path() / "special_tokens_map.json", R"({"eos_token": "b"})");
-  train::save_tokenizer(settings, {}, from.path(), to.path());
+  save_tokenizer(settings, {}, from.path(), to.path());
   CHECK(saved("special_tokens_map.json") == nlohmann::json{{"eos_token", "</s>"}, {"pad_token", "<pad>"}});
 }
 
@@ -59,11 +68,11 @@ TEST_CASE("the model's files beside a saved tokenizer name its tokens") {
   write_file(from.path() / "tokenizer_config.json", R"({"eos_token": "</s>"})");
   write_file(from.path() / "generation_config.json", R"({"eos_token_id": 2})");
   write_file(to.path() / "config.json", R"({"eos_token_id": 2})");
-  train::save_tokenizer(settings, {}, from.path(), to.path());
+  save_tokenizer(settings, {}, from.path(), to.path());
   CHECK(id_in("config.json") == 2);
   CHECK(id_in("generation_config.json") == 2);
   settings.special_tokens = {.eos_token = "<end>"};
-  train::save_tokenizer(settings, {}, from.path(), to.path());
+  save_tokenizer(settings, {}, from.path(), to.path());
   CHECK(id_in("config.json") == 3);
   CHECK(id_in("generation_config.json") == nlohmann::json{3, 2});
 }
@@ -76,7 +85,7 @@ TEST_CASE("added tokens are given other texts, by id, in every file") {
              R"({"added_tokens_decoder": {"1": {"content": "r\"0"}, "3": {"content": "r1"}}})");
   config::TokenizerSettings settings{.folder = from.path().string()};
   settings.special_tokens.overrides = {{1, "<call>"}, {3, "<\"end\">"}};
-  train::save_tokenizer(settings, {}, from.path(), to.path());
+  save_tokenizer(settings, {}, from.path(), to.path());
   const text::Tokenizer now = text::Tokenizer::load(from.path(), settings.special_tokens);
   const text::Tokenizer saved = text::Tokenizer::load(to.path());
   const std::string text = "<call><\"end\">b";
@@ -88,12 +97,12 @@ TEST_CASE("added tokens are given other texts, by id, in every file") {
   CHECK(decoder["1"]["content"] == "<call>");
   CHECK(decoder["3"]["content"] == "<\"end\">");
   settings.special_tokens.overrides = {{2, "x"}};
-  CHECK_THROWS_AS(train::save_tokenizer(settings, {}, from.path(), to.path()), InputError);
+  CHECK_THROWS_AS(save_tokenizer(settings, {}, from.path(), to.path()), InputError);
 }
 
 TEST_CASE("a saved tokenizer has the chat template of the config") {
   const TemporaryFolder from, to;
   write_file(from.path() / "tokenizer.json", kTokenizer);
-  train::save_tokenizer({.folder = from.path().string()}, {.chat_template = "chatml"}, from.path(), to.path());
+  save_tokenizer({.folder = from.path().string()}, {.chat_template = "chatml"}, from.path(), to.path());
   CHECK(text::Tokenizer::load(to.path()).chat_template() == std::string(*text::builtin_chat_template("chatml")));
 }

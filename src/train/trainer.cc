@@ -54,6 +54,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     : job_(job),
       session_(session),
       listeners_(std::move(listeners)),
+      base_files_(read_base_files(job)),
       data_(make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample, listeners_.clips},
                           std::move(make_rounds))),
       schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
@@ -296,7 +297,8 @@ void Trainer::save() {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
-  save_checkpoint(job_.config.output.output_dir, position_, job_, session_.training(), session_.store(), facts());
+  save_checkpoint(job_.config.output.output_dir, position_, job_, base_files_, session_.training(), session_.store(),
+                  facts());
   remove_old();
 }
 
@@ -393,7 +395,7 @@ TrainingOutcome Trainer::run() {
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written
   check_has_trained_weights();
-  save_model(job_.config.output.output_dir, job_, session_.training(), session_.store(), facts());
+  save_model(job_.config.output.output_dir, job_, base_files_, session_.training(), session_.store(), facts());
   return outcome;
 }
 

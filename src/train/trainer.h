@@ -118,6 +118,7 @@ class Trainer {
   const Job& job_;
   TrainingSession& session_;
   TrainingListeners listeners_;
+  BaseFiles base_files_;
   std::unique_ptr<RunData> data_;
   TrainingLength length_;
   const schedules::ScheduleDef& schedule_;

@@ -1,0 +1,24 @@
+// What saved weights take over from the folders of a run's base model and tokenizer.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "model/layout.h"
+#include "train/job.h"
+
+namespace spillway::train {
+
+// Read when a run begins: long before its weights are saved, somebody may have removed the folders, or a network disk
+// is gone.
+struct BaseFiles {
+  FileTexts beside_weights;                          // config.json of a model, and the files of a tokenizer
+  FileTexts pipeline;                                // of a model in diffusers' layout
+  std::map<std::string, DType, std::less<>> dtypes;  // of the tensors of a model that is written whole, by name
+  std::string license;                               // lines for a model card
+};
+
+// Throws InputError for files that cannot be read.
+[[nodiscard]] BaseFiles read_base_files(const Job& job);
+
+}  // namespace spillway::train
