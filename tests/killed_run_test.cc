@@ -1,5 +1,6 @@
 // The real program, killed at any moment and started again until it has finished.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <csignal>
@@ -94,4 +95,22 @@ TEST_CASE("a video run killed at any moment goes on from its last checkpoint to 
     for (const fs::path& file : {weights, ema})
       CHECK(read_file(folder.path() / "killed" / file, 1 << 24) == read_file(folder.path() / "whole" / file, 1 << 24));
   }
+}
+
+TEST_CASE("weights that can no longer be read end a run with a checkpoint of its last step") {
+  const TinyJob job;
+  const fs::path model = job.output("model");
+  fs::copy(fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2", model, fs::copy_options::recursive);
+  const std::vector<std::string> args = {"--base_model", model.string(), "--layer_offloading", "disk",
+                                         "--bf16",       "false",        "--max_steps",        "1000000",
+                                         "--save_steps", "1000000"};
+  Process process(job.train("run", args));
+  const fs::path metrics = job.output("run") / "metrics.jsonl";
+  while (!fs::exists(metrics) || fs::file_size(metrics) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  fs::resize_file(model / "model.safetensors", 4096);
+  const Finished ended = process.wait();
+  CAPTURE(ended.err);
+  CHECK(ended.status == 3);
+  const int step = job.losses("run").rbegin()->first;
+  CHECK(fs::exists(job.output("run") / fmt::format("checkpoint-{}", step) / "adapter_model.safetensors"));
 }

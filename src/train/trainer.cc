@@ -121,7 +121,8 @@ double Trainer::epoch_at(int64_t step) const {
 }
 
 // Rows of a stream are seen too late to refuse them before the first step, a disk or a reward function may fail at any:
-// what was learnt until then is kept. Between two micro-batches of a step's first update no weight has changed yet.
+// what was learnt until then is kept. Until the micro-batches of a step's first update are through no weight has
+// changed yet, unless the plan updates each where its gradient is ready.
 template <typename Feed>
 auto Trainer::or_save(const Feed& feed) {
   try {
@@ -178,10 +179,12 @@ StepRecord Trainer::train_step() {
   for (int64_t update = 0; update < totals.updates; ++update) {
     session_.begin_step(learning_rate, step * totals.updates + update);
     for (int64_t i = 0; i < totals.micro_batches; ++i) {
-      const auto next = [&] { return feed_->micro_batch(update * totals.micro_batches + i); };
-      const std::span<const data::MicroBatch> streams = update == 0 ? or_save(next) : next();
+      std::span<const data::MicroBatch> streams;
+      const auto next = [&] { streams = feed_->micro_batch(update * totals.micro_batches + i); };
+      const auto learn = [&] { loss += micro_step(streams, totals, i) / static_cast<double>(totals.updates); };
+      update == 0 ? or_save(next) : next();
       tokens += streams[0].tokens();
-      loss += micro_step(streams, totals, i) / static_cast<double>(totals.updates);
+      update == 0 && !job_.graph.updates_early() ? or_save(learn) : learn();
     }
     if (update + 1 == totals.updates) feed_->add_metrics(sums_);
     norm += session_.update() / static_cast<double>(totals.updates);

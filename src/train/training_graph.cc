@@ -129,7 +129,7 @@ class TrainingGraphBuilder {
   // What a micro-batch can do right behind its gradients is appended to the backward section and then placed there.
   void add_update() {
     const bool early_norms = !options_.accumulates;
-    const bool early_updates = early_norms && options_.max_grad_norm == 0;
+    const bool early_updates = options_.updates_early();
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
     std::vector<ValueId> squares;

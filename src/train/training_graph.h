@@ -51,6 +51,9 @@ struct TrainingGraphOptions {
   // and moments act on every row, as in axolotl's unfrozen_parameters.
   std::map<std::string, std::vector<ops::RowSlice>, std::less<>> trained_rows;
   std::vector<ModelBeside> beside;
+
+  // Whether a weight is updated as soon as its gradient is ready, within the micro-batch.
+  [[nodiscard]] bool updates_early() const { return !accumulates && max_grad_norm == 0; }
 };
 
 // The optimizer's persistent values for some rows of a weight. A value is called "<state>.<weight>", and ".0", ".1",
