@@ -3,6 +3,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "tests/support/process.h"
@@ -77,4 +80,39 @@ TEST_CASE("a signal after the last step lets the run finish its folder, with 130
       CHECK(fs::exists(job.output(name) / file));
     }
   }
+}
+
+TEST_CASE("a signal during an evaluation saves the step at once, and the run goes on with that evaluation") {
+  const TinyJob job;
+  const std::string rows = job.rows();
+  std::string many;
+  for (int copy = 0; copy < 200; ++copy) many += rows;
+  job.write_rows(many);
+  const auto evaluations = [&](const char* name) {
+    std::map<int, double> losses;
+    std::istringstream lines(read_file(job.output(name) / "metrics.jsonl", 1 << 24));
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json json = nlohmann::json::parse(line);
+      if (json.contains("eval_loss")) CHECK(losses.emplace(json["step"], json["eval_loss"]).second);
+    }
+    return losses;
+  };
+  const std::vector<std::string> args = {"--val_set_size", "0.9", "--eval_steps", "1", "--max_steps", "2"};
+  Process process(job.train("cut", args));
+  const fs::path metrics = job.output("cut") / "metrics.jsonl";
+  while (!fs::exists(metrics) || fs::file_size(metrics) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  process.signal(SIGTERM);
+  const Finished cut = process.wait();
+  CAPTURE(cut.err);
+  CHECK(cut.status == 130);
+  CHECK(fs::exists(job.output("cut") / "checkpoint-1"));
+  CHECK(evaluations("cut").empty());
+  std::vector<std::string> more = args;
+  more.insert(more.end(), TinyJob::kResume.begin(), TinyJob::kResume.end());
+  const Finished resumed = run_spillway(job.train("cut", more));
+  CAPTURE(resumed.err);
+  CHECK(resumed.status == 0);
+  REQUIRE(run_spillway(job.train("whole", args)).status == 0);
+  CHECK(evaluations("cut") == evaluations("whole"));
+  CHECK(job.adapter("cut") == job.adapter("whole"));
 }

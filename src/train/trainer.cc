@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/sizes.h"
 #include "io/file.h"
-#include "train/evaluated_weights.h"
 #include "train/reference_sync.h"
 #include "train/saved_model.h"
 
@@ -59,6 +58,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
                           std::move(make_rounds))),
       schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
       schedule_options_(schedule_options(schedule_, job.config.schedule.options)),
+      evaluator_(job, session, *data_),
       stopping_(job.config.output),
       from_(std::move(start.checkpoint)) {
   data_->check();
@@ -146,17 +146,11 @@ void Trainer::try_to_save() {
   }
 }
 
-Observation Trainer::observe(std::span<const data::MicroBatch> streams, double loss) {
-  const Observation seen{.loss = loss, .values = session_.observed(), .streams = streams, .rows = streams[0].rows};
-  job_.graph.objective->observe(seen, sums_);
-  return seen;
-}
-
 // Returns the micro-batch's share of the step's loss.
 double Trainer::micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index) {
   const float scale = job_.graph.objective->scale(totals);
   const double loss = session_.micro_step(BatchStreams(streams).list(), scale, index);
-  feed_->observe(observe(streams, loss / scale));
+  feed_->observe(observe(job_, session_, streams, loss / scale, sums_));
   return loss;
 }
 
@@ -212,38 +206,15 @@ StepRecord Trainer::train_step() {
           .step_seconds = seconds};
 }
 
-// Whatever happens in it, training goes on with its own weights. Where these cannot be put back, nothing is saved.
-template <typename Body>
-void Trainer::with_evaluated_weights(const Body& body) {
-  const auto put_back = [&] {
-    put_trained_weights(session_.training(), session_.store());
-    has_trained_weights_ = true;
-  };
-  has_trained_weights_ = false;
-  put_evaluated_weights(session_.training(), session_.store());
-  try {
-    body();
-  } catch (...) {
-    put_back();
-    throw;
+// False where a signal has cut it short: nobody is told of it, and a run that goes on from here evaluates first.
+bool Trainer::evaluate() {
+  if (!data_->has_evaluation()) return true;
+  if (!or_save([&] { return evaluator_.evaluate(*feed_, sums_); })) {
+    log_info("step {}: its evaluation is cut short", position_.step);
+    return false;
   }
-  put_back();
-}
-
-void Trainer::sum_evaluation() {
-  sums_.clear();
-  const std::unique_ptr<EvaluationFeed> rows = data_->make_evaluation(session_);
-  with_evaluated_weights([&] {
-    if (!rows) return feed_->evaluate(sums_);
-    for (auto streams = rows->next(); !streams.empty(); streams = rows->next())
-      rows->observe(observe(streams, session_.evaluate(BatchStreams(streams).list())), sums_);
-  });
-}
-
-void Trainer::evaluate() {
-  if (!data_->has_evaluation()) return;
-  or_save([&] { sum_evaluation(); });
   tell_evaluation(position_.step);
+  return true;
 }
 
 // Of the weights that the run ends with, if they are not those of the last evaluation. They are worth more than their
@@ -251,8 +222,7 @@ void Trainer::evaluate() {
 void Trainer::evaluate_kept(TrainingOutcome& outcome) {
   if (outcome.loaded_step > 0) {
     try {
-      sum_evaluation();
-      tell_evaluation(outcome.loaded_step);
+      if (evaluator_.evaluate(*feed_, sums_)) tell_evaluation(outcome.loaded_step);
     } catch (const std::exception& error) {
       log_warning("no evaluation of the weights of step {}: {}", outcome.loaded_step, error.what());
     }
@@ -276,27 +246,20 @@ void Trainer::tell_evaluation(int64_t weights_step) {
 }
 
 void Trainer::sample_data() {
-  with_evaluated_weights([&] { data_->sample(session_, position_.step); });
+  evaluator_.with_evaluated_weights([&] { data_->sample(session_, position_.step); });
 }
 
 void Trainer::sample() {
   if (job_.config.samples.every_steps > 0) sample_data();
   if (job_.samples.empty()) return;
   std::vector<Generated> answers;
-  with_evaluated_weights([&] { answers = session_.sample(); });
+  evaluator_.with_evaluated_weights([&] { answers = session_.sample(); });
   if (listeners_.samples)
     listeners_.samples({.step = position_.step, .answers = sample_answers(job_.samples, answers)});
 }
 
-void Trainer::check_has_trained_weights() const {
-  if (has_trained_weights_) return;
-  throw machine_error(fmt::format("step {}", position_.step),
-                      "expected the weights in training back in their place behind an evaluation, got an error on the "
-                      "way; go on from an earlier checkpoint");
-}
-
 void Trainer::save() {
-  check_has_trained_weights();
+  evaluator_.check_has_trained_weights(position_.step);
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
@@ -346,23 +309,56 @@ void Trainer::load_best(TrainingOutcome& outcome) {
            stopping_.state().best_saved.value);
 }
 
+bool Trainer::is_evaluation_due() const {
+  const int64_t every = evaluation_interval();
+  return every > 0 && position_.step % every == 0;
+}
+
+// What comes between a step and the next. Where a signal cuts its evaluation short, a run that goes on from the
+// checkpoint does all of it.
+void Trainer::finish_step(TrainingOutcome& outcome) {
+  const config::Interval& saves = job_.config.output.save;
+  const int64_t save_every = saves.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t sample_every = job_.config.samples.every_steps;
+  const bool is_last_step = position_.step == length_.total_steps;
+  bool last = is_last_step || stopping_.stops();
+  // As in transformers, the last step has a checkpoint, too. One from which a longer run goes on knows nothing of an
+  // evaluation that this run would not have had.
+  const bool is_saved = save_every > 0 && (position_.step % save_every == 0 || is_last_step);
+  const bool is_saved_first = is_saved && is_last_step && !is_evaluation_due();
+  if (is_saved_first) save();
+  const bool is_whole = !(last || is_evaluation_due()) || evaluate();
+  last = last || stopping_.stops();
+  if (is_whole && (last || (sample_every > 0 && position_.step % sample_every == 0))) sample();
+  outcome.interrupted = !last && interrupt_requested();
+  const bool is_best = saves.kind == config::Interval::Kind::kBest && stopping_.is_best(position_.step);
+  if (!is_saved_first && (outcome.interrupted || is_best || is_saved)) save();
+}
+
+// What comes before the first step of this process. Rows that were to be evaluated when a signal came are evaluated
+// now.
+void Trainer::begin_run(TrainingOutcome& outcome) {
+  remove_old();  // what a process that was killed between a checkpoint and this has left
+  outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
+  if (outcome.interrupted) return;
+  if (position_.step > 0) {
+    if (is_evaluation_due() && !is_evaluated() && data_->has_evaluation()) finish_step(outcome);
+    return;
+  }
+  if (job_.config.output.evaluates_first) outcome.interrupted = !evaluate();
+  if (job_.config.samples.every_steps > 0 && !outcome.interrupted) sample_data();
+}
+
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
   feed_ = data_->make_feed(session_, length_, position_);
-  const int64_t save_every = job_.config.output.save.steps(length_.total_steps, length_.steps_per_epoch);
-  const int64_t evaluate_every = evaluation_interval();
-  const bool saves_best = job_.config.output.save.kind == config::Interval::Kind::kBest;
-  const int64_t sample_every = job_.config.samples.every_steps;
   std::vector<double> seconds;
   // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
   resize(seconds, std::clamp<int64_t>(length_.total_steps - position_.step, 0, kMaxTouched));
   seconds.clear();
-  remove_old();  // what a process that was killed between a checkpoint and this has left
-  outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
-  if (job_.config.output.evaluates_first && position_.step == 0 && !outcome.interrupted) evaluate();
-  if (sample_every > 0 && position_.step == 0 && !outcome.interrupted) sample_data();
+  begin_run(outcome);
   while (position_.step < length_.total_steps && !outcome.interrupted && !stopping_.stops()) {
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
@@ -373,31 +369,18 @@ TrainingOutcome Trainer::run() {
     check_finite(record);
     facts_.loss = record.loss;
     stopping_.add_loss(record.loss);
-    const bool is_last_step = position_.step == length_.total_steps;
-    bool last = is_last_step || stopping_.stops();
-    const bool is_evaluated = evaluate_every > 0 && position_.step % evaluate_every == 0;
-    // As in transformers, the last step has a checkpoint, too. One from which a longer run goes on knows nothing of an
-    // evaluation that this run would not have had.
-    const bool is_saved = save_every > 0 && (position_.step % save_every == 0 || is_last_step);
-    const bool is_saved_first = is_saved && is_last_step && !is_evaluated;
-    if (is_saved_first) save();
-    if (last || is_evaluated) evaluate();
-    last = last || stopping_.stops();
-    if (last || (sample_every > 0 && position_.step % sample_every == 0)) sample();
-    outcome.interrupted = !last && interrupt_requested();
-    const bool is_best = saves_best && stopping_.is_best(position_.step);
-    if (outcome.interrupted || is_best || (is_saved && !is_saved_first)) save();
+    finish_step(outcome);
   }
   outcome.steps = position_.step - outcome.first_step;
   outcome.median_step_seconds = median(std::move(seconds));
   if (outcome.interrupted) return outcome;
   if (position_.step < length_.total_steps) outcome.ended_early = stopping_.reason();
   // The checkpoint that this run began with is of the last step, from before its evaluation.
-  if (position_.step == length_.total_steps && !is_evaluated()) evaluate();
+  if (position_.step == length_.total_steps && !is_evaluated()) (void)evaluate();
   load_best(outcome);
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written
-  check_has_trained_weights();
+  evaluator_.check_has_trained_weights(position_.step);
   save_model(job_.config.output.output_dir, job_, base_files_, session_.training(), session_.store(), facts());
   return outcome;
 }

@@ -12,6 +12,7 @@
 #include "data/batch.h"
 #include "schedules/schedule.h"
 #include "train/checkpoint.h"
+#include "train/evaluator.h"
 #include "train/run_data.h"
 #include "train/run_start.h"
 #include "train/session.h"
@@ -96,21 +97,19 @@ class Trainer {
   StepRecord train_step();
   double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
   [[nodiscard]] std::span<const Metric> step_metrics();
-  Observation observe(std::span<const data::MicroBatch> streams, double loss);
-  void evaluate();
-  template <typename Body>
-  void with_evaluated_weights(const Body& body);
+  [[nodiscard]] bool evaluate();
   void evaluate_kept(TrainingOutcome& outcome);
-  void sum_evaluation();
   void tell_evaluation(int64_t weights_step);
   void sample_data();
   void sample();
-  void check_has_trained_weights() const;
   void save();
   void try_to_save();
   void remove_old() const;
   void check_intervals() const;
   [[nodiscard]] int64_t evaluation_interval() const;
+  [[nodiscard]] bool is_evaluation_due() const;
+  void begin_run(TrainingOutcome& outcome);
+  void finish_step(TrainingOutcome& outcome);
   void load_best(TrainingOutcome& outcome);
   [[nodiscard]] TrainedFacts facts() const;
   [[nodiscard]] double epoch_at(int64_t step) const;
@@ -124,6 +123,7 @@ class Trainer {
   const schedules::ScheduleDef& schedule_;
   schedules::ScheduleOptions schedule_options_;
   schedules::ScheduleSpan span_;
+  Evaluator evaluator_;
   Stopping stopping_;
   TrainedFacts facts_;  // that change as the run goes on
   TrainingPosition position_;
@@ -131,7 +131,6 @@ class Trainer {
   std::unique_ptr<StepFeed> feed_;  // while it runs
   MetricSums sums_;
   std::vector<Metric> metrics_;
-  bool has_trained_weights_ = true;  // false while others are evaluated
 };
 
 }  // namespace spillway::train
