@@ -303,3 +303,30 @@ TEST_CASE("a README that no run wrote stays") {
   CAPTURE(again.err);
   CHECK(read_file(card, 1 << 20) == "mine\n");
 }
+
+TEST_CASE("a best checkpoint that is damaged leaves a run with its last weights, and a warning") {
+  const TinyJob job;
+  const std::vector<std::string> args = kOverfits + std::vector<std::string>{"--metric_for_best_model", "loss"};
+  REQUIRE(run_spillway(job.train("run", args)).status == 0);
+  const int best = best_step(evaluations(job.output("run")), 4);
+  REQUIRE(best < 24);  // or the test says nothing
+  const std::string last = job.adapter("run");
+  const fs::path checkpoint = job.output("run") / fmt::format("checkpoint-{}", best);
+  for (const char* file : {"adapter_model.safetensors", "spillway_state.safetensors"}) {
+    CAPTURE(std::string(file));
+    const std::string whole = read_file(checkpoint / file, 1 << 24);
+    std::string damaged = whole;
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);
+    for (const bool is_there : {true, false}) {
+      is_there ? write_file(checkpoint / file, damaged) : void(fs::remove(checkpoint / file));
+      const Finished done =
+          run_spillway(job.train("run", args + std::vector<std::string>{"--load_best_model_at_end", "true",
+                                                                        "--auto_resume_from_checkpoints", "true"}));
+      CAPTURE(done.err);
+      CHECK(done.status == 0);
+      CHECK(job.adapter("run") == last);
+      CHECK(done.err.find("the last weights stay") != std::string::npos);
+    }
+    write_file(checkpoint / file, whole);
+  }
+}

@@ -96,19 +96,23 @@ SafetensorsFolder weights_of(const fs::path& folder, const Job& job) {
   return SafetensorsFolder(weights_folder(layout, folder, component), weights_stem(layout));
 }
 
+void verify(const SafetensorsFile& file, const StoredTensor& tensor, const std::string& expected) {
+  constexpr int64_t kPieceBytes = kMiB;
+  std::vector<std::byte> piece(kPieceBytes);
+  Checksum sum;
+  for (int64_t first = 0; first < tensor.bytes; first += kPieceBytes) {
+    const std::span<std::byte> part = first_of(std::span(piece), std::min(kPieceBytes, tensor.bytes - first));
+    file.read_bytes(tensor, first, part);
+    sum.add(part);
+  }
+  if (sum.text() != expected) throw damaged_tensor(file.path().string(), tensor.name);
+}
+
 void verify(const SafetensorsFolder& weights, const TensorSums& sums) {
-  constexpr int64_t kPieceElems = int64_t{1} << 18;
-  std::vector<float> piece(kPieceElems);  // f32 is the widest dtype of weights
   for (const auto& [name, expected] : sums) {
-    const StoredTensor* tensor = weights.find(name);
-    if (!tensor) throw damaged_tensor((weights.path() / "*.safetensors").string(), name);
-    Checksum sum;
-    for (int64_t first = 0; first < tensor->elems(); first += kPieceElems) {
-      const int64_t count = std::min(kPieceElems, tensor->elems() - first);
-      weights.read(name, first, count, *tensor->dtype(), piece.data());
-      sum.add(first_of(std::as_bytes(std::span(piece)), count * size_of(*tensor->dtype())));
-    }
-    if (sum.text() != expected) throw damaged_tensor(weights.file_of(name).string(), name);
+    const auto found = weights.tensors().find(name);
+    if (found == weights.tensors().end()) throw damaged_tensor((weights.path() / "*.safetensors").string(), name);
+    verify(*found->second.file, *found->second.tensor, expected);
   }
 }
 
@@ -281,6 +285,17 @@ void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition
   }
   check_same_tensors(position.settings, expected.settings, checkpoint.folder.string());
   warn_of_changes(position.settings, expected.settings, checkpoint.folder.string());
+}
+
+void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job) {
+  if (checkpoint.model) verify(weights_of(checkpoint.folder, job), *checkpoint.model);
+  const SafetensorsFile state(checkpoint.folder / kStateFile);
+  if (!checkpoint.state) return;
+  TensorSums left = *checkpoint.state;
+  for (const StoredTensor& tensor : state.tensors()) {
+    if (const auto sum = left.extract(tensor.name)) verify(state, tensor, sum.mapped());
+  }
+  if (!left.empty()) throw damaged_tensor(state.path().string(), left.begin()->first);
 }
 
 void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,

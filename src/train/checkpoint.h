@@ -84,6 +84,9 @@ struct FoundCheckpoint {
 // has done more than `total_steps`; warns of settings that differ.
 void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition& expected, int64_t total_steps);
 
+// Reads all tensors of the checkpoint. Throws InputError that names the first one that does not hold what was written.
+void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job);
+
 // Reads the state, and verifies all tensors of the checkpoint. Throws InputError that names the first one that does not
 // hold what was written, and where the state belongs to another job.
 void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,

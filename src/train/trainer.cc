@@ -292,7 +292,7 @@ TrainedFacts Trainer::facts() const {
   return facts;
 }
 
-// A checkpoint that somebody has removed is no reason to lose what there is.
+// A checkpoint that somebody has removed or damaged is no reason to lose what there is.
 void Trainer::load_best(TrainingOutcome& outcome) {
   const int64_t step = stopping_.step_to_load(position_.step);
   if (step == 0) return;
@@ -301,6 +301,12 @@ void Trainer::load_best(TrainingOutcome& outcome) {
   if (!record) {
     log_warning("the checkpoint of step {}, with the best {}, is not there any more; the last weights stay", step,
                 metric);
+    return;
+  }
+  try {
+    verify_checkpoint(*record, job_);  // before any weight is replaced
+  } catch (const std::runtime_error& error) {
+    log_warning("{}; the last weights stay, and not those of step {} with the best {}", error.what(), step, metric);
     return;
   }
   train::load_checkpoint(*record, job_, session_.training(), session_.store());
