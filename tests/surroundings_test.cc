@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <thread>
 
 #include "base/temporary_folder.h"
@@ -133,4 +134,18 @@ TEST_CASE("a run whose base model is removed meanwhile saves all that it would h
       CHECK(files == beside);
     }
   }
+}
+
+TEST_CASE("a run goes on where its metrics cannot be written") {
+  const SmallJob job;
+  // A limit for the size of files, 512 KiB, stands in for a full disk: 1,500 lines are longer.
+  const std::string command = "trap '' XFSZ; ulimit -f 1024; exec '" SPILLWAY_BINARY "' train '" +
+                              job.path("config.yml") + "' --max_steps 1500 2> '" + job.path("err") + "'";
+  CHECK(WEXITSTATUS(std::system(command.c_str())) == 0);
+  const std::string err = read_file(job.path("err"), kMaxReadBytes);
+  CAPTURE(err);
+  const std::string_view warning = "the run goes on and writes nothing more there";
+  CHECK(err.find(warning) != std::string::npos);
+  CHECK(err.find(warning) == err.rfind(warning));
+  CHECK_FALSE(job.weights().empty());
 }

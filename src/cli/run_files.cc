@@ -1,15 +1,33 @@
 #include "cli/run_files.h"
 
 #include <array>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/index.h"
+#include "base/log.h"
 #include "runtime/process_memory.h"
 #include "train/tiers.h"
 
 namespace spillway {
+namespace {
+
+// What is learned is worth more than what is told of it: where a file cannot be written, the run goes on without it. A
+// line of which a part was written is its last.
+template <typename File, typename Write>
+void write_or_close(std::unique_ptr<File>& file, const Write& write) {
+  if (!file) return;
+  try {
+    write(*file);
+  } catch (const std::runtime_error& error) {
+    log_warning("{}; the run goes on and writes nothing more there", error.what());
+    file.reset();
+  }
+}
+
+}  // namespace
 
 void RunFiles::open(const std::filesystem::path& output, const train::RunIdentity& identity,
                     const train::Trainer& trainer) {
@@ -35,18 +53,19 @@ void RunFiles::write(const train::StepRecord& r) {
     line.push_back({"step_seconds", r.step_seconds});
     for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
     add_memory(line);
-    metrics_->write(line);
+    write_or_close(metrics_, [&](MetricsWriter& metrics) { metrics.write(line); });
   }
-  if (!events_) return;
   // Under the tags that transformers writes.
   constexpr std::string_view kTraining = "train";
-  events_->begin_step(r.step);
-  for (const auto& [key, value] : numbers) events_->add(kTraining, key, value);
-  events_->add(kTraining, "num_tokens", static_cast<double>(r.num_tokens));
-  events_->add(kTraining, "tokens_per_second", r.tokens_per_second);
-  events_->add(kTraining, "step_seconds", r.step_seconds);
-  for (const train::Metric& metric : r.metrics) events_->add(kTraining, metric.key, metric.value);
-  events_->end_step();
+  write_or_close(events_, [&](EventFile& events) {
+    events.begin_step(r.step);
+    for (const auto& [key, value] : numbers) events.add(kTraining, key, value);
+    events.add(kTraining, "num_tokens", static_cast<double>(r.num_tokens));
+    events.add(kTraining, "tokens_per_second", r.tokens_per_second);
+    events.add(kTraining, "step_seconds", r.step_seconds);
+    for (const train::Metric& metric : r.metrics) events.add(kTraining, metric.key, metric.value);
+    events.end_step();
+  });
 }
 
 void RunFiles::write(const train::EvaluationRecord& r) {
@@ -56,12 +75,14 @@ void RunFiles::write(const train::EvaluationRecord& r) {
     if (!is_of_step) line.push_back({"weights_step", r.weights_step});
     for (const train::Metric& metric : r.metrics) line.push_back({fmt::format("eval_{}", metric.key), metric.value});
     add_memory(line);
-    metrics_->write(line);
+    write_or_close(metrics_, [&](MetricsWriter& metrics) { metrics.write(line); });
   }
-  if (!events_ || !is_of_step) return;  // a curve has one point a step
-  events_->begin_step(r.step);
-  for (const train::Metric& metric : r.metrics) events_->add("eval", metric.key, metric.value);
-  events_->end_step();
+  if (!is_of_step) return;  // a curve has one point a step
+  write_or_close(events_, [&](EventFile& events) {
+    events.begin_step(r.step);
+    for (const train::Metric& metric : r.metrics) events.add("eval", metric.key, metric.value);
+    events.end_step();
+  });
 }
 
 // Of the time since the line before, in GiB, under FastVideo's names.
@@ -77,18 +98,19 @@ void RunFiles::add_memory(std::vector<MetricField>& line) {
 }
 
 void RunFiles::write_completions(std::string_view lines) {
-  if (completions_) completions_->write(lines);
+  write_or_close(completions_, [&](StepLines& file) { file.write(lines); });
 }
 
 void RunFiles::write(const train::SampleSeen& sample) {
-  if (samples_) samples_->write(train::sample_line(sample));
+  write_or_close(samples_, [&](StepLines& file) { file.write(train::sample_line(sample)); });
 }
 
 void RunFiles::sync() {
-  if (metrics_) metrics_->sync();
-  if (completions_) completions_->sync();
-  if (samples_) samples_->sync();
-  if (events_) events_->sync();
+  const auto sync = [](auto& file) { file.sync(); };
+  write_or_close(metrics_, sync);
+  write_or_close(completions_, sync);
+  write_or_close(samples_, sync);
+  write_or_close(events_, sync);
 }
 
 }  // namespace spillway

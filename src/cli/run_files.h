@@ -26,6 +26,7 @@ class RunFiles {
   // Those that the config wants, in the run's folder; they go on where the trainer does. Throws as StepLines.
   void open(const std::filesystem::path& output, const train::RunIdentity& identity, const train::Trainer& trainer);
 
+  // Where a file cannot be written, a warning says so, once, and nothing more is written to it.
   void write(const train::StepRecord& record);
   void write(const train::EvaluationRecord& record);
   void write_completions(std::string_view lines);
