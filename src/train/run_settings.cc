@@ -9,6 +9,8 @@
 namespace spillway::train {
 namespace {
 
+constexpr const char* kInit = "peft_init_lora_weights";
+
 std::string printed(const std::vector<double>& numbers) {
   std::vector<std::string> texts;
   for (const double number : numbers) texts.push_back(config::print_value(number));
@@ -24,10 +26,12 @@ void add_adapter(RunSettings& settings, const Job& job) {
   settings["lora_alpha"] = config::print_value(lora.alpha);
   settings["lora_dropout"] = config::print_value(lora.dropout);
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
-  if (lora.starts_from_weights() && job.config.adapter)
-    settings["peft_init_lora_weights"] = config::print_value(job.config.adapter->init);
+  if (job.config.adapter) settings[kInit] = config::print_value(job.config.adapter->init);
   settings["peft_use_dora"] = config::print_value(lora.dora);
-  for (const auto& [module, alpha] : lora.alphas) settings["lora_alpha of " + module] = config::print_value(alpha);
+  std::vector<std::string> alphas;
+  for (const auto& [module, alpha] : lora.alphas)
+    alphas.push_back(fmt::format("{}: {}", module, config::print_value(alpha)));
+  settings["lora_alpha_pattern"] = fmt::format("{}", fmt::join(alphas, ", "));
   settings["loraplus_lr_ratio"] = config::print_value(job.graph.loraplus_lr_ratio);
 }
 
@@ -307,8 +311,13 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
 
 namespace {
 
-// What of a setting the tensors follow from: of words that mean one optimizer its name.
+// What of a setting the tensors follow from: of words that mean one optimizer its name; of starts of an adapter those
+// that its base is changed for.
 std::string_view tensors_of(std::string_view setting, const std::string& value) {
+  if (setting == kInit) {
+    const bool changes_base = value.starts_with("pissa") || value == "olora" || value == "loftq";
+    return changes_base ? std::string_view(value) : "";
+  }
   if (setting != "optimizer") return value;
   for (const config::Word<config::Optimizer>& word : config::words_of(config::Optimizer{})) {
     if (word.name == value && word.value) return word.value->name;
@@ -319,7 +328,7 @@ std::string_view tensors_of(std::string_view setting, const std::string& value) 
 }  // namespace
 
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
-  for (const char* name : {"adapter", "lora_r", "peft_use_dora", "optimizer"}) {
+  for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer"}) {
     const auto old = before.find(name), here = now.find(name);
     if (old == before.end() || here == now.end()) continue;
     if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;

@@ -26,9 +26,9 @@ const std::set<std::string_view> kElsewhere = {
     // Likewise lora_dropout, steps_per_generation, num_iterations, rl_beta, group_by_length, shuffle_dataset.
     "disable_dropout", "generation_batch_size", "num_ppo_epochs", "orpo_alpha", "train_sampling_strategy",
     // Tensors of another shape or name, or initial values that the checkpoint's replace.
-    "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
-    "peft.loftq_config.loftq_bits", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-    "lora_model_dir", "reward_model", "process_reward_model",
+    "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft.loftq_config.loftq_bits",
+    "lora_target_modules", "lora_target_linear", "lora_modules_to_save", "lora_model_dir", "reward_model",
+    "process_reward_model",
     // Rows have a checksum, or streams one of their options.
     "datasets", "test_datasets", "pretraining_dataset", "pretraining_sample_concatenation", "streaming",
     "streaming_multipack_buffer_size", "dataset_name", "dataset_config", "dataset_train_split", "dataset_test_split",
@@ -41,9 +41,9 @@ const std::set<std::string_view> kElsewhere = {
     "gradient_checkpointing", "selective_checkpointing", "padding_free", "dataset_prepared_path", "dataset_processes",
     "precompute_ref_log_probs", "log_completions", "ds3_gather_for_generation", "trl.reward_timeout",
     "trl.reward_python", "log_samples", "clip_shape", "component",
-    // By module, where there are any; and keys without an effect.
-    "lora_alpha_pattern", "loraplus_lr_embedding", "bnb_config_kwargs.bnb_4bit_compute_dtype",
-    "bnb_config_kwargs.bnb_4bit_quant_storage", "bnb_config_kwargs.llm_int8_threshold",
+    // Keys without an effect.
+    "loraplus_lr_embedding", "bnb_config_kwargs.bnb_4bit_compute_dtype", "bnb_config_kwargs.bnb_4bit_quant_storage",
+    "bnb_config_kwargs.llm_int8_threshold",
     // Options of the optimizer are there by their own names, and those of CAME with CAME alone.
     "optim_args", "adam_beta3", "adam_epsilon2",
     // Likewise those of the schedule, which axolotl's keys change into another.
@@ -187,4 +187,26 @@ TEST_CASE("settings whose tensors are others are refused by their key, and unkno
   CHECK_NOTHROW(check_same_tensors(before, with("optimizer", "paged_adamw_32bit"), ""));
   CHECK_NOTHROW(check_same_tensors(before, with("learning_rate", "2"), ""));
   CHECK_NOTHROW(check_same_tensors({}, before, ""));
+}
+
+TEST_CASE("a run keeps the start of its adapter where that has changed the base, and any alpha of a module is known") {
+  const auto settings_with = [](const config::LoraInit& init, std::map<std::string, double, std::less<>> alphas) {
+    Job job;
+    job.config.adapter.emplace().init = init;
+    job.graph.model.lora.emplace().alphas = std::move(alphas);
+    return settings_of(job, {.total_steps = 10});
+  };
+  const RunSettings plain = settings_with({}, {}), gaussian = settings_with({config::LoraStart::kGaussian}, {}),
+                    pissa = settings_with({config::LoraStart::kPissa}, {}),
+                    loftq = settings_with({config::LoraStart::kLoftq}, {});
+  CHECK_NOTHROW(check_same_tensors(plain, gaussian, ""));
+  CHECK_NOTHROW(check_same_tensors(pissa, pissa, ""));
+  CHECK_THROWS_AS(check_same_tensors(plain, pissa, ""), InputError);
+  CHECK_THROWS_AS(check_same_tensors(pissa, gaussian, ""), InputError);
+  CHECK_THROWS_AS(check_same_tensors(pissa, loftq, ""), InputError);
+  RunSettings older = plain;
+  older.erase("peft_init_lora_weights");
+  CHECK_NOTHROW(check_same_tensors(older, pissa, ""));
+  CHECK(plain.at("lora_alpha_pattern").empty());
+  CHECK(settings_with({}, {{"q_proj", 4}, {"v_proj", 2.5}}).at("lora_alpha_pattern") == "q_proj: 4, v_proj: 2.5");
 }
