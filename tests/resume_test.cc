@@ -411,3 +411,17 @@ TEST_CASE("a template that shows the date shows that of the run's first start, a
   CHECK(job.adapter("out") == job.adapter("whole"));
   CHECK(job.adapter("again") != job.adapter("whole"));
 }
+
+TEST_CASE("an old checkpoint that cannot be removed is left there, with a warning") {
+  const TinyJob job;
+  REQUIRE(run_spillway(job.train("run", {"--max_steps", "6"})).status == 0);
+  // It gets another name on its way, and this one cannot be longer.
+  const fs::path long_name = job.output("run") / ("checkpoint-" + std::string(240, '0') + "3");
+  fs::rename(job.output("run") / "checkpoint-3", long_name);
+  const Finished done = run_spillway(job.train("run", {"--max_steps", "9", "--auto_resume_from_checkpoints", "true"}));
+  CAPTURE(done.err);
+  CHECK(done.status == 0);
+  CHECK(fs::exists(long_name));
+  CHECK(fs::exists(job.output("run") / "checkpoint-9"));
+  CHECK(done.err.find("; the run goes on") != std::string::npos);
+}

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "io/checksum.h"
@@ -204,8 +205,12 @@ void remove_old_checkpoints(const fs::path& output, const RunIdentity& run, int6
   int64_t left = std::ssize(own);
   for (size_t i = 0; i + 1 < own.size() && left > limit; ++i) {
     if (own[i].step == best) continue;
-    remove_folder(own[i].folder);
-    --left;
+    try {
+      remove_folder(own[i].folder);
+      --left;
+    } catch (const std::runtime_error& error) {  // it takes room, and that is all
+      log_warning("{}; the run goes on", error.what());
+    }
   }
 }
 
