@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
+#include "base/error.h"
 #include "base/sizes.h"
 #include "io/convert.h"
 #include "io/file.h"
@@ -60,18 +62,25 @@ Shape adapter_shape(const Parameter& p, const LoraOptions& saved) {
   return p.shape;
 }
 
+std::vector<TensorSpec> adapter_specs(const Job& job, const TrainingGraph& training, const LoraOptions& saved) {
+  const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
+  const std::string component = component_name(job.config.model.base_model);
+  std::vector<TensorSpec> specs;
+  for (const TrainedWeight& t : training.trained_of_model()) {
+    const Parameter& p = training.parameter_of(t);
+    const std::string name = is_diffusers ? diffusers_lora_name(p.name, component) : adapter_tensor_name(p.name);
+    specs.push_back({name, DType::kF32, adapter_shape(p, saved).dims()});
+  }
+  return specs;
+}
+
 TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
                         ValueStore& store, Written which) {
   const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
   const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
   const std::string component = component_name(job.config.model.base_model);
   const std::span<const TrainedWeight> trained = training.trained_of_model();
-  std::vector<TensorSpec> specs;
-  for (const TrainedWeight& t : trained) {
-    const Parameter& p = training.parameter_of(t);
-    const std::string name = is_diffusers ? diffusers_lora_name(p.name, component) : adapter_tensor_name(p.name);
-    specs.push_back({name, DType::kF32, adapter_shape(p, saved).dims()});
-  }
+  const std::vector<TensorSpec> specs = adapter_specs(job, training, saved);
   std::map<std::string, std::string> metadata =
       is_diffusers ? diffusers_lora_metadata(training.model.parameters, saved, component) : default_metadata();
   metadata.merge(base_format_metadata(job.graph.model.linear_storage));
@@ -104,26 +113,36 @@ void write_files(const FileTexts& files, const std::filesystem::path& folder) {
   for (const auto& [name, text] : files) write_file(folder / name, text);
 }
 
+// A tensor of a model that is written whole, and what trains it.
+struct WrittenTensor {
+  const Parameter* parameter;
+  const TrainedWeight* trained;  // null: it is written as the run has it
+  TensorSpec spec;
+};
+std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGraph& training) {
+  std::vector<WrittenTensor> tensors;
+  const auto add = [&](const Parameter& p, const TrainedWeight* trained) {
+    const auto stored = p.is_of_model() ? base.dtypes.find(p.source.name) : base.dtypes.end();
+    const DType dtype = stored != base.dtypes.end() ? stored->second : DType::kF32;
+    tensors.push_back({&p, trained, {p.name, dtype, p.written_shape().dims()}});
+  };
+  for (const TrainedWeight& t : training.trained_of_model()) add(training.parameter_of(t), &t);
+  for (const Parameter& p : training.model.parameters) {
+    if (p.is_of_model() && !p.trained) add(p, nullptr);
+  }
+  return tensors;
+}
+
 // The weights and the files beside them. Returns the sums.
 TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
                          const TrainingGraph& training, ValueStore& store, Written which = Written::kWeight) {
-  const ParameterTable& parameters = training.model.parameters;
-  std::vector<std::pair<const Parameter*, const TrainedWeight*>> tensors;
-  for (const TrainedWeight& t : training.trained_of_model()) tensors.emplace_back(&training.parameter_of(t), &t);
-  // What is not trained is written as the run has it.
-  for (const Parameter& p : parameters) {
-    if (p.is_of_model() && !p.trained) tensors.emplace_back(&p, nullptr);
-  }
+  const std::vector<WrittenTensor> tensors = model_tensors(base, training);
   std::vector<TensorSpec> specs;
-  for (const auto& [p, trained] : tensors) {
-    const auto stored = p->is_of_model() ? base.dtypes.find(p->source.name) : base.dtypes.end();
-    const DType dtype = stored != base.dtypes.end() ? stored->second : DType::kF32;
-    specs.push_back({p->name, dtype, p->written_shape().dims()});
-  }
+  for (const WrittenTensor& tensor : tensors) specs.push_back(tensor.spec);
   SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout_of(*job.model)));
-  for (const auto& [p, trained] : tensors) {
-    const ValueStore::Visitor append = appender(writer, p->name);
+  for (const auto& [p, trained, spec] : tensors) {
+    const ValueStore::Visitor append = appender(writer, spec.name);
     trained ? read_written(training, *trained, store, which, append) : store.read(p->value(), append);
   }
   writer.commit();
@@ -151,6 +170,28 @@ TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, 
 }
 
 }  // namespace
+
+int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training) {
+  int64_t bytes = 0;
+  if (const std::optional<LoraOptions>& lora = job.graph.model.lora) {
+    for (const TensorSpec& spec : adapter_specs(job, training, lora->beside_unchanged_base())) bytes += spec.bytes();
+  } else {
+    for (const WrittenTensor& tensor : model_tensors(base, training)) bytes += tensor.spec.bytes();
+  }
+  return job.graph.ema ? 2 * bytes : bytes;
+}
+
+void check_room(const std::filesystem::path& folder, int64_t bytes) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(folder, error);
+  while (!std::filesystem::exists(at, error) && at.has_relative_path()) at = at.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(at, error);
+  if (error || space.available >= static_cast<uintmax_t>(bytes)) return;
+  throw input_error("output_dir",
+                    "expected room for the {} that the run leaves in {}, got {}; make room, or name a folder of "
+                    "another disk",
+                    format_bytes(bytes), folder.string(), format_bytes(static_cast<int64_t>(space.available)));
+}
 
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
                       const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts) {

@@ -75,6 +75,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   position_.settings = settings_of(job, length_);
   position_.reward_models = identify_reward_models(job);
   if (from_) go_on_from(from_->position);
+  check_room(job.config.output.output_dir, saved_bytes(job, base_files_, session.training()));
 }
 
 void Trainer::go_on_from(const TrainingPosition& position) {
