@@ -35,7 +35,7 @@ class CachedModel {
         graphs_(train::build_generation_graphs(*model_, {.dtype = DType::kF32},
                                                {.sequences = 2, .cache_rows = 128, .longest = 16, .prompt_tokens = 2})),
         decode_plan_(make_plan(graphs_.decode.graph, machine_, {}, {})),
-        prompt_plan_(make_plan_beside(decode_plan_.choices, graphs_.prompt.graph, machine_, {})),
+        prompt_plan_(make_plan_beside(graphs_.decode.graph, decode_plan_.choices, graphs_.prompt.graph, machine_, {})),
         memory_(std::array<const Program*, 2>{&decode_plan_.program, &prompt_plan_.program}, pool_, {}),
         decode_(graphs_.decode.graph, decode_plan_.program, memory_),
         prompt_(graphs_.prompt.graph, prompt_plan_.program, memory_) {

@@ -37,8 +37,10 @@ class Placer {
   // Rows of a table are looked up where it lies; what the host looks up goes to the device.
   void choose_lookup_sites() {
     if (choices_.tables != Tier::kHost) return;
-    for (size_t i = 0; i < facts_.ops.size(); ++i)
-      if (facts_.ops[i].table != kNone) result_.sites[i] = Tier::kHost;
+    for (size_t i = 0; i < facts_.ops.size(); ++i) {
+      const ValueId table = facts_.ops[i].table;
+      if (table != kNone && facts_.value(table).is_table) result_.sites[i] = Tier::kHost;
+    }
   }
 
   // What works on states works where the update does, and what works on gradients alone where they live; what sums up

@@ -53,25 +53,15 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
 
 // REQUIRES: all else is known.
 void find_tables(const Graph& graph, GraphFacts& facts) {
-  const auto table_of = [&](const Operation& op) {
-    const int8_t input = op.def->table_input;
-    return input < 0 ? kNone : facts.value(nth(op.inputs, input)).storage;
-  };
-  for (const Operation& op : graph.ops) {
-    const ValueId table = table_of(op);
-    if (table != kNone && facts.value(table).block == kNone) nth(facts.values, table).is_table = true;
-  }
-  for (const Operation& op : graph.ops) {
-    if (graph.section_of(op).repeats != Repeats::kMicroBatch) continue;
-    for (const ValueId input : op.inputs) {
+  for (const OpFacts& op : facts.ops)
+    if (op.table != kNone && facts.value(op.table).block == kNone) nth(facts.values, op.table).is_table = true;
+  for (const OpFacts& op : facts.ops) {
+    if (nth(graph.sections, op.section).repeats != Repeats::kMicroBatch) continue;
+    for (const ValueId input : facts.inputs(op)) {
       if (input == kNone) continue;
       const ValueId read = facts.value(input).storage;
-      if (read != table_of(op)) nth(facts.values, read).is_table = false;
+      if (read != op.table) nth(facts.values, read).is_table = false;
     }
-  }
-  for (size_t i = 0; i < graph.ops.size(); ++i) {
-    const ValueId table = table_of(graph.ops[i]);
-    if (table != kNone && facts.value(table).is_table) facts.ops[i].table = table;
   }
 }
 
@@ -91,10 +81,17 @@ GraphFacts facts_of(const Graph& graph) {
     one.first_operand = append({});
     one.first_output = append(op.inputs);
     one.end = append(op.outputs);
+    if (op.def->table_input >= 0) one.table = facts.value(nth(op.inputs, op.def->table_input)).storage;
     facts.ops.push_back(one);
   }
   find_tables(graph, facts);
   return facts;
+}
+
+std::vector<bool> tables_of(const GraphFacts& facts) {
+  std::vector<bool> result;
+  for (const ValueFacts& value : facts.values) result.push_back(value.is_table);
+  return result;
 }
 
 }  // namespace spillway

@@ -39,7 +39,7 @@ struct OpFacts {
   int64_t workspace_bytes = 0;                           // of the machine's kernel
   std::span<const InPlace> in_place;                     // as its definition says
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
-  ValueId table = kNone;  // the value with is_table that it reads rows of
+  ValueId table = kNone;  // the value of which it reads no more than rows
 };
 
 struct GraphFacts {
@@ -59,5 +59,8 @@ struct GraphFacts {
 
 // Without workspaces. The graph has to outlive them.
 [[nodiscard]] GraphFacts facts_of(const Graph& graph);
+
+// By value: whether it is a table.
+[[nodiscard]] std::vector<bool> tables_of(const GraphFacts& facts);
 
 }  // namespace spillway

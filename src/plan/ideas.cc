@@ -127,7 +127,7 @@ std::vector<PlanIdeas::Homes> PlanIdeas::home_settings() const {
             // Those outside blocks come late for all they save: they leave after the blocks', and to the same place.
             if (!policy_.outer_weights && outer != Tier::kDevice && outer != std::max(frozen, trainable)) continue;
             Homes homes{frozen, trainable, outer, outer, gradients, state};
-            for (const Tier tables : table_tiers(homes)) {
+            for (const Tier tables : table_tiers(outer)) {
               homes.tables = tables;
               result.push_back(homes);
             }
@@ -139,11 +139,9 @@ std::vector<PlanIdeas::Homes> PlanIdeas::home_settings() const {
   return result;
 }
 
-std::vector<Tier> PlanIdeas::table_tiers(const Homes& others) const {
-  if (!may_move_tables() || !has(Tier::kHost)) return {others.outer_weights};
-  const bool all_on_device = std::max({others.frozen_weights, others.trainable_weights, others.outer_weights,
-                                       others.gradients, others.optimizer_state}) == Tier::kDevice;
-  if (all_on_device) return {Tier::kDevice, Tier::kHost};
+std::vector<Tier> PlanIdeas::table_tiers(Tier outer_weights) const {
+  if (!may_move_tables() || !has(Tier::kHost)) return {outer_weights};
+  if (outer_weights == Tier::kDevice) return {Tier::kDevice, Tier::kHost};
   return {Tier::kHost};
 }
 
@@ -326,7 +324,7 @@ std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) 
     // What weights of blocks take, where those outside are on the device with them.
     Homes streamed = homes[i];
     if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
-    streamed.tables = table_tiers(streamed).back();
+    streamed.tables = table_tiers(streamed.outer_weights).back();
     const Homes kept = with_weights_on_device(streamed);
     for (size_t quarter = 1; quarter < 4 && kept != streamed; ++quarter) {
       const size_t resident = blocks_ * quarter / 4;

@@ -85,9 +85,9 @@ class PlanIdeas {
   [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
   [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
   [[nodiscard]] std::vector<Homes> home_settings() const;
-  // Where tables may live beside all else: where anything leaves the device they are looked up in the host's memory,
-  // which takes next to no time.
-  [[nodiscard]] std::vector<Tier> table_tiers(const Homes& others) const;
+  // Where tables may live beside the other weights outside blocks. Where these leave the device, tables are looked up
+  // in the host's memory, which takes next to no time.
+  [[nodiscard]] std::vector<Tier> table_tiers(Tier outer_weights) const;
   // All settings where weights and state live somewhere.
   struct Family {
     Homes homes;

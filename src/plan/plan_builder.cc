@@ -86,18 +86,20 @@ void compare_with(Plan& plan, const Budget& budget) {
   }
 }
 
-PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files)
+PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files,
+                         const std::vector<bool>* tables)
     : graph_(graph), in_files_(std::move(in_files)), costs_(graph, machine), facts_(facts_of(graph)) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     int64_t workspace = workspace_of(graph, id, machine.threads, machine.device);
     if (may_run_on_host(graph, id)) workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
     nth(facts_.ops, id).workspace_bytes = workspace;
   }
+  for (size_t i = 0; tables && i < tables->size(); ++i) facts_.values[i].is_table = (*tables)[i];
 }
 
 bool PlanBuilder::has_tables() const {
-  const std::vector<ValueFacts>& values = facts_.values;
-  return std::any_of(values.begin(), values.end(), [](const ValueFacts& value) { return value.is_table; });
+  const std::vector<bool> tables = tables_of(facts_);
+  return std::find(tables.begin(), tables.end(), true) != tables.end();
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {

@@ -23,8 +23,10 @@ void compare_with(Plan& plan, const Budget& budget);
 
 class PlanBuilder {
  public:
-  // Computes once what every plan of the graph needs. The graph is borrowed.
-  PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files);
+  // Computes once what every plan of the graph needs. The graph is borrowed. Its tables are found, or, where another
+  // graph of the job has said so, those of `tables`, by value.
+  PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files,
+              const std::vector<bool>* tables = nullptr);
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   // The same in steps, without the program: the schedule says what is live when, and how long each lane is busy at
@@ -39,7 +41,6 @@ class PlanBuilder {
   [[nodiscard]] double min_seconds(const LaneWork& work, int64_t accumulation) const;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  // Whether any weight is a table (plan/facts.h).
   [[nodiscard]] bool has_tables() const;
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 

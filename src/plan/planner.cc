@@ -12,6 +12,7 @@
 #include "base/index.h"
 #include "base/parallel.h"
 #include "base/sizes.h"
+#include "graph/builder.h"
 #include "plan/plan_builder.h"
 #include "plan/search.h"
 
@@ -131,10 +132,12 @@ Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices
   return PlanBuilder(graph, machine, in_files).build(choices);
 }
 
-Plan make_plan_beside(const Choices& first, const Graph& graph, const Machine& machine, const Budget& budget,
-                      const std::vector<bool>& in_files) {
-  const PlanBuilder builder(graph, machine, in_files);
-  Choices choices = first;
+Plan make_plan_beside(const Graph& first, const Choices& first_choices, const Graph& graph, const Machine& machine,
+                      const Budget& budget, const std::vector<bool>& in_files) {
+  // Its own reads say nothing of what the first one reads, too.
+  const std::vector<bool> tables = adopted_flags(tables_of(facts_of(first)), first, graph);
+  const PlanBuilder builder(graph, machine, adopted_flags(in_files, first, graph), &tables);
+  Choices choices = first_choices;
   choices.blocks.resize(graph.blocks.size(), choices.blocks.empty() ? BlockChoice{} : choices.blocks.back());
   for (BlockChoice& block : choices.blocks) block.saved.fill(Treatment::kKeep);
   Plan plan;

@@ -1,6 +1,7 @@
 #include "plan/search.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <tuple>
@@ -82,7 +83,7 @@ void PlanSearch::climb() {
 Found PlanSearch::finish(std::span<const Choices> starts) {
   if (is_fastest_) return packed_well();
   for (const Choices& start : starts) (void)consider(start);
-  if (found_) effort_ == SearchEffort::kFull ? settle_both() : settle(true);
+  if (found_) effort_ == SearchEffort::kFull ? settle_all() : settle(true);
   if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
   return packed_well();
 }
@@ -132,8 +133,10 @@ bool PlanSearch::consider(const Mixture& mixture, size_t first) {
   considered_->mixture = mixture;
   considered_->first = first;
   if (considered_->seconds < before) best_ = *considered_;
-  const bool is_resident = mixture.homes.outer_weights == Tier::kDevice;
-  if (is_resident && (!best_resident_ || considered_->seconds < best_resident_->seconds)) best_resident_ = considered_;
+  if (mixture.homes.outer_weights == Tier::kDevice) {
+    std::optional<Best>& nearer = mixture.homes.tables == Tier::kDevice ? nearer_tables_ : nearer_head_;
+    if (!nearer || considered_->seconds < nearer->seconds) nearer = considered_;
+  }
   return fits;
 }
 
@@ -316,17 +319,22 @@ void PlanSearch::settle(bool is_even) {
   share_updates();
 }
 
-// Forecasts know no waiting, but weights outside blocks that come with every micro-batch are waited for. Whether it is
-// faster to keep them, with less room for others, shows when both are settled.
-void PlanSearch::settle_both() {
+// Forecasts know no waiting, but weights outside blocks that come with every micro-batch are waited for; and what
+// tables take of the host's memory, others need there, too. Which is faster shows when all are settled.
+void PlanSearch::settle_all() {
   constexpr double kSlack = 1.05;  // what settling may gain
-  const std::optional<Best> resident = best_resident_;
+  const std::array<std::optional<Best>, 2> nearer = {nearer_head_, nearer_tables_};
   settle(true);
-  const bool is_resident = best_.choices.outer_weights == Tier::kDevice;
-  if (is_resident || !resident || resident->seconds > kSlack * best_.seconds) return;
-  const Best away = std::exchange(best_, *resident);
-  settle(true);
-  if (away.seconds <= best_.seconds) best_ = away;
+  Best fastest = best_;
+  const std::array<bool, 2> is_there = {fastest.choices.outer_weights == Tier::kDevice,
+                                        fastest.choices.tables == Tier::kDevice};
+  for (size_t i = 0; i < nearer.size(); ++i) {
+    if (is_there[i] || !nearer[i] || nearer[i]->seconds > kSlack * fastest.seconds) continue;
+    best_ = *nearer[i];
+    settle(true);
+    if (best_.seconds < fastest.seconds) fastest = best_;
+  }
+  best_ = fastest;
 }
 
 // By live bytes, before packing, and below zero where only the packing is in the way: so the way down to the least

@@ -95,8 +95,9 @@ class PlanSearch {
   // Puts back on the device what blocks have away, of as many blocks as fit: their weights, and their state. Then into
   // the host's memory what they have on the disk.
   void settle(bool is_even);
-  // The best plan, and, where weights outside blocks have left the device, the best of those where they have not.
-  void settle_both();
+  // The best plan, and, where weights outside blocks or tables have left the device, the best of those where they have
+  // not.
+  void settle_all();
   void settle_weights(Tier tier, bool is_even);
   void settle_state(Tier tier);
   void settle_tables();
@@ -126,9 +127,10 @@ class PlanSearch {
   bool is_fastest_ = false;     // no plan is faster than best_
   double climbed_seconds_ = 0;  // where the first climb ended; infinite where nothing fit
   Best best_;
-  std::optional<Best> considered_;     // the plan that was considered last, if its time was predicted
-  std::optional<Best> best_resident_;  // the best mixture whose weights outside blocks are on the device
-  Choices nearest_;                    // to fitting, while nothing fits
+  std::optional<Best> considered_;  // the plan that was considered last, if its time was predicted
+  // The best mixtures whose weights outside blocks are on the device, without tables and with them.
+  std::optional<Best> nearer_head_, nearer_tables_;
+  Choices nearest_;  // to fitting, while nothing fits
   int64_t min_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at

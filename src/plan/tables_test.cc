@@ -94,6 +94,24 @@ TEST_CASE("an embedding that is the head, too, is none of the tables") {
   CHECK(make_plan(net.graph, linked_machine(), {.host = 1 << 30}, {}).choices.tables == Tier::kDevice);
 }
 
+TEST_CASE("what is a table is the same in all graphs of a job, whatever each of them reads") {
+  const TableNetwork net;
+  const Choices choices = tables_on(net.graph, Tier::kHost);
+  const Plan first = plan_for(net.graph, linked_machine(), choices);
+  for (const bool reads_all : {false, true}) {
+    Graph other{.name = "other", .axes = net.graph.axes};
+    Builder b(other);
+    b.adopt(net.graph);
+    const ValueId x = b.input("x", {DType::kF32, {kIds, kColumns}, kTokenAxis}, ValueKind::kBatch);
+    const char* weight = reads_all ? "table" : "head";
+    const Shape shape = {reads_all ? kRows : kColumns, kColumns};
+    b.result(ops::linear(b, x, b.input(weight, {DType::kF32, shape}, ValueKind::kFrozenWeight)));
+    const Plan beside = make_plan_beside(net.graph, choices, other, linked_machine(), {});
+    CHECK(verify(other, beside.program, {}).empty());
+    CHECK(verify_shared_homes(net.graph, first.program, other, beside.program).empty());
+  }
+}
+
 TEST_CASE("where the device has no room for a table the plan leaves it in host memory, and it costs no copy of it") {
   const TableNetwork net;
   const Machine machine = linked_machine();

@@ -39,7 +39,7 @@ TEST_CASE("evaluation has training's weights where training has them, whatever l
       RandomStream random(seed, 0);
       const Choices choices = random_choices(training.graph, random);
       const Plan first = plan_for(training.graph, machine, choices);
-      const Plan beside = make_plan_beside(choices, evaluation.graph, machine, {});
+      const Plan beside = make_plan_beside(training.graph, choices, evaluation.graph, machine, {});
       CHECK(verify(evaluation.graph, beside.program).empty());
       CHECK(verify_shared_homes(training.graph, first.program, evaluation.graph, beside.program).empty());
       for (const Instruction& i : beside.program.instructions)
@@ -55,7 +55,7 @@ TEST_CASE("a home that two programs do not share is reported") {
   const train::EvaluationGraph evaluation = train::build_evaluation_graph(*model, options, training);
   const Choices choices = uniform_choices(training.graph, Treatment::kKeep);
   const Plan first = plan_for(training.graph, {}, choices);
-  Plan beside = make_plan_beside(choices, evaluation.graph, {}, {});
+  Plan beside = make_plan_beside(training.graph, choices, evaluation.graph, {}, {});
   beside.program.homes[1].place.offset += 64;
   const std::vector<std::string> found =
       verify_shared_homes(training.graph, first.program, evaluation.graph, beside.program);

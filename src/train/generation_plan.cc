@@ -21,8 +21,7 @@ Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, cons
   generation.graphs = build_generation_graphs(*in.job.model, in.job.graph.model, generation_sizes_of(in.job, at_once),
                                               &training, gathered);
   const auto plan = [&](const Graph& graph) {
-    return make_plan_beside(planned.plan.choices, graph, in.machine, budget,
-                            adopted_flags(in.policy.in_files, training, graph));
+    return make_plan_beside(training, planned.plan.choices, graph, in.machine, budget, in.policy.in_files);
   };
   generation.decode = plan(generation.graphs.decode.graph);
   generation.prompt = plan(generation.graphs.prompt.graph);

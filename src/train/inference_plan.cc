@@ -13,8 +13,7 @@ std::vector<Plan> plan_all(const std::vector<const Graph*>& graphs, const Machin
   const Graph& first = *graphs.front();
   std::vector<Plan> plans = {make_plan(first, machine, first_budget, policy)};
   for (size_t i = 1; i < graphs.size(); ++i)
-    plans.push_back(make_plan_beside(plans.front().choices, *graphs[i], machine, budget,
-                                     adopted_flags(policy.in_files, first, *graphs[i])));
+    plans.push_back(make_plan_beside(first, plans.front().choices, *graphs[i], machine, budget, policy.in_files));
   return plans;
 }
 

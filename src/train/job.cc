@@ -213,8 +213,8 @@ void plan_evaluation(const Job& job, const Machine& machine, const Budget& budge
                      PlannedJob& planned) {
   planned.evaluation.graph = build_evaluation_graph(*job.model, job.graph, planned.training);
   const Graph& graph = planned.evaluation.graph.graph;
-  planned.evaluation.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
-                                             adopted_flags(policy.in_files, planned.training.graph, graph));
+  planned.evaluation.plan =
+      make_plan_beside(planned.training.graph, planned.plan.choices, graph, machine, budget, policy.in_files);
 }
 
 void plan_scoring(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
@@ -223,8 +223,8 @@ void plan_scoring(const Job& job, const Machine& machine, const Budget& budget, 
   scoring.name = job.online ? "scores of a round" : "precompute_ref_log_probs";
   scoring.graph = build_scoring_graph(*job.model, job.graph, planned.training);
   const Graph& graph = scoring.graph.graph;
-  scoring.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
-                                  adopted_flags(policy.in_files, planned.training.graph, graph));
+  scoring.plan =
+      make_plan_beside(planned.training.graph, planned.plan.choices, graph, machine, budget, policy.in_files);
 }
 
 void plan_rewards(const Job& job, const Machine& machine, const Budget& budget, const Policy& policy,
@@ -235,8 +235,8 @@ void plan_rewards(const Job& job, const Machine& machine, const Budget& budget, 
     reward.name = fmt::format("the reward model {}", rewards::file_name(model.model->folder()));
     reward.graph = build_reward_graph(job.graph.beside[i], model.room, planned.training);
     const Graph& graph = reward.graph.graph;
-    reward.plan = make_plan_beside(planned.plan.choices, graph, machine, budget,
-                                   adopted_flags(policy.in_files, planned.training.graph, graph));
+    reward.plan =
+        make_plan_beside(planned.training.graph, planned.plan.choices, graph, machine, budget, policy.in_files);
   }
 }
 

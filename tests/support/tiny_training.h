@@ -127,7 +127,8 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
 // Gives a job the plan of these choices.
 inline void plan_again(train::PlannedJob& planned, const Choices& choices, const Machine& machine) {
   planned.plan = plan_for(planned.training.graph, machine, choices);
-  planned.evaluation.plan = make_plan_beside(choices, planned.evaluation.graph.graph, machine, {});
+  planned.evaluation.plan =
+      make_plan_beside(planned.training.graph, choices, planned.evaluation.graph.graph, machine, {});
 }
 
 // A planned job with its weights loaded.
