@@ -32,7 +32,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Changes with(Changes changes, const Change& one) {
+Changes and_also(Changes changes, const Change& one) {
   changes.push_back(one);
   return changes;
 }
@@ -95,7 +95,7 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
     const TemporaryFolder folder;
     Changes common = {{"val_set_size", "3"}};
     if (std::string_view(name).ends_with("_lora")) common.push_back({"lora_dropout", "0.2"});
-    const Outcome plain = outcome_of(name, folder.path() / "plain", with(common, {"memory.plan", "fixed"}));
+    const Outcome plain = outcome_of(name, folder.path() / "plain", and_also(common, {"memory.plan", "fixed"}));
     CHECK(!plain.lines.empty());
     for (Changes changes : plans) {
       CAPTURE(changes.front().key);

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kResume = {"--auto_resume_from_checkpoints", "true"};
+const std::vector<std::string> kResumeOnline = {"--auto_resume_from_checkpoints", "true"};
 
 }  // namespace
 
@@ -39,7 +39,7 @@ TEST_CASE("an online run whose template shows the date goes on another day with 
   };
   train("AAA+12", "whole", 4);
   train("AAA+12", "out", 2);
-  train("BBB-14", "out", 4, kResume);
+  train("BBB-14", "out", 4, kResumeOnline);
   const auto completions = [&](const char* name) {
     return read_file(folder.path() / name / "completions.jsonl", 1 << 20);
   };
@@ -57,7 +57,7 @@ TEST_CASE("a round that a checkpoint has the middle of is made anew where rounds
   // As many steps an epoch as before.
   config["trl"]["steps_per_generation"] = 2;
   config["max_steps"] = 4;
-  run_train(config, folder.path() / "c.yml", kResume);
+  run_train(config, folder.path() / "c.yml", kResumeOnline);
   const std::vector<Json> completions = lines_of(folder.path() / "out/completions.jsonl");
   // Four completions of step 1, and the eight of a round of the new size.
   REQUIRE(completions.size() == 12);
@@ -87,6 +87,6 @@ TEST_CASE("the evaluation of a run that goes on from its last step tells reward 
   const Json state = last_state();
   CHECK(state.at("global_step") == 3);
   fs::remove(requests);
-  run_train(config, folder.path() / "c.yml", kResume);
+  run_train(config, folder.path() / "c.yml", kResumeOnline);
   CHECK(last_state() == state);
 }
