@@ -36,14 +36,14 @@ const std::set<std::string_view> kElsewhere = {
     "completion_only_loss", "assistant_only_loss", "dataset_text_field", "dataset_exact_deduplication",
     "shuffle_merged_datasets", "excess_length_strategy", "truncation_mode", "min_sample_len", "max_prompt_length",
     // Reward models have an identity, too.
-    "reward_model_path",
+    "reward_model_path", "trl.reward_model_name_or_path",
     // No result depends on these.
     "gradient_checkpointing", "selective_checkpointing", "padding_free", "dataset_prepared_path", "dataset_processes",
     "precompute_ref_log_probs", "log_completions", "ds3_gather_for_generation", "trl.reward_timeout",
     "trl.reward_python", "log_samples", "clip_shape", "component",
     // Keys without an effect.
     "loraplus_lr_embedding", "bnb_config_kwargs.bnb_4bit_compute_dtype", "bnb_config_kwargs.bnb_4bit_quant_storage",
-    "bnb_config_kwargs.llm_int8_threshold",
+    "bnb_config_kwargs.llm_int8_threshold", "skip_prepare_dataset",
     // Options of the optimizer are there by their own names, and those of CAME with CAME alone.
     "optim_args", "adam_beta3", "adam_epsilon2",
     // Likewise those of the schedule, which axolotl's keys change into another.

@@ -114,7 +114,7 @@ TEST_CASE("one plan has the blocks of two models, and a smaller budget treats th
   }
 }
 
-TEST_CASE("the embedding leaves the device where that is too small even without the layers, and not before") {
+TEST_CASE("the embedding leaves a device that is too small even without the layers, and none that has room for all") {
   const Graph graph = graph_of(/*lora=*/true);
   const Machine machine = tiered_machine();
   const auto plan_within = [&](int64_t device, std::optional<Tier> outer) {
@@ -123,10 +123,12 @@ TEST_CASE("the embedding leaves the device where that is too small even without 
     return make_plan(graph, machine, {.device = device, .host = 1 << 30}, policy);
   };
   const int64_t least = plan_within(0, Tier::kDevice).peaks[0].bytes;
+  CHECK(plan_within(1 << 30, {}).choices.tables == Tier::kDevice);
   CHECK(plan_within(least, {}).choices.outer_weights == Tier::kDevice);
   const Plan smaller = plan_within(least - kTableBytes * 9 / 10, {});
   CHECK(smaller.fits);
-  CHECK(smaller.choices.outer_weights == Tier::kHost);
+  CHECK(smaller.choices.tables == Tier::kHost);
+  CHECK(smaller.choices.outer_weights == Tier::kDevice);
 }
 
 TEST_CASE("weights outside layers are trained from where the config says") {
