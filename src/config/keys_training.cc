@@ -89,7 +89,7 @@ KeySection output_section() {
                                    "when checkpoints are written, steps and epoch at the last step, too; best: after "
                                    "an evaluation that is the best so far; left out: every epoch"),
       key<&Spelled::save_total_limit>("save_total_limit",
-                                      "checkpoints that are kept; left out: 4, in TRL's and FastVideo's configs all; "
+                                      "checkpoints that are kept; left out: all; "
                                       "that of the best evaluation stays in any case, where the keys below ask for it")
           .alias({"checkpoints_total_limit"})
           .least(1),

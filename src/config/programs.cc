@@ -34,10 +34,6 @@ constexpr Default kFastVideoDefaults[] = {
     {"max_grad_norm", "0"},
 };
 
-constexpr Default kAxolotlDefaults[] = {
-    {"save_total_limit", "4"},
-};
-
 // What the section `trl:` has in axolotl; TRL's own, 0.6 and 512, are those of the table of keys.
 constexpr Default kTrlSectionDefaults[] = {
     {"ref_model_mixup_alpha", "0.9"},
@@ -92,7 +88,6 @@ void take_program_defaults(LoadedConfig& loaded) {
   std::vector<std::string> taken;
   switch (program_of(loaded)) {
     case Program::kAxolotl:
-      take_all(loaded, kAxolotlDefaults, taken);
       if (has_trl_section(loaded)) take_all(loaded, kTrlSectionDefaults, taken);
       return;  // these are the defaults that the docs give
     case Program::kTrl: {

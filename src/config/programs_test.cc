@@ -85,13 +85,6 @@ TEST_CASE("the sections of FastVideo's newer configs are refused in one line tha
       program_error("engine:\n  precision: {dit: fp32}\n" + nested).starts_with("[c.yml:1: engine] expected no value"));
 }
 
-TEST_CASE("four checkpoints are kept as in axolotl, in configs of other programs all") {
-  CHECK(load().config.output.save_total_limit == 4);
-  CHECK(load("save_total_limit: 9\n").config.output.save_total_limit == 9);
-  CHECK_FALSE(load_program(kTrlConfig).config.output.save_total_limit);
-  CHECK_FALSE(load_program(kFastVideoConfig).config.output.save_total_limit);
-}
-
 TEST_CASE("the section trl has axolotl's defaults of the reference, a config without it TRL's") {
   const auto sync = [](const std::string& keys) {
     return load_program(kOurConfig + "rl: dpo\n" + keys).config.preference->sync;
