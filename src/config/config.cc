@@ -14,7 +14,7 @@ int64_t StepCount::of(int64_t total_steps) const {
 int64_t WarmupSteps::of(int64_t total_steps) const {
   int64_t steps = count.of(total_steps);
   if (is_axolotls && count.is_share) steps = static_cast<int64_t>(count.value * static_cast<double>(total_steps));
-  steps = std::min(steps, most.value_or(steps));
+  steps = std::min(steps, max_steps.value_or(steps));
   return is_axolotls && steps == 1 ? 2 : steps;
 }
 

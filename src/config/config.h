@@ -207,8 +207,8 @@ struct StepCount {
 // How long the learning rate rises.
 struct WarmupSteps {
   StepCount count;
-  bool is_axolotls = false;       // a share is rounded down, and a single step becomes two
-  std::optional<int64_t> most{};  // however long the run is
+  bool is_axolotls = false;            // a share is rounded down, and a single step becomes two
+  std::optional<int64_t> max_steps{};  // however long the run is
 
   [[nodiscard]] int64_t of(int64_t total_steps) const;
 };

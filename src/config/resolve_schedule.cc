@@ -29,7 +29,8 @@ WarmupSteps warmup_of(const Resolution& r) {
   r.check_whole("warmup_steps", keys.warmup_steps);
   if (steps > 0) return {.count = StepCount::from_key(steps), .is_axolotls = is_axolotls && steps >= 1};
   const bool says_none = keys.warmup_steps || keys.warmup_ratio;
-  if (is_axolotls && !says_none) return {.count = {.value = 0.03, .is_share = true}, .is_axolotls = true, .most = 100};
+  if (is_axolotls && !says_none)
+    return {.count = {.value = 0.03, .is_share = true}, .is_axolotls = true, .max_steps = 100};
   return {.count = {.value = ratio, .is_share = true}, .is_axolotls = is_axolotls};
 }
 

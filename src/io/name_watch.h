@@ -1,4 +1,4 @@
-// Tells whoever keeps the record of a folder under which names this process is about to write files there.
+// Tells the keeper of a folder's record under which names this process is about to write files there.
 //
 // Threads: any.
 #pragma once
@@ -18,7 +18,7 @@ class NameWatch {
   NameWatch(NameWatch&&) = delete;
 };
 
-// For whoever writes a file: its name is about to be used. Records themselves are not told.
+// Called before a file is opened to be written. A record's own name is passed over.
 void tell_name(const std::filesystem::path& file);
 
 }  // namespace spillway

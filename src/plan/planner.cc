@@ -132,18 +132,18 @@ Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices
   return PlanBuilder(graph, machine, in_files).build(choices);
 }
 
-Plan make_plan_beside(const Graph& first, const Choices& first_choices, const Graph& graph, const Machine& machine,
+Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph, const Machine& machine,
                       const Budget& budget, const std::vector<bool>& in_files) {
   // Its own reads say nothing of what the first one reads, too.
   const std::vector<bool> tables = adopted_flags(tables_of(facts_of(first)), first, graph);
   const PlanBuilder builder(graph, machine, adopted_flags(in_files, first, graph), &tables);
-  Choices choices = first_choices;
-  choices.blocks.resize(graph.blocks.size(), choices.blocks.empty() ? BlockChoice{} : choices.blocks.back());
-  for (BlockChoice& block : choices.blocks) block.saved.fill(Treatment::kKeep);
+  Choices kept = choices;
+  kept.blocks.resize(graph.blocks.size(), kept.blocks.empty() ? BlockChoice{} : kept.blocks.back());
+  for (BlockChoice& block : kept.blocks) block.saved.fill(Treatment::kKeep);
   Plan plan;
   for (const Overlap overlap : {Overlap::kWide, Overlap::kNarrow, Overlap::kSynchronous}) {
-    choices.overlap = overlap;
-    plan = builder.build(choices);
+    kept.overlap = overlap;
+    plan = builder.build(kept);
     compare_with(plan, budget);
     if (plan.fits) break;
   }

@@ -83,7 +83,7 @@ void PlanSearch::climb() {
 Found PlanSearch::finish(std::span<const Choices> starts) {
   if (is_fastest_) return packed_well();
   for (const Choices& start : starts) (void)consider(start);
-  if (found_) effort_ == SearchEffort::kFull ? settle_all() : settle(true);
+  if (found_) settle_all();
   if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
   return packed_well();
 }
@@ -325,6 +325,7 @@ void PlanSearch::settle_all() {
   constexpr double kSlack = 1.05;  // what settling may gain
   const std::array<std::optional<Best>, 2> nearer = {nearer_head_, nearer_tables_};
   settle(true);
+  if (effort_ == SearchEffort::kSketch) return;
   Best fastest = best_;
   const std::array<bool, 2> is_there = {fastest.choices.outer_weights == Tier::kDevice,
                                         fastest.choices.tables == Tier::kDevice};

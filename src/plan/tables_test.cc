@@ -65,12 +65,17 @@ Choices tables_on(const Graph& graph, Tier tier) {
   return choices;
 }
 
+Plan plan_with_tables_on(const TableNetwork& net, Tier tier) {
+  Plan plan = plan_for(net.graph, linked_machine(), tables_on(net.graph, tier));
+  CHECK(verify(net.graph, plan.program, {}).empty());
+  return plan;
+}
+
 }  // namespace
 
 TEST_CASE("a table in host memory is looked up there and goes nowhere") {
   const TableNetwork net;
-  const Plan plan = plan_for(net.graph, linked_machine(), tables_on(net.graph, Tier::kHost));
-  CHECK(verify(net.graph, plan.program, {}).empty());
+  const Plan plan = plan_with_tables_on(net, Tier::kHost);
   CHECK(lane_of(plan, net.lookup()) == Lane::kHostCompute);
   CHECK_FALSE(is_moved(plan, net.table));
   CHECK(is_moved(plan, net.graph.op(net.lookup()).inputs[0]));   // the ids, to the host
@@ -80,15 +85,14 @@ TEST_CASE("a table in host memory is looked up there and goes nowhere") {
 
 TEST_CASE("a table on the disk comes to the device, where it is looked up") {
   const TableNetwork net;
-  const Plan plan = plan_for(net.graph, linked_machine(), tables_on(net.graph, Tier::kDisk));
-  CHECK(verify(net.graph, plan.program, {}).empty());
+  const Plan plan = plan_with_tables_on(net, Tier::kDisk);
   CHECK(lane_of(plan, net.lookup()) == Lane::kCompute);
   CHECK(is_moved(plan, net.table));
 }
 
 TEST_CASE("an embedding that is the head, too, is none of the tables") {
   const TableNetwork net(true);
-  const Plan plan = plan_for(net.graph, linked_machine(), tables_on(net.graph, Tier::kHost));
+  const Plan plan = plan_with_tables_on(net, Tier::kHost);
   CHECK(lane_of(plan, net.lookup()) == Lane::kCompute);
   CHECK(plan.peaks[0].bytes >= net.table_bytes());
   CHECK(make_plan(net.graph, linked_machine(), {.host = 1 << 30}, {}).choices.tables == Tier::kDevice);

@@ -7,8 +7,9 @@
 
 namespace spillway::serve {
 
-ConnectionThreads::ConnectionThreads(int64_t most, Start start) : most_(most), start_(std::move(start)) {
-  SPILLWAY_CHECK(most >= 1, "{} threads", most);
+ConnectionThreads::ConnectionThreads(int64_t max_threads, Start start)
+    : max_threads_(max_threads), start_(std::move(start)) {
+  SPILLWAY_CHECK(max_threads >= 1, "{} threads", max_threads);
   threads_.push_back(start_([this] { work(); }));
 }
 
@@ -18,7 +19,7 @@ ConnectionThreads::Taken ConnectionThreads::enqueue(std::function<void()> task) 
   {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
-    if (std::ssize(tasks_) > idle_ && std::ssize(threads_) < most_) {
+    if (std::ssize(tasks_) > idle_ && std::ssize(threads_) < max_threads_) {
       try {
         threads_.push_back(start_([this] { work(); }));
       } catch (const std::system_error& error) {

@@ -19,9 +19,9 @@ class ConnectionThreads : public httplib::TaskQueue {
  public:
   using Start = std::function<std::thread(std::function<void()> body)>;
 
-  // Throws std::system_error where not even one thread can be had. REQUIRES: most >= 1.
+  // Throws std::system_error where not even one thread can be had. REQUIRES: max_threads >= 1.
   explicit ConnectionThreads(
-      int64_t most, Start start = [](std::function<void()> body) { return std::thread(std::move(body)); });
+      int64_t max_threads, Start start = [](std::function<void()> body) { return std::thread(std::move(body)); });
   ~ConnectionThreads() override;
   ConnectionThreads(ConnectionThreads&&) = delete;
 
@@ -36,7 +36,7 @@ class ConnectionThreads : public httplib::TaskQueue {
  private:
   void work();
 
-  const int64_t most_;
+  const int64_t max_threads_;
   Start start_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

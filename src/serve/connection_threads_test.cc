@@ -18,27 +18,27 @@ std::thread refused(const std::function<void()>& /*body*/) {
 }  // namespace
 
 TEST_CASE("threads come with connections, up to their number, and the connections beyond wait") {
-  constexpr int kMost = 3, kTasks = 7;
-  ConnectionThreads threads(kMost);
+  constexpr int kMaxThreads = 3, kTasks = 7;
+  ConnectionThreads threads(kMaxThreads);
   CHECK(threads.threads() == 1);
-  std::latch all_busy(kMost), go(1);
-  std::atomic<int> done = 0, at_once = 0, most = 0;
+  std::latch all_busy(kMaxThreads), go(1);
+  std::atomic<int> done = 0, at_once = 0, max_at_once = 0;
   for (int i = 0; i < kTasks; ++i) {
     threads.enqueue([&, i] {
       const int now = ++at_once;
-      for (int before = most; before < now && !most.compare_exchange_weak(before, now);) continue;
-      if (i < kMost) all_busy.count_down();
+      for (int before = max_at_once; before < now && !max_at_once.compare_exchange_weak(before, now);) continue;
+      if (i < kMaxThreads) all_busy.count_down();
       go.wait();
       --at_once;
       ++done;
     });
   }
   all_busy.wait();
-  CHECK(threads.threads() == kMost);
+  CHECK(threads.threads() == kMaxThreads);
   go.count_down();
   threads.shutdown();
   CHECK(done == kTasks);
-  CHECK(most == kMost);
+  CHECK(max_at_once == kMaxThreads);
 }
 
 TEST_CASE("a thread that is free takes the next connection, and no other is started") {

@@ -133,7 +133,7 @@ Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, std::string_view
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) { return load(folder, {}); }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialTokenNames& names) {
-  // A link to nothing is there, too: whoever reads it says what is wrong.
+  // A link to nothing is there, too: reading it fails, and says what is wrong.
   const auto has = [&](std::string_view name) {
     std::error_code error;
     return std::filesystem::exists(std::filesystem::symlink_status(folder / name, error));
