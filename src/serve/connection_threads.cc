@@ -13,6 +13,8 @@ ConnectionThreads::ConnectionThreads(int64_t max_threads, Start start)
   threads_.push_back(start_([this] { work(); }));
 }
 
+std::thread ConnectionThreads::start_thread(Body body) { return std::thread(std::move(body)); }
+
 ConnectionThreads::~ConnectionThreads() { shutdown(); }
 
 ConnectionThreads::Taken ConnectionThreads::enqueue(std::function<void()> task) {

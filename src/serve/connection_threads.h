@@ -17,11 +17,12 @@ namespace spillway::serve {
 
 class ConnectionThreads : public httplib::TaskQueue {
  public:
-  using Start = std::function<std::thread(std::function<void()> body)>;
+  using Body = std::function<void()>;
+  using Start = std::function<std::thread(Body body)>;
 
+  // `start` is for tests, and may refuse with std::system_error as std::thread does.
   // Throws std::system_error where not even one thread can be had. REQUIRES: max_threads >= 1.
-  explicit ConnectionThreads(
-      int64_t max_threads, Start start = [](std::function<void()> body) { return std::thread(std::move(body)); });
+  explicit ConnectionThreads(int64_t max_threads, Start start = &start_thread);
   ~ConnectionThreads() override;
   ConnectionThreads(ConnectionThreads&&) = delete;
 
@@ -34,6 +35,7 @@ class ConnectionThreads : public httplib::TaskQueue {
   [[nodiscard]] int64_t threads() const;
 
  private:
+  static std::thread start_thread(Body body);
   void work();
 
   const int64_t max_threads_;
