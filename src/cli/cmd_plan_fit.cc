@@ -1,6 +1,7 @@
 #include "cli/cmd_plan_fit.h"
 
 #include <algorithm>
+#include <mutex>
 #include <vector>
 
 #include "base/bytes.h"
@@ -80,14 +81,13 @@ ordered_json row_json(const FitRow& row) {
 
 std::vector<FitRow> all_rows(const FitQuestion& question, std::span<const FitMethod> methods) {
   Progress progress({});
-  std::vector<FitRow> rows;
-  for (const FitMethod& method : methods) {
-    const auto on_rows = [&](int64_t count) {
-      progress.hint(fmt::format("planning {}, {} rows a micro-batch", method.name, count));
-    };
-    const std::vector<FitRow> more = fit_rows(question, method, on_rows);
-    rows.insert(rows.end(), more.begin(), more.end());
-  }
+  std::mutex mutex;  // of `progress`
+  const auto on_plan = [&](const FitRow& tried) {
+    const std::lock_guard lock(mutex);
+    progress.hint(fmt::format("planning {} in {} GiB, {} rows per micro-batch", tried.method,
+                              gib(tried.budget.device.value_or(0)), tried.micro_batch_size));
+  };
+  std::vector<FitRow> rows = fit_rows(question, methods, on_plan);
   progress.clear();
   return rows;
 }

@@ -1,7 +1,11 @@
 #include "cli/fit/fit.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
 
+#include "base/ordered_workers.h"
+#include "base/parallel.h"
 #include "train/job.h"
 
 namespace spillway {
@@ -21,42 +25,79 @@ std::vector<int64_t> row_counts(const FitQuestion& question) {
 // More rows have to make a step faster a token by this share: they take memory that other programs may want.
 constexpr double kWorthMoreRows = 1.03;
 
-void set_speed(double step_seconds, double tokens, FitRow& row) {
-  row.step_seconds = step_seconds;
-  row.tokens_per_second = tokens / step_seconds;
+// The plan of a job, found as `train` finds it.
+FitRow row_of(const train::Job& job, const Machine& machine) {
+  const train::PlannedJob planned = train::plan_job(job, machine);
+  const PlanContext& context = planned.context;
+  const double seconds = context.step_seconds(planned.plan.simulation);
+  const int64_t tokens = planned.training.graph.tokens() * context.micro_batches();
+  FitRow row{.micro_batch_size = job.config.batches.micro_batch_size,
+             .budget = job.budget,
+             .fits = planned.plan.fits && train::shortage_beside(planned).empty(),
+             .step_seconds = seconds,
+             .tokens_per_second = static_cast<double>(tokens) / seconds,
+             .title = job.title};
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    row.peak_bytes[i] = train::peak_bytes(planned, static_cast<Tier>(i));
+    row.missing_bytes[i] = planned.plan.missing_bytes[i];
+  }
+  return row;
 }
 
-// For each share of the device memory the fastest plan of this job; one row where the whole is too little.
-std::vector<FitRow> rows_of(const train::Job& job, const Machine& machine) {
-  std::vector<FrontierPoint> frontier;
-  const train::PlannedJob planned =
-      train::plan_job(job, machine, train::build_training_graph(*job.model, job.graph), &frontier);
-  const PlanContext& context = planned.context;
-  const auto tokens = static_cast<double>(planned.training.graph.tokens() * context.micro_batches());
-  FitRow whole{.micro_batch_size = job.config.batches.micro_batch_size,
-               .budget = job.budget,
-               .fits = planned.plan.fits && train::shortage_beside(planned).empty(),
-               .title = job.title};
-  set_speed(context.step_seconds(planned.plan.simulation), tokens, whole);
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    whole.peak_bytes[i] = train::peak_bytes(planned, static_cast<Tier>(i));
-    whole.missing_bytes[i] = planned.plan.missing_bytes[i];
-  }
-  std::vector<FitRow> rows = {whole};
-  for (size_t i = 1; whole.fits && job.budget.device && i < kFitShares.size(); ++i) {
-    FitRow row = whole;
-    row.budget.device = static_cast<int64_t>(static_cast<double>(*job.budget.device) * kFitShares[i]);
-    row.fits = whole.peak_bytes[0] <= *row.budget.device;
-    for (const FrontierPoint& point : frontier) {
-      const double seconds = context.step_seconds(point);
-      if (point.bytes[0] > *row.budget.device || (row.fits && seconds >= row.step_seconds)) continue;
-      row.fits = true;
-      set_speed(seconds, tokens, row);
-      std::copy_n(point.bytes.begin(), kBudgetedTiers, row.peak_bytes.begin());
+// Of one job, for each share of the device memory; one row where the whole is too little.
+std::vector<FitRow> rows_of(train::Job job, const Machine& machine,
+                            const std::function<void(int64_t device_bytes)>& on_plan) {
+  const Budget whole = job.budget;
+  std::vector<FitRow> rows;
+  for (const double share : kFitShares) {
+    Budget budget = whole;
+    if (budget.device) budget.device = static_cast<int64_t>(static_cast<double>(*budget.device) * share);
+    if (!rows.empty() && rows.back().fits && rows.back().peak_bytes[0] <= *budget.device) {
+      // What is the fastest in more is so in less that has room for it.
+      rows.push_back(rows.back());
+      rows.back().budget = budget;
+      continue;
     }
-    rows.push_back(std::move(row));
+    job.budget = budget;
+    on_plan(budget.device.value_or(0));
+    rows.push_back(row_of(job, machine));
+    if (!budget.device || !rows.front().fits) break;
   }
   return rows;
+}
+
+// Whether `row` is to be shown in the place of `best`, which has fewer rows a micro-batch.
+bool is_better(const FitRow& row, const FitRow& best) {
+  if (row.fits != best.fits) return row.fits;
+  return row.fits ? row.tokens_per_second >= kWorthMoreRows * best.tokens_per_second
+                  : row.missing_bytes < best.missing_bytes;
+}
+
+std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method, const OnFitPlan& on_plan) {
+  std::vector<FitRow> best;
+  for (const int64_t count : row_counts(question)) {
+    const config::LoadedConfig loaded = config::load_config(fit_config(question.model_folder, method, count), "--model",
+                                                            question.overrides, config::ConfigUse::kTrain);
+    std::vector<FitRow> rows =
+        rows_of(train::make_job(loaded.config, question.machine), question.machine, [&](int64_t device_bytes) {
+          on_plan({.method = method.name, .micro_batch_size = count, .budget = {.device = device_bytes}});
+        });
+    if (best.empty()) {
+      best = std::move(rows);
+      continue;
+    }
+    bool any_better = false;
+    // More rows of one method fit where fewer do not: they need no accumulators.
+    if (rows.size() > best.size()) best.resize(rows.size(), best.back());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!is_better(rows[i], best[i])) continue;
+      best[i] = std::move(rows[i]);
+      any_better = true;
+    }
+    if (!any_better && best.front().fits) break;
+  }
+  for (FitRow& row : best) row.method = method.name;
+  return best;
 }
 
 }  // namespace
@@ -82,25 +123,29 @@ std::string fit_config(std::string_view base_model, const FitMethod& method, int
       base_model, micro_batch_size, kMostFitRows / micro_batch_size, method.keys);
 }
 
-std::vector<FitRow> fit_rows(const FitQuestion& question, const FitMethod& method,
-                             const std::function<void(int64_t)>& on_rows) {
-  std::vector<FitRow> best;
-  for (const int64_t count : row_counts(question)) {
-    on_rows(count);
-    const config::LoadedConfig loaded = config::load_config(fit_config(question.model_folder, method, count), "--model",
-                                                            question.overrides, config::ConfigUse::kTrain);
-    std::vector<FitRow> rows = rows_of(train::make_job(loaded.config, question.machine), question.machine);
-    bool is_better = best.empty();
-    if (is_better) best = rows;
-    for (size_t i = 0; i < std::min(best.size(), rows.size()); ++i) {
-      if (!rows[i].fits || rows[i].tokens_per_second < kWorthMoreRows * best[i].tokens_per_second) continue;
-      best[i] = rows[i];
-      is_better = true;
+std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods,
+                             const OnFitPlan& on_plan) {
+  struct Answer {
+    const FitMethod* method;
+    std::vector<FitRow> rows;
+    std::exception_ptr error;
+  };
+  const auto threads = static_cast<int>(std::min<size_t>(static_cast<size_t>(available_cpus()), methods.size()));
+  OrderedWorkers<Answer> workers(threads, [&](Answer& answer) {
+    try {
+      answer.rows = rows_of(question, *answer.method, on_plan);
+    } catch (...) {
+      answer.error = std::current_exception();
     }
-    if (!is_better || !rows.front().fits) break;
+  });
+  for (const FitMethod& method : methods) workers.push(std::make_unique<Answer>(Answer{&method, {}, {}}));
+  std::vector<FitRow> all;
+  while (!workers.empty()) {
+    const std::unique_ptr<Answer> answer = workers.pop();
+    if (answer->error) std::rethrow_exception(answer->error);
+    all.insert(all.end(), answer->rows.begin(), answer->rows.end());
   }
-  for (FitRow& row : best) row.method = method.name;
-  return best;
+  return all;
 }
 
 const FitRow* fastest(std::span<const FitRow> rows) {

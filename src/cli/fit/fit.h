@@ -53,11 +53,14 @@ struct FitRow {
 // The text of a config, whole but for the rows that a user has.
 [[nodiscard]] std::string fit_config(std::string_view base_model, const FitMethod& method, int64_t micro_batch_size);
 
-// For each share of the device memory the fastest plan and micro-batch, as the planner's frontier has them; where the
-// whole is too little, one row that says what is missing. `on_rows` hears which micro-batch is planned. Throws
-// InputError for what the overrides make wrong.
-[[nodiscard]] std::vector<FitRow> fit_rows(const FitQuestion& question, const FitMethod& method,
-                                           const std::function<void(int64_t rows)>& on_rows);
+// Hears which plan is looked for next: method, micro-batch and the budget of the device. Called by several threads.
+using OnFitPlan = std::function<void(const FitRow& tried)>;
+
+// Of each method, for each share of the device memory, the fastest plan and micro-batch; where the whole is too little,
+// one row that says what is missing. The methods are planned beside each other, since a search is mostly one thread's.
+// Throws InputError for what the overrides make wrong.
+[[nodiscard]] std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods,
+                                           const OnFitPlan& on_plan);
 
 // The fastest that has the whole device; none where none fits.
 [[nodiscard]] const FitRow* fastest(std::span<const FitRow> rows);
