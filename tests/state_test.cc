@@ -393,19 +393,23 @@ TEST_CASE(
   CHECK(rest.losses.back() == whole.losses.back());
 }
 
-TEST_CASE("what saved weights take on a disk is known before, and a disk without room for them is refused") {
+TEST_CASE("what saved weights and their state take on a disk is known before") {
   for (const char* adapter : {"", "adapter"}) {
     CAPTURE(std::string(adapter));
     const train::Job job = job_of(kGoldenModels / "qwen3_tied", {.adapter = adapter, .dtype = DType::kBF16}, {});
     TinyTraining direct(job, 1);
     const train::BaseFiles base = train::read_base_files(job);
     const TemporaryFolder folder;
+    const auto bytes_of = [&](const char* name) {
+      const SafetensorsFile file(folder.path() / name);
+      int64_t bytes = 0;
+      for (const StoredTensor& tensor : file.tensors()) bytes += tensor.bytes;
+      return bytes;
+    };
     train::save_model(folder.path(), job, base, direct.training(), direct.session().store());
-    const SafetensorsFile file(folder.path() / (*adapter == 0 ? "model.safetensors" : "adapter_model.safetensors"));
-    int64_t bytes = 0;
-    for (const StoredTensor& tensor : file.tensors()) bytes += tensor.bytes;
-    CHECK(train::saved_bytes(job, base, direct.training()) == bytes);
-    CHECK_NOTHROW(train::check_room(folder.path() / "new", bytes));
-    CHECK_THROWS_AS(train::check_room(folder.path() / "new", int64_t{1} << 62), InputError);
+    CHECK(train::saved_bytes(job, base, direct.training()) ==
+          bytes_of(*adapter == 0 ? "model.safetensors" : "adapter_model.safetensors"));
+    train::save_optimizer_state(folder.path() / "state", direct.training(), direct.session().store());
+    CHECK(train::state_bytes(direct.training()) == bytes_of("state"));
   }
 }

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/error.h"
 #include "base/sizes.h"
 #include "io/convert.h"
 #include "io/file.h"
@@ -179,18 +177,6 @@ int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& 
     for (const WrittenTensor& tensor : model_tensors(base, training)) bytes += tensor.spec.bytes();
   }
   return job.graph.ema ? 2 * bytes : bytes;
-}
-
-void check_room(const std::filesystem::path& folder, int64_t bytes) {
-  std::error_code error;
-  std::filesystem::path at = std::filesystem::absolute(folder, error);
-  while (!std::filesystem::exists(at, error) && at.has_relative_path()) at = at.parent_path();
-  const std::filesystem::space_info space = std::filesystem::space(at, error);
-  if (error || space.available >= static_cast<uintmax_t>(bytes)) return;
-  throw input_error("output_dir",
-                    "expected room for the {} that the run leaves in {}, got {}; make room, or name a folder of "
-                    "another disk",
-                    format_bytes(bytes), folder.string(), format_bytes(static_cast<int64_t>(space.available)));
 }
 
 TensorSums save_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,

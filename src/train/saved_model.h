@@ -22,8 +22,5 @@ TensorSums save_model(const std::filesystem::path& folder, const Job& job, const
 
 // What the weights of that take, without the headers of files.
 [[nodiscard]] int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training);
-// Throws InputError where the disk of `folder`, which need not be there, has not room for so many. Where the system
-// does not say, it has.
-void check_room(const std::filesystem::path& folder, int64_t bytes);
 
 }  // namespace spillway::train

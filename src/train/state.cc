@@ -245,6 +245,12 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   load_adapter_starts(job, training, base_, store);
 }
 
+int64_t state_bytes(const TrainingGraph& training) {
+  int64_t bytes = 0;
+  for (const StateTensor& tensor : state_tensors(training)) bytes += tensor.type.bytes();
+  return bytes;
+}
+
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store) {
   std::vector<TensorSpec> specs;
   const std::vector<StateTensor> tensors = state_tensors(training);

@@ -68,6 +68,8 @@ ValueStore::Visitor appender(Writer& writer, const std::string& name) {
 // or as the weight, however the graph slices it. REQUIRES: the weights in training are in place
 // (train/evaluated_weights.h).
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
+// What they take in the file, without its header.
+[[nodiscard]] int64_t state_bytes(const TrainingGraph& training);
 // Throws InputError where the file belongs to another job, and where a tensor differs from `sums`, which may be null.
 void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
                           const TensorSums* sums = nullptr);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/sizes.h"
 #include "io/file.h"
+#include "train/output_room.h"
 #include "train/reference_sync.h"
 #include "train/saved_model.h"
 
@@ -75,7 +76,16 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
   position_.settings = settings_of(job, length_);
   position_.reward_models = identify_reward_models(job);
   if (from_) go_on_from(from_->position);
-  check_room(job.config.output.output_dir, saved_bytes(job, base_files_, session.training()));
+  check_room();
+}
+
+void Trainer::check_room() const {
+  const config::OutputSettings& output = job_.config.output;
+  const int64_t model = saved_bytes(job_, base_files_, session_.training());
+  const int64_t kept = std::ssize(find_checkpoints(output.output_dir));
+  const int64_t checkpoints =
+      checkpoints_to_come(output, position_.step, length_.total_steps, length_.steps_per_epoch, kept);
+  train::check_room(output.output_dir, {model, model + state_bytes(session_.training())}, checkpoints);
 }
 
 void Trainer::go_on_from(const TrainingPosition& position) {

@@ -106,6 +106,7 @@ class Trainer {
   void try_to_save();
   void remove_old() const;
   void check_intervals() const;
+  void check_room() const;
   [[nodiscard]] int64_t evaluation_interval() const;
   [[nodiscard]] bool is_evaluation_due() const;
   void begin_run(TrainingOutcome& outcome);

@@ -1,0 +1,45 @@
+#include "train/output_room.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "io/disk_space.h"
+
+namespace spillway::train {
+
+int64_t checkpoints_to_come(const config::OutputSettings& output, int64_t step, int64_t total_steps,
+                            int64_t steps_per_epoch, int64_t kept) {
+  if (step >= total_steps) return 0;
+  // How often an evaluation is the best so far is not known.
+  if (output.save.kind == config::Interval::Kind::kBest) return 1;
+  const int64_t every = output.save.steps(total_steps, steps_per_epoch);
+  if (every == 0) return 0;
+  const int64_t written = (total_steps + every - 1) / every - step / every;  // the last step has one, too
+  const int64_t limit = output.save_total_limit.value_or(0);
+  return limit == 0 ? written : std::min(written, std::max<int64_t>(limit + 1 - kept, 1));
+}
+
+void check_room(const std::filesystem::path& folder, const OutputBytes& bytes, int64_t checkpoints) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(existing_folder(folder), error);
+  if (error) return;
+  const auto room = static_cast<double>(space.available);
+  const int64_t first = checkpoints > 0 ? bytes.checkpoint : 0;
+  if (static_cast<double>(bytes.model + first) > room)
+    throw input_error("output_dir",
+                      "expected room for the model{} in {}, {}, got {}; make room, or name a folder of another disk",
+                      first > 0 ? " and a checkpoint" : "", folder.string(), format_bytes(bytes.model + first),
+                      format_bytes(static_cast<int64_t>(room)));
+  const double all =
+      static_cast<double>(bytes.model) + static_cast<double>(bytes.checkpoint) * static_cast<double>(checkpoints);
+  if (all > room)
+    log_warning(
+        "[output_dir] expected room for {} checkpoints of {} in {}, got {}; set save_total_limit, save less often, or "
+        "name a folder of another disk",
+        checkpoints, format_bytes(bytes.checkpoint), folder.string(), format_bytes(static_cast<int64_t>(room)));
+}
+
+}  // namespace spillway::train
