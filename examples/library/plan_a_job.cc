@@ -10,8 +10,8 @@
 #include "backend/device.h"
 #include "config/load.h"
 #include "plan/print.h"
-#include "train/job.h"
 #include "train/measure_job.h"
+#include "train/planned_job.h"
 #include "train/tiers.h"
 
 int main(int argc, char** argv) try {

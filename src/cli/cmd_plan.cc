@@ -23,10 +23,10 @@
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
-#include "train/job.h"
 #include "train/measure_job.h"
 #include "train/nearest.h"
 #include "train/output.h"
+#include "train/planned_job.h"
 #include "train/state.h"
 #include "train/tiers.h"
 

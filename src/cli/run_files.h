@@ -11,7 +11,7 @@
 #include "report/event_file.h"
 #include "report/metrics.h"
 #include "train/clips/sample_lines.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 #include "train/run_identity.h"
 #include "train/trainer.h"
 

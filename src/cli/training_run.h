@@ -5,7 +5,7 @@
 #include "config/load.h"
 #include "plan/machine.h"
 #include "report/progress.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 #include "train/run_start.h"
 #include "train/training_data.h"
 

@@ -11,7 +11,7 @@
 #include "report/run_record.h"
 #include "report/timeline.h"
 #include "runtime/lane_profile.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 
 namespace spillway {
 

@@ -12,20 +12,16 @@ namespace {
 
 using Generation = PlannedJob::Generation;
 
-Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, const Budget& budget, int64_t at_once,
+Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, int64_t at_once,
                        const ParameterNames& gathered) {
   Generation generation;
   generation.name = in.job.online ? "generation" : "the answers to sample_prompts";
   generation.prompt_name = in.job.online ? "prompts of a round" : "sample_prompts";
-  const Graph& training = planned.training.graph;
   generation.graphs = build_generation_graphs(*in.job.model, in.job.graph.model, generation_sizes_of(in.job, at_once),
-                                              &training, gathered);
-  const auto plan = [&](const Graph& graph) {
-    return make_plan_beside(training, planned.plan.choices, graph, in.machine, budget, in.policy.in_files);
-  };
-  generation.decode = plan(generation.graphs.decode.graph);
-  generation.prompt = plan(generation.graphs.prompt.graph);
-  if (generation.graphs.gather) generation.gather = plan(*generation.graphs.gather);
+                                              &planned.training.graph, gathered);
+  generation.decode = plan_beside(in, planned, generation.graphs.decode.graph);
+  generation.prompt = plan_beside(in, planned, generation.graphs.prompt.graph);
+  if (generation.graphs.gather) generation.gather = plan_beside(in, planned, *generation.graphs.gather);
   return generation;
 }
 
@@ -35,10 +31,9 @@ bool fits(const Generation& generation) {
 
 // As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
 // for, and what it lacks is said.
-Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned, const Budget& budget,
-                          const ParameterNames& gathered = {}) {
+Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned, const ParameterNames& gathered = {}) {
   for (int64_t at_once = in.job.online ? in.job.online->most_at_once : 0;; at_once /= 2) {
-    Generation generation = planned_for(in, planned, budget, at_once, gathered);
+    Generation generation = planned_for(in, planned, at_once, gathered);
     if (at_once <= 1 || fits(generation)) return generation;
   }
 }
@@ -79,19 +74,19 @@ void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
   const ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : ParameterNames{};
   const std::optional<bool> asked = in.job.online ? in.job.config.online->gathers_weights : false;
   if (asked == true && !elsewhere.empty()) {
-    Generation gathered = as_many_as_fit(in, planned, in.budget, elsewhere);
-    if (!fits(gathered)) gathered.streamed_bytes = device_bytes(as_many_as_fit(in, planned, in.budget));
+    Generation gathered = as_many_as_fit(in, planned, elsewhere);
+    if (!fits(gathered)) gathered.streamed_bytes = device_bytes(as_many_as_fit(in, planned));
     planned.generation = std::move(gathered);
     return;
   }
-  Generation streamed = as_many_as_fit(in, planned, in.budget);
+  Generation streamed = as_many_as_fit(in, planned);
   if (elsewhere.empty() || asked) {
     planned.generation = std::move(streamed);
     return;
   }
   Budget budget = in.budget;
   if (!budget.device) budget.device = std::max(planned.plan.peaks[0].bytes, device_bytes(streamed));
-  Generation gathered = as_many_as_fit(in, planned, budget, elsewhere);
+  Generation gathered = as_many_as_fit({in.job, in.machine, budget, in.policy}, planned, elsewhere);
   const bool is_gathered = fits(gathered) && (!fits(streamed) || round_seconds(in, planned, gathered) <
                                                                      round_seconds(in, planned, streamed));
   planned.generation = is_gathered ? std::move(gathered) : std::move(streamed);

@@ -2,20 +2,13 @@
 // elsewhere are on the device meanwhile.
 #pragma once
 
-#include "train/job.h"
+#include "train/plan_beside.h"
 
 namespace spillway::train {
 
 // What is answered at once, where up to `at_once` completions are generated together. REQUIRES: the job has prompts to
 // answer.
 [[nodiscard]] GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
-
-struct PlanningInputs {
-  const Job& job;
-  const Machine& machine;
-  const Budget& budget;
-  const Policy& policy;
-};
 
 // Plans them beside planned.plan, which may be short of memory: then so are they. Of a job that is online, what
 // ds3_gather_for_generation asks for; where it says nothing, what a round is predicted to be faster with, and weights

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "io/safetensors.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 #include "train/session.h"
 #include "train/training_data.h"
 

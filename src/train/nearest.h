@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/load.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 
 namespace spillway::train {
 

@@ -16,11 +16,10 @@ void check_programs(const std::vector<std::string>& violations) {
 }
 
 // All that run in the session's memory, each of them verified.
-std::vector<const Program*> checked_programs(const PlannedJob& planned) {
-  const std::vector<JobProgram> programs = programs_of(planned);
+std::vector<const Program*> checked_programs(std::span<const JobProgram> programs, const Budget& budget) {
   std::vector<const Program*> result;
   for (const JobProgram& program : programs) {
-    check_programs(verify(*program.graph, program.plan->program, planned.context.budget));
+    check_programs(verify(*program.graph, program.plan->program, budget));
     for (const JobProgram* before = programs.data(); before != &program; ++before)
       check_programs(verify_shared_homes(*before->graph, before->plan->program, *program.graph, program.plan->program));
     result.push_back(&program.plan->program);
@@ -129,9 +128,10 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
       pool_(pool),
       seed_(static_cast<uint64_t>(job.config.seed)),
       options_(options),
-      memory_(checked_programs(planned), pool, options.tiers),
-      executor_(planned.training.graph, planned.plan.program, memory_, options),
-      rewards_(planned.rewards.size()) {}
+      programs_(programs_of(planned)),
+      memory_(checked_programs(programs_, planned.context.budget), pool, options.tiers),
+      executors_(programs_.size()),
+      executor_(started(planned.plan)) {}
 
 void TrainingSession::begin_step(double learning_rate, int64_t step) {
   step_ = step;
@@ -179,25 +179,28 @@ double TrainingSession::update() {
 
 double TrainingSession::evaluate(std::span<const Batch> streams) {
   const auto& [graph, evaluate, objective] = planned_.evaluation.graph;
-  start(evaluation_, graph, planned_.evaluation.plan);
-  fill(*evaluation_, graph, objective, streams, 1.0f);
-  run_forward(*evaluation_, objective, streams, evaluate);
-  return number(evaluation_->result(objective.loss_result));
+  Executor& executor = started(planned_.evaluation.plan);
+  fill(executor, graph, objective, streams, 1.0f);
+  run_forward(executor, objective, streams, evaluate);
+  return number(executor.result(objective.loss_result));
 }
 
-void TrainingSession::start(std::unique_ptr<Executor>& executor, const Graph& graph, const Plan& plan) {
-  if (!executor) executor = std::make_unique<Executor>(graph, plan.program, memory_, options_);
+size_t TrainingSession::program_of(const Plan& plan) const {
+  const auto found = std::find_if(programs_.begin(), programs_.end(),
+                                  [&](const JobProgram& program) { return program.plan == &plan; });
+  SPILLWAY_CHECK(found != programs_.end(), "a plan that is none of the job's {} programs", programs_.size());
+  return static_cast<size_t>(found - programs_.begin());
 }
 
-Executor& TrainingSession::scoring() {
-  const auto& [name, scoring, plan] = *planned_.scoring;
-  start(scoring_, scoring.graph, plan);
-  return *scoring_;
+Executor& TrainingSession::started(const Plan& plan) {
+  const size_t i = program_of(plan);
+  if (!executors_[i]) executors_[i] = std::make_unique<Executor>(*programs_[i].graph, plan.program, memory_, options_);
+  return *executors_[i];
 }
 
 std::span<const std::vector<double>> TrainingSession::score(std::span<const Batch> streams) {
   const ScoringGraph& graph = planned_.scoring->graph;
-  Executor& executor = scoring();
+  Executor& executor = started(planned_.scoring->plan);
   const Traced traced(&executor);
   fill(executor, graph.graph, graph.objective, streams, 1.0f);
   set_rows(executor, graph.objective, streams);
@@ -213,19 +216,16 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const Batc
 
 std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts, const GenerationOptions& options) {
   const PlannedJob::Generation& generation = *planned_.generation;
-  const GenerationGraphs& graphs = generation.graphs;
-  start(decode_, graphs.decode.graph, generation.decode);
-  start(prompt_, graphs.prompt.graph, generation.prompt);
-  if (generation.gather) start(gather_, *graphs.gather, *generation.gather);
-  const Traced decode(decode_.get()), prompt(prompt_.get()), gather(gather_.get());
-  if (gather_) gather_->run(0);
-  return train::generate({graphs, *decode_, *prompt_, pool_}, prompts, options);
+  Executor &decode = started(generation.decode), &prompt = started(generation.prompt);
+  Executor* const gather = generation.gather ? &started(*generation.gather) : nullptr;
+  const Traced traced_decode(&decode), traced_prompt(&prompt), traced_gather(gather);
+  if (gather != nullptr) gather->run(0);
+  return train::generate({generation.graphs, decode, prompt, pool_}, prompts, options);
 }
 
 std::span<const float> TrainingSession::score_texts(size_t model, const data::MicroBatch& texts) {
   const PlannedJob::Reward& reward = planned_.rewards[model];
-  start(rewards_[model], reward.graph.graph, reward.plan);
-  Executor& executor = *rewards_[model];
+  Executor& executor = started(reward.plan);
   const Traced traced(&executor);
   const Batch batch = batch_of(texts);
   for (const BatchColumn& column : reward.graph.model.columns)
@@ -235,59 +235,43 @@ std::span<const float> TrainingSession::score_texts(size_t model, const data::Mi
   return span_of(executor.result(0).as<float>(), batch.tokens);
 }
 
-// In the order of programs_of().
 std::vector<const LaneProfile*> TrainingSession::profiles() const {
-  std::vector<const LaneProfile*> result = {&executor_.lanes()};
-  const auto add = [&](const std::unique_ptr<Executor>& executor) {
+  std::vector<const LaneProfile*> result;
+  for (const std::unique_ptr<Executor>& executor : executors_)
     result.push_back(executor ? &executor->lanes() : nullptr);
-  };
-  add(evaluation_);
-  if (planned_.scoring) add(scoring_);
-  for (const std::unique_ptr<Executor>& executor : rewards_) add(executor);
-  if (planned_.generation) {
-    add(decode_);
-    add(prompt_);
-    if (planned_.generation->gather) add(gather_);
-  }
   return result;
-}
-
-template <typename Visit>
-void TrainingSession::each_beside(Visit visit) const {
-  for (const std::unique_ptr<Executor>* executor : {&evaluation_, &scoring_, &decode_, &prompt_, &gather_})
-    if (*executor) visit(**executor);
-  for (const std::unique_ptr<Executor>& executor : rewards_)
-    if (executor) visit(*executor);
 }
 
 std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
   std::array<int64_t, kTiers> peaks{};
-  const auto add = [&](const Executor& executor) {
-    for (size_t i = 0; i < peaks.size(); ++i)
-      peaks[i] = std::max(peaks[i], executor.measured_peak_bytes(static_cast<Tier>(i)));
-  };
-  add(executor_);
-  each_beside(add);
+  for (const std::unique_ptr<Executor>& executor : executors_) {
+    for (size_t i = 0; executor && i < peaks.size(); ++i)
+      peaks[i] = std::max(peaks[i], executor->measured_peak_bytes(static_cast<Tier>(i)));
+  }
   return peaks;
 }
 
 std::array<int64_t, kTiers> TrainingSession::take_recent_peak_bytes() {
   std::array<int64_t, kTiers> peaks{};
-  const auto add = [&](Executor& executor) {
-    for (size_t i = 0; i < peaks.size(); ++i)
-      peaks[i] = std::max(peaks[i], executor.take_recent_peak_bytes(static_cast<Tier>(i)));
-  };
-  add(executor_);
-  each_beside(add);
+  for (const std::unique_ptr<Executor>& executor : executors_) {
+    for (size_t i = 0; executor && i < peaks.size(); ++i)
+      peaks[i] = std::max(peaks[i], executor->take_recent_peak_bytes(static_cast<Tier>(i)));
+  }
   return peaks;
 }
 
 int64_t TrainingSession::generation_bytes_streamed() const {
   int64_t bytes = 0;
-  for (const std::unique_ptr<Executor>* executor : {&decode_, &prompt_, &gather_}) {
-    if (!*executor) continue;
-    const LaneProfile& lanes = (*executor)->lanes();
+  const auto add = [&](const Plan& plan) {
+    const Executor* const executor = executors_[program_of(plan)].get();
+    if (executor == nullptr) return;
+    const LaneProfile& lanes = executor->lanes();
     bytes += std::max(lanes.totals(Lane::kHostToDevice).bytes, lanes.totals(Lane::kDiskRead).bytes);
+  };
+  if (const auto& generation = planned_.generation) {
+    add(generation->decode);
+    add(generation->prompt);
+    if (generation->gather) add(*generation->gather);
   }
   return bytes;
 }

@@ -14,7 +14,7 @@
 #include "data/batch.h"
 #include "runtime/executor.h"
 #include "runtime/value_store.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 #include "train/state.h"
 
 namespace spillway::train {
@@ -80,7 +80,7 @@ class TrainingSession {
   // room for the texts.
   [[nodiscard]] std::span<const float> score_texts(size_t model, const data::MicroBatch& texts);
   // The contents of that program's persistent values, training's among them. REQUIRES: as for score().
-  [[nodiscard]] ValueStore& scoring_store() { return scoring().values(); }
+  [[nodiscard]] ValueStore& scoring_store() { return started(planned_.scoring->plan).values(); }
   // Loss::observed of the last micro-batch, until the next begins; after micro_step() or evaluate().
   [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
   // Generates with the weights as they are. The first call starts the lanes of two more programs. REQUIRES: the job
@@ -110,11 +110,10 @@ class TrainingSession {
   [[nodiscard]] const PlannedJob& planned() const { return planned_; }
 
  private:
-  void start(std::unique_ptr<Executor>& executor, const Graph& graph, const Plan& plan);
-  Executor& scoring();
-  // Of programs beside training, those that ran.
-  template <typename Visit>
-  void each_beside(Visit visit) const;
+  // The number of the program that has this plan, one of planned_.
+  [[nodiscard]] size_t program_of(const Plan& plan) const;
+  // What runs it. The first call starts its lanes.
+  Executor& started(const Plan& plan);
   void set_step_values();
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams,
                    SectionId section);
@@ -126,11 +125,10 @@ class TrainingSession {
   int64_t step_ = 0;
   double learning_rate_ = 0;
   ExecutorOptions options_;
+  std::vector<JobProgram> programs_;
   Memory memory_;
-  Executor executor_;
-  // Of programs beside training, null until they run.
-  std::unique_ptr<Executor> evaluation_, scoring_, decode_, prompt_, gather_;
-  std::vector<std::unique_ptr<Executor>> rewards_;  // by reward model
+  std::vector<std::unique_ptr<Executor>> executors_;  // by program, null until it runs
+  Executor& executor_;                                // training's, which is there from the start
   std::vector<std::vector<double>> observed_, reference_scores_;
 };
 

@@ -5,7 +5,7 @@
 
 #include "io/scratch.h"
 #include "runtime/executor.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 
 namespace spillway::train {
 

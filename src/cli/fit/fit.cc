@@ -6,7 +6,7 @@
 
 #include "base/ordered_workers.h"
 #include "base/parallel.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 
 namespace spillway {
 namespace {

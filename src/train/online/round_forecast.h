@@ -2,7 +2,7 @@
 #pragma once
 
 #include "train/generation/choosing_cost.h"
-#include "train/job.h"
+#include "train/planned_job.h"
 
 namespace spillway::train {
 
