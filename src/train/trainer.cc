@@ -326,30 +326,28 @@ void Trainer::load_best(TrainingOutcome& outcome) {
            stopping_.state().best_saved.value);
 }
 
-bool Trainer::is_evaluation_due() const {
-  const int64_t every = evaluation_interval();
-  return every > 0 && position_.step % every == 0;
-}
+bool Trainer::is_due(int64_t every) const { return every > 0 && position_.step % every == 0; }
+
+bool Trainer::is_evaluation_due() const { return is_due(evaluation_interval()); }
 
 // What comes between a step and the next. Where a signal cuts its evaluation short, a run that goes on from the
 // checkpoint does all of it.
 void Trainer::finish_step(TrainingOutcome& outcome) {
   const config::Interval& saves = job_.config.output.save;
   const int64_t save_every = saves.steps(length_.total_steps, length_.steps_per_epoch);
-  const int64_t sample_every = job_.config.samples.every_steps;
   const bool is_last_step = position_.step == length_.total_steps;
-  bool last = is_last_step || stopping_.stops();
-  // As in transformers, the last step has a checkpoint, too. One from which a longer run goes on knows nothing of an
-  // evaluation that this run would not have had.
-  const bool is_saved = save_every > 0 && (position_.step % save_every == 0 || is_last_step);
-  const bool is_saved_first = is_saved && is_last_step && !is_evaluation_due();
-  if (is_saved_first) save();
-  const bool is_whole = !(last || is_evaluation_due()) || evaluate();
-  last = last || stopping_.stops();
-  if (is_whole && (last || (sample_every > 0 && position_.step % sample_every == 0))) sample();
-  outcome.interrupted = !last && interrupt_requested();
+  // As in transformers, the last step has a checkpoint, too.
+  const bool is_save_due = is_due(save_every) || (save_every > 0 && is_last_step);
+  // One from which a longer run goes on knows nothing of an evaluation that this run would not have had.
+  const bool saves_first = is_save_due && is_last_step && !is_evaluation_due();
+  if (saves_first) save();
+  const bool evaluates = is_evaluation_due() || is_last_step || stopping_.stops();
+  const bool is_cut_short = evaluates && !evaluate();
+  const bool ends = is_last_step || stopping_.stops();  // which the evaluation may have asked for
+  if (!is_cut_short && (ends || is_due(job_.config.samples.every_steps))) sample();
+  outcome.interrupted = !ends && interrupt_requested();
   const bool is_best = saves.kind == config::Interval::Kind::kBest && stopping_.is_best(position_.step);
-  if (!is_saved_first && (outcome.interrupted || is_best || is_saved)) save();
+  if (!saves_first && (outcome.interrupted || is_save_due || is_best)) save();
 }
 
 // What comes before the first step of this process. Rows that were to be evaluated when a signal came are evaluated

@@ -108,6 +108,7 @@ class Trainer {
   void check_intervals() const;
   void check_room() const;
   [[nodiscard]] int64_t evaluation_interval() const;
+  [[nodiscard]] bool is_due(int64_t every) const;
   [[nodiscard]] bool is_evaluation_due() const;
   void begin_run(TrainingOutcome& outcome);
   void finish_step(TrainingOutcome& outcome);
