@@ -21,8 +21,9 @@ TEST_CASE("an interrupt writes a checkpoint and exits 130, without a model under
     CAPTURE(signal);
     const std::string name = "interrupted" + std::to_string(signal);
     Process process(job.train(name, {"--max_steps", "100000", "--save_steps", "100000"}));
-    while (!fs::exists(job.output(name) / "metrics.jsonl")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const fs::path metrics = job.output(name) / "metrics.jsonl";
+    while (!fs::exists(metrics) || fs::file_size(metrics) == 0)  // a step is done
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     process.signal(signal);
     if (signal == SIGHUP) process.signal(signal);  // shells and the kernel both send one
     const Finished interrupted = process.wait();
@@ -92,8 +93,8 @@ TEST_CASE("a signal during an evaluation saves the step at once, and the run goe
     std::map<int, double> losses;
     std::istringstream lines(read_file(job.output(name) / "metrics.jsonl", 1 << 24));
     for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json json = nlohmann::json::parse(line);
-      if (json.contains("eval_loss")) CHECK(losses.emplace(json["step"], json["eval_loss"]).second);
+      const nlohmann::json record = nlohmann::json::parse(line);
+      if (record.contains("eval_loss")) CHECK(losses.emplace(record["step"], record["eval_loss"]).second);
     }
     return losses;
   };
