@@ -1,6 +1,6 @@
 // The last part of the search: changes of one block or two.
 #include "base/index.h"
-#include "plan/search.h"
+#include "plan/plan_search.h"
 
 namespace spillway {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/index.h"
 
@@ -292,70 +293,78 @@ void PlanIdeas::add_distant(const Family& family, size_t Apart::*count, size_t m
   result.push_back(std::move(distant));
 }
 
+const Forecast& PlanIdeas::KnownForecasts::of(const Homes& there) const {
+  return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
+}
+
 // What saved activations take is told from one combination of homes, and what homes take from one setting.
-std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) {
-  settings_ = settings;
-  families_.clear();
-  const std::vector<Homes> homes = home_settings();
+PlanIdeas::KnownForecasts PlanIdeas::make_forecasts() {
   const auto forecast = [&](const Homes& there, const Saved& saved, const Apart& apart = {}) {
     const BlockChoice block = block_of(saved, there);
     return Forecast(candidates_.scheduled(choices_of({block, block, there, apart, false, Overlap::kWide}, 0)));
   };
-  std::vector<Forecast> by_setting, by_homes;
-  for (const Saved& saved : settings) by_setting.push_back(forecast(homes.front(), saved));
-  for (const Homes& there : homes) by_homes.push_back(forecast(there, settings.front()));
-  const auto find = [&](const Homes& there) -> const Forecast& {
-    return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
-  };
-  // What the state of blocks takes, that outside them staying where it is.
-  const Forecast* near_state = nullptr;
-  std::optional<Forecast> distant_state;
+  KnownForecasts known{.homes = home_settings()};
+  for (const Saved& saved : settings_) known.by_setting.push_back(forecast(known.homes.front(), saved));
+  for (const Homes& there : known.homes) known.by_homes.push_back(forecast(there, settings_.front()));
   const auto split =
-      std::find_if(homes.begin(), homes.end(), [&](const Homes& there) { return may_split_state(there); });
-  if (split != homes.end()) {
-    near_state = &find(*split);
-    distant_state = forecast(*split, settings.front(), {.distant_state = blocks_});
+      std::find_if(known.homes.begin(), known.homes.end(), [&](const Homes& there) { return may_split_state(there); });
+  if (split != known.homes.end())
+    known.state_split = {known.of(*split), forecast(*split, settings_.front(), {.distant_state = blocks_})};
+  return known;
+}
+
+std::vector<PlanIdeas::Family> PlanIdeas::families_of(const Homes& homes, const KnownForecasts& known) const {
+  Family uniform{homes, {}, {}};
+  for (const Forecast& setting : known.by_setting)
+    uniform.forecasts.push_back(known.of(homes).changed(known.by_setting.front(), setting));
+  std::vector<Family> families = {std::move(uniform)};
+  // What weights of blocks take, where those outside are on the device with them.
+  Homes streamed = homes;
+  if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
+  streamed.tables = table_tiers(streamed.outer_weights).back();
+  const Homes kept = with_weights_on_device(streamed);
+  for (size_t quarter = 1; quarter < 4 && kept != streamed; ++quarter) {
+    families.push_back(changed(families.front(), known.of(streamed), known.of(kept), static_cast<double>(quarter) / 4));
+    families.back().apart.resident = blocks_ * quarter / 4;
   }
+  const size_t near = families.size();
+  const Homes distant = with_weights_on_disk(streamed);
+  for (size_t family = 0; distant != streamed && family < near; ++family) {
+    const size_t others = blocks_ - families[family].apart.resident;
+    add_distant(families[family], &Apart::distant, others, known.of(streamed), known.of(distant), families);
+  }
+  for (size_t family = families.size(); may_split_state(homes) && family-- > 0;)
+    add_distant(families[family], &Apart::distant_state, blocks_, known.state_split->first, known.state_split->second,
+                families);
+  return families;
+}
+
+void PlanIdeas::add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const {
+  if (policy_.optimizer_state || family.homes.optimizer_state == Tier::kDevice) return;
+  // What state takes, where gradients are that are on the device with it.
+  Homes away = family.homes;
+  if (!policy_.gradients) away.gradients = Tier::kDevice;
+  Homes resident = away;
+  resident.optimizer_state = Tier::kDevice;
+  for (size_t setting = 0; setting < settings_.size(); ++setting) {
+    const Forecast& forecast = family.forecasts[setting];
+    const BlockChoice head = block_of(settings_[setting], family.homes);
+    BlockChoice tail = head;
+    tail.state = Tier::kDevice;
+    add_mixture({head, tail, family.homes}, forecast, forecast.changed(known.of(away), known.of(resident)), result);
+  }
+}
+
+std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) {
+  settings_ = settings;
+  families_.clear();
+  const KnownForecasts known = make_forecasts();
   std::vector<Idea> result;
-  for (size_t i = 0; i < homes.size(); ++i) {
-    std::vector<Forecast> forecasts;
-    for (const Forecast& setting : by_setting) forecasts.push_back(by_homes[i].changed(by_setting.front(), setting));
-    std::vector<Family> families = {{homes[i], {}, forecasts}};
-    // What weights of blocks take, where those outside are on the device with them.
-    Homes streamed = homes[i];
-    if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
-    streamed.tables = table_tiers(streamed.outer_weights).back();
-    const Homes kept = with_weights_on_device(streamed);
-    for (size_t quarter = 1; quarter < 4 && kept != streamed; ++quarter) {
-      const size_t resident = blocks_ * quarter / 4;
-      families.push_back(changed(families.front(), find(streamed), find(kept), static_cast<double>(quarter) / 4));
-      families.back().apart.resident = resident;
-    }
-    const size_t near = families.size();
-    const Homes distant = with_weights_on_disk(streamed);
-    for (size_t family = 0; distant != streamed && family < near; ++family) {
-      const size_t others = blocks_ - families[family].apart.resident;
-      add_distant(families[family], &Apart::distant, others, find(streamed), find(distant), families);
-    }
-    for (size_t family = families.size(); may_split_state(homes[i]) && family-- > 0;)
-      add_distant(families[family], &Apart::distant_state, blocks_, *near_state, *distant_state, families);
-    for (Family& family : families) {
-      add_ideas(family, result);
-      families_.push_back(std::move(family));
-    }
-    if (policy_.optimizer_state || homes[i].optimizer_state == Tier::kDevice) continue;
-    // What state takes, where gradients are that are on the device with it.
-    Homes away = homes[i];
-    if (!policy_.gradients) away.gradients = Tier::kDevice;
-    Homes resident = away;
-    resident.optimizer_state = Tier::kDevice;
-    for (size_t setting = 0; setting < settings.size(); ++setting) {
-      const BlockChoice head = block_of(settings[setting], homes[i]);
-      BlockChoice tail = head;
-      tail.state = Tier::kDevice;
-      add_mixture({head, tail, homes[i]}, forecasts[setting], forecasts[setting].changed(find(away), find(resident)),
-                  result);
-    }
+  for (const Homes& homes : known.homes) {
+    std::vector<Family> families = families_of(homes, known);
+    for (const Family& family : families) add_ideas(family, result);
+    add_resident_state(families.front(), known, result);
+    std::move(families.begin(), families.end(), std::back_inserter(families_));
   }
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "plan/candidates.h"
@@ -94,6 +95,19 @@ class PlanIdeas {
     Apart apart;
     std::vector<Forecast> forecasts;  // by setting
   };
+  // What has been scheduled to tell all others from.
+  struct KnownForecasts {
+    std::vector<Homes> homes;
+    std::vector<Forecast> by_setting;  // of the first homes
+    std::vector<Forecast> by_homes;    // of the first setting
+    // Where some homes allow it: all state of blocks in the host's memory, and on the disk.
+    std::optional<std::pair<Forecast, Forecast>> state_split;
+
+    [[nodiscard]] const Forecast& of(const Homes& there) const;
+  };
+  [[nodiscard]] KnownForecasts make_forecasts();
+  // All blocks as `homes` says first, then those where some blocks are apart.
+  [[nodiscard]] std::vector<Family> families_of(const Homes& homes, const KnownForecasts& known) const;
   // The family where so much of what is different between two forecasts is added.
   [[nodiscard]] static Family changed(Family family, const Forecast& from, const Forecast& to, double share);
   // To `result`: the family with something of some blocks, up to `most`, on the disk that would not fit the host's
@@ -101,6 +115,8 @@ class PlanIdeas {
   void add_distant(const Family& family, size_t Apart::*count, size_t most, const Forecast& from, const Forecast& to,
                    std::vector<Family>& result) const;
   void add_ideas(const Family& family, std::vector<Idea>& result) const;
+  // Mixtures in which the last blocks have their optimizer state on the device. REQUIRES: nothing is apart.
+  void add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const;
   // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
   void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
   // Where blocks of either kind between each other are faster than all alike, since neither computing nor a lane is

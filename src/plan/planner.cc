@@ -37,20 +37,21 @@ void run_all(int64_t count, int threads, const std::function<void(int64_t)>& tas
 }
 
 // Sketches of plans for device budgets that depend on the graph, the machine and the other tiers alone.
-class Ladder {
+class FrontierSearch {
  public:
-  Ladder(const PlanBuilder& builder, int64_t accumulation, KnownPlans& known, const Budget& budget,
-         const Policy& policy)
+  FrontierSearch(const PlanBuilder& builder, int64_t accumulation, KnownPlans& known, const Budget& budget,
+                 const Policy& policy)
       : builder_(builder), accumulation_(accumulation), known_(known), budget_(budget), policy_(policy) {}
 
   // The least, and if it takes no more than `enough` the most and those between them. All of it, and `beside`, on as
   // many threads.
-  void climb(int64_t enough, int threads, const std::function<void()>& beside) {
+  void run(int64_t enough, int threads, const std::function<void()>& beside) {
+    has_run_ = true;
     std::once_flag ends;
     Found most;
-    std::vector<Found> rungs(kFrontierPoints - 2);
+    std::vector<Found> between(kFrontierPoints - 2);
     bool is_enough = false;
-    run_all(std::ssize(rungs) + 1, threads, [&](int64_t task) {
+    run_all(std::ssize(between) + 1, threads, [&](int64_t task) {
       if (task == 0) return beside();
       std::call_once(ends, [&] {
         least_ = plan_within(0, {});
@@ -60,24 +61,26 @@ class Ladder {
       if (!is_enough) return;
       const int64_t low = least_.estimate.bytes[0], high = most.estimate.bytes[0];
       const int64_t device = low + (high - low) * task / (kFrontierPoints - 1);
-      nth(rungs, task - 1) = plan_within(device, {&least_.choices, 1});
+      nth(between, task - 1) = plan_within(device, {&least_.choices, 1});
     });
     if (!is_enough) return;
     add(least_);
-    for (const Found& rung : rungs)
-      if (rung.fits) add(rung);
+    for (const Found& found : between)
+      if (found.fits) add(found);
     if (most.fits) add(most);
   }
+
+  [[nodiscard]] bool has_run() const { return has_run_; }
 
   // From the most to the least; a plan that takes no more than a slower one stands for both, and one that is slower
   // than a smaller one is left out.
   [[nodiscard]] std::vector<FrontierPoint> points() const {
     std::vector<FrontierPoint> result;
-    for (const Rung& rung : rungs_) {
-      const double seconds = rung.point.step_seconds(accumulation_);
+    for (const Sketch& sketch : sketches_) {
+      const double seconds = sketch.point.step_seconds(accumulation_);
       if (!result.empty() && seconds > result.back().step_seconds(accumulation_)) continue;
-      while (!result.empty() && rung.point.bytes[0] <= result.back().bytes[0]) result.pop_back();
-      result.push_back(rung.point);
+      while (!result.empty() && sketch.point.bytes[0] <= result.back().bytes[0]) result.pop_back();
+      result.push_back(sketch.point);
     }
     std::reverse(result.begin(), result.end());
     return result;
@@ -86,13 +89,13 @@ class Ladder {
   // The fastest first.
   [[nodiscard]] std::vector<Choices> choices() const {
     std::vector<Choices> result;
-    for (size_t i = rungs_.size(); i-- > 0;) result.push_back(rungs_[i].choices);
+    for (size_t i = sketches_.size(); i-- > 0;) result.push_back(sketches_[i].choices);
     if (result.empty()) result.push_back(least_.choices);
     return result;
   }
 
  private:
-  struct Rung {
+  struct Sketch {
     Choices choices;
     FrontierPoint point;
   };
@@ -101,7 +104,11 @@ class Ladder {
     Budget limited = budget_;
     limited.device = device;
     PlanCandidates candidates(builder_, accumulation_, known_);
-    return search_plan(candidates, limited, policy_, SearchEffort::kSketch, starts);
+    return search_plan(candidates, limited, policy_, SearchEffort::kSketch,
+                       [&](const std::function<void()>& first_half) {
+                         first_half();
+                         return std::vector<Choices>(starts.begin(), starts.end());
+                       });
   }
 
   // No plan fits no device memory at all, but it may fit the other tiers.
@@ -110,7 +117,7 @@ class Ladder {
     others.device = std::nullopt;
     const Estimate& estimate = found.estimate;
     if (missing_bytes(estimate.bytes, others) > 0) return;
-    rungs_.push_back({found.choices, {estimate.bytes, estimate.micro_step_seconds, estimate.update_seconds}});
+    sketches_.push_back({found.choices, {estimate.bytes, estimate.micro_step_seconds, estimate.update_seconds}});
   }
 
   const PlanBuilder& builder_;
@@ -118,9 +125,21 @@ class Ladder {
   KnownPlans& known_;
   const Budget& budget_;
   const Policy& policy_;
-  std::vector<Rung> rungs_;  // from the least to the most
+  std::vector<Sketch> sketches_;  // from the least to the most
   Found least_;
+  bool has_run_ = false;
 };
+
+// The points but for those between the ends to which the plan is faster and smaller.
+std::vector<FrontierPoint> without_beaten(std::vector<FrontierPoint> points, const Plan& plan, int64_t accumulation) {
+  if (!plan.fits || points.size() < 3) return points;
+  const auto beaten = std::remove_if(points.begin() + 1, points.end() - 1, [&](const FrontierPoint& point) {
+    return point.bytes[0] >= plan.peaks[0].bytes &&
+           point.step_seconds(accumulation) > plan.simulation.step_seconds(accumulation);
+  });
+  points.erase(beaten, points.end() - 1);
+  return points;
+}
 
 }  // namespace
 
@@ -154,18 +173,19 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
                int64_t accumulation, std::vector<FrontierPoint>* frontier, int threads) {
   const PlanBuilder builder(graph, machine, policy.in_files);
   KnownPlans known;
-  Ladder ladder(builder, accumulation, known, budget, policy);
+  FrontierSearch sketches(builder, accumulation, known, budget, policy);
   PlanCandidates candidates(builder, accumulation, known);
-  PlanSearch search(candidates, budget, policy, SearchEffort::kFull);
   constexpr int64_t kAnything = std::numeric_limits<int64_t>::max();
-  if (frontier || !search.begin()) {
-    ladder.climb(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
-                 [&] { search.climb(); });
-  }
-  if (frontier) *frontier = ladder.points();
-  const Found found = search.finish(ladder.choices());
+  const auto run_sketches = [&](const std::function<void()>& beside) {
+    sketches.run(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
+                 beside);
+    return sketches.choices();
+  };
+  const Found found = search_plan(candidates, budget, policy, SearchEffort::kFull, run_sketches);
+  if (frontier && !sketches.has_run()) (void)run_sketches([] {});
   Plan plan = builder.build(found.choices, found.effort);
   compare_with(plan, budget);
+  if (frontier) *frontier = without_beaten(sketches.points(), plan, accumulation);
   return plan;
 }
 

@@ -50,8 +50,9 @@ constexpr int kFrontierPoints = 9;
 
 // `accumulation`: micro-batches per optimizer step, which is what is made fast. The frontier does not depend on the
 // device budget, and the plan is no slower than any point of it that fits: its plans are where the search starts.
-// `frontier`, unless null, gets its points, which costs nothing where the plan fits. It searches on `threads` threads,
-// 0 for as many as there are CPUs; the plan does not depend on that.
+// `frontier`, unless null, gets its points, without those between its ends that take more and are slower than the plan;
+// it costs nothing where the plan fits. It searches on `threads` threads, 0 for as many as there are CPUs; the plan
+// does not depend on that.
 [[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                              int64_t accumulation = 1, std::vector<FrontierPoint>* frontier = nullptr, int threads = 0);
 

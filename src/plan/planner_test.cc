@@ -110,11 +110,19 @@ TEST_CASE("no plan is slower than a point of its frontier that fits, whatever th
           CAPTURE(*budget.host);
           CAPTURE(*budget.disk);
           CAPTURE(*budget.device);
-          const Plan plan = make_plan(graph, machine, budget, {}, 2);
+          std::vector<FrontierPoint> beside;
+          const Plan plan = make_plan(graph, machine, budget, {}, 2, &beside);
           REQUIRE(plan.fits);
           CHECK(verify(graph, plan.program, budget).empty());
           for (const FrontierPoint& point : points) {
             if (point.bytes[0] <= *budget.device) CHECK(plan.simulation.step_seconds(2) <= point.step_seconds(2));
+          }
+          // What the plan beats is not shown beside it.
+          CHECK(beside.front().bytes == points.front().bytes);
+          CHECK(beside.back().bytes == points.back().bytes);
+          for (size_t point = 1; point + 1 < beside.size(); ++point) {
+            const bool is_larger = beside[point].bytes[0] >= plan.peaks[0].bytes;
+            if (is_larger) CHECK(beside[point].step_seconds(2) <= plan.simulation.step_seconds(2));
           }
         }
       }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "plan/plan_search.h"
 
 namespace spillway {
 namespace {
@@ -60,7 +61,6 @@ bool PlanSearch::begin() {
 }
 
 void PlanSearch::climb() {
-  if (is_fastest_ || begin()) return;
   std::vector<Idea> all = ideas_.all(settings_);
   const auto spread =
       std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.apart == Apart{}; });
@@ -368,10 +368,12 @@ Found PlanSearch::packed_well() {
 }
 
 Found search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort,
-                  std::span<const Choices> starts) {
+                  const FindStarts& find_starts) {
   PlanSearch search(candidates, budget, policy, effort);
+  if (search.begin()) return search.finish({});
+  if (find_starts) return search.finish(find_starts([&] { search.climb(); }));
   search.climb();
-  return search.finish(starts);
+  return search.finish({});
 }
 
 }  // namespace spillway
