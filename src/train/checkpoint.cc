@@ -48,6 +48,7 @@ Json to_json(const TrainingPosition& position) {
     json["stream"] = {{"epoch", stream->epoch},
                       {"block", stream->block},
                       {"line", stream->line},
+                      {"rows_checksum", stream->rows_checksum},
                       {"options", position.stream_identity}};
   if (position.feed) json["feed"] = *position.feed;
   json["run"] = to_json(position.run);
@@ -71,7 +72,10 @@ TrainingPosition position_from_json(const Json& json) {
                             .steps_per_epoch = json.at("steps_per_epoch")};
   if (json.contains("stream")) {
     const Json& stream = json["stream"];
-    position.stream = {.epoch = stream.at("epoch"), .block = stream.at("block"), .line = stream.at("line")};
+    position.stream = {.epoch = stream.at("epoch"),
+                       .block = stream.at("block"),
+                       .line = stream.at("line"),
+                       .rows_checksum = stream.value("rows_checksum", "")};
     position.stream_identity = stream.at("options");
   }
   if (json.contains("feed")) position.feed = json["feed"];

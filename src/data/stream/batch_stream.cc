@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -56,6 +57,22 @@ void BatchStream::run() {
   }
 }
 
+// Rows of other data would go on in the middle of a block, some of them seen twice and others never.
+void BatchStream::check_seen(const RowBlock& block, std::string_view checksum) const {
+  if (from_.line > block.lines.size()) {
+    throw input_error("datasets",
+                      "expected at least the {} lines that the checkpoint has seen of a block, got {}; resume with "
+                      "the data that wrote it",
+                      from_.line, block.lines.size());
+  }
+  if (from_.rows_checksum.empty() || from_.rows_checksum == checksum) return;
+  throw input_error("datasets",
+                    "expected the rows that the checkpoint has seen in block {} of epoch {}, got others; resume with "
+                    "the data, tokenizer and template that wrote it, or begin a new run with this folder as base_model "
+                    "(lora_model_dir, if it is an adapter)",
+                    from_.block, from_.epoch);
+}
+
 void BatchStream::read_blocks() {
   RowStream stream(source_, from_, &stop_);
   // The block behind the one that is fed is made meanwhile, so that training need not wait at a block's end; where the
@@ -71,17 +88,14 @@ void BatchStream::read_blocks() {
     const RowBlock block = coming.get();
     coming = make_next();
     const bool is_first = block.first.epoch == from_.epoch && block.first.block == from_.block;
-    if (is_first && from_.line > block.lines.size()) {
-      throw input_error("datasets",
-                        "expected at least the {} lines that the checkpoint has seen of a block, got {}; resume with "
-                        "the data that wrote it",
-                        from_.line, block.lines.size());
-    }
+    const std::string checksum = block.rows.checksum();
+    if (is_first) check_seen(block, checksum);
     for (int64_t line = is_first ? from_.line : 0; line < block.lines.size(); ++line) {
       add_to_micro_batch(batch, block.rows, block.lines.line(line));
       if (++lines < lines_per_batch) continue;
       StreamPosition end = block.first;
       end.line = line + 1;
+      end.rows_checksum = checksum;
       if (!put({.batch = std::exchange(batch, {}), .end = end, .error = {}})) return;
       lines = 0;
     }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "data/stream/row_stream.h"
@@ -38,6 +39,8 @@ class BatchStream {
 
   void run();
   void read_blocks();
+  // Throws InputError where the block that the stream begins in has other rows than it had.
+  void check_seen(const RowBlock& block, std::string_view checksum) const;
   // False where the stream is to end.
   [[nodiscard]] bool put(Item item);
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/batch.h"
@@ -37,6 +38,7 @@ struct StreamOptions {
 // Where a line of a stream is.
 struct StreamPosition {
   int64_t epoch = 0, block = 0, line = 0;  // of all epochs, of the epoch, of the block
+  std::string rows_checksum{};             // RowTable::checksum of the block; empty: not known
 
   bool operator==(const StreamPosition&) const = default;
 };

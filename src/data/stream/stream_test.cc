@@ -162,6 +162,27 @@ TEST_CASE("micro-batches go on across blocks and epochs, and from any position t
   }
 }
 
+TEST_CASE("a stream goes on with rows that came behind, and not with others than it has seen") {
+  Data data;
+  const StreamOptions options = stream_options(16, 13, 3);
+  const auto source = source_of({data.dataset("a", 0, 80)}, options);
+  BatchStream stream(source, {}, 1);
+  for (int i = 0; i < 6; ++i) (void)stream.next();
+  const StreamPosition position = stream.position();
+  REQUIRE(position.block == 1);
+  const MicroBatch next = stream.next();
+  const auto resumed = [&](const DatasetConfig& dataset, const StreamPosition& from) {
+    BatchStream other(source_of({dataset}, options), from, 1);
+    return other.next().ids;
+  };
+  CHECK(resumed(data.dataset("longer", 0, 120), position) == next.ids);
+  CHECK_THROWS_WITH_AS((void)resumed(data.dataset("others", 1, 80), position),
+                       doctest::Contains("got others; resume with the data"), InputError);
+  StreamPosition old = position;  // of a checkpoint that did not say
+  old.rows_checksum.clear();
+  CHECK(resumed(data.dataset("others", 1, 80), old) != next.ids);
+}
+
 TEST_CASE("a stream reads no further ahead than its queue, its block and the next") {
   Data data;
   StreamOptions options = stream_options(100, 50, 2);
