@@ -10,17 +10,18 @@
 namespace spillway {
 namespace {
 
-// A value that lives in a buffer from step `begin` on, until the next tenant moves in or the buffer dies.
-struct Tenant {
+// A value that lives in a buffer from step `begin` on, until the next value takes its place or the buffer ends.
+struct BufferValue {
   BufferId buffer = kNone;
   ValueId value = kNone;
   int32_t begin = 0;
 };
 
-// All tenants of a tier's buffers. A buffer without any is the workspace of the step in which it begins.
-class Tenants {
+// All values of a tier's buffers. A buffer without any is the workspace of the step in which it begins.
+class BufferValues {
  public:
-  Tenants(const Graph& graph, const Schedule& schedule, Tier tier) : graph_(graph), schedule_(schedule), tier_(tier) {
+  BufferValues(const Graph& graph, const Schedule& schedule, Tier tier)
+      : graph_(graph), schedule_(schedule), tier_(tier) {
     for (size_t v = 0; v < schedule.persistent.size(); ++v) add(schedule.persistent[v], static_cast<ValueId>(v), 0);
     for (size_t i = 0; i < schedule.steps.size(); ++i) {
       const Step& step = schedule.steps[i];
@@ -35,13 +36,13 @@ class Tenants {
   }
 
   [[nodiscard]] std::span<const int32_t> of(BufferId buffer) const { return nth(by_buffer_, buffer); }
-  [[nodiscard]] const Tenant& operator[](int32_t i) const { return nth(all_, i); }
+  [[nodiscard]] const BufferValue& operator[](int32_t i) const { return nth(all_, i); }
 
   // REQUIRES: the buffer is live at `step` and not a workspace.
   [[nodiscard]] const Value& at(BufferId buffer, int32_t step) const {
-    const std::span<const int32_t> tenants = of(buffer);
-    int32_t found = tenants.front();
-    for (const int32_t next : tenants) {
+    const std::span<const int32_t> values = of(buffer);
+    int32_t found = values.front();
+    for (const int32_t next : values) {
       if ((*this)[next].begin <= step) found = next;
     }
     return graph_.value((*this)[found].value);
@@ -49,8 +50,8 @@ class Tenants {
 
   [[nodiscard]] MemoryClass class_of(BufferId buffer, int32_t step) const {
     if (of(buffer).empty()) return MemoryClass::kTransient;
-    const Value& tenant = at(buffer, step);
-    if (tenant.kind != ValueKind::kActivation) return class_of_moved(tenant);
+    const Value& value = at(buffer, step);
+    if (value.kind != ValueKind::kActivation) return class_of_moved(value);
     const Buffer& b = nth(schedule_.buffers, buffer);
     return b.begin < forward_end_ && b.end > forward_end_ ? MemoryClass::kSavedActivation : MemoryClass::kTransient;
   }
@@ -72,8 +73,8 @@ class Tenants {
   const Graph& graph_;
   const Schedule& schedule_;
   Tier tier_;
-  int32_t forward_end_ = 0;  // what is live beyond it was saved
-  std::vector<Tenant> all_;  // of each buffer in the order in which they move in
+  int32_t forward_end_ = 0;       // what is live beyond it was saved
+  std::vector<BufferValue> all_;  // of each buffer in the order in which they move in
   Groups by_buffer_;
 };
 
@@ -123,14 +124,14 @@ MemoryClass class_of_moved(const Value& value) {
 
 std::vector<LiveBuffer> live_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   std::vector<LiveBuffer> result;
-  const Tenants tenants(graph, schedule, tier);
-  tenants.visit_live(step, [&](BufferId id, const Buffer& b) {
-    const MemoryClass memory_class = tenants.class_of(id, step);
-    if (tenants.of(id).empty()) {
+  const BufferValues values(graph, schedule, tier);
+  values.visit_live(step, [&](BufferId id, const Buffer& b) {
+    const MemoryClass memory_class = values.class_of(id, step);
+    if (values.of(id).empty()) {
       const Operation& op = graph.op(nth(schedule.steps, b.begin).op);
       result.push_back({fmt::format("workspace of {}", graph.value(op.outputs[0]).name), memory_class, b.bytes});
     } else {
-      result.push_back({tenants.at(id, step).name, memory_class, b.bytes});
+      result.push_back({values.at(id, step).name, memory_class, b.bytes});
     }
   });
   std::stable_sort(result.begin(), result.end(),
@@ -140,8 +141,8 @@ std::vector<LiveBuffer> live_at(const Graph& graph, const Schedule& schedule, Ti
 
 ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   ClassBytes result{};
-  const Tenants tenants(graph, schedule, tier);
-  tenants.visit_live(step, [&](BufferId id, const Buffer& b) { nth(result, tenants.class_of(id, step)) += b.bytes; });
+  const BufferValues values(graph, schedule, tier);
+  values.visit_live(step, [&](BufferId id, const Buffer& b) { nth(result, values.class_of(id, step)) += b.bytes; });
   return result;
 }
 
@@ -151,16 +152,16 @@ std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& sch
   const auto change = [&](int32_t step, MemoryClass memory_class, int64_t bytes) {
     nth(nth(usage, step), memory_class) += bytes;
   };
-  const Tenants tenants(graph, schedule, tier);
+  const BufferValues values(graph, schedule, tier);
   for (BufferId id = 0; id < std::ssize(schedule.buffers); ++id) {
     const Buffer& b = nth(schedule.buffers, id);
     if (b.tier != tier || b.begin >= b.end) continue;
-    MemoryClass now = tenants.class_of(id, b.begin);
+    MemoryClass now = values.class_of(id, b.begin);
     change(b.begin, now, b.bytes);
-    for (const int32_t tenant : tenants.of(id)) {
-      const int32_t begin = tenants[tenant].begin;
+    for (const int32_t value : values.of(id)) {
+      const int32_t begin = values[value].begin;
       if (begin <= b.begin || begin >= b.end) continue;
-      const MemoryClass next = tenants.class_of(id, begin);
+      const MemoryClass next = values.class_of(id, begin);
       change(begin, now, -b.bytes);
       change(begin, next, b.bytes);
       now = next;
