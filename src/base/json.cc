@@ -59,7 +59,7 @@ Json parse_json(std::string_view text, std::string_view where) {
   Json json = Json::parse(text, check_depth, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
   const std::string quoted = with_quoted_overflows(text);
-  return quoted.empty() ? json : Json::parse(quoted, nullptr, /*allow_exceptions=*/false);
+  return quoted.empty() ? json : Json::parse(quoted, check_depth, /*allow_exceptions=*/false);
 }
 
 template <typename Json>
