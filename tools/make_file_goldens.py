@@ -20,7 +20,7 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "fil
 ROWS = [{"text": f"row {i} é", "number": i * 7 - 3, "share": i / 4, "flag": i % 2 == 0, "ids": list(range(i)), "none": None,
          "messages": [{"role": "user", "content": f"q{i}"}, {"role": "assistant", "content": None if i == 2 else "a"}], "nested": {"x": {"y": [[1], []]}}} for i in range(5)]
 SPLITS = ["train", "train[:2]", "train[1:3]", "train[-2:]", "train[:-3]", "train[:10%]", "train[25%:75%]", "train[-15%:]", "train[:2]+train[4:]", "train[1_0:1_2]",
-          "train[:34%](pct1_dropremainder)"]
+          "train[:34%](pct1_dropremainder)", "train[1:3](pct1_dropremainder)", "train(pct1_dropremainder)", "train[1:3](closest)", "train[1:30%]", "train[10%:90]"]
 
 
 def as_text(value):

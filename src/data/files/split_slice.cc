@@ -29,9 +29,21 @@ std::optional<SliceEnd> parse_end(std::string_view text, std::string_view all) {
     if (c != '_') digits += c;
   }
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), end.value);
-  const bool beyond = end.percent && (end.value < -100 || end.value > 100);
-  if (error != std::errc() || stop != digits.data() + digits.size() || beyond) throw no_split(all);
+  if (error != std::errc() || stop != digits.data() + digits.size()) throw no_split(all);
   return end;
+}
+
+// As the datasets library has it: one sign of percent is for both ends, and rounding is of percents alone.
+void read_percents(SplitSlice& slice, bool is_rounded, std::string_view all) {
+  const bool is_percent = (slice.from && slice.from->percent) || (slice.to && slice.to->percent);
+  if (is_rounded && !is_percent)
+    throw input_error("split", "expected a rounding of a slice in percent alone, got {}; leave the rounding out",
+                      quote(all));
+  for (std::optional<SliceEnd>* end : {&slice.from, &slice.to}) {
+    if (!*end || !is_percent) continue;
+    (*end)->percent = true;
+    if ((*end)->value < -100 || (*end)->value > 100) throw no_split(all);
+  }
 }
 
 SplitSlice parse_one(std::string_view text) {
@@ -41,16 +53,20 @@ SplitSlice parse_one(std::string_view text) {
   std::string_view rest = text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
   constexpr std::string_view kClosest = "(closest)", kWhole = "(pct1_dropremainder)";
   slice.whole_percents = rest.ends_with(kWhole);
-  if (slice.whole_percents) rest.remove_suffix(kWhole.size());
-  if (rest.ends_with(kClosest)) rest.remove_suffix(kClosest.size());
+  const bool is_rounded = slice.whole_percents || rest.ends_with(kClosest);
+  if (is_rounded) rest.remove_suffix(slice.whole_percents ? kWhole.size() : kClosest.size());
   const size_t open = rest.find('[');
   slice.split = std::string(rest.substr(0, open));
   if (slice.split.empty() || slice.split.find_first_of("]:/%() ") != std::string::npos) throw no_split(text);
-  if (open == std::string_view::npos) return slice;
+  if (open == std::string_view::npos) {
+    read_percents(slice, is_rounded, text);
+    return slice;
+  }
   const size_t colon = rest.find(':', open);
   if (colon == std::string_view::npos || !rest.ends_with(']')) throw no_split(text);
   slice.from = parse_end(rest.substr(open + 1, colon - open - 1), text);
   slice.to = parse_end(rest.substr(colon + 1, rest.size() - colon - 2), text);
+  read_percents(slice, is_rounded, text);
   return slice;
 }
 
