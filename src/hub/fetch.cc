@@ -1,16 +1,14 @@
 #include "hub/fetch.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <system_error>
-#include <thread>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "hub/place_blob.h"
 #include "hub/selection.h"
 #include "io/disk_space.h"
 #include "io/file.h"
@@ -45,21 +43,6 @@ void check_room(const FetchList& list) {
   if (needed > 0 && free < needed)
     throw machine_error(list.cache.string(), "expected {} of free disk for {}, got {}; make room, or set HF_HUB_CACHE",
                         format_bytes(needed), shown_name(list.repository), format_bytes(free));
-}
-
-// A link to the blob in the place of any other, in one step. Other threads and processes may do the same.
-void link_file(const fs::path& blob, const fs::path& file) {
-  create_folders(file.parent_path());
-  const fs::path target = blob.lexically_relative(file.parent_path());
-  std::error_code error;
-  fs::create_symlink(target, file, error);
-  if (!error || fs::read_symlink(file, error) == target) return;
-  const size_t thread = std::hash<std::thread::id>()(std::this_thread::get_id());
-  const fs::path temporary =
-      file.parent_path() / fmt::format(".{}.{}-{}", file.filename().string(), ::getpid(), thread);
-  fs::remove(temporary, error);
-  fs::create_symlink(target, temporary);
-  fs::rename(temporary, file);
 }
 
 void write_reference(const FetchList& list) {
@@ -112,7 +95,9 @@ void fetch(const FetchList& list, const FetchOptions& options) {
     const std::map<std::string, std::string> etags =
         download_files(options.server, list.repository, list.commit, missing, list.cache, how);
     const fs::path blobs = repository_folder(list.cache, list.repository) / "blobs";
-    for (const auto& [path, etag] : etags) link_file(blobs / etag, list.snapshot / path);
+    std::map<std::string, int64_t> uses;  // several files may be one blob
+    for (const auto& [path, etag] : etags) ++uses[etag];
+    for (const auto& [path, etag] : etags) place_blob(blobs / etag, list.snapshot / path, --uses[etag] == 0);
   }
   for (const std::string& name : list.absent) note_absent(list.snapshot, name);
   write_reference(list);
