@@ -223,9 +223,10 @@ void ChildProcess::show_errors() {
     if (!read_available(err_, errors_)) close_file(err_);
     if (errors_.size() == before) break;
     for (size_t end; (end = errors_.find_first_of("\r\n")) != std::string::npos || errors_.size() > kMostErrorBytes;) {
-      end = std::min({end, errors_.size(), kMostErrorBytes});
+      const bool is_cut = end > kMostErrorBytes;  // no line break is there to be left out
+      if (is_cut) end = kMostErrorBytes;
       show_line(std::string_view(errors_).substr(0, end));
-      errors_.erase(0, std::min(end + 1, errors_.size()));
+      errors_.erase(0, is_cut ? end : end + 1);
     }
     before = errors_.size();
   }

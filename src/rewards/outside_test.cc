@@ -1,6 +1,7 @@
 #include "rewards/outside.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -167,6 +168,19 @@ TEST_CASE("a child that stops reading is no broken pipe, and its answer counts")
 TEST_CASE("lines that are too long end the reading") {
   ChildProcess child({"sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; sleep 60"}, "here");
   CHECK(child.read_line(60, 1000).outcome == ChildProcess::Outcome::kTooLong);
+}
+
+TEST_CASE("a line of standard error that is too long for one piece is shown in several, and nothing of it is lost") {
+  const Captured captured = capture([] {
+    (void)evaluate({shell("i=0; while [ $i -lt 3000 ]; do printf '%06d' $i; i=$((i + 1)); done >&2; echo >&2; "
+                          "while read -r l; do echo '[1, 1]'; done")},
+                   two_completions());
+    return 0;
+  });
+  std::string shown = captured.err, expected;
+  for (size_t at; (at = shown.find("\nsh: ")) != std::string::npos;) shown.erase(at, 5);
+  for (int i = 0; i < 3000; ++i) expected += fmt::format("{:06}", i);
+  CHECK(has(shown, "sh: " + expected + "\n"));
 }
 
 TEST_CASE("bytes that are no text are answers of no function") {
