@@ -1,7 +1,6 @@
 #include "data/clips/clip_rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "base/index.h"
 #include "base/sizes.h"
 #include "data/clips/clip_files.h"
+#include "data/files/row_selection.h"
 #include "io/checksum.h"
 
 namespace spillway::data {
@@ -32,14 +32,6 @@ void cut_frames(std::vector<float>& values, int64_t frames, int64_t kept, int64_
   resize(values, channels * kept * plane);
 }
 
-// Of row `row` of those a dataset has, spread evenly: after n rows there are floor(n * weight).
-int64_t copies_of(int64_t row, double weight) {
-  const auto until = [&](int64_t rows) {
-    return static_cast<int64_t>(std::floor(static_cast<double>(rows) * weight + 1e-9));
-  };
-  return until(row + 1) - until(row);
-}
-
 void add(Checksum& sum, std::span<const int64_t> numbers) { sum.add(std::as_bytes(numbers)); }
 
 }  // namespace
@@ -54,20 +46,17 @@ struct ClipRows::State {
   std::string checksum;
 
   void add_dataset(const DatasetConfig& config);
-  void add_file(const DatasetConfig& config, const std::filesystem::path& path, Checksum& sum, int64_t& row,
-                int64_t& taken);
+  void add_file(const std::filesystem::path& path, RowSelection& selection, Checksum& sum);
 };
 
 void ClipRows::State::add_dataset(const DatasetConfig& config) {
   Checksum sum;
-  int64_t row = 0, taken = 0;
-  for (const std::filesystem::path& path : clip_files(config)) add_file(config, path, sum, row, taken);
+  RowSelection selection(config);
+  for (const std::filesystem::path& path : clip_files(config)) add_file(path, selection, sum);
   checksum += sum.text();
 }
 
-// `row` counts the rows of the dataset, `taken` those that skip and shards leave.
-void ClipRows::State::add_file(const DatasetConfig& config, const std::filesystem::path& path, Checksum& sum,
-                               int64_t& row, int64_t& taken) {
+void ClipRows::State::add_file(const std::filesystem::path& path, RowSelection& selection, Checksum& sum) {
   std::unique_ptr<ClipFile> file = open_clip_file(path, cursors);
   const std::string name = path.filename().string();
   sum.add(std::as_bytes(std::span(name)));
@@ -77,14 +66,13 @@ void ClipRows::State::add_file(const DatasetConfig& config, const std::filesyste
   for (int64_t at = 0; at < std::ssize(headers); ++at) {
     RowHeader& stored = nth(headers, at);
     const ClipHeader header = check_row(stored, demands, file->names(), file->where(at), num_latent_t);
-    const int64_t place = row++ - config.skip;
-    if (place < 0 || (config.shards > 1 && place % config.shards != config.shards_idx)) continue;
-    const int64_t copies = copies_of(taken++, config.weight);
+    const std::optional<int64_t> copies = selection.next();
+    if (!copies) continue;
     const ClipShape& shape = header.latents;
-    add(sum, std::array{copies, shape.channels, shape.frames, shape.height, shape.width, header.text_rows,
+    add(sum, std::array{*copies, shape.channels, shape.frames, shape.height, shape.width, header.text_rows,
                         header.image_rows});
-    if (copies == 0) continue;
-    append_repeated(order, copies, rows.size());
+    if (*copies == 0) continue;
+    append_repeated(order, *copies, rows.size());
     rows.push_back({.file = files.size(), .row = at, .stored = std::move(stored), .header = header});
   }
   files.push_back(std::move(file));

@@ -1,11 +1,11 @@
 #include "data/files/dataset_records.h"
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "data/files/dataset_files.h"
+#include "data/files/row_selection.h"
 #include "data/files/split_slice.h"
 
 namespace spillway::data {
@@ -48,15 +48,13 @@ int64_t count_rows(const DatasetConfig& config, const std::string& split) {
 
 class DatasetRecords : public RecordParser {
  public:
-  explicit DatasetRecords(DatasetConfig config) : config_(std::move(config)), slices_(parse_split(config_.split)) {}
+  explicit DatasetRecords(DatasetConfig config)
+      : config_(std::move(config)), slices_(parse_split(config_.split)), selection_(config_) {}
 
   bool next(Record& record) override {
     while (copies_ == 0) {
       if (!next_of_slices(kept_)) return false;
-      const int64_t row = row_++ - config_.skip;
-      if (row < 0) continue;
-      if (config_.shards > 1 && row % config_.shards != config_.shards_idx) continue;
-      copies_ = copies_of(taken_++);
+      copies_ = selection_.next().value_or(0);
     }
     --copies_;
     record = copies_ == 0 ? std::move(kept_) : kept_;
@@ -64,14 +62,6 @@ class DatasetRecords : public RecordParser {
   }
 
  private:
-  // Spread evenly: after n rows there are floor(n * weight).
-  [[nodiscard]] int64_t copies_of(int64_t row) const {
-    const auto until = [&](int64_t rows) {
-      return static_cast<int64_t>(std::floor(static_cast<double>(rows) * config_.weight + 1e-9));
-    };
-    return until(row + 1) - until(row);
-  }
-
   bool next_of_slices(Record& record) {
     for (;;) {
       if (!files_) {
@@ -98,7 +88,7 @@ class DatasetRecords : public RecordParser {
   size_t slice_ = 0;
   std::optional<FilesOfSplit> files_;
   int64_t begin_ = 0, end_ = 0, at_ = 0;  // of the slice
-  int64_t row_ = 0, taken_ = 0;           // of the dataset, and of the shard
+  RowSelection selection_;
   Record kept_;
   int64_t copies_ = 0;  // of kept_, still to come
 };
