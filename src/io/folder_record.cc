@@ -51,7 +51,7 @@ bool is_within(const std::string& name) {
 }
 
 // Reads a record event by event, because containers of the JSON library allocate in their destructors.
-class RecordReader : public nlohmann::json_sax<nlohmann::json> {
+class FolderRecordReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   FolderRecord record;
 
@@ -176,7 +176,7 @@ std::optional<FolderRecord> read_record(const fs::path& folder) {
   } catch (const InputError&) {
     return {};
   }
-  RecordReader reader;
+  FolderRecordReader reader;
   if (!nlohmann::json::sax_parse(text, &reader) || !reader.is_whole()) return {};
   return std::move(reader.record);
 }
