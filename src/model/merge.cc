@@ -41,6 +41,8 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
 
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
   const MergedWeights merged(std::move(read), model, adapter, base);
+  const std::vector<fs::path> of_model = other_files(model, [](std::string_view) { return true; });
+  const std::vector<fs::path> of_adapter = other_files(adapter, is_of_tokenizer);
   AtomicFolder folder(out, kMergeCommand);
   const Layout layout = layout_of(merged.model());
   const fs::path weights = weights_folder(layout, folder.path(), component_name(model));
@@ -51,11 +53,11 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   for (const TensorSpec& spec : merged.tensors())
     writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
   writer.commit();
-  copy_other_files(model, weights, [](std::string_view) { return true; });
+  copy_files(of_model, weights);
   if (layout == Layout::kDiffusers) {
     write_pipeline_parts(pipeline_parts(model), folder.path());
   } else {
-    copy_other_files(adapter, weights, is_of_tokenizer);
+    copy_files(of_adapter, weights);
   }
   write_file(weights / "config.json", dense_config(merged.model().config_json(model)));
   if (has_tokenizer(adapter) && has_tokenizer(model))

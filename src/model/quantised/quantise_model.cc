@@ -210,12 +210,13 @@ QuantiseReport quantise_model(const fs::path& model, const fs::path& out, const 
       specs.push_back(std::move(spec));
     }
   }
+  const std::vector<fs::path> others = other_files(model, [](std::string_view) { return true; });
   AtomicFolder folder(out, kQuantizeCommand);
   SafetensorsFolderWriter writer(folder.path(), specs, options.max_shard_bytes);
   Quantiser quantiser(base, writer, report.bytes_before, options);
   for (const TensorTransfer& transfer : transfers) quantiser.run(transfer);
   writer.commit();
-  copy_other_files(model, folder.path(), [](std::string_view) { return true; });
+  copy_files(others, folder.path());
   write_file(folder.path() / "config.json", quantised_config(config, read->dtype(), options));
   folder.publish();
   return report;
