@@ -2,6 +2,7 @@
 #include "model/decoder/decoder.h"
 #include "model/decoder/gguf.h"
 #include "model/dit/wan.h"
+#include "model/gguf_config.h"
 #include "model/gguf_weights.h"
 #include "model/model.h"
 
@@ -9,6 +10,10 @@ namespace spillway {
 
 ModelPtr read_model(const std::filesystem::path& folder) {
   return is_diffusers_folder(folder) ? read_wan(folder) : read_decoder(folder);
+}
+
+void check_config(std::string_view config_json, std::string_view where) {
+  (void)parse_decoder_config(config_json, where);
 }
 
 GgufDescription gguf_description(std::string_view config_json, std::string_view where) {

@@ -100,12 +100,7 @@ Json rope_scaling(const GgufFile& file, const GgufModel& model, double theta) {
     return {{"rope_type", "linear"}, {"factor", shortest(*linear)}};
   if (type == nullptr || *type == "none" || factor == nullptr || *factor == 0.0 || *factor == 1.0) return nullptr;
   if (*type == "linear") return {{"rope_type", "linear"}, {"factor", shortest(*factor)}};
-  if (*type == "yarn") {
-    return {{"rope_type", "yarn"},
-            {"factor", shortest(*factor)},
-            {"original_max_position_embeddings", positive(file, model, "rope.scaling.original_context_length")}};
-  }
-  refuse_file(file, "rope.scaling.type", "to be linear or yarn", quote(*type));
+  refuse_file(file, key_of(model, "rope.scaling.type"), "to be none or linear", quote(*type));
 }
 
 // All of a kind of bias tensors, or none; `names` as in the first layer.

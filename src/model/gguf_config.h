@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "io/gguf.h"
 #include "model/gguf_tokenizer.h"
@@ -17,5 +18,8 @@ namespace spillway {
 // `dtype`: of the weights that will lie beside it.
 [[nodiscard]] nlohmann::ordered_json gguf_config(const GgufFile& file, const GgufModel& model,
                                                  const GgufTokenizerFiles& tokenizer, DType dtype);
+
+// Throws InputError where the text is not the config.json of a model that is read here; `where` names it.
+void check_config(std::string_view config_json, std::string_view where);
 
 }  // namespace spillway

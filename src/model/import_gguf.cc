@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/math.h"
 #include "base/sizes.h"
 #include "base/text.h"
@@ -105,6 +106,11 @@ Json generation_config(const Json& config) {
   return generation;
 }
 
+// What the reader of the folder will refuse, it refuses before any weight is converted.
+void check_is_readable(const Json& config, const fs::path& source) {
+  check_config(json_text(config), fmt::format("{}: config.json", source.string()));
+}
+
 }  // namespace
 
 ImportReport import_gguf(const fs::path& path, const fs::path& folder, const ImportOptions& options) {
@@ -112,6 +118,7 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
   const GgufModel model = read_gguf_model(file);
   GgufTokenizerFiles tokenizer = convert_gguf_tokenizer(file);
   const Json config = gguf_config(file, model, tokenizer, options.dtype);
+  check_is_readable(config, path);
   const std::vector<Transfer> transfers = transfers_of(file, model, options.dtype);
   check_apart("--out", folder, std::array{CommandInput{"FILE.gguf", path}});
   check_replaceable("--out", folder, kCommand);

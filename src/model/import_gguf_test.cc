@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -32,6 +33,31 @@ fs::path altered(const TemporaryFolder& folder, const std::string& name, std::st
   bytes.replace(at, from.size(), to);
   write_file(folder.path() / name, bytes);
   return folder.path() / name;
+}
+
+template <typename T>
+std::string little_endian(T value) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+std::string gguf_text(std::string_view text) { return little_endian<uint64_t>(text.size()) + std::string(text); }
+
+// A copy of a golden GGUF file that says how its rope is stretched. The data behind stay aligned.
+fs::path stretched(const TemporaryFolder& folder, const std::string& type, float factor) {
+  constexpr size_t kHeader = 24, kAlignment = 32, kFixed = 16;
+  constexpr uint32_t kU32 = 4, kF32 = 6, kText = 8;
+  std::string more = gguf_text("qwen2.rope.scaling.type") + little_endian(kText) + gguf_text(type) +
+                     gguf_text("qwen2.rope.scaling.factor") + little_endian(kF32) + little_endian(factor);
+  const size_t key = kAlignment + kAlignment - (more.size() + kFixed) % kAlignment;
+  more += gguf_text(std::string(key, 'x')) + little_endian(kU32) + little_endian(uint32_t{0});
+  std::string bytes = read_file(kImportGolden / "qwen2.gguf", 1 << 20);
+  uint64_t keys = 0;
+  std::memcpy(&keys, bytes.data() + 16, sizeof(keys));
+  bytes.replace(16, sizeof(keys), little_endian(keys + 3));
+  bytes.insert(kHeader, more);
+  write_file(folder.path() / "stretched.gguf", bytes);
+  return folder.path() / "stretched.gguf";
 }
 
 }  // namespace
@@ -170,6 +196,27 @@ TEST_CASE("files that cannot become a folder are refused before anything is writ
   refused("qwen2.gguf", "<tool>", "<\xFFool>", "in UTF-8");
   refused("qwen2.gguf", "Ġ hello", "Ġ hexxo", "expected merges of two tokens into a third, got 'Ġ hexxo'");
   refused("llama.gguf", "rope_freqs.weight", "rope_freqz.weight", "got 'rope_freqz.weight' as well");
+}
+
+TEST_CASE("a model that the folder's reader would refuse is refused by the file's name before anything is written") {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "model";
+  const auto error = [&](const std::string& type, float factor) {
+    try {
+      import_gguf(stretched(folder, type, factor), out);
+    } catch (const InputError& refused) {
+      CHECK_FALSE(fs::exists(out));
+      return std::string(refused.what());
+    }
+    return std::string("no error");
+  };
+  const std::string file = (folder.path() / "stretched.gguf").string();
+  CHECK(error("yarn", 4) == "[" + file +
+                                "] expected qwen2.rope.scaling.type to be none or linear, got 'yarn'; use the model's "
+                                "original folder");
+  CHECK(error("linear", 1e9F).starts_with("[" + file + ": config.json: rope_scaling.factor] expected"));
+  CHECK(error("linear", 4) == "no error");
+  CHECK(read_model(out)->text());
 }
 
 TEST_CASE("a folder with files is not overwritten") {
