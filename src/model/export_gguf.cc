@@ -129,10 +129,12 @@ void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
                     lora.dora ? "DoRA's magnitudes" : "modules_to_save");
 }
 
-// llama.cpp's scale of a product is alpha of the file over the rank of the factor; what is left of PEFT's goes into B.
+// llama.cpp's scale of a product is alpha of the file over the rank of the factor, and 1 for an alpha of 0.
+double file_alpha(const LoraOptions& lora) { return lora.alpha == 0 ? 1 : lora.alpha; }
+
+// What is left of PEFT's scale goes into B.
 double left_scale(const LoraOptions& lora, const std::string& module) {
-  const double theirs = lora.alpha / static_cast<double>(lora.rank_of(module));
-  return theirs == 0 ? 1 : lora.scale_of(module) / theirs;
+  return lora.scale_of(module) / (file_alpha(lora) / static_cast<double>(lora.rank_of(module)));
 }
 
 }  // namespace
@@ -150,7 +152,7 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
   const SafetensorsFolder stored = open_adapter_weights(adapter, parameters, lora);
   GgufMetadata metadata = general_metadata(description, adapter, "adapter");
   metadata.emplace_back("adapter.type", "lora");
-  metadata.emplace_back("adapter.lora.alpha", static_cast<float>(lora.alpha));
+  metadata.emplace_back("adapter.lora.alpha", static_cast<float>(file_alpha(lora)));
   metadata.emplace_back("general.quantization_version", kQuantisationVersion);
 
   std::vector<Factor> factors;

@@ -230,6 +230,36 @@ TEST_CASE("an exported adapter is what llama.cpp's converter makes of it") {
                        "general.base_model.0.repo_url"});
 }
 
+TEST_CASE("an adapter whose alpha is 0 adds nothing where llama.cpp takes an alpha of 0 for none") {
+  const TemporaryFolder folder;
+  const fs::path adapter = folder.path() / "adapter", file = folder.path() / "x.gguf";
+  fs::copy(kExportGolden / "llama.lora", adapter);
+  change(adapter / "adapter_config.json", [](nlohmann::json& json) {
+    json["lora_alpha"] = 0;
+    json["alpha_pattern"] = {{"layers.1.self_attn.q_proj", 6}};
+  });
+  export_gguf_adapter(kExportGolden / "llama", adapter, file, as("f32"));
+  const GgufFile ours(file), golden(kExportGolden / "llama.lora.gguf");
+  const double alpha = ours.get<double>("adapter.lora.alpha");
+  REQUIRE(alpha != 0);
+  const auto values_of = [](const GgufFile& of, const std::string& name) {
+    const GgufTensor* tensor = of.find_tensor(name);
+    REQUIRE(tensor != nullptr);
+    std::vector<float> values(static_cast<size_t>(tensor->elems()));
+    of.read_rows(*tensor, 0, tensor->elems() / tensor->row_elems(), values.data());
+    return values;
+  };
+  for (const auto& [name, tensor] : ours.tensors()) {
+    CAPTURE(name);
+    if (!name.ends_with(".lora_b")) continue;
+    const std::vector<float> values = values_of(ours, name), before = values_of(golden, name);
+    // 6 in the pattern as in the golden adapter, whose own alpha that is.
+    const bool is_scaled = name == "blk.1.attn_q.weight.lora_b";
+    for (size_t i = 0; i < values.size(); ++i)
+      CHECK(values[i] * alpha == doctest::Approx(is_scaled ? 6 * before[i] : 0));
+  }
+}
+
 TEST_CASE("a merged export holds the base plus scale B A") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "x.gguf";
