@@ -31,6 +31,14 @@ def as_text(value):
         return None
 
 
+def as_text(value):
+    """Bytes as records have them: null where they are no text."""
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def write_tables():
     table = pyarrow.Table.from_pylist(ROWS)
     pyarrow.parquet.write_table(table, OUT / "rows.parquet", compression="zstd", row_group_size=2)
