@@ -24,11 +24,28 @@ bool all(std::string_view) { return true; }
 
 TEST_CASE("a model's other files are neither weights in any format nor what a run or a command has left there") {
   const TemporaryFolder folder;
-  for (const char* name :
-       {"tokenizer.json", "config.json", "notes.txt", "model.safetensors", "model.safetensors.index.json", "weights.npz",
-        "model.onnx", "model.onnx_data", "model.onnx.data", "consolidated.00.pth", "README.md", ".spillway.json",
-        "completions.jsonl", "metrics.jsonl", "samples.jsonl", "plan.json", "report.html", "report.json",
-        "spillway_run.json", "spillway_state.json", "training_args.bin", "trainer_state.json"})
+  for (const char* name : {"tokenizer.json",
+                           "config.json",
+                           "notes.txt",
+                           "model.safetensors",
+                           "model.safetensors.index.json",
+                           "weights.npz",
+                           "model.onnx",
+                           "model.onnx_data",
+                           "model.onnx.data",
+                           "consolidated.00.pth",
+                           "README.md",
+                           ".spillway.json",
+                           "completions.jsonl",
+                           "metrics.jsonl",
+                           "samples.jsonl",
+                           "plan.json",
+                           "report.html",
+                           "report.json",
+                           "spillway_run.json",
+                           "spillway_state.json",
+                           "training_args.bin",
+                           "trainer_state.json"})
     write_file(folder.path() / name, "x");
   fs::create_directories(folder.path() / "runs/today");
   CHECK(names_of(other_files(folder.path(), all)) == "config.json notes.txt tokenizer.json ");
