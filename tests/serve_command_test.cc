@@ -293,6 +293,12 @@ TEST_CASE("a server of this machine alone is asked by its own names, and one tha
 
 TEST_CASE("clients that go, or do not read, cost the others nothing, and who finds no room is told so") {
   const Server server({"--at-once", "2", "--waiting", "1", "--context", "100000"}, 100'000);
+  const auto too_many =
+      server.post("/v1/completions", R"({"prompt": ["a", "b"], "n": 2, "max_tokens": 1})");  // for ever, not only now
+  CHECK(too_many.first == 400);
+  CHECK(json::parse(too_many.second)["error"]["param"] == "n");
+  CHECK(too_many.second.find("[request: n] expected at most 3 answers at a time, got 4; ask for fewer") !=
+        std::string::npos);
   const Socket silent(server.port()), half(server.port());
   silent.connect();
   half.connect();

@@ -128,6 +128,17 @@ std::vector<std::vector<int32_t>> Api::prompts_of(const GenerationRequest& reque
   return prompts;
 }
 
+// Room for fewer never comes.
+void Api::check_count(int64_t prompts, int64_t choices) const {
+  const int64_t most = scheduler_.capacity();
+  if (prompts * choices <= most) return;
+  throw RequestError(400,
+                     fmt::format("[request: n] expected at most {} answers at a time, got {}; ask for fewer, or serve "
+                                 "with a larger --waiting",
+                                 most, prompts * choices),
+                     "n");
+}
+
 Conversation Api::begin(std::string_view body, bool is_chat) {
   Conversation result{.is_chat = is_chat, .created = now()};
   result.id = fmt::format("{}-{:x}{:08x}", is_chat ? "chatcmpl" : "cmpl", started_, count_++);
@@ -136,6 +147,7 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
   GenerationRequest& request = result.request;
   if (!request.has_seed) request.choice.sampling.seed = random_seed();
   const std::vector<std::vector<int32_t>> prompts = prompts_of(request, is_chat);
+  check_count(std::ssize(prompts), request.choices);
   result.reply = std::make_shared<Reply>(std::ssize(prompts) * request.choices);
   const train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
                                    .repetition_penalty = request.choice.repetition_penalty,

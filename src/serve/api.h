@@ -62,6 +62,7 @@ class Api {
  private:
   [[nodiscard]] std::vector<std::vector<int32_t>> prompts_of(const GenerationRequest& request, bool is_chat) const;
   void check(const std::vector<int32_t>& ids, const char* param) const;
+  void check_count(int64_t prompts, int64_t choices) const;
 
   ServedModel model_;
   const text::Tokenizer& tokenizer_;

@@ -92,6 +92,9 @@ class Scheduler {
   // Takes nothing any more; who is decoded or waits gets so long to end. Returns when all have ended.
   void close(std::chrono::milliseconds patience);
 
+  // The most jobs that it ever takes at a time; a request of more is never taken.
+  [[nodiscard]] int64_t capacity() const { return max_waiting_ + source_.max_sequences(); }
+
   struct Load {
     int64_t decoded = 0, waiting = 0;
   };
