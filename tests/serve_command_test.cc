@@ -43,6 +43,12 @@ class Socket {
     text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
     return text;
   }
+  void send_no_more() const { REQUIRE(::shutdown(fd_, SHUT_WR) == 0); }
+  [[nodiscard]] std::string receive_all() const {
+    std::string all;
+    for (std::string piece = receive(); !piece.empty(); piece = receive()) all += piece;
+    return all;
+  }
   // A port that is free now.
   static int free_port() {
     Socket socket(0);
@@ -285,8 +291,7 @@ TEST_CASE("a server of this machine alone is asked by its own names, and one tha
   const std::string inner = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
   socket.send("POST /v1/completions HTTP/1.1\r\nHost: evil.example\r\nContent-Length: " + std::to_string(inner.size()) +
               "\r\n\r\n" + inner);
-  std::string answers;
-  for (std::string piece = socket.receive(); !piece.empty(); piece = socket.receive()) answers += piece;
+  const std::string answers = socket.receive_all();
   CHECK(answers.starts_with("HTTP/1.1 403"));
   CHECK(answers.find("HTTP/1.1 200") == std::string::npos);
 }
@@ -332,6 +337,26 @@ TEST_CASE("clients that go, or do not read, cost the others nothing, and who fin
     deaf.reset();
     REQUIRE(server.decodes(0));
   }
+}
+
+TEST_CASE("a client that sends no more and reads on gets its answer, but for one that it would have to be waited for") {
+  const Server server({"--context", "100000"}, 100'000);
+  const auto answer_of = [&](const std::string& request) {
+    const Socket socket(server.port());
+    socket.connect();
+    socket.send(request);
+    socket.send_no_more();
+    return socket.receive_all();
+  };
+  CHECK(answer_of("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").find("\"status\":\"ok\"") != std::string::npos);
+  const std::string stream = answer_of(
+      http_request({{"messages", messages("hi")}, {"max_tokens", 300}, {"min_tokens", 300}, {"stream", true}}));
+  CHECK(stream.find("\"finish_reason\":\"length\"") != std::string::npos);
+  CHECK(stream.find("data: [DONE]") != std::string::npos);
+  const std::string whole = answer_of(http_request(endless(false)));
+  CHECK(whole.starts_with("HTTP/1.1 400"));
+  CHECK(whole.find("[connection] expected to be open until the answer is there") != std::string::npos);
+  CHECK(server.decodes(0));
 }
 
 TEST_CASE("a signal ends the server within seconds, and what is not answered is cut") {

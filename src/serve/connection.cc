@@ -74,7 +74,8 @@ bool Connection::is_writable() const { return wait_writable(); }
 
 bool Connection::wait_readable() const { return await(socket_, POLLIN, left()); }
 
-bool Connection::wait_writable() const { return await(socket_, POLLOUT, limits_.write) && is_alive(); }
+// A write to a client that has gone fails by itself; one that sends no more may read on.
+bool Connection::wait_writable() const { return await(socket_, POLLOUT, limits_.write); }
 
 time_t Connection::duration() const { return (limits_.request - left()).count(); }
 

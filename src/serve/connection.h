@@ -27,7 +27,8 @@ class Connection : public httplib::Stream {
 
   // Waits for the first byte of the next request, and begins to count; false where none comes, or `gives_up` says so.
   [[nodiscard]] bool await_request(const std::function<bool()>& gives_up);
-  // The client has not gone, as far as one can know.
+  // The client has not gone, as far as one can know: it has not closed its half of the connection, which may mean that
+  // it sends no more and reads on. Then only writing tells.
   [[nodiscard]] bool is_alive() const;
   // No request is read after this one.
   void refuse_more() { is_last_ = true; }

@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kJson = "application/json";
 constexpr std::chrono::milliseconds kTick{100};  // how soon a client that went away is noticed
+constexpr const char* kNothing = ":\n\n";        // events that readers pass over
 
 void answer_error(const RequestError& error, httplib::Response& response) {
   response.status = error.status();
@@ -34,6 +35,16 @@ RequestError host_error(const std::string& host) {
                       quote(host)),
           {},
           "wrong_host"};
+}
+
+// Whether a client that has closed its half has gone altogether shows when something is written to it, which a whole
+// answer is at its end only: it would be made for nobody. One that reads on is told.
+RequestError half_closed() {
+  return {400,
+          "[connection] expected to be open until the answer is there, got its end; close it after the answer, or ask "
+          "for a stream",
+          {},
+          "connection_closed"};
 }
 
 // What went wrong before any route was taken.
@@ -142,9 +153,9 @@ void HttpServer::answer_whole(const Conversation& conversation, httplib::Respons
   std::vector<Piece> pieces;
   while (!conversation.reply->is_complete()) {
     for (Piece& piece : conversation.reply->wait(kTick)) pieces.push_back(std::move(piece));
-    if (connection().is_alive()) continue;
+    if (conversation.reply->is_complete() || connection().is_alive()) continue;
     conversation.reply->cancel();
-    return;
+    throw half_closed();
   }
   answer_json(api_.whole(conversation, pieces), response);
 }
@@ -166,7 +177,8 @@ void HttpServer::answer_in_events(Conversation conversation, httplib::Response& 
           events += api_.events(answer, piece);
         const bool is_complete = answer.reply->is_complete();
         if (is_complete) events += api_.last_events(answer);
-        const bool is_there = events.empty() ? connection().is_alive() : sink.write(events.data(), events.size());
+        if (events.empty() && !connection().is_alive()) events = kNothing;
+        const bool is_there = events.empty() || sink.write(events.data(), events.size());
         if (is_there && is_complete) sink.done();
         return is_there;
       },
