@@ -190,10 +190,10 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   CHECK(cut.err.find("spillway_state.json] expected JSON, got something else: the file is cut short or damaged; ") !=
         std::string::npos);
   write_file(fs::path(checkpoint) / "spillway_state.json", state);
-  edit_state(checkpoint, [](nlohmann::json& record) { record["version"] = 3; });
+  edit_state(checkpoint, [](nlohmann::json& record) { record["version"] = 4; });
   const Finished other_version = run_spillway(job.train("z", {"--resume_from_checkpoint", checkpoint}));
   CHECK(other_version.status == 2);
-  CHECK(other_version.err.find("expected a checkpoint of version 2, got 3; resume with") != std::string::npos);
+  CHECK(other_version.err.find("expected a checkpoint of version 3, got 4; resume with") != std::string::npos);
 }
 
 TEST_CASE("a checkpoint of as many other rows is refused, and one that does not know its rows is not") {

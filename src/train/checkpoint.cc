@@ -14,6 +14,7 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "model/layout.h"
+#include "train/online/saved_round.h"
 #include "train/saved_model.h"
 
 namespace spillway::train {
@@ -26,15 +27,18 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr const char* kPositionFile = "spillway_state.json";
 constexpr const char* kStateFile = "spillway_state.safetensors";
-constexpr int kVersion = 2;  // of the two files; a later one is another program's
+constexpr int kVersion = 3;  // of the two files; a later one is another program's
 constexpr int kVersionWithoutSums = 1;
-constexpr int64_t kMaxPositionBytes = int64_t{1} << 30;  // a round of many long completions
+constexpr int64_t kMaxPositionBytes = int64_t{1} << 30;  // version 2 has all tokens of a round in it
 
-// Of the whole file, whose own field for it does not count.
-std::string sum_of(const Json& json) {
-  Json rest = json;
-  rest.erase("xxh3");
-  return checksum_text(std::as_bytes(std::span<const char>(json_text(rest))));
+// Of the whole file, whose own field for it does not count. REQUIRES: it is not there.
+std::string sum_of(const Json& json) { return checksum_text(std::as_bytes(std::span<const char>(json_text(json)))); }
+
+Json to_json(const FeedState& feed) {
+  Json json = Json::object();
+  if (feed.round) json["round"] = to_json(*feed.round);
+  if (!feed.entropy.is_null()) json["entropy"] = feed.entropy;
+  return json;
 }
 
 Json to_json(const TrainingPosition& position) {
@@ -50,7 +54,7 @@ Json to_json(const TrainingPosition& position) {
                       {"line", stream->line},
                       {"rows_checksum", stream->rows_checksum},
                       {"options", position.stream_identity}};
-  if (position.feed) json["feed"] = *position.feed;
+  if (Json feed = to_json(position.feed); !feed.empty()) json["feed"] = std::move(feed);
   json["run"] = to_json(position.run);
   json["settings"] = position.settings;
   json["base_model"] = position.base;
@@ -78,7 +82,7 @@ TrainingPosition position_from_json(const Json& json) {
                        .rows_checksum = stream.value("rows_checksum", "")};
     position.stream_identity = stream.at("options");
   }
-  if (json.contains("feed")) position.feed = json["feed"];
+  if (json.contains("feed")) position.feed.entropy = json["feed"].value("entropy", Json());
   if (json.at("version") == kVersionWithoutSums) return position;
   position.run = run_from_json(json.at("run"));
   position.settings = json.at("settings").get<RunSettings>();
@@ -189,7 +193,8 @@ void save_checkpoint(const fs::path& output, const TrainingPosition& position, c
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
   Json json = to_json(position);
   json["checksums"]["model"] = save_model(folder.path(), job, base, training, store, facts);
-  json["checksums"]["state"] = save_optimizer_state(folder.path() / kStateFile, training, store);
+  json["checksums"]["state"] =
+      save_optimizer_state(folder.path() / kStateFile, training, store, position.feed.round.get());
   json["xxh3"] = sum_of(json);
   write_file(folder.path() / kPositionFile, json_text(json, 2) + "\n");
   folder.publish();
@@ -248,24 +253,29 @@ std::optional<CheckpointRecord> find_checkpoint(const fs::path& output, const Ru
 CheckpointRecord read_checkpoint(const fs::path& folder) {
   const fs::path path = folder / kPositionFile;
   try {
-    const Json json = parse_json<Json>(read_file(path, kMaxPositionBytes), path.string());
+    Json json = parse_json<Json>(read_file(path, kMaxPositionBytes), path.string());
     if (json.is_discarded())
       throw input_error(path.string(),
                         "expected JSON, got something else: the file is cut short or damaged; resume from another "
                         "checkpoint");
-    const Json& version = json.at("version");
-    if (version != kVersion && version != kVersionWithoutSums) {
+    const Json version = json.at("version");
+    if (!version.is_number_integer() || version < kVersionWithoutSums || version > kVersion) {
       throw input_error(path.string(),
                         "expected a checkpoint of version {}, got {}; resume with the program that wrote it", kVersion,
                         version.dump());
     }
     CheckpointRecord record{.folder = folder, .position = position_from_json(json)};
-    if (version == kVersionWithoutSums) return record;
-    if (json.at("xxh3") != sum_of(json)) {
-      throw input_error(path.string(), "expected what was written, got something else; resume from another checkpoint");
+    if (version != kVersionWithoutSums) {
+      const Json expected_sum = json.at("xxh3");
+      json.erase("xxh3");
+      if (expected_sum != sum_of(json)) {
+        throw input_error(path.string(),
+                          "expected what was written, got something else; resume from another checkpoint");
+      }
+      record.model = json.at("checksums").at("model").get<TensorSums>();
+      record.state = json.at("checksums").at("state").get<TensorSums>();
     }
-    record.model = json.at("checksums").at("model").get<TensorSums>();
-    record.state = json.at("checksums").at("state").get<TensorSums>();
+    if (json.contains("feed") && json["feed"].contains("round")) record.round = std::move(json["feed"]["round"]);
     return record;
   } catch (const nlohmann::json::exception&) {
     throw input_error(path.string(),
@@ -305,6 +315,18 @@ void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job) {
     if (const auto sum = left.extract(tensor.name)) verify(state, tensor, sum.mapped());
   }
   if (!left.empty()) throw damaged_tensor(state.path().string(), left.begin()->first);
+}
+
+std::shared_ptr<const Round> load_round(const CheckpointRecord& checkpoint) {
+  if (checkpoint.round.is_null()) return nullptr;
+  try {
+    const SafetensorsFile state(checkpoint.folder / kStateFile);
+    return std::make_shared<const Round>(
+        round_from_json(checkpoint.round, state, checkpoint.state.value_or(TensorSums())));
+  } catch (const nlohmann::json::exception&) {
+    throw input_error((checkpoint.folder / kPositionFile).string(),
+                      "expected the rounds of an online run, got something else; resume from another checkpoint");
+  }
 }
 
 void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,

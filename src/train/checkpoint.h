@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "data/stream/row_stream.h"
 #include "train/base_files.h"
 #include "train/base_identity.h"
+#include "train/feed_state.h"
 #include "train/model_card.h"
 #include "train/run_identity.h"
 #include "train/run_settings.h"
@@ -38,7 +40,7 @@ struct TrainingPosition {
   int64_t steps_per_epoch = 0;
   std::optional<data::StreamPosition> stream;  // of the next step
   std::string stream_identity;                 // data::stream_identity, with a stream
-  std::optional<nlohmann::ordered_json> feed;  // StepFeed::state, of the step that was done last
+  FeedState feed;                              // StepFeed::state, of the step that was done last
   // Of the run.
   RunIdentity run;
   BaseIdentity base;     // empty: not known
@@ -52,7 +54,8 @@ struct TrainingPosition {
 // What a checkpoint's spillway_state.json says.
 struct CheckpointRecord {
   std::filesystem::path folder;
-  TrainingPosition position;
+  TrainingPosition position;               // its feed without the round
+  nlohmann::ordered_json round = nullptr;  // of the feed, without its tensors; null: none
   std::optional<TensorSums> model, state;  // of the checkpoint's files; none: of a version without
 };
 
@@ -86,6 +89,9 @@ void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition
 
 // Reads all tensors of the checkpoint. Throws InputError that names the first one that does not hold what was written.
 void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job);
+
+// The round that the checkpoint stands in the middle of; null: none. Throws InputError where it is damaged.
+[[nodiscard]] std::shared_ptr<const Round> load_round(const CheckpointRecord& checkpoint);
 
 // Reads the state, and verifies all tensors of the checkpoint. Throws InputError that names the first one that does not
 // hold what was written, and where the state belongs to another job.

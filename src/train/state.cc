@@ -16,6 +16,7 @@
 #include "model/layout.h"
 #include "model/weights.h"
 #include "train/adapter_start.h"
+#include "train/online/saved_round.h"
 #include "train/reference.h"
 
 namespace spillway::train {
@@ -251,14 +252,16 @@ int64_t state_bytes(const TrainingGraph& training) {
   return bytes;
 }
 
-TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store) {
-  std::vector<TensorSpec> specs;
+TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
+                                const Round* round) {
+  std::vector<TensorSpec> specs = round ? tensors_of(*round) : std::vector<TensorSpec>();
   const std::vector<StateTensor> tensors = state_tensors(training);
   for (const StateTensor& tensor : tensors) {
     specs.push_back({tensor.name, tensor.type.dtype, tensor.type.shape.dims()});
   }
   SafetensorsWriter writer(file, specs);
   for (const StateTensor& tensor : tensors) read_tensor(store, tensor, appender(writer, tensor.name));
+  if (round) append_tensors(*round, writer);
   writer.commit();
   return writer.checksums();
 }
@@ -272,7 +275,9 @@ void load_optimizer_state(const std::filesystem::path& path, const TrainingGraph
                           const TensorSums* sums) {
   const SafetensorsFile file(path);
   std::map<std::string_view, const StoredTensor*> stored;
-  for (const StoredTensor& tensor : file.tensors()) stored[tensor.name] = &tensor;
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (!is_of_round(tensor.name)) stored[tensor.name] = &tensor;
+  }
   const std::vector<StateTensor> tensors = state_tensors(training);
   for (const StateTensor& tensor : tensors) {
     const ValueType& type = tensor.type;

@@ -15,6 +15,7 @@
 #include "model/weights.h"
 #include "runtime/value_store.h"
 #include "train/job.h"
+#include "train/online/completion.h"
 
 namespace spillway::train {
 
@@ -66,11 +67,14 @@ ValueStore::Visitor appender(Writer& writer, const std::string& name) {
 // Masters, moments, (where there is no master) the trained weights themselves, what the optimizer keeps for all of
 // them, and a reference that changes, bit for bit. Each is one tensor of the weight's shape, called "<state>.<weight>"
 // or as the weight, however the graph slices it. REQUIRES: the weights in training are in place
-// (train/evaluated_weights.h).
-TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store);
-// What they take in the file, without its header.
+// (train/evaluated_weights.h). Beside it stand the tokens of a round of online training, where there is one
+// (train/online/saved_round.h).
+TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
+                                const Round* round = nullptr);
+// What the state takes in the file, without a round and the header.
 [[nodiscard]] int64_t state_bytes(const TrainingGraph& training);
-// Throws InputError where the file belongs to another job, and where a tensor differs from `sums`, which may be null.
+// A round's tensors are passed over. Throws InputError where the file belongs to another job, and where a tensor
+// differs from `sums`, which may be null.
 void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
                           const TensorSums* sums = nullptr);
 

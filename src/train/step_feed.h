@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "data/batch.h"
 #include "data/stream/batch_stream.h"
+#include "train/feed_state.h"
 #include "train/objectives/objective.h"
 #include "train/training_data.h"
 
@@ -36,7 +36,7 @@ class StepFeed {
   // How many tokens a step that was trained on so many has seen; for metrics.
   [[nodiscard]] virtual int64_t seen_tokens(int64_t trained) { return trained; }
   // What a checkpoint after this step needs to go on.
-  [[nodiscard]] virtual std::optional<nlohmann::ordered_json> state() const { return std::nullopt; }
+  [[nodiscard]] virtual FeedState state() const { return {}; }
   // Evaluates by what the weights make of rows that are kept for it; of other feeds the trainer does.
   virtual void evaluate(MetricSums& sums) { (void)sums; }
 };

@@ -119,6 +119,7 @@ void Trainer::check_intervals() const {
 void Trainer::load_checkpoint() {
   if (!from_) return;
   train::load_checkpoint(*from_, job_, session_.training(), session_.store());
+  position_.feed.round = load_round(*from_);
   if (position_.step == length_.total_steps) {
     log_info("{} is at the last of {} steps: nothing is left to train", from_->folder.string(), position_.step);
   } else {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -30,9 +29,5 @@ struct Round {
   // [k x micro_batch_size, (k + 1) x micro_batch_size) of it.
   std::vector<int64_t> order;
 };
-
-// Of a checkpoint between two steps of a round. from_json() throws nlohmann::json::exception for anything else.
-[[nodiscard]] nlohmann::ordered_json to_json(const Round& round);
-[[nodiscard]] Round round_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace spillway::train

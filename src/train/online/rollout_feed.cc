@@ -12,8 +12,6 @@
 namespace spillway::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 rewards::RewardTable table_of(const std::vector<Completion>& completions, size_t functions) {
   rewards::RewardTable table{.completions = std::ssize(completions), .functions = static_cast<int64_t>(functions)};
   for (const Completion& one : completions) {
@@ -84,17 +82,15 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
       seen_tokens_(position.num_tokens),
       streams_(1) {
   streams_[0].reserve(completions_per_micro_batch() * job.online->sequence_len);
-  if (position.feed) restore(*position.feed);
+  restore(position.feed);
 }
 
 // A round of another size than the config's is made anew: the run goes on with rounds of the new one.
-void RolloutFeed::restore(const Json& state) {
-  if (state.contains("entropy")) entropy_.restore(state.at("entropy"));
-  if (!state.contains("round")) return;
-  Round round = round_from_json(state.at("round"));
-  if (std::ssize(round.order) != schedule_.slices() * completions_per_micro_batch()) return;
-  cut_prompts(round.completions);
-  round_ = std::move(round);
+void RolloutFeed::restore(const FeedState& state) {
+  if (!state.entropy.is_null()) entropy_.restore(state.entropy);
+  if (!state.round || std::ssize(state.round->order) != schedule_.slices() * completions_per_micro_batch()) return;
+  cut_prompts(state.round->completions);
+  round_ = state.round;
 }
 
 double RolloutFeed::epoch_at(int64_t step) const {
@@ -173,9 +169,10 @@ void RolloutFeed::make_round(int64_t number) {
     tokens += std::ssize(one.ids) + std::ssize(nth(job_.online->training, one.row).ids);
   seen_tokens_ += tokens;
   new_tokens_ += tokens;
-  round_ = Round{.number = number,
-                 .completions = answer.completions,
-                 .order = answer.order.empty() ? schedule_.training_order(number) : answer.order};
+  round_ = std::make_shared<const Round>(
+      Round{.number = number,
+            .completions = answer.completions,
+            .order = answer.order.empty() ? schedule_.training_order(number) : answer.order});
   std::vector<double> seconds = program_seconds(session_);
   for (size_t i = 0; i < seconds.size(); ++i) seconds[i] -= before[i];
   tell(answer, advantages.frac_reward_zero_std, std::move(seconds));
@@ -304,7 +301,8 @@ void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std, s
   const bool has_groups = job_.config.online->num_generations > 1;
   if (has_groups) warn_of_equal_rewards(frac_reward_zero_std);
   const std::vector<Completion>& completions = round_->completions;
-  RoundRecord record{.step = step_ + 1, .round = &*round_, .answer = &answer, .program_seconds = std::move(seconds)};
+  RoundRecord record{
+      .step = step_ + 1, .round = round_.get(), .answer = &answer, .program_seconds = std::move(seconds)};
   const rewards::RewardTable table = table_of(completions, source_->reward_names().size());
   warn_of_no_reward(table);
   for (auto& [key, value] : rewards::reward_metrics(table, weights(), source_->reward_names())) {
@@ -351,12 +349,12 @@ void RolloutFeed::take_pending(MetricSums& sums) {
 int64_t RolloutFeed::seen_tokens(int64_t) { return std::exchange(new_tokens_, 0); }
 
 // A round that later steps train on, and the weight of the entropy.
-std::optional<Json> RolloutFeed::state() const {
+FeedState RolloutFeed::state() const {
   const int64_t next = schedule_.micro_batches_of(step_ + 1).first;
-  Json state = Json::object();
-  if (round_ && schedule_.round_of(next) == round_->number) state["round"] = to_json(*round_);
-  if (entropy_.is_adaptive()) state["entropy"] = entropy_.state();
-  return state.empty() ? std::nullopt : std::optional(std::move(state));
+  FeedState state;
+  if (round_ && schedule_.round_of(next) == round_->number) state.round = round_;
+  if (entropy_.is_adaptive()) state.entropy = entropy_.state();
+  return state;
 }
 
 // As many completions of each prompt as in training, with random numbers of their own.

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,11 +40,11 @@ class RolloutFeed final : public StepFeed {
   void observe(const Observation& seen) override;
   void add_metrics(MetricSums& sums) override;
   [[nodiscard]] int64_t seen_tokens(int64_t trained) override;
-  [[nodiscard]] std::optional<nlohmann::ordered_json> state() const override;
+  [[nodiscard]] FeedState state() const override;
   void evaluate(MetricSums& sums) override;
 
  private:
-  void restore(const nlohmann::ordered_json& state);
+  void restore(const FeedState& state);
   void make_round(int64_t number);
   void fill(std::span<const Completion* const> completions);
   void score(std::vector<Completion>& completions);
@@ -73,8 +72,8 @@ class RolloutFeed final : public StepFeed {
   std::set<std::string, std::less<>> keys_;  // of metrics, which outlive what they are added to
   int64_t step_;                             // that began last; -1: none
   RoundSchedule::Range range_;
-  std::optional<Round> round_;
-  std::vector<Metric> pending_;  // metrics since the last add_metrics()
+  std::shared_ptr<const Round> round_;  // a checkpoint may share it
+  std::vector<Metric> pending_;         // metrics since the last add_metrics()
   // Of prompts and completions: of all rounds, and of those since the last seen_tokens().
   int64_t seen_tokens_, new_tokens_ = 0;
   size_t most_of_prompt_ = SIZE_MAX;  // tokens that are trained on, the last ones
