@@ -22,9 +22,10 @@ void check_advantages(const ordered_json& rounds, const train::RoundRecord& reco
   const ordered_json& expected = rounds.at(static_cast<size_t>(record.round->number)).at("completions");
   for (size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
-    CHECK(record.round->completions[i].advantage ==
-          doctest::Approx(expected[i].at(expected[i].contains("score") ? "score" : "advantage").get<double>())
-              .epsilon(1e-3));
+    const train::Completion& one = record.round->completions[i];
+    const char* const name = expected[i].contains("score") ? "score" : "advantage";
+    CHECK((name == std::string("score") ? one.score : one.advantage) ==
+          doctest::Approx(expected[i].at(name).get<double>()).epsilon(1e-3));
   }
 }
 

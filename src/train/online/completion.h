@@ -13,7 +13,8 @@ struct Completion {
   std::vector<float> logprobs;              // of each, as the sampler had them; perhaps none
   bool is_truncated = false;                // by its length: no token ended it
   std::vector<float> rewards;               // by function; NaN where one does not apply
-  double advantage = 0;                     // of Online DPO and PPO the score
+  double advantage = 0;                     // of the whole completion
+  double score = 0;                         // of Online DPO and PPO, in the place of that
   std::vector<float> old_logps, ref_logps;  // of each token, where the objective has passes that score them
   // Of PPO, whose rounds no checkpoint holds: what the value model says of each state and of the one behind the last
   // token, and what came of it.

@@ -130,6 +130,7 @@ TrainedCompletion RolloutFeed::trained(const Completion& one) const {
           .ids = one.ids,
           .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
           .advantage = one.advantage,
+          .score = one.score,
           .old_logps = one.old_logps,
           .ref_logps = one.ref_logps,
           .advantages = one.advantages,
@@ -162,7 +163,10 @@ void RolloutFeed::make_round(int64_t number) {
   cut_prompts(answer.completions);
   score(answer.completions);
   const rewards::Advantages advantages = advantages_of(answer.completions);
-  for (size_t i = 0; i < answer.completions.size(); ++i) answer.completions[i].advantage = advantages.values[i];
+  for (size_t i = 0; i < answer.completions.size(); ++i) {
+    Completion& one = answer.completions[i];
+    (job_.config.online->has_scores() ? one.score : one.advantage) = advantages.values[i];
+  }
   if (job_.config.online->kind == config::OnlineKind::kPpo) value_tokens(answer.completions);
   int64_t tokens = 0;
   for (const Completion& one : answer.completions)
@@ -216,8 +220,8 @@ void RolloutFeed::value_tokens(std::vector<Completion>& completions) {
   std::vector<rewards::ScoredTokens> round;
   double score = 0, ended = 0;
   for (const Completion& one : completions) {
-    round.push_back({one.old_logps, one.ref_logps, one.values, one.advantage});
-    score += one.advantage / static_cast<double>(completions.size());
+    round.push_back({one.old_logps, one.ref_logps, one.values, one.score});
+    score += one.score / static_cast<double>(completions.size());
     ended += one.is_truncated ? 0 : 1;
   }
   rewards::RoundAdvantages tokens = rewards::token_advantages(round, job_.config.online->ppo.advantages);

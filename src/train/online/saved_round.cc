@@ -112,6 +112,7 @@ Json to_json(const Round& round) {
                  {"is_truncated", one.is_truncated},
                  {"rewards", numbers_json(one.rewards)},
                  {"advantage", one.advantage},
+                 {"score", one.score},
                  {kIds, one.ids.size()}};
     for (const TokenNumbers& of_tokens : kTokenNumbers) json[of_tokens.name] = (one.*of_tokens.numbers).size();
     completions.push_back(std::move(json));
@@ -129,6 +130,7 @@ Round round_from_json(const Json& json, const SafetensorsFile& state, const Tens
     completion.row = one.at("row");
     completion.is_truncated = one.at("is_truncated");
     completion.advantage = one.at("advantage");
+    completion.score = one.value("score", completion.advantage);  // version 2 has either under one name
     read_numbers(one.at("rewards"), completion.rewards);
     ids.next(one.at(kIds), completion.ids);
     for (size_t i = 0; i < kTokenNumbers.size(); ++i)

@@ -21,7 +21,8 @@ constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN(), kInfinity =
 Round round_of(int64_t tokens) {
   Round round{.number = 7, .completions = {}, .order = {2, 0, 1}};
   for (int64_t i = 0; i < 3; ++i) {
-    Completion one{.row = 10 + i, .is_truncated = i == 1, .rewards = {0.1F, kNoNumber}, .advantage = -0.3};
+    Completion one{
+        .row = 10 + i, .is_truncated = i == 1, .rewards = {0.1F, kNoNumber}, .advantage = -0.3, .score = 0.7};
     for (int64_t token = 0; token < tokens + i; ++token) {
       one.ids.push_back(static_cast<int32_t>(1000 * i + token));
       one.logprobs.push_back(-1.0F / static_cast<float>(token + i + 3));
@@ -50,6 +51,7 @@ void check_same(const Round& got, const Round& expected) {
     CHECK(a.ids == b.ids);
     CHECK(a.is_truncated == b.is_truncated);
     CHECK(a.advantage == b.advantage);
+    CHECK(a.score == b.score);
     CHECK(are_same(a.rewards, b.rewards));
     CHECK(are_same(a.logprobs, b.logprobs));
     CHECK(are_same(a.old_logps, b.old_logps));
@@ -103,6 +105,7 @@ TEST_CASE("a round of a checkpoint of version 2, which lists its tokens, is read
                                   .is_truncated = true,
                                   .rewards = {kNoNumber, 1},
                                   .advantage = 0.25,
+                                  .score = 0.25,
                                   .old_logps = {-0.1F, -2}});
   const Json json = Json::parse(R"({"number": 1, "completions": [{"row": 3, "ids": [5, 2], "logprobs": [-0.5, null],
     "is_truncated": true, "rewards": [null, 1.0], "advantage": 0.25, "old_logps": [-0.10000000149011612, -2.0],

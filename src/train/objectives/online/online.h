@@ -20,7 +20,8 @@ namespace spillway::train {
 struct TrainedCompletion {
   std::span<const int32_t> prompt, ids;
   bool is_masked = false;  // its tokens count for nothing: mask_truncated_completions
-  double advantage = 0;    // of Online DPO and PPO the score
+  double advantage = 0;    // of the whole completion
+  double score = 0;        // of Online DPO and PPO, in the place of that
   std::span<const float> old_logps, ref_logps;
   // Of PPO: of each token; of each state; of each state and of the one behind the last token.
   std::span<const float> advantages, returns, values;

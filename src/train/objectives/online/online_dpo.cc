@@ -41,13 +41,13 @@ class OnlineDpo final : public OnlineObjective {
     stream.column(kEpoch).push_back(static_cast<float>(epoch));
     for (size_t i = 0; i < rows.size(); i += 2) {
       const TrainedCompletion &first = rows[i], &second = rows[i + 1];
-      const bool is_swapped = round != nullptr && second.advantage > first.advantage;
+      const bool is_swapped = round != nullptr && second.score > first.score;
       for (const TrainedCompletion* one : {is_swapped ? &second : &first, is_swapped ? &first : &second}) {
         add_sequence(stream, one->prompt, one->ids);
         if (round != nullptr) add_per_token(stream.column(kRefLogps), *one, one->ref_logps);
       }
-      stream.column(kScores).push_back(static_cast<float>((first.advantage + second.advantage) / 2));
-      stream.column(kScoreMargin).push_back(static_cast<float>(std::abs(first.advantage - second.advantage)));
+      stream.column(kScores).push_back(static_cast<float>((first.score + second.score) / 2));
+      stream.column(kScoreMargin).push_back(static_cast<float>(std::abs(first.score - second.score)));
       ++stream.rows;
     }
   }
