@@ -116,7 +116,8 @@ std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
     const int64_t number = nth(round_->order, schedule_.slice_of(micro_batch) * size + i);
     rows.push_back(&nth(round_->completions, number));
   }
-  fill(rows);
+  const RoundTotals totals = round_totals();
+  fill(rows, &totals);
   return streams_;
 }
 
@@ -138,18 +139,19 @@ TrainedCompletion RolloutFeed::trained(const Completion& one) const {
           .values = std::span(one.values).first(one.returns.size())};
 }
 
-void RolloutFeed::fill(std::span<const Completion* const> completions) {
-  RoundTotals round{.entropy_coef = entropy_.applied()};
-  if (round_) {
-    round.epoch = schedule_.epoch_of(round_->number);
-    for (const Completion& one : round_->completions) {
-      round.tokens += trained(one).tokens();
-      round.longest = std::max(round.longest, std::ssize(one.ids));
-    }
+RoundTotals RolloutFeed::round_totals() const {
+  RoundTotals totals{.entropy_coef = entropy_.applied(), .epoch = schedule_.epoch_of(round_->number)};
+  for (const Completion& one : round_->completions) {
+    totals.tokens += trained(one).tokens();
+    totals.longest = std::max(totals.longest, std::ssize(one.ids));
   }
+  return totals;
+}
+
+void RolloutFeed::fill(std::span<const Completion* const> completions, const RoundTotals* round) {
   std::vector<TrainedCompletion> rows;
   for (const Completion* one : completions) rows.push_back(trained(*one));
-  job_.online->objective->fill(streams_[0], rows, round_ ? &round : nullptr);
+  job_.online->objective->fill(streams_[0], rows, round);
 }
 
 void RolloutFeed::make_round(int64_t number) {
@@ -199,7 +201,7 @@ void RolloutFeed::score(std::vector<Completion>& completions) {
   for (size_t first = 0; first < completions.size(); first += size) {
     std::vector<const Completion*> rows;
     for (size_t i = first; i < std::min(first + size, completions.size()); ++i) rows.push_back(&completions[i]);
-    fill(rows);
+    fill(rows, nullptr);
     const std::span<const std::vector<double>> scores = session_.score(BatchStreams(streams_).list());
     size_t begin = 0;
     for (size_t i = first; i < first + rows.size(); ++i) {

@@ -46,7 +46,10 @@ class RolloutFeed final : public StepFeed {
  private:
   void restore(const FeedState& state);
   void make_round(int64_t number);
-  void fill(std::span<const Completion* const> completions);
+  // Of the round that is trained on. REQUIRES: there is one.
+  [[nodiscard]] RoundTotals round_totals() const;
+  // As OnlineObjective::fill.
+  void fill(std::span<const Completion* const> completions, const RoundTotals* round);
   void score(std::vector<Completion>& completions);
   void value_tokens(std::vector<Completion>& completions);
   [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
