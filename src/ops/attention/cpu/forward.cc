@@ -82,6 +82,7 @@ void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const A
   if (args.cache.own != nullptr) return;
   const int64_t used = args.seq_offsets[args.sequences], width = args.heads * args.head_size;
   attention::clear_rows(args.dtype, args.o, width, width, used, args.tokens);
+  if (args.lse == nullptr) return;
   std::fill_n(args.lse + used * args.heads, (args.tokens - used) * args.heads, 0.0f);
 }
 

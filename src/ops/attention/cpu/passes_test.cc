@@ -48,6 +48,7 @@ struct Setting {
   bool is_causal = true;
   std::vector<int32_t> key_offsets = {};  // where keys are of another stream
   int64_t key_tokens = 0;
+  bool trains = true;  // otherwise there is no lse, and no gradient
 
   [[nodiscard]] int64_t key_rows() const { return key_offsets.empty() ? tokens : key_tokens; }
 };
@@ -101,7 +102,7 @@ struct Attention {
     args.q_stride = q.columns;
     args.k_stride = args.v_stride = k.columns;
     args.o = o.data();
-    args.lse = reinterpret_cast<float*>(lse.data());
+    args.lse = setting.trains ? reinterpret_cast<float*>(lse.data()) : nullptr;
     grad.d_o = d_o.data();
     grad.dq = dq.data();
     grad.dk = dk.data();
@@ -114,7 +115,7 @@ struct Attention {
     std::vector<std::byte> memory(bytes + 2 * kGuard, std::byte{0xFF});
     std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
     attention_forward_with(kernels, path, args, workspace, pool);
-    attention_backward_with(kernels, path, items, grad, workspace, pool);
+    if (setting.trains) attention_backward_with(kernels, path, items, grad, workspace, pool);
     bool intact = true;
     for (size_t i = 0; i < kGuard; ++i) intact = intact && workspace[bytes + i] == std::byte{0xFF};
     CHECK(intact);
@@ -327,6 +328,15 @@ TEST_CASE("tokens after the last sequence get zeros") {
   for (const Tensor* tensor : {&attention.o, &attention.dq, &attention.dk, &attention.dv, &attention.lse}) {
     for (int64_t column = 0; column < tensor->columns; ++column) CHECK(tensor->at(22, column) == 0);
   }
+}
+
+TEST_CASE("attention whose lse nobody wants is the same") {
+  Setting setting{.offsets = {0, 20}, .tokens = 25, .heads = 2, .kv_heads = 1, .head_size = 8};
+  Attention with(setting);
+  setting.trains = false;
+  Attention without(setting);
+  for (Attention* attention : {&with, &without}) attention->run(best_matmul_kernels(), 2);
+  CHECK(with.o.bytes == without.o.bytes);
 }
 
 TEST_CASE("the number of threads does not change a bit of attention") {
