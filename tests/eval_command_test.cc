@@ -215,6 +215,8 @@ TEST_CASE("what cannot be evaluated is named with its line") {
   CHECK(choices(R"({"context": "a", "choices": ["b"], "gold": 0})").find("c.jsonl:2") != std::string::npos);
   CHECK(choices(R"({"context": "a", "choices": ["b", "c"], "gold": 2})").find("gold") != std::string::npos);
   CHECK(choices(R"({"context": "a", "choices": ["b", ""], "gold": 0})").find("expected a text") != std::string::npos);
+  CHECK(choices(R"({"context": "a", "choices": ["b", "c"], "gold": 0, "label": 1})")
+            .find("c.jsonl:2: label] expected one of gold and label, got 1; remove one") != std::string::npos);
   CHECK(choices(R"({"choices": ["b", "c"], "gold": 0})").find("context") != std::string::npos);
   folder.write("none.jsonl", "");
   CHECK(message({"--choices", "none.jsonl"}).find("expected an item a line, got none") != std::string::npos);

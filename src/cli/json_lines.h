@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json_field.h"
 #include "io/file.h"
 
 namespace spillway {
@@ -23,6 +25,18 @@ void each_line(const std::string& path, const Use& use) {
     use(rest.substr(0, end), fmt::format("{}:{}", path, number));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+}
+
+// The member of a line that has one of several names; the first, which is null, where it has none. Throws InputError
+// where it has two.
+[[nodiscard]] inline JsonField member(const JsonField& line, std::initializer_list<std::string_view> names) {
+  std::string_view found;
+  for (const std::string_view name : names) {
+    if (!line.has(name)) continue;
+    if (!found.empty()) throw line[name].bad(fmt::format("one of {} and {}", found, name), "remove one");
+    found = name;
+  }
+  return line[found.empty() ? *names.begin() : found];
 }
 
 }  // namespace spillway

@@ -1,10 +1,10 @@
 #include "cli/eval/choices.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "base/error.h"
 #include "base/json_field.h"
+#include "base/utf8.h"
 #include "cli/eval/share.h"
 #include "cli/json_lines.h"
 
@@ -12,18 +12,6 @@ namespace spillway {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The first of the names that the line has.
-JsonField member(const JsonField& line, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    if (line.has(name)) return line[name];
-  }
-  return line[*names.begin()];
-}
-
-int64_t count_characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
 
 ChoiceItem read_item(const JsonField& line, const text::Tokenizer& tokenizer, const ChoiceEncoding& encoding) {
   const std::string& context = member(line, {"context", "query", "question"}).string();
@@ -34,7 +22,7 @@ ChoiceItem read_item(const JsonField& line, const text::Tokenizer& tokenizer, co
     const std::string& text = choice.string();
     if (text.empty()) throw choice.bad("a text", "remove the choice, or write it");
     item.texts.push_back(encode_pair(tokenizer, context, delimiter + text, encoding));
-    item.characters.push_back(count_characters(text));
+    item.characters.push_back(static_cast<int64_t>(count_characters(text)));
     item.bytes.push_back(std::ssize(text));
   }
   if (item.texts.size() < 2) throw choices.bad("at least two choices", "add some");

@@ -1,7 +1,6 @@
 #include "cli/eval/exact.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -83,17 +82,6 @@ class ItemReader {
   }
 
  private:
-  // The one of the names that the line has; the first where it has none.
-  static JsonField member(const JsonField& line, std::initializer_list<std::string_view> names) {
-    std::string_view found;
-    for (const std::string_view name : names) {
-      if (!line.has(name)) continue;
-      if (!found.empty()) throw line[name].bad(fmt::format("one of {} and {}", found, name), "remove one");
-      found = name;
-    }
-    return line[found.empty() ? *names.begin() : found];
-  }
-
   ExactItem item(std::string_view text, const std::string& where) {
     const JsonDocument document(text, where);
     const JsonField line = document.root();
