@@ -346,6 +346,8 @@ TEST_CASE("values that follow from others are filled in or refused") {
   CHECK(error_of("save_steps: 2.5\n").find("expected an integer or a share below 1, got 2.5") != std::string::npos);
   CHECK_FALSE(load("max_steps: -1\n").config.schedule.max_steps);
   CHECK(load("resume_from_checkpoint: true\n").config.output.auto_resume_from_checkpoints);
+  CHECK(load("resume_from_checkpoint: latest\n").config.output.auto_resume_from_checkpoints);
+  CHECK(load("resume_from_checkpoint: latest\n").config.output.resume_from_checkpoint.empty());
   CHECK(error_of("", {{"output_dir", ""}}).empty());
   CHECK(error_of("output_dir: ''\n").find("expected a folder, got nothing") != std::string::npos);
   CHECK(error_of("test_datasets: [{path: a, message_field_role: x, message_property_mappings: {role: y}}]\n")

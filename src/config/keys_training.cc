@@ -125,7 +125,9 @@ KeySection output_section() {
           .most(1 << 16),
       key<&Spelled::auto_resume_from_checkpoints>(
           "auto_resume_from_checkpoints", "go on from the last checkpoint of the run that last began in output_dir"),
-      key<&Spelled::resume_from_checkpoint>("resume_from_checkpoint", "go on from this checkpoint's folder").path(),
+      key<&Spelled::resume_from_checkpoint>(
+          "resume_from_checkpoint", "go on from this checkpoint's folder; true, or latest: from the last one, as above")
+          .path(),
       key<&Spelled::metrics>("metrics", "write metrics.jsonl"),
       key<&Spelled::use_tensorboard>("use_tensorboard", "write event files for TensorBoard into OUTPUT/runs, too"),
       key<&Spelled::report_to>("report_to", "TRL's: tensorboard is use_tensorboard; of others nothing is written"),

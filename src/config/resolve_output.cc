@@ -192,6 +192,11 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
   output.best = resolve_best(r, output, has_rows);
   output.loss_watchdog = resolve_watchdog(r);
   if (!has_rows) output.evaluate = {.kind = Interval::Kind::kNever};
+  // FastVideo's word for the last one.
+  if (keys.resume_from_checkpoint == "latest") {
+    output.auto_resume_from_checkpoints = true;
+    output.resume_from_checkpoint.clear();
+  }
   // Written as a boolean it says whether to resume, not from where.
   if (const auto resume = boolean_of(YamlNode::scalar(keys.resume_from_checkpoint))) {
     output.auto_resume_from_checkpoints = output.auto_resume_from_checkpoints || *resume;
