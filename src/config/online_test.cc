@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "config/load.h"
@@ -186,4 +188,15 @@ TEST_CASE("online training without reward functions, and kinds that are to come,
     CAPTURE(name);
     CHECK(message("", std::string("rl: ") + name + "\n").find("not yet supported") != std::string::npos);
   }
+}
+
+TEST_CASE("an order by length is passed over where rows are prompts, and said to be") {
+  const auto ignores = [](const std::string& key, const std::string& value) {
+    const std::string keys = "reward_funcs: [m.f]\nmicro_batch_size: 8\n" + key + ": " + value + "\n";
+    const std::vector<std::string> ignored = load_online(keys).ignored;
+    return std::find(ignored.begin(), ignored.end(), key) != ignored.end();
+  };
+  CHECK(ignores("group_by_length", "true"));
+  CHECK(ignores("train_sampling_strategy", "group_by_length"));
+  CHECK_FALSE(ignores("group_by_length", "false"));
 }

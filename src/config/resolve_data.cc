@@ -206,6 +206,10 @@ void ignore_others_row_keys(const Resolution& r) {
   for (const char* key : {"train_on_inputs", "assistant_only_loss", "completion_only_loss"})
     r.ignore(key, prefers ? "of preference rows the completions are compared, whole"
                           : "the completions that the run generates are what is learned");
+  constexpr const char* kOwnOrder = "the rows of online training are prompts, which have no length of their own";
+  if (generates && r.keys.group_by_length) r.ignore("group_by_length", kOwnOrder);
+  if (generates && r.keys.train_sampling_strategy == SamplingStrategy::kGroupByLength)
+    r.ignore("train_sampling_strategy", kOwnOrder);
 }
 
 data::RowOptions resolve_rows(const Resolution& r) {
