@@ -55,7 +55,9 @@ KeySection preference_section() {
       key<&Spelled::center_rewards_coefficient>("center_rewards_coefficient",
                                                 "of the square of a pair's summed rewards, for rewards around 0")
           .least(0),
-      key<&Spelled::disable_dropout>("disable_dropout", "lora_dropout is not used; of preference training"),
+      key<&Spelled::disable_dropout>(
+          "disable_dropout",
+          "lora_dropout is not used; left out: so for preferences and online_dpo, not for grpo, gdpo and rloo"),
       key<&Spelled::ref_model>("ref_model",
                                "the reference: another model's folder, of the same vocabulary; left out: the model as "
                                "it is before the first step")

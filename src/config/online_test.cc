@@ -200,3 +200,18 @@ TEST_CASE("an order by length is passed over where rows are prompts, and said to
   CHECK(ignores("train_sampling_strategy", "group_by_length"));
   CHECK_FALSE(ignores("group_by_length", "false"));
 }
+
+TEST_CASE("policies trained on their own completions have dropout unless disable_dropout says otherwise") {
+  const std::string lora = "reward_funcs: [m.f]\nmicro_batch_size: 8\nadapter: lora\nlora_r: 4\nlora_dropout: 0.1\n";
+  const auto dropout = [&](const std::string& rl, const std::string& more) {
+    return load_online(lora + more, rl).config.adapter->dropout;
+  };
+  for (const char* rl : {"rl: grpo\n", "rl: gdpo\n", "rl: rloo\n"}) {
+    CAPTURE(rl);
+    CHECK(dropout(rl, "") == 0.1);
+    CHECK(dropout(rl, "disable_dropout: true\n") == 0);
+    CHECK(dropout(rl, "disable_dropout: false\n") == 0.1);
+  }
+  CHECK(dropout("rl: online_dpo\n", "") == 0);
+  CHECK(dropout("rl: online_dpo\n", "disable_dropout: false\n") == 0.1);
+}

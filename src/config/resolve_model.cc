@@ -141,9 +141,10 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                           .modules_to_save = keys.lora_modules_to_save,
                           .model_dir = keys.lora_model_dir};
   if (disables_dropout(keys) && keys.lora_dropout > 0)
-    r.ignore("lora_dropout", keys.rl == Rl::kPpo ? "ppo trains without dropout, as in TRL"
-                                                 : "preferences are trained without dropout, as in TRL, where "
-                                                   "disable_dropout is not false");
+    r.ignore("lora_dropout", keys.rl == Rl::kPpo    ? "ppo trains without dropout, as in TRL"
+                             : keys.disable_dropout ? "disable_dropout is true"
+                                                    : "preferences are trained without dropout, as in TRL, where "
+                                                      "disable_dropout is not false");
   r.ignore("loraplus_lr_embedding", "no adapter is on an embedding");
   resolve_fresh_adapter(r, adapter);
   if (adapter.target_modules.names == std::vector<std::string>{"all-linear"}) {

@@ -202,7 +202,7 @@ void check_mismatched(const Resolution& r) {
 void ignore_all(const Resolution& r, std::string_view why) {
   for (const KeyUse& use : key_uses()) {
     const bool is_read = use.key == "dpo_loss_type" || (use.is_of_online && is_online(r.keys)) ||
-                         (use.key == "disable_dropout" && r.keys.rl == Rl::kOnlineDpo);
+                         (use.key == "disable_dropout" && is_online(r.keys) && r.keys.rl != Rl::kPpo);
     if (!is_read) r.ignore(use.key, why);
   }
 }

@@ -203,7 +203,7 @@ struct Spelled {
   double kto_desirable_weight = 1, kto_undesirable_weight = 1;
   double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
   std::optional<double> center_rewards_coefficient;
-  bool disable_dropout = true;
+  std::optional<bool> disable_dropout;
   std::string ref_model;
   bool precompute_ref_log_probs = false, sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
@@ -313,9 +313,12 @@ struct Spelled {
 [[nodiscard]] inline bool has_preferences(const Spelled& keys) {
   return (keys.rl != Rl::kNone && !is_online(keys)) || keys.reward_model || keys.process_reward_model;
 }
-// Whether lora_dropout is not used, as TRL's trainers of pairs, of reward models and of PPO have it.
+// Whether lora_dropout is not used: where the config says so or, where it does not, as each of TRL's trainers has it.
+// That of PPO has none in any case.
 [[nodiscard]] inline bool disables_dropout(const Spelled& keys) {
-  return (keys.disable_dropout && (has_preferences(keys) || keys.rl == Rl::kOnlineDpo)) || keys.rl == Rl::kPpo;
+  if (keys.rl == Rl::kPpo) return true;
+  const bool compares = has_preferences(keys) || keys.rl == Rl::kOnlineDpo;
+  return (compares || is_online(keys)) && keys.disable_dropout.value_or(compares);
 }
 
 }  // namespace spillway::config
