@@ -1,8 +1,13 @@
 #include "data/rows/prompts.h"
 
+#include <cstdint>
+#include <string>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/files/dataset_records.h"
 #include "data/rows/chat_renderer.h"
@@ -79,6 +84,24 @@ class PromptReader {
   bool adds_special_tokens_;
 };
 
+// Rows are equal where their prompts and all their columns are.
+class SeenPrompts {
+ public:
+  bool is_new(const PromptRow& row) {
+    const auto text = [](const nlohmann::ordered_json& value) {
+      return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    };
+    const bool is_new = seen_.insert(text(row.prompt) + text(row.columns)).second;
+    duplicates_ += is_new ? 0 : 1;
+    return is_new;
+  }
+  [[nodiscard]] int64_t duplicates() const { return duplicates_; }
+
+ private:
+  std::unordered_set<std::string> seen_;
+  int64_t duplicates_ = 0;
+};
+
 }  // namespace
 
 void check_prompt_type(const DatasetConfig& config) {
@@ -95,17 +118,22 @@ std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, cons
                                     const text::Tokenizer& tokenizer, bool adds_special_tokens,
                                     const RowTransform& transform) {
   std::vector<PromptRow> rows;
+  SeenPrompts seen;
+  const auto add = [&](PromptRow row) {
+    if (!options.deduplicate || seen.is_new(row)) rows.push_back(std::move(row));
+  };
   for (const DatasetConfig& config : configs) {
     const PromptReader reader(config, options, tokenizer, adds_special_tokens);
     if (is_transform(config) && transform) {
       TransformedRecords records(config, transform);
       for (std::vector<Record> some; records.next(some);)
-        for (Record& record : some) rows.push_back(reader.read(std::move(record)));
+        for (Record& record : some) add(reader.read(std::move(record)));
       continue;
     }
     RecordReader records = open_dataset(config);
-    for (Record record; records.next(record);) rows.push_back(reader.read(std::move(record)));
+    for (Record record; records.next(record);) add(reader.read(std::move(record)));
   }
+  if (seen.duplicates() > 0) log_info("datasets: {} prompts, {} duplicates dropped", rows.size(), seen.duplicates());
   if (rows.empty()) throw input_error("datasets", "expected rows with prompts, got none; add some");
   return rows;
 }

@@ -29,10 +29,10 @@ using RowTransform = std::function<std::vector<nlohmann::ordered_json>(const std
 void check_prompt_type(const DatasetConfig& config);
 
 // The rows of all datasets, one after the other. A text is encoded with the special tokens that the tokenizer adds, or
-// without; messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. Throws
-// InputError: for files that are not there or not readable (with the line), records without a prompt, prompts without a
-// token; and what `transform` throws. It is called for datasets whose type is a function's name, with some of their
-// records at a time.
+// without; messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. With
+// options.deduplicate the first of rows stays that are equal, prompt and columns. Throws InputError: for files that are
+// not there or not readable (with the line), records without a prompt, prompts without a token; and what `transform`
+// throws. It is called for datasets whose type is a function's name, with some of their records at a time.
 [[nodiscard]] std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, const RowOptions& options,
                                                   const text::Tokenizer& tokenizer, bool adds_special_tokens = true,
                                                   const RowTransform& transform = {});

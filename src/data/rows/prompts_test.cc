@@ -51,3 +51,15 @@ TEST_CASE("rows without a prompt are refused by their line") {
   typed.type = {.given = true, .name = "alpaca"};
   CHECK_THROWS_WITH_AS(check_prompt_type(typed), doctest::Contains("expected no type for rows of prompts"), InputError);
 }
+
+TEST_CASE("of rows of prompts that are equal the first stays, where equal rows are not wanted") {
+  const std::string one = "{\"prompt\": \"one\", \"answer\": 1}\n", two = "{\"prompt\": \"one\", \"answer\": 2}\n";
+  const std::string lines = one + two + one;
+  CHECK(load(lines).size() == 3);
+  RowOptions options;
+  options.deduplicate = true;
+  const std::vector<PromptRow> rows = load(lines, options);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].columns.at("answer") == 1);
+  CHECK(rows[1].columns.at("answer") == 2);
+}
