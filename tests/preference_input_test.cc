@@ -108,3 +108,28 @@ TEST_CASE("a model that scores predicts no tokens, and is not asked to") {
   CHECK(run.status == 2);
   CHECK(run.err.find("expected a model that predicts tokens") != std::string::npos);
 }
+
+TEST_CASE("an adapter that brings a score goes on as what it is, and predicts no tokens") {
+  const std::string model = (preference_goldens() / "model").string(),
+                    of_texts = (preference_goldens() / "adapter_reward").string(),
+                    of_steps = (preference_goldens() / "adapter_steps").string();
+  const auto continued = [&](const std::string& rows, json keys, const std::string& adapter) {
+    keys.update({{"adapter", "lora"}, {"lora_model_dir", adapter}});
+    return refused(rows, keys);
+  };
+  CHECK(
+      continued(kPair, {{"rl", "dpo"}}, of_texts)
+          .starts_with("[lora_model_dir] expected an adapter of a model that predicts tokens, got one of a model that "
+                       "scores texts, "));
+  CHECK(continued(R"({"text": "The sky is blue."})", json::object(), of_steps).find("that scores steps, ") !=
+        std::string::npos);
+  CHECK(continued(kPair, {{"reward_model", true}}, of_steps).find("that scores texts, got one of a model that ") !=
+        std::string::npos);
+  for (const std::string& adapter : {of_texts, of_steps}) {
+    const Finished run = run_spillway({"generate", model, "--adapter", adapter, "--prompt", "The sky is"});
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find(adapter + "] expected a model that predicts tokens, got one that scores texts") !=
+          std::string::npos);
+  }
+}

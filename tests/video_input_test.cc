@@ -86,6 +86,12 @@ TEST_CASE("an adapter of diffusers says its rank and its alpha") {
   CHECK(planned.err.find(fmt::format("lora_alpha is 5, as {} says, and not 7", lora)) != std::string::npos);
 }
 
+TEST_CASE("an adapter with a score is none for a model of video") {
+  const std::string score = (source_folder() / "tests/golden/preference_training/adapter_reward").string();
+  check_video_refused(refused_video(video_golden("t2v").string(), "adapter: lora\nlora_model_dir: " + score),
+                      fmt::format("[{}] expected an adapter of a model that reads no text", score));
+}
+
 TEST_CASE("what a video config says must be possible") {
   const std::string model = video_golden("t2v").string();
   check_video_refused(refused_video(model, "weighting_scheme: cosmap"), "weighting_scheme");

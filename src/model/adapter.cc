@@ -224,7 +224,12 @@ ScoreHead score_head_of(const SafetensorsFolder& adapter) {
 
 ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder) {
   const SafetensorsFolder files = open_adapter(folder);
-  if (is_saved_in_full(lora, "score.weight")) model = model->with_score(score_head_of(files), {});
+  if (is_saved_in_full(lora, "score.weight")) {
+    if (!model->text())
+      throw input_error(folder.string(), "expected an adapter of a model that reads no text, got one with a score; {}",
+                        "name another");
+    model = model->with_score(score_head_of(files), {});
+  }
   model = untie_head(std::move(model), lora);
   for (const Parameter& p : parameters_of(*model)) {
     if (p.role != ParameterRole::kEmbedding) continue;

@@ -27,7 +27,8 @@ namespace spillway {
 // trains a copy of it. Returns the model with such a head, or the same model.
 [[nodiscard]] ModelPtr untie_head(ModelPtr model, const LoraOptions& lora);
 
-// The same for an adapter in a folder, whose embedding may besides have more rows than the model's files.
+// The same for an adapter in a folder, whose embedding may besides have more rows than the model's files, and which may
+// have a score: then the model has that one. Throws InputError for a score beside a model that reads no text.
 [[nodiscard]] ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::filesystem::path& folder);
 
 // A stable number for a name (FNV-1a), to key its random stream by.

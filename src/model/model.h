@@ -146,7 +146,8 @@ class Model {
 
 // What a model of text says of it. Throws InputError at `where` (a config key) for a model that reads none.
 [[nodiscard]] const TextModel& text_of(const Model& model, std::string_view where);
-// Throws InputError at `where` for a model that scores in place of predicting tokens.
+// Throws InputError at `where` (a key, or the folder of a model or adapter) for a model that scores in place of
+// predicting tokens.
 void check_predicts_tokens(const TextModel& text, std::string_view where);
 
 }  // namespace spillway

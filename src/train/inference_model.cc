@@ -51,7 +51,9 @@ InferenceModel read_inference_model(const std::filesystem::path& folder, const s
                                     const config::Config* config) {
   ModelPtr model = read_model(folder);
   check_predicts_tokens(text_of(*model, folder.string()), folder.string());
-  return read(std::move(model), folder, adapter, config);
+  InferenceModel result = read(std::move(model), folder, adapter, config);
+  check_predicts_tokens(text_of(*result.model, adapter.string()), adapter.string());
+  return result;
 }
 
 InferenceModel read_video_model(const std::filesystem::path& folder, const std::filesystem::path& adapter) {

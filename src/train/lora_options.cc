@@ -139,11 +139,26 @@ LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& 
   return lora;
 }
 
+std::string_view head_of(const Model& model) {
+  if (!model.text() || !model.text()->score) return "predicts tokens";
+  return model.text()->score->is_of_tokens ? "scores steps" : "scores texts";
+}
+
+// The model beside an adapter that goes on. That may bring a score, which must be of the kind that is trained.
+ModelPtr fit_to_continued(const ModelPtr& model, const std::string& folder) {
+  ModelPtr fitted = fit_to_adapter(model, read_adapter_options(folder), folder);
+  const std::string_view trained = head_of(*model), found = head_of(*fitted);
+  if (found != trained)
+    throw input_error("lora_model_dir", "expected an adapter of a model that {}, got one of a model that {}, {}; {}",
+                      trained, found, quote(folder), "name another");
+  return fitted;
+}
+
 }  // namespace
 
 LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model) {
   if (!adapter.model_dir.empty()) {
-    model = fit_to_adapter(model, read_adapter_options(adapter.model_dir), adapter.model_dir);
+    model = fit_to_continued(model, adapter.model_dir);
     return continued_lora(adapter, *model);
   }
   LoraOptions lora = fresh_lora(adapter, *model);
