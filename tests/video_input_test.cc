@@ -86,6 +86,18 @@ TEST_CASE("an adapter of diffusers says its rank and its alpha") {
   CHECK(planned.err.find(fmt::format("lora_alpha is 5, as {} says, and not 7", lora)) != std::string::npos);
 }
 
+TEST_CASE("keys of datasets that rows of clips do not have are refused by name") {
+  const std::string model = video_golden("t2v").string();
+  const std::string config = fmt::format("base_model: {}\nlearning_rate: 1e-4\noutput_dir: out\ndatasets:\n", model);
+  for (const std::string key : {"split: train[:3]", "data_files: [a.safetensors]", "ds_type: json", "name: one",
+                                "revision: main", "field_messages: x"}) {
+    const std::string name = key.substr(0, key.find(':'));
+    check_video_refused(
+        fmt::format("{}  - path: {}/clips\n    {}\n", config, model, key),
+        fmt::format("[datasets.0.{}] expected no {} for a model of video, got one; remove it", name, name));
+  }
+}
+
 TEST_CASE("an adapter with a score is none for a model of video") {
   const std::string score = (source_folder() / "tests/golden/preference_training/adapter_reward").string();
   check_video_refused(refused_video(video_golden("t2v").string(), "adapter: lora\nlora_model_dir: " + score),

@@ -41,6 +41,9 @@ constexpr std::string_view kTextKeys[] = {"max_length",
                                           "reward_model",
                                           "process_reward_model",
                                           "pretraining_dataset",
+                                          "dataset_config",
+                                          "dataset_train_split",
+                                          "dataset_test_split",
                                           "streaming",
                                           "group_by_length",
                                           "sample_prompts",
@@ -49,6 +52,22 @@ constexpr std::string_view kTextKeys[] = {"max_length",
                                           "load_in_4bit",
                                           "load_in_8bit",
                                           "ref_model"};
+
+// Of an entry of datasets; the other keys are about rows of text.
+constexpr std::string_view kClipKeys[] = {"path", "type", "weight", "skip", "shards", "shards_idx"};
+
+// Those that change what an entry without them means.
+void add_keys_of_text(std::string_view list, const std::vector<SpelledDataset>& entries, std::vector<GivenKey>& found) {
+  const SpelledDataset plain;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    for (const ConfigKey& key : dataset_section().keys) {
+      const bool is_of_clips = std::find(std::begin(kClipKeys), std::end(kClipKeys), key.name) != std::end(kClipKeys);
+      if (is_of_clips || key.status != KeyStatus::kSupported) continue;
+      if (key.binding.print(&entries[i]) != key.binding.print(&plain))
+        found.push_back({std::string(key.name), fmt::format("{}.{}.{}", list, i, key.name)});
+    }
+  }
+}
 
 bool is_given(const LoadedConfig& loaded, std::string_view key) { return loaded.given.find(key) != loaded.given.end(); }
 
@@ -159,6 +178,8 @@ VideoSettings resolve_video(const Resolution& r) {
     for (const auto& [key, where] : r.loaded.given)
       if (key == name || key.starts_with(fmt::format("{}.", name))) result.of_text.push_back({key, where});
   }
+  add_keys_of_text("datasets", r.keys.datasets, result.of_text);
+  add_keys_of_text("test_datasets", r.keys.test_datasets, result.of_text);
   return result;
 }
 
