@@ -113,7 +113,8 @@ TEST_CASE("what a video config says must be possible") {
                       "[clip_shape] expected a shape of at least 18 patches");
   check_video_refused(refused_video(model, "component: transformer_2"),
                       "expected a folder transformer_2 in the pipeline");
-  check_video_refused(refused_video(model, "adapter: lora\nlora_r: 4\nlora_target_modules: [to_z]"), "to_z");
+  check_video_refused(refused_video(model, "adapter: lora\nlora_r: 4\nlora_target_modules: [to_z]"),
+                      "(to_q, to_k, to_v, to_out.0, proj, net.2), got 'to_z'");
   check_video_refused(refused_video(model, "betas: \"0.9\""), "expected two numbers");
   check_video_refused(refused_video(model, "sp_size: 2"), "sp_size");
   check_video_refused(refused_video(model, "data_path: a:x"), "expected datasets or data_path, got both");

@@ -154,6 +154,20 @@ std::set<std::string> target_names(const ParameterTable& parameters, const LoraO
   return std::all_of(brief.begin(), brief.end(), [&](const auto& kind) { return left[kind] == 0; }) ? brief : full;
 }
 
+// What the paths of the layers that can have an adapter end in, each once, in the order of the model. A number at the
+// end of a path (`to_out.0`) says little alone.
+std::vector<std::string> last_names(const ParameterTable& parameters) {
+  std::vector<std::string> names;
+  for (const std::string_view module : linear_modules(parameters)) {
+    size_t begin = module.rfind('.') + 1;
+    const bool is_number = module.find_first_not_of("0123456789", begin) == std::string_view::npos;
+    if (is_number && begin > 1) begin = module.rfind('.', begin - 2) + 1;
+    std::string name(module.substr(begin));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> lora_targets(const ParameterTable& parameters, const LoraOptions& lora,
@@ -166,11 +180,8 @@ std::vector<std::string> lora_targets(const ParameterTable& parameters, const Lo
   }
   for (const std::string& target : lora.target_modules) {
     if (known.contains(target)) continue;
-    throw input_error(
-        where,
-        "expected linear layers of the decoder blocks (q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-        "down_proj), got {}; name layers that this model has",
-        quote(target));
+    throw input_error(where, "expected linear layers of the blocks ({}), got {}; name layers that this model has",
+                      fmt::join(last_names(parameters), ", "), quote(target));
   }
   return result;
 }
