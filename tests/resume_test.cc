@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "base/bytes.h"
 #include "io/file.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
@@ -370,6 +371,23 @@ TEST_CASE("a checkpoint at the last step becomes the model, and one beyond it is
   CHECK(beyond.status == 2);
   CHECK(beyond.err.find("[max_steps] expected at least the 9 steps that ") != std::string::npos);
   CHECK(beyond.err.find("got a run of 6; ") != std::string::npos);
+}
+
+TEST_CASE("a run that is over and is started again keeps the report of its steps") {
+  const TinyJob job;
+  const std::vector<std::string> short_run = {"--max_steps", "9"};
+  REQUIRE(run_spillway(job.train("out", short_run)).status == 0);
+  const fs::path folder = job.output("out");
+  const std::string report = read_file(folder / "report.json", kMiB), page = read_file(folder / "report.html", kMiB);
+  const Finished again = run_spillway(job.train("out", kResumeArgs + short_run));
+  CAPTURE(again.err);
+  REQUIRE(again.status == 0);
+  CHECK(read_file(folder / "report.json", kMiB) == report);
+  CHECK(read_file(folder / "report.html", kMiB) == page);
+  CHECK(again.err.find(" measured") == std::string::npos);
+  fs::remove(folder / "report.json");
+  REQUIRE(run_spillway(job.train("out", kResumeArgs + short_run)).status == 0);
+  CHECK(fs::exists(folder / "report.json"));
 }
 
 TEST_CASE("checkpoints beyond the limit that a killed process left are gone when the run is over") {

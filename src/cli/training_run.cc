@@ -62,6 +62,8 @@ std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
 // Of the time, that probes between the steps take.
 constexpr double kMaxShareOfProbes = 0.002;
 
+constexpr int64_t kMaxReportBytes = 256 * kMiB;
+
 // With room for the trace of one update.
 ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned) {
   options.traced_micro_steps = planned.context.accumulation;
@@ -110,22 +112,38 @@ class TrainingRun {
     load();
     // From here on there is something to lose: a signal is heard between steps, and all files are finished.
     const FinishFirst finish;
+    const bool keeps_report = is_reported();
     clear_leftovers(output_);
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     files_.open(output_, identity_, trainer_);
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
-    page_.show(record_.so_far());
+    if (!keeps_report) page_.show(record_.so_far());
     const train::TrainingOutcome outcome = trained();
     files_.sync();
-    write_report(outcome);
+    peak_rss_ = peak_rss_bytes();
+    if (!keeps_report) write_report(outcome);
     update_machine_cache();
+    if (outcome.steps > 0) say_what_it_took(outcome);
     say_goodbye(outcome);
     return interrupt_requested() ? kInterrupted : kDone;
   }
 
  private:
+  // Whether nothing is left to train, and the report that is there is of this run, up to its last step.
+  [[nodiscard]] bool is_reported() const {
+    const fs::path file = output_ / "report.json";
+    if (trainer_.step() < trainer_.length().total_steps || !fs::exists(file)) return false;
+    if (train::read_run(output_) != identity_) return false;
+    try {
+      const nlohmann::json report = parse_json(read_file(file, kMaxReportBytes), file.string());
+      return report.value("state", "") == "done" && report.value("step_now", int64_t{0}) == trainer_.step();
+    } catch (const std::exception&) {
+      return false;  // it is written anew
+    }
+  }
+
   train::TrainingOutcome trained() {
     try {
       return trainer_.run();
@@ -301,7 +319,6 @@ class TrainingRun {
   }
 
   void write_report(const train::TrainingOutcome& outcome) {
-    peak_rss_ = peak_rss_bytes();
     record_.set_measured_peaks(session_.measured_peak_bytes());
     const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), outcome, record_,
                                                      peak_rss_, facts(outcome.interrupted ? "interrupted" : "done"));
@@ -309,7 +326,7 @@ class TrainingRun {
     write_file(output_ / "report.html", report_html(report));
   }
 
-  void say_goodbye(const train::TrainingOutcome& outcome) const {
+  void say_what_it_took(const train::TrainingOutcome& outcome) const {
     const std::array<int64_t, kTiers> measured = session_.measured_peak_bytes();
     for (int i = 0; i < kBudgetedTiers; ++i) {
       const auto tier = static_cast<Tier>(i);
@@ -323,6 +340,9 @@ class TrainingRun {
              (output_ / "report.html").string());
     if (const int64_t libraries = session_.executor().device().library_bytes(); libraries > 0)
       log_info("{} of device memory in libraries", format_bytes(libraries));
+  }
+
+  void say_goodbye(const train::TrainingOutcome& outcome) const {
     if (!outcome.ended_early.empty())
       log_info("ended after step {} of {}; {}", trainer_.step(), trainer_.length().total_steps, outcome.ended_early);
     if (outcome.interrupted) {

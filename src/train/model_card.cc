@@ -224,7 +224,7 @@ std::string memory(const Job& job, const TrainedFacts& facts) {
   text += "| tier | peak as planned | as measured |\n| --- | ---: | ---: |\n";
   for (const TrainedFacts::TierPeak& tier : facts.tiers)
     text += fmt::format("| {} | {} | {} |\n", tier.name, format_bytes(tier.planned_bytes),
-                        format_bytes(tier.measured_bytes));
+                        tier.measured_bytes ? format_bytes(*tier.measured_bytes) : "-");
   return text;
 }
 

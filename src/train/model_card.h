@@ -29,7 +29,8 @@ struct TrainedFacts {
   RunSettings settings;
   struct TierPeak {
     std::string name;
-    int64_t planned_bytes = 0, measured_bytes = 0;
+    int64_t planned_bytes = 0;
+    std::optional<int64_t> measured_bytes;  // none: nothing was trained since the run went on
   };
   std::vector<TierPeak> tiers;
 };

@@ -112,6 +112,8 @@ TEST_CASE("what was measured is in the card") {
     CHECK(card.find(line) != std::string::npos);
   }
   CHECK(card.find("ref_model") == std::string::npos);
+  facts.tiers.front().measured_bytes.reset();
+  CHECK(card_of(job_of("m"), facts).find("| device | 1.0 MiB | - |") != std::string::npos);
 }
 
 TEST_CASE("a card is written over a card alone") {

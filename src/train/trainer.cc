@@ -299,7 +299,11 @@ TrainedFacts Trainer::facts() const {
   const std::array<int64_t, kTiers> measured = session_.measured_peak_bytes();
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const int64_t planned = peak_bytes(session_.planned(), static_cast<Tier>(i));
-    if (planned > 0) facts.tiers.push_back({std::string(name_of(static_cast<Tier>(i))), planned, measured[i]});
+    if (planned == 0) continue;
+    const bool has_trained = facts.loss.has_value();
+    facts.tiers.push_back({.name = std::string(name_of(static_cast<Tier>(i))),
+                           .planned_bytes = planned,
+                           .measured_bytes = has_trained ? std::optional(measured[i]) : std::nullopt});
   }
   return facts;
 }
