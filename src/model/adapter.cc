@@ -237,8 +237,8 @@ ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::file
   const SafetensorsFolder files = open_adapter(folder);
   if (is_saved_in_full(lora, "score.weight")) {
     if (!model->text())
-      throw input_error(folder.string(), "expected an adapter of a model that reads no text, got one with a score; {}",
-                        "name another");
+      throw input_error(folder.string(),
+                        "expected an adapter of a model that reads no text, got one with a score; name another");
     model = model->with_score(score_head_of(files), {});
   }
   model = untie_head(std::move(model), lora);

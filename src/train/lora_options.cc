@@ -149,8 +149,9 @@ ModelPtr fit_to_continued(const ModelPtr& model, const std::string& folder) {
   ModelPtr fitted = fit_to_adapter(model, read_adapter_options(folder), folder);
   const std::string_view trained = head_of(*model), found = head_of(*fitted);
   if (found != trained)
-    throw input_error("lora_model_dir", "expected an adapter of a model that {}, got one of a model that {}, {}; {}",
-                      trained, found, quote(folder), "name another");
+    throw input_error("lora_model_dir",
+                      "expected an adapter of a model that {}, got one of a model that {}, {}; name another", trained,
+                      found, quote(folder));
   return fitted;
 }
 
