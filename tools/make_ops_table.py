@@ -64,7 +64,10 @@ def purpose(header):
             break
         lines.append(line.lstrip("/ "))
     first = " ".join(lines).split("  ")[0]
-    return re.split(r"(?<=\w)[.:](?= [A-Z]|$)", first)[0].rstrip(".").replace("|", "\\|")
+    # What ends a sentence, but for the titles of papers in parentheses.
+    ends = [at.start() for at in re.finditer(r"(?<=\w)[.:](?= [A-Z]|$)", first)]
+    end = next((at for at in ends if first.count("(", 0, at) == first.count(")", 0, at)), len(first))
+    return first[:end].rstrip(".").replace("|", "\\|")
 
 
 def purpose_of(name, folder, header):
