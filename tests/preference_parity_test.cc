@@ -45,7 +45,7 @@ void check_steps(const std::string& name, const json& expected, const Preference
 
 TEST_CASE("preference objectives train as TRL's trainers do") {
   const std::vector<std::string> names = preference_cases();
-  REQUIRE(names.size() == 56);
+  REQUIRE(names.size() >= 56);
   for (const std::string& name : names) {
     CAPTURE(name);
     const TemporaryFolder folder;
