@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/files/hub_cache.h"
+#include "data/files/record_parsers.h"
 #include "data/files/split_files.h"
 #include "data/files/split_slice.h"
 
@@ -89,15 +90,12 @@ std::vector<fs::path> dataset_files(const DatasetConfig& config) {
 RecordFormat dataset_format(const DatasetConfig& config, const fs::path& file) {
   if (!config.ds_type.empty()) {
     if (const auto format = format_named(config.ds_type)) return *format;
-    throw input_error("ds_type", "expected json, csv, text, parquet or arrow, got {}; convert the data",
-                      quote(config.ds_type));
+    throw input_error("ds_type", "expected {}, got {}; convert the data", format_names(), quote(config.ds_type));
   }
   if (const auto format = format_of(file)) return *format;
   if (const auto format = format_named(config.path)) return *format;
-  throw input_error(file.string(),
-                    "expected a .jsonl, .json, .csv, .txt, .parquet or .arrow file, perhaps with .gz or "
-                    ".zst, got '{}'; rename it, or set ds_type",
-                    file.extension().string());
+  throw input_error(file.string(), "expected a {} file, perhaps with .gz or .zst, got '{}'; rename it, or set ds_type",
+                    format_endings(), file.extension().string());
 }
 
 }  // namespace spillway::data

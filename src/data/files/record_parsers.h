@@ -19,6 +19,10 @@ namespace spillway::data {
 [[nodiscard]] std::unique_ptr<RecordParser> make_arrow_records(const std::filesystem::path& path, RecordFormat format,
                                                                const std::vector<std::string>* columns = nullptr);
 
+// For messages: "json, csv, text, parquet or arrow", and ".jsonl, .json, .ndjson, .csv, .txt, .parquet or .arrow".
+[[nodiscard]] std::string format_names();
+[[nodiscard]] std::string format_endings();
+
 // Throws InputError with line and column for bytes of `text`, which begins at `where` ("FILE:LINE"), that are not
 // UTF-8.
 void check_utf8(std::string_view text, const std::string& where);

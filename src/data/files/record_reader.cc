@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -14,29 +15,34 @@
 namespace spillway::data {
 namespace {
 
-struct FormatName {
+// A format, and what parses it: its bytes, or, where it is not read from its first byte to its last, the file itself.
+struct Format {
   RecordFormat format;
   std::string_view name;
   std::array<std::string_view, 3> extensions;
+  std::unique_ptr<RecordParser> (*of_bytes)(ByteSource source, std::string name);
+};
+constexpr std::array kFormats = {
+    Format{RecordFormat::kJson, "json", {".jsonl", ".json", ".ndjson"}, make_json_records},
+    Format{RecordFormat::kCsv, "csv", {".csv"}, make_csv_records},
+    Format{RecordFormat::kText, "text", {".txt"}, make_text_records},
+    Format{RecordFormat::kParquet, "parquet", {".parquet"}, nullptr},
+    Format{RecordFormat::kArrow, "arrow", {".arrow"}, nullptr},
 };
 
-constexpr std::array kFormats = {
-    FormatName{RecordFormat::kJson, "json", {".jsonl", ".json", ".ndjson"}},
-    FormatName{RecordFormat::kCsv, "csv", {".csv"}},
-    FormatName{RecordFormat::kText, "text", {".txt"}},
-    FormatName{RecordFormat::kParquet, "parquet", {".parquet"}},
-    FormatName{RecordFormat::kArrow, "arrow", {".arrow"}},
-};
+const Format& entry_of(RecordFormat format) {
+  return *std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& one) { return one.format == format; });
+}
 
 std::unique_ptr<RecordParser> parse(ByteSource source, RecordFormat format, std::string name) {
-  switch (format) {
-    case RecordFormat::kCsv:
-      return make_csv_records(std::move(source), std::move(name));
-    case RecordFormat::kText:
-      return make_text_records(std::move(source), std::move(name));
-    default:
-      return make_json_records(std::move(source), std::move(name));
-  }
+  const Format& entry = entry_of(format);
+  SPILLWAY_CHECK(entry.of_bytes != nullptr, "{} is not parsed from bytes", entry.name);
+  return entry.of_bytes(std::move(source), std::move(name));
+}
+
+std::unique_ptr<RecordParser> parse_file(const std::filesystem::path& path, RecordFormat format) {
+  if (entry_of(format).of_bytes == nullptr) return make_arrow_records(path, format);
+  return parse(open_bytes(path), format, path.string());
 }
 
 }  // namespace
@@ -59,7 +65,7 @@ std::optional<RecordFormat> format_of(const std::filesystem::path& path) {
   std::filesystem::path plain = path;
   if (plain.extension() == ".gz" || plain.extension() == ".zst") plain = plain.stem();
   const std::string extension = plain.extension().string();
-  for (const FormatName& one : kFormats) {
+  for (const Format& one : kFormats) {
     const auto& known = one.extensions;
     if (!extension.empty() && std::find(known.begin(), known.end(), extension) != known.end()) return one.format;
   }
@@ -68,14 +74,28 @@ std::optional<RecordFormat> format_of(const std::filesystem::path& path) {
 
 std::optional<RecordFormat> format_named(std::string_view name) {
   const auto found =
-      std::find_if(kFormats.begin(), kFormats.end(), [&](const FormatName& one) { return one.name == name; });
+      std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& one) { return one.name == name; });
   return found == kFormats.end() ? std::nullopt : std::optional(found->format);
 }
 
+std::string format_names() {
+  std::vector<std::string_view> names;
+  for (const Format& one : kFormats) names.push_back(one.name);
+  return joined_names(names);
+}
+
+std::string format_endings() {
+  std::vector<std::string_view> endings;
+  for (const Format& one : kFormats) {
+    for (const std::string_view ending : one.extensions) {
+      if (!ending.empty()) endings.push_back(ending);
+    }
+  }
+  return joined_names(endings);
+}
+
 RecordReader::RecordReader(const std::filesystem::path& path, RecordFormat format)
-    : parser_(format == RecordFormat::kParquet || format == RecordFormat::kArrow
-                  ? make_arrow_records(path, format)
-                  : parse(open_bytes(path), format, path.string())) {}
+    : parser_(parse_file(path, format)) {}
 
 RecordReader::RecordReader(ByteSource source, RecordFormat format, std::string name)
     : parser_(parse(std::move(source), format, std::move(name))) {}

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/files/record_parsers.h"
 
 namespace spillway::data {
 namespace {
@@ -144,6 +145,11 @@ TEST_CASE("the format follows from a file's name, without the ending of its comp
   CHECK_FALSE(format_of("csv"));
   CHECK(format_named("csv") == RecordFormat::kCsv);
   CHECK_FALSE(format_named("CSV"));
+}
+
+TEST_CASE("messages name the formats and endings that are read") {
+  CHECK(format_names() == "json, csv, text, parquet or arrow");
+  CHECK(format_endings() == ".jsonl, .json, .ndjson, .csv, .txt, .parquet or .arrow");
 }
 
 TEST_CASE("a missing file and a named pipe are refused at once") {

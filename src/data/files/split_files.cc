@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/files/record_parsers.h"
 #include "data/files/record_reader.h"
 #include "io/file.h"
 #include "io/folder_entries.h"
@@ -160,9 +161,8 @@ SplitPaths by_structure(const fs::path& folder) {
     if (SplitPaths splits = by_names(folder, files, by_folder); !splits.empty()) return splits;
   }
   if (files.empty())
-    throw input_error(folder.string(),
-                      "expected .jsonl, .json, .csv, .txt, .parquet or .arrow files in the folder, got none; put the "
-                      "data there");
+    throw input_error(folder.string(), "expected {} files in the folder, got none; put the data there",
+                      format_endings());
   return {{"train", files}};
 }
 
