@@ -150,6 +150,13 @@ GgufModel read_gguf_model(const GgufFile& file) {
                       "expected general.architecture to be llama, qwen2 or qwen3, got {}; use one of those models",
                       quote(model.architecture));
   }
+  // Files of adapters, of projectors of images and of vocabularies name the architecture that they belong to.
+  const std::string* type = file.find<std::string>("general.type");
+  if (type != nullptr && *type != "model") {
+    throw input_error(file.path().string(),
+                      "expected the file of a whole model, got one whose general.type is {}; name the model's own file",
+                      quote(*type));
+  }
   const int64_t* experts = file.find<int64_t>(key_of(model, "expert_count"));
   if (experts != nullptr && *experts > 0)
     refuse_file(file, "a dense model", "without experts", fmt::format("{} experts", *experts));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
+#include "io/gguf_writer.h"
 #include "io/safetensors.h"
 #include "model/gguf_tokenizer.h"
 #include "model/model.h"
@@ -217,6 +218,16 @@ TEST_CASE("a model that the folder's reader would refuse is refused by the file'
   CHECK(error("linear", 1e9F).starts_with("[" + file + ": config.json: rope_scaling.factor] expected"));
   CHECK(error("linear", 4) == "no error");
   CHECK(read_model(out)->text());
+}
+
+TEST_CASE("a file of an adapter is told from a model's") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "adapter.gguf";
+  GgufWriter writer(file, {{"general.architecture", "llama"}, {"general.type", "adapter"}}, {});
+  writer.commit();
+  CHECK_THROWS_WITH_AS(import_gguf(file, folder.path() / "model"),
+                       doctest::Contains("the file of a whole model, got one whose general.type is 'adapter'"),
+                       InputError);
 }
 
 TEST_CASE("a folder with files is not overwritten") {
