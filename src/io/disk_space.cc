@@ -9,6 +9,10 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <system_error>
+
+#include "base/bytes.h"
+#include "base/error.h"
 
 namespace spillway {
 namespace {
@@ -39,6 +43,15 @@ int64_t free_disk_bytes(const std::filesystem::path& folder) {
   std::error_code error;
   const auto space = std::filesystem::space(existing_folder(folder), error);
   return error ? 0 : static_cast<int64_t>(std::min<uintmax_t>(space.available, std::numeric_limits<int64_t>::max()));
+}
+
+void check_disk_room(const std::filesystem::path& folder, int64_t bytes) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(existing_folder(folder), error);
+  if (error || space.capacity == 0 || space.available >= static_cast<uintmax_t>(bytes)) return;
+  throw machine_error(folder.string(),
+                      "expected room on the disk for {}, got {}; free some space or choose another folder",
+                      format_bytes(bytes), format_bytes(static_cast<int64_t>(space.available)));
 }
 
 int64_t free_striped_bytes(std::span<const std::string> folders) {

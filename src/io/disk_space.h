@@ -17,6 +17,9 @@ namespace spillway {
 
 // Free bytes of the file system that holds `folder`; 0 where none can be told.
 [[nodiscard]] int64_t free_disk_bytes(const std::filesystem::path& folder);
+// Throws MachineError, which names `folder`, where it is known that so many bytes have no room there. Before a long
+// piece of work writes them.
+void check_disk_room(const std::filesystem::path& folder, int64_t bytes);
 // What can be striped evenly over these folders, some of which may be on one file system. REQUIRES: at least one.
 [[nodiscard]] int64_t free_striped_bytes(std::span<const std::string> folders);
 

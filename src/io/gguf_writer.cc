@@ -10,6 +10,7 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "io/convert.h"
+#include "io/disk_space.h"
 #include "io/gguf_quantize.h"
 
 namespace spillway {
@@ -128,6 +129,9 @@ int64_t GgufTensorSpec::bytes() const {
 GgufWriter::GgufWriter(const std::filesystem::path& path, const GgufMetadata& metadata,
                        std::vector<GgufTensorSpec> tensors)
     : file_(path), tensors_(std::move(tensors)) {
+  int64_t bytes = 0;
+  for (const GgufTensorSpec& tensor : tensors_) bytes += tensor.bytes();
+  check_disk_room(std::filesystem::absolute(path).parent_path(), bytes);
   const std::string header = header_of(metadata, tensors_);
   write(std::as_bytes(std::span(header)));
   align();

@@ -11,6 +11,7 @@
 #include "base/math.h"
 #include "base/sizes.h"
 #include "io/convert.h"
+#include "io/disk_space.h"
 #include "io/folder_entries.h"
 
 namespace spillway {
@@ -153,6 +154,9 @@ void SafetensorsWriter::commit() {
 SafetensorsFolderWriter::SafetensorsFolderWriter(const fs::path& folder, const std::vector<TensorSpec>& tensors,
                                                  int64_t max_shard_bytes, std::string_view stem)
     : folder_(folder), stem_(stem) {
+  int64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) bytes += tensor.bytes();
+  check_disk_room(folder, bytes);
   const auto shards = split_into_shards(tensors, max_shard_bytes);
   std::string weight_map;
   int64_t total_bytes = 0, total_elems = 0;

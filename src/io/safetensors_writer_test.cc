@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "io/folder_entries.h"
 #include "io/folder_record.h"
+#include "io/gguf_writer.h"
 #include "io/safetensors.h"
 #include "tests/support/count_allocations.h"
 
@@ -97,6 +98,16 @@ TEST_CASE("shards that took the place of older ones only in part are not read as
 TEST_CASE("weights that are not committed leave nothing") {
   const TemporaryFolder folder;
   { SafetensorsFolderWriter writer(folder.path(), {{"a", DType::kF32, {4}}}); }
+  CHECK(fs::is_empty(folder.path()));
+}
+
+TEST_CASE("weights that the disk has no room for are refused before any of them is written") {
+  const TemporaryFolder folder;
+  constexpr int64_t kElems = int64_t{1} << 58;  // an exbibyte
+  CHECK_THROWS_WITH_AS(SafetensorsFolderWriter(folder.path(), {{"a", DType::kF32, {kElems}}}),
+                       doctest::Contains("expected room on the disk for 1073741824.00 GiB"), MachineError);
+  CHECK(fs::is_empty(folder.path()));
+  CHECK_THROWS_AS(GgufWriter(folder.path() / "a.gguf", {}, {{"a", GgufType::kF32, {kElems}}}), MachineError);
   CHECK(fs::is_empty(folder.path()));
 }
 
