@@ -23,7 +23,9 @@ namespace spillway::config {
 // By the name of its OptimizerDef (ops/optimizers/): several words of configs mean one.
 struct Optimizer {
   std::string_view name = "adamw";
-  bool paged = false;     // where its state lives is the plan's choice, under memory.plan: fixed, too
+  // Where its state lives is the plan's choice, under memory.plan: fixed, too: OffloadSettings says so, and Config's
+  // own optimizer is the plain one.
+  bool paged = false;
   bool warms_up = false;  // over warmup_steps, whatever the schedule does (ScheduleSettings::optimizer_warmup)
   bool operator==(const Optimizer&) const = default;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/values.h"
 #include "tests/support/config_error.h"
 
 using namespace spillway;
@@ -23,6 +24,17 @@ TEST_CASE("a paged optimizer is the same update, and leaves the home of its stat
     CHECK_FALSE(load(fmt::format("optimizer: {}\n", plain)).config.offload.optimizer_state);
     const std::string own = fmt::format("optimizer: {}\noptimizer_offload: none\n", paged);
     CHECK(load(own).config.offload.optimizer_state == Offload::kNone);
+  }
+}
+
+TEST_CASE("what every word for an optimizer comes to has a word that is written for it") {
+  for (const Word<Optimizer>& word : words_of(Optimizer{})) {
+    if (!word.value) continue;
+    CAPTURE(word.name);
+    const Optimizer optimizer = load(fmt::format("optimizer: {}\n", word.name)).config.optimizer.optimizer;
+    const std::string written = print_value(optimizer);
+    CHECK_FALSE(written.empty());
+    CHECK(load(fmt::format("optimizer: {}\n", written)).config.optimizer.optimizer == optimizer);
   }
 }
 

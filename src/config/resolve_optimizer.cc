@@ -9,7 +9,7 @@ OptimizerSettings resolve_optimizer(const Resolution& r) {
   if (keys.optimizer.name != "came") {
     for (const char* key : {"adam_beta3", "adam_epsilon2"}) r.ignore(key, "CAME alone reads it");
   }
-  return {.optimizer = {keys.optimizer.name},
+  return {.optimizer = {.name = keys.optimizer.name, .warms_up = keys.optimizer.warms_up},
           .args = keys.optim_args,
           .weight_decay = keys.weight_decay,
           .adam_beta1 = keys.adam_beta1,

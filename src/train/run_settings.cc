@@ -329,8 +329,11 @@ std::string_view tensors_of(std::string_view setting, const std::string& value) 
 
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
   for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer"}) {
+// Earlier versions wrote no name of schedule_free_adamw.
+bool is_nameless(std::string_view setting, std::string_view value) { return setting == "optimizer" && value.empty(); }
+
     const auto old = before.find(name), here = now.find(name);
-    if (old == before.end() || here == now.end()) continue;
+    if (old == before.end() || here == now.end() || is_nameless(name, old->second)) continue;
     if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;
     throw input_error(name,
                       "expected {}, with which {} was written, got {}; resume with the run's own, or begin a new run",
@@ -341,7 +344,8 @@ void check_same_tensors(const RunSettings& before, const RunSettings& now, std::
 void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where) {
   for (const auto& [name, value] : now) {
     const auto found = before.find(name);
-    if (found == before.end() || found->second == value) continue;  // of a version that did not write it
+    if (found == before.end() || found->second == value || is_nameless(name, found->second))
+      continue;  // of a version that did not write it
     const auto shown = [](const std::string& text) { return text.empty() ? "not set" : text.c_str(); };
     log_warning("{} was {} in {}, and is {} from here on", name, shown(found->second), where, shown(value));
   }

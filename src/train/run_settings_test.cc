@@ -210,3 +210,9 @@ TEST_CASE("a run keeps the start of its adapter where that has changed the base,
   CHECK(plain.at("lora_alpha_pattern").empty());
   CHECK(settings_with({}, {{"q_proj", 4}, {"v_proj", 2.5}}).at("lora_alpha_pattern") == "q_proj: 4, v_proj: 2.5");
 }
+
+TEST_CASE("a checkpoint that does not name its optimizer goes on with any") {
+  const RunSettings nameless = {{"optimizer", ""}}, named = {{"optimizer", "schedule_free_adamw"}};
+  CHECK_NOTHROW(check_same_tensors(nameless, named, ""));
+  CHECK_THROWS_AS(check_same_tensors({{"optimizer", "sgd"}}, named, ""), InputError);
+}
