@@ -48,6 +48,21 @@ TEST_CASE("an adapter starts as peft_init_lora_weights or LoftQ's bits say") {
             .find("expected loftq beside peft.loftq_config.loftq_bits, got olora; remove one") != std::string::npos);
 }
 
+TEST_CASE("an adapter that goes on from LoftQ's start has the base of LoftQ's bits, and no start of its own") {
+  const std::string on = "lora_model_dir: x\n";
+  const AdapterSettings by_bits = adapter(on + "peft: {loftq_config: {loftq_bits: 8}}\n");
+  CHECK(by_bits.loftq_bits == 8);
+  CHECK(by_bits.init == LoraInit{});
+  CHECK(adapter(on + "peft_init_lora_weights: loftq\n").loftq_bits == 4);
+  CHECK_FALSE(adapter(on + "peft_init_lora_weights: gaussian\n").loftq_bits);
+  CHECK_FALSE(adapter(on + "load_in_8bit: true\npeft_init_lora_weights: loftq\n").loftq_bits);
+  CHECK(load(kLora + on + "peft: {loftq_config: {loftq_bits: 8}}\n").ignored.empty());
+  CHECK(load(kLora + on + "peft_init_lora_weights: pissa\n").ignored ==
+        std::vector<std::string>{"peft_init_lora_weights"});
+  CHECK(error_of(kLora + on + "peft: {loftq_config: {loftq_bits: 6}}\n").find("expected 4 or 8, got 6") !=
+        std::string::npos);
+}
+
 TEST_CASE("DoRA is a key of fresh adapters, by both names") {
   CHECK_FALSE(adapter("").dora);
   CHECK(adapter("peft_use_dora: true\n").dora);

@@ -94,7 +94,7 @@ struct AdapterSettings {
   std::vector<int64_t> layers_to_transform;                // empty: all
   std::vector<std::string> layers_pattern;                 // names of the list of layers; empty: any
   LoraInit init;
-  std::optional<int64_t> loftq_bits;        // of loftq, where the base is not quantised otherwise
+  std::optional<int64_t> loftq_bits;        // of loftq's base, where that is not quantised otherwise
   std::optional<double> loraplus_lr_ratio;  // B's learning rate over A's (LoRA+)
   std::vector<std::string> modules_to_save;
   std::string model_dir;  // the adapter to start from; empty: a fresh one

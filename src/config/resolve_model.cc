@@ -20,25 +20,32 @@ void ignore_adapter_keys(const Resolution& r) {
   }
 }
 
+constexpr const char* kLoftqBits = "peft.loftq_config.loftq_bits";
+
+// The base of an adapter that starts, or has started, as LoftQ's is quantised, by load_in_4bit or load_in_8bit, or else
+// by LoftQ's own bits.
+void resolve_loftq_base(const Resolution& r, AdapterSettings& adapter) {
+  const Spelled& keys = r.keys;
+  const std::optional<int64_t>& bits = keys.loftq_bits;
+  if (bits && *bits != 4 && *bits != 8)
+    throw input_error(r.where(kLoftqBits), "expected 4 or 8, got {}; write one of them", *bits);
+  if (keys.load_in_4bit || keys.load_in_8bit) return r.ignore(kLoftqBits, "the base is quantised already");
+  if (bits || keys.peft_init_lora_weights.start == LoraStart::kLoftq) adapter.loftq_bits = bits.value_or(4);
+}
+
 // What a fresh adapter starts as. The bits of LoftQ ask for it, as in axolotl.
 void resolve_start(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
   adapter.init = keys.peft_init_lora_weights;
-  const bool quantises = keys.load_in_4bit || keys.load_in_8bit;
-  constexpr const char* kBits = "peft.loftq_config.loftq_bits";
+  resolve_loftq_base(r, adapter);
   if (keys.loftq_bits) {
-    if (*keys.loftq_bits != 4 && *keys.loftq_bits != 8)
-      throw input_error(r.where(kBits), "expected 4 or 8, got {}; write one of them", *keys.loftq_bits);
     if (r.given("peft_init_lora_weights") && adapter.init.start != LoraStart::kLoftq) {
-      throw input_error(r.where("peft_init_lora_weights"), "expected loftq beside {}, got {}; remove one", kBits,
+      throw input_error(r.where("peft_init_lora_weights"), "expected loftq beside {}, got {}; remove one", kLoftqBits,
                         print_value(adapter.init));
     }
     adapter.init = {LoraStart::kLoftq};
-    if (quantises) r.ignore(kBits, "the base is quantised already");
   }
-  if (adapter.init.start == LoraStart::kLoftq && !quantises) adapter.loftq_bits = keys.loftq_bits.value_or(4);
-  const bool takes_out = adapter.init.start == LoraStart::kPissa;
-  if (takes_out && quantises) {
+  if (adapter.init.start == LoraStart::kPissa && (keys.load_in_4bit || keys.load_in_8bit)) {
     throw input_error(r.where("peft_init_lora_weights"),
                       "expected a base that is not quantised beside {}, as in PEFT, got one; use loftq",
                       print_value(adapter.init));
@@ -50,9 +57,11 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
   if (!adapter.model_dir.empty()) {
     for (const char* key : {"peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
-                            "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits"})
+                            "peft_layers_pattern"})
       r.ignore(key, "lora_model_dir says it");
-    return;
+    if (keys.peft_init_lora_weights.start != LoraStart::kLoftq)
+      r.ignore("peft_init_lora_weights", "lora_model_dir says it");
+    return resolve_loftq_base(r, adapter);
   }
   adapter.dora = keys.peft_use_dora;
   adapter.rank_pattern = keys.lora_rank_pattern;

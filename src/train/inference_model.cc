@@ -28,14 +28,18 @@ InferenceModel read(ModelPtr model, const std::filesystem::path& folder, const s
   options.dtype = stored_dtype(*model, stored, result.base);
   if (config != nullptr) {
     options.dtype = config->model.bf16 ? DType::kBF16 : DType::kF32;
-    options.linear_storage = linear_storage(*config, stored, options.dtype);
   }
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
     options = options.without_dropout();
     result.model = fit_to_adapter(model, *options.lora, adapter);
-    result.factors = open_adapter_weights(adapter, parameters_of(*result.model, options), *options.lora);
   }
+  // After the adapter: the bits of LoftQ are those of the layers that it has.
+  if (config != nullptr)
+    options.linear_storage = linear_storage(*config, parameters_of(*result.model, options), options.dtype);
+  if (adapter.empty()) return result;
+  const ParameterTable parameters = parameters_of(*result.model, options);
+  result.factors = open_adapter_weights(adapter, parameters, *options.lora);
   return result;
 }
 

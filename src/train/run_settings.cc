@@ -26,7 +26,11 @@ void add_adapter(RunSettings& settings, const Job& job) {
   settings["lora_alpha"] = config::print_value(lora.alpha);
   settings["lora_dropout"] = config::print_value(lora.dropout);
   settings["peft_use_rslora"] = config::print_value(lora.rslora);
-  if (job.config.adapter) settings[kInit] = config::print_value(job.config.adapter->init);
+  if (job.config.adapter) {
+    settings[kInit] = config::print_value(job.config.adapter->init);
+    const std::optional<int64_t>& bits = job.config.adapter->loftq_bits;
+    settings["peft.loftq_config.loftq_bits"] = bits ? config::print_value(*bits) : "";
+  }
   settings["peft_use_dora"] = config::print_value(lora.dora);
   std::vector<std::string> alphas;
   for (const auto& [module, alpha] : lora.alphas)
@@ -325,13 +329,13 @@ std::string_view tensors_of(std::string_view setting, const std::string& value) 
   return value;
 }
 
+// Earlier versions wrote no name of schedule_free_adamw.
+bool is_nameless(std::string_view setting, std::string_view value) { return setting == "optimizer" && value.empty(); }
+
 }  // namespace
 
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
   for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer"}) {
-// Earlier versions wrote no name of schedule_free_adamw.
-bool is_nameless(std::string_view setting, std::string_view value) { return setting == "optimizer" && value.empty(); }
-
     const auto old = before.find(name), here = now.find(name);
     if (old == before.end() || here == now.end() || is_nameless(name, old->second)) continue;
     if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;

@@ -26,9 +26,8 @@ const std::set<std::string_view> kElsewhere = {
     // Likewise lora_dropout, steps_per_generation, num_iterations, rl_beta, group_by_length, shuffle_dataset.
     "disable_dropout", "generation_batch_size", "num_ppo_epochs", "orpo_alpha", "train_sampling_strategy",
     // Tensors of another shape or name, or initial values that the checkpoint's replace.
-    "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft.loftq_config.loftq_bits",
-    "lora_target_modules", "lora_target_linear", "lora_modules_to_save", "lora_model_dir", "reward_model",
-    "process_reward_model",
+    "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "lora_target_modules", "lora_target_linear",
+    "lora_modules_to_save", "lora_model_dir", "reward_model", "process_reward_model",
     // Rows have a checksum, or streams one of their options.
     "datasets", "test_datasets", "pretraining_dataset", "pretraining_sample_concatenation", "streaming",
     "streaming_multipack_buffer_size", "dataset_name", "dataset_config", "dataset_train_split", "dataset_test_split",
@@ -208,7 +207,15 @@ TEST_CASE("a run keeps the start of its adapter where that has changed the base,
   older.erase("peft_init_lora_weights");
   CHECK_NOTHROW(check_same_tensors(older, pissa, ""));
   CHECK(plain.at("lora_alpha_pattern").empty());
+  CHECK(plain.at("peft.loftq_config.loftq_bits").empty());
   CHECK(settings_with({}, {{"q_proj", 4}, {"v_proj", 2.5}}).at("lora_alpha_pattern") == "q_proj: 4, v_proj: 2.5");
+}
+
+TEST_CASE("the bits of LoftQ's base are a setting of what a run computes") {
+  Job job;
+  job.config.adapter.emplace().loftq_bits = 8;
+  job.graph.model.lora.emplace();
+  CHECK(forward_settings_of(job).at("peft.loftq_config.loftq_bits") == "8");
 }
 
 TEST_CASE("a checkpoint that does not name its optimizer goes on with any") {
