@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/local_time.h"
 #include "base/text.h"
+#include "config/values.h"
 #include "model/adapter.h"
 #include "model/layout.h"
 #include "train/adapter_start.h"
@@ -220,6 +221,10 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
                .masters = config.model.masters,
                .max_grad_norm = config.optimizer.max_grad_norm,
                .accumulates = config.batches.gradient_accumulation_steps > 1};
+  if (const std::vector<std::string_view> unread = unread_keys(*optimizer, config.optimizer); !unread.empty())
+    job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
+                                    config::print_value(config.optimizer.optimizer),
+                                    unread.size() == 1 ? "it" : "them"));
   if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
   if (config.adapter && config.adapter->loraplus_lr_ratio) take_loraplus(*config.adapter->loraplus_lr_ratio, job);
   for (auto& [name, rows] : unfrozen_weights(parameters_of(*job.model), config.model.unfrozen_parameters)) {

@@ -59,6 +59,18 @@ ops::OptimizerOptions optimizer_options(const ops::OptimizerDef& optimizer, cons
   return options;
 }
 
+std::vector<std::string_view> unread_keys(const ops::OptimizerDef& optimizer,
+                                          const config::OptimizerSettings& settings) {
+  std::vector<std::string_view> unread;
+  for (const auto& [key, value] : {std::pair{std::string_view("adam_beta1"), settings.adam_beta1},
+                                   {"adam_beta2", settings.adam_beta2},
+                                   {"adam_epsilon", settings.adam_epsilon}}) {
+    const auto reads = [name = key](const ops::OptimizerOption& option) { return option.key == name; };
+    if (value && std::none_of(optimizer.options.begin(), optimizer.options.end(), reads)) unread.push_back(key);
+  }
+  return unread;
+}
+
 bool rounds_stochastically(const config::OptimizerSettings& settings, bool has_masters) {
   for (const config::OptimArg& arg : settings.args.items) {
     if (arg.name != kStochasticRounding) continue;

@@ -1,6 +1,10 @@
 // From what a config says of an optimizer to the numbers that it takes.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "config/config.h"
 #include "ops/optimizers/optimizer.h"
 
@@ -10,6 +14,10 @@ namespace spillway::train {
 // for an option that it does not have, with the nearest, and for a number out of bounds.
 [[nodiscard]] ops::OptimizerOptions optimizer_options(const ops::OptimizerDef& optimizer,
                                                       const config::OptimizerSettings& settings);
+
+// The keys (adam_beta1, adam_beta2, adam_epsilon) that settings give and the optimizer does not read.
+[[nodiscard]] std::vector<std::string_view> unread_keys(const ops::OptimizerDef& optimizer,
+                                                        const config::OptimizerSettings& settings);
 
 // Whether optim_args ask for stochastic rounding, which is an option of weights without masters, whatever the
 // optimizer. Throws InputError beside masters.

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string_view>
+#include <vector>
+
 #include "base/error.h"
 
 using namespace spillway;
@@ -34,6 +37,17 @@ TEST_CASE("an optimizer gets its defaults, then the keys that its library reads,
   config::OptimizerSettings both = keys;
   both.args = {{{"beta2", 0.9, "c.yml:3: optim_args.beta2"}}};
   CHECK(options_for("ademamix", both).real("beta2") == 0.9);
+}
+
+TEST_CASE("keys that an optimizer does not read are known by name") {
+  const config::OptimizerSettings settings{.weight_decay = 0.1, .adam_beta1 = 0.8, .adam_epsilon = 1e-6};
+  const auto unread = [&](std::string_view optimizer) {
+    return unread_keys(*ops::find_optimizer(optimizer), settings);
+  };
+  CHECK(unread("adamw").empty());
+  CHECK(unread("lion") == std::vector<std::string_view>{"adam_epsilon"});
+  CHECK(unread("sgd") == std::vector<std::string_view>{"adam_beta1", "adam_epsilon"});
+  CHECK(unread_keys(*ops::find_optimizer("sgd"), {}).empty());
 }
 
 TEST_CASE("an option that the optimizer does not have, or cannot take, is refused with the nearest and the bounds") {
