@@ -85,6 +85,12 @@ std::optional<LinearStorage> trained_storage(const Model& model, const fs::path&
   const ParameterTable parameters = parameters_of(model);
   const bool has_codes = std::any_of(parameters.begin(), parameters.end(),
                                      [](const Parameter& p) { return p.source.storage->is_coded(); });
+  if (const auto change = has_codes ? find_base_change(adapter, parameters) : std::nullopt)
+    throw input_error(
+        "--base",
+        "expected a MODEL that is not quantised yet, or in which {} is {}, as the adapter was trained, got "
+        "{}; name the model that it was trained on, or use --base files",
+        change->module, change->then, change->now);
   if (has_codes) return {};
   if (storage) return storage;
   throw input_error("--base",

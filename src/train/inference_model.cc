@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "model/quantised/base_format.h"
 #include "train/linear_storage.h"
 
 namespace spillway::train {
@@ -40,6 +42,11 @@ InferenceModel read(ModelPtr model, const std::filesystem::path& folder, const s
   if (adapter.empty()) return result;
   const ParameterTable parameters = parameters_of(*result.model, options);
   result.factors = open_adapter_weights(adapter, parameters, *options.lora);
+  if (const auto change = find_base_change(adapter, parameters))
+    log_warning(
+        "{} was trained over a base in which {} is {}; in {} it is {}. `spillway merge --base quantised` makes the "
+        "model that was trained",
+        adapter.string(), change->module, change->then, folder.string(), change->now);
   return result;
 }
 

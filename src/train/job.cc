@@ -233,7 +233,9 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   }
   check_codes_are_frozen(config, parameters);
   job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
-  if (job.graph.model.lora) check_adapter_start(parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
+  const ParameterTable kept = parameters_of(*job.model, job.graph.model);
+  if (job.graph.model.lora) check_adapter_start(kept, *job.graph.model.lora);
+  for (std::string& note : notes_on_base(config, kept)) job.notes.push_back(std::move(note));
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
   if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)

@@ -4,8 +4,10 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "config/values.h"
 #include "model/lora.h"
+#include "model/quantised/base_format.h"
 #include "model/storages/quantised.h"
 #include "model/storages/quantised_files.h"
 #include "text/tokenizer/regex.h"
@@ -15,17 +17,24 @@ namespace {
 
 constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
 
-// As transformers decides which modules it converts (quantizers_utils.py).
-void add_skipped(const ParameterTable& parameters, const std::string& entry,
-                 std::set<std::string, std::less<>>& modules) {
+// Calls visit(parameter) for those of the modules that an entry of llm_int8_skip_modules means, as transformers decides
+// which modules it converts (quantizers_utils.py).
+template <typename Visit>
+void for_skipped(const ParameterTable& parameters, const std::string& entry, const Visit& visit) {
   const text::Regex start(fmt::format(R"(^(?:{})(?:(?<=\.)|(?=\.|$)))", entry), kSkipKey);
   text::RegexScratch scratch;
   for (const Parameter& p : parameters) {
-    if (p.role != ParameterRole::kLinear) continue;
     bool skips = p.module.ends_with(entry);
     start.find_all(p.module, scratch, [&](size_t, size_t) { skips = true; });
-    if (skips) modules.insert(p.module);
+    if (skips) visit(p);
   }
+}
+
+void add_skipped(const ParameterTable& parameters, const std::string& entry,
+                 std::set<std::string, std::less<>>& modules) {
+  for_skipped(parameters, entry, [&](const Parameter& p) {
+    if (p.role == ParameterRole::kLinear) modules.insert(p.module);
+  });
 }
 
 // The first weight whose files hold codes; null where none does.
@@ -78,6 +87,13 @@ LinearStorage loftq_storage(int64_t bits, const ParameterTable& parameters, DTyp
   return result;
 }
 
+std::string skips_nothing(const std::string& entry) {
+  return fmt::format(
+      "{}: {} is neither the start nor the end of a module's path, and leaves nothing out; write a whole one, such as "
+      "model.layers.0, or its end, such as down_proj",
+      kSkipKey, quote(entry));
+}
+
 }  // namespace
 
 std::optional<LinearStorage> linear_storage(const config::Config& config, const ParameterTable& parameters,
@@ -108,6 +124,24 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
   for (const std::string& entry : config.quantisation->skip_modules)
     add_skipped(parameters, entry, result.dense_modules);
   return result;
+}
+
+std::vector<std::string> notes_on_base(const config::Config& config, const ParameterTable& parameters) {
+  std::vector<std::string> notes;
+  if (config.quantisation) {
+    for (const std::string& entry : config.quantisation->skip_modules) {
+      // A tied head is the embedding, and is dense in any case.
+      bool is_known = entry == "lm_head";
+      for_skipped(parameters, entry, [&](const Parameter&) { is_known = true; });
+      if (!is_known) notes.push_back(skips_nothing(entry));
+    }
+  }
+  if (!config.adapter || config.adapter->model_dir.empty()) return notes;
+  if (const auto change = find_base_change(config.adapter->model_dir, parameters))
+    notes.push_back(fmt::format(
+        "warning: lora_model_dir: {} was trained over a base in which {} is {}, and goes on over one in which it is {}",
+        config.adapter->model_dir, change->module, change->then, change->now));
+  return notes;
 }
 
 void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters) {

@@ -59,6 +59,20 @@ TEST_CASE("a base is quantised as its config says, but for the modules that it s
   CHECK_THROWS_AS((void)skipped("model.(layers"), InputError);
 }
 
+TEST_CASE("modules to skip that are none of the model's are named") {
+  const ParameterTable parameters = parameters_of(*make_decoder(small_decoder()));
+  const auto notes = [&](const char* entry) { return train::notes_on_base(qlora({entry}), parameters); };
+  for (const char* known : {"lm_head", "embed_tokens", "up_proj", "model.layers.0", "model.layers.[01].mlp"}) {
+    CAPTURE(known);
+    CHECK(notes(known).empty());
+  }
+  for (const char* unknown : {"layers.0", "down_prj"}) {
+    CAPTURE(unknown);
+    REQUIRE(notes(unknown).size() == 1);
+    CHECK(notes(unknown)[0].find(unknown) != std::string::npos);
+  }
+}
+
 TEST_CASE("what bnb_config_kwargs say beside a quantised folder is what its files have") {
   // tools/make_quantised_goldens.py had bitsandbytes write it.
   const ModelPtr model = read_model(spillway::testing::source_folder() / "tests/golden/quantised/nf4");

@@ -15,6 +15,7 @@ namespace spillway {
 namespace {
 
 constexpr const char* kKey = "spillway_base";
+constexpr const char* kFile = "adapter_model.safetensors";
 constexpr std::array<DType, 3> kDTypes = {DType::kF32, DType::kBF16, DType::kF16};
 
 WeightCoding coding_of(const JsonField& field) {
@@ -44,7 +45,7 @@ std::map<std::string, std::string> base_format_metadata(const std::optional<Line
 }
 
 std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapter) {
-  const std::filesystem::path path = adapter / "adapter_model.safetensors";
+  const std::filesystem::path path = adapter / kFile;
   const SafetensorsFile file(path);
   const auto found = file.metadata().find(kKey);
   if (found == file.metadata().end()) return {};
@@ -59,6 +60,18 @@ std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapt
   LinearStorage result{.storage = quantised_storage(format)};
   for (const std::string& module : json["dense_modules"].strings_or_none()) result.dense_modules.insert(module);
   return result;
+}
+
+std::optional<BaseChange> find_base_change(const std::filesystem::path& adapter, const ParameterTable& parameters) {
+  if (!std::filesystem::exists(adapter / kFile)) return {};
+  const std::optional<LinearStorage> then = read_base_format(adapter);
+  if (!then) return {};
+  for (const Parameter& p : parameters) {
+    if (p.role != ParameterRole::kLinear || !p.is_of_model() || p.trained) continue;
+    const std::string_view before = then->of(p.module)->name(), now = p.storage->name();
+    if (before != now) return BaseChange{p.module, std::string(before), std::string(now)};
+  }
+  return {};
 }
 
 }  // namespace spillway

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "model/parameters.h"
 #include "model/storage.h"
 
 namespace spillway {
@@ -16,5 +17,16 @@ namespace spillway {
 
 // What FOLDER/adapter_model.safetensors says; empty where it says nothing. Throws InputError for what is malformed.
 [[nodiscard]] std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapter);
+
+// A linear layer that the run which made an adapter kept otherwise, by the names of the storages.
+struct BaseChange {
+  std::string module;
+  std::string then, now;
+};
+
+// The first in a model with these parameters; empty where there is none, or where FOLDER/adapter_model.safetensors is
+// not there or says nothing. Reads a header. Throws InputError.
+[[nodiscard]] std::optional<BaseChange> find_base_change(const std::filesystem::path& adapter,
+                                                         const ParameterTable& parameters);
 
 }  // namespace spillway

@@ -164,6 +164,30 @@ TEST_CASE("an adapter that does not say what it was trained on is merged into th
   CHECK(fs::exists(out / "model.safetensors"));
 }
 
+TEST_CASE("what an adapter was trained on is told from a base that is kept otherwise, which it is not merged into") {
+  const TemporaryFolder folder;
+  const fs::path adapter = folder.path() / "adapter", out = folder.path() / "out";
+  write_adapter(adapter, LinearStorage{.storage = quantised_storage({.coding = WeightCoding::kNf4}),
+                                       .dense_modules = {"model.layers.0.self_attn.q_proj"}});
+  const auto change_in = [&](const char* model) {
+    return find_base_change(adapter, parameters_of(*read_model(kFilesGolden / model)));
+  };
+  const std::optional<BaseChange> dense = change_in("dense"), eight = change_in("int8");
+  REQUIRE(dense);
+  CHECK(dense->then == "nf4");
+  CHECK(dense->now == "dense");
+  REQUIRE(eight);
+  CHECK(eight->now == "int8");
+  REQUIRE(change_in("nf4"));
+  CHECK(change_in("nf4")->module == "model.layers.0.self_attn.q_proj");
+  write_adapter(folder.path() / "whole", LinearStorage{.storage = quantised_storage({.coding = WeightCoding::kNf4})});
+  CHECK_FALSE(find_base_change(folder.path() / "whole", parameters_of(*read_model(kFilesGolden / "nf4"))));
+  CHECK_FALSE(find_base_change(folder.path() / "none", parameters_of(*read_model(kFilesGolden / "dense"))));
+  CHECK_THROWS_WITH_AS(merge_adapter(kFilesGolden / "int8", folder.path() / "whole", out, MergeBase::kQuantised),
+                       doctest::Contains("as the adapter was trained, got int8"), InputError);
+  CHECK_FALSE(fs::exists(out));
+}
+
 TEST_CASE("how a base was quantised is written and read again") {
   const TemporaryFolder folder;
   for (const WeightCoding coding : {WeightCoding::kNf4, WeightCoding::kFp4, WeightCoding::kInt8}) {
