@@ -58,6 +58,8 @@ struct Policy {
   std::optional<Tier> optimizer_state;
   // By value: a frozen weight that the user's files hold as the graph wants it. On disk it lives there. Empty: none.
   std::vector<bool> in_files;
+  // There is nothing on disk but these files: a weight that they do not hold stays on the device.
+  bool files_alone = false;
 
   [[nodiscard]] const SavedPolicy& saved_of(BlockId block) const {
     const auto found = saved_in.find(block);

@@ -15,8 +15,9 @@ Tier tier_of(Treatment treatment) {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const GraphFacts& facts, const Choices& choices, const std::vector<bool>& in_files)
-      : graph_(graph), facts_(facts), choices_(choices), in_files_(in_files) {}
+  Placer(const Graph& graph, const GraphFacts& facts, const Choices& choices, const std::vector<bool>& in_files,
+         bool files_alone)
+      : graph_(graph), facts_(facts), choices_(choices), in_files_(in_files), files_alone_(files_alone) {}
 
   Placement run() {
     result_.homes.assign(graph_.values.size(), Tier::kDevice);
@@ -93,6 +94,11 @@ class Placer {
     return value.is_table ? choices_.tables : choices_.outer_weights;
   }
 
+  // Of a weight that is in no file.
+  [[nodiscard]] Tier besides_files(Tier home) const {
+    return home == Tier::kDisk && files_alone_ ? Tier::kDevice : home;
+  }
+
   [[nodiscard]] Tier persistent_home(ValueId root) const {
     const ValueFacts& value = facts_.value(root);
     const BlockChoice* block = block_of(value.block);
@@ -100,10 +106,10 @@ class Placer {
       case ValueKind::kFrozenWeight: {
         const Tier home = block ? block->frozen_weights : outer_home(value);
         const bool in_files = !in_files_.empty() && nth(in_files_, root);
-        return home == Tier::kDisk && in_files ? Tier::kFiles : home;
+        return home == Tier::kDisk && in_files ? Tier::kFiles : besides_files(home);
       }
       case ValueKind::kTrainableWeight:
-        return block ? block->trainable_weights : outer_home(value);
+        return besides_files(block ? block->trainable_weights : outer_home(value));
       case ValueKind::kOptimizerState:
         return state_tier(choices_, value.block);
       case ValueKind::kGradient:
@@ -117,6 +123,7 @@ class Placer {
   const GraphFacts& facts_;
   const Choices& choices_;
   const std::vector<bool>& in_files_;
+  bool files_alone_;
   Placement result_;
 };
 
@@ -152,10 +159,10 @@ BlockChoice block_choice(Treatment saved) {
 }
 
 Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices,
-                       const std::vector<bool>& in_files) {
+                       const std::vector<bool>& in_files, bool files_alone) {
   SPILLWAY_CHECK(choices.blocks.size() == graph.blocks.size(), "{} choices for {} blocks", choices.blocks.size(),
                  graph.blocks.size());
-  return Placer(graph, facts, choices, in_files).run();
+  return Placer(graph, facts, choices, in_files, files_alone).run();
 }
 
 }  // namespace spillway

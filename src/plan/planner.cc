@@ -152,10 +152,10 @@ Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices
 }
 
 Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph, const Machine& machine,
-                      const Budget& budget, const std::vector<bool>& in_files) {
+                      const Budget& budget, const std::vector<bool>& in_files, bool files_alone) {
   // Its own reads say nothing of what the first one reads, too.
   const std::vector<bool> tables = adopted_flags(tables_of(facts_of(first)), first, graph);
-  const PlanBuilder builder(graph, machine, adopted_flags(in_files, first, graph), &tables);
+  const PlanBuilder builder(graph, machine, adopted_flags(in_files, first, graph), &tables, files_alone);
   Choices kept = choices;
   kept.blocks.resize(graph.blocks.size(), kept.blocks.empty() ? BlockChoice{} : kept.blocks.back());
   for (BlockChoice& block : kept.blocks) block.saved.fill(Treatment::kKeep);
@@ -171,7 +171,7 @@ Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& g
 
 Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                int64_t accumulation, std::vector<FrontierPoint>* frontier, int threads) {
-  const PlanBuilder builder(graph, machine, policy.in_files);
+  const PlanBuilder builder(graph, machine, policy.in_files, nullptr, policy.files_alone);
   KnownPlans known;
   FrontierSearch sketches(builder, accumulation, known, budget, policy);
   PlanCandidates candidates(builder, accumulation, known);

@@ -156,6 +156,32 @@ TEST_CASE("open activations stay where the policy lets nothing move") {
   CHECK_FALSE(moved(false));
 }
 
+TEST_CASE("beside the user's files alone, a weight that they do not hold stays on the device") {
+  int64_t held = 0, others = 0;
+  for (uint64_t seed = 1; seed < 9; ++seed) {
+    const Graph graph = random_graph(seed, {.blocks = 4});
+    const GraphFacts facts = facts_of(graph);
+    Choices choices = uniform_choices(graph, Treatment::kKeep);
+    for (BlockChoice& block : choices.blocks) block.frozen_weights = block.trainable_weights = Tier::kDisk;
+    std::vector<bool> in_files;
+    for (const Value& value : graph.values)
+      in_files.push_back(value.kind == ValueKind::kFrozenWeight && (held + std::ssize(in_files)) % 2 == 0);
+    const Placement of_both = place_values(graph, facts, choices, in_files),
+                    of_files = place_values(graph, facts, choices, in_files, true);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+      if (nth(of_both.homes, id) == Tier::kFiles) {
+        CHECK(nth(of_files.homes, id) == Tier::kFiles);
+        ++held;
+      } else if (nth(of_both.homes, id) == Tier::kDisk) {
+        CHECK(nth(of_files.homes, id) == Tier::kDevice);
+        ++others;
+      }
+    }
+  }
+  CHECK(held > 0);
+  CHECK(others > 0);
+}
+
 TEST_CASE("what works on gradients alone runs where they live, and on optimizer state where the update does") {
   const Graph graph = random_graph(3, {.blocks = 4, .updates_in_blocks = true});
   const GraphFacts facts = facts_of(graph);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/testing/delayed_device.h"
@@ -17,7 +18,9 @@
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
+#include "model/adapter.h"
 #include "model/model.h"
+#include "model/quantised/quantise_model.h"
 #include "train/generation/cache_rows.h"
 
 using namespace spillway;
@@ -41,6 +44,24 @@ void write_deep_model(const std::filesystem::path& folder, int64_t layers) {
   for (const TensorSpec& spec : specs) {
     std::vector<float> values(static_cast<size_t>(spec.elems()));
     for (float& value : values) value = static_cast<float>(0.4 * random.uniform() - 0.2);
+    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
+  }
+  writer.commit();
+}
+
+// One of rank 2 on all linear layers.
+void write_adapter(const std::filesystem::path& model, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const LoraOptions lora{.r = 2, .alpha = 2};
+  const ParameterTable parameters = parameters_of(*read_model(model), {.lora = lora});
+  write_file(folder / "adapter_config.json", adapter_config_json(parameters, lora, model.string()));
+  std::vector<TensorSpec> specs;
+  for (const Parameter& p : parameters) {
+    if (p.is_factor()) specs.push_back({adapter_tensor_name(p.name), DType::kF32, p.shape.dims()});
+  }
+  SafetensorsWriter writer(folder / "adapter_model.safetensors", specs);
+  for (const TensorSpec& spec : specs) {
+    const std::vector<float> values(static_cast<size_t>(spec.elems()), 0.01F);
     writer.append(spec.name, values.data(), DType::kF32, spec.elems());
   }
   writer.commit();
@@ -157,4 +178,31 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
   }
   CHECK(message.starts_with("[--memory.device] expected at least"));
   CHECK(kept.device_bytes - least > static_cast<int64_t>(std::filesystem::file_size(model / "model.safetensors")) / 4);
+}
+
+TEST_CASE("weights are read from the model's files beside an adapter, too, and where codes have scales in two parts") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = folder.path() / "model", adapter = folder.path() / "adapter";
+  std::filesystem::create_directories(model);
+  write_deep_model(model, 8);
+  write_adapter(model, adapter);
+  quantise_model(model, folder.path() / "nf4");
+  ThreadPool pool(2);
+  const Prompt prompt{{3, 5, 7}, {.max_new_tokens = 6}};
+  for (const char* base : {"model", "nf4"}) {
+    CAPTURE(base);
+    const auto answer = [&](std::optional<int64_t> device_bytes) {
+      GeneratorOptions options{.model = folder.path() / base,
+                               .adapter = adapter,
+                               .sizes = generation_sizes({prompt.sequence_tokens()}),
+                               .device_bytes = device_bytes};
+      options.machine.link_bytes_per_second.fill(1e9);
+      Generator generator(options, pool);
+      return std::pair(generator.generate({&prompt, 1}, {.logprobs = true})[0].logprobs, generator.device_bytes());
+    };
+    const auto [kept, all] = answer({});
+    const auto [streamed, some] = answer(all - 1);
+    CHECK(streamed == kept);
+    CHECK(some < all);
+  }
 }
