@@ -234,9 +234,9 @@ TEST_CASE("an adapter whose alpha is 0 adds nothing where llama.cpp takes an alp
   const TemporaryFolder folder;
   const fs::path adapter = folder.path() / "adapter", file = folder.path() / "x.gguf";
   fs::copy(kExportGolden / "llama.lora", adapter);
-  change(adapter / "adapter_config.json", [](nlohmann::json& json) {
-    json["lora_alpha"] = 0;
-    json["alpha_pattern"] = {{"layers.1.self_attn.q_proj", 6}};
+  change(adapter / "adapter_config.json", [](nlohmann::json& options) {
+    options["lora_alpha"] = 0;
+    options["alpha_pattern"] = {{"layers.1.self_attn.q_proj", 6}};
   });
   export_gguf_adapter(kExportGolden / "llama", adapter, file, as("f32"));
   const GgufFile ours(file), golden(kExportGolden / "llama.lora.gguf");
