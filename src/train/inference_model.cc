@@ -1,7 +1,6 @@
 #include "train/inference_model.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -22,7 +21,7 @@ DType stored_dtype(const Model& model, const ParameterTable& parameters, const S
   return folder.find(telling->source.name)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
 }
 
-InferenceModel read(ModelPtr model, const std::filesystem::path& folder, const std::filesystem::path& adapter,
+InferenceModel read(const ModelPtr& model, const std::filesystem::path& folder, const std::filesystem::path& adapter,
                     const config::Config* config) {
   const ParameterTable stored = parameters_of(*model);
   InferenceModel result{.model = model, .options = {}, .base = open_model_weights(folder, stored), .factors = {}};
@@ -60,19 +59,19 @@ DType files_dtype(const Model& model, const std::filesystem::path& folder) {
 
 InferenceModel read_inference_model(const std::filesystem::path& folder, const std::filesystem::path& adapter,
                                     const config::Config* config) {
-  ModelPtr model = read_model(folder);
+  const ModelPtr model = read_model(folder);
   check_predicts_tokens(text_of(*model, folder.string()), folder.string());
-  InferenceModel result = read(std::move(model), folder, adapter, config);
+  InferenceModel result = read(model, folder, adapter, config);
   check_predicts_tokens(text_of(*result.model, adapter.string()), adapter.string());
   return result;
 }
 
 InferenceModel read_video_model(const std::filesystem::path& folder, const std::filesystem::path& adapter) {
-  ModelPtr model = read_model(folder);
+  const ModelPtr model = read_model(folder);
   if (!model->video())
     throw input_error(folder.string(), "expected a video transformer in diffusers' layout, got a model of text; {}",
                       "name another");
-  return read(std::move(model), folder, adapter, nullptr);
+  return read(model, folder, adapter, nullptr);
 }
 
 void InferenceModel::load(const ParameterTable& parameters, ValueStore& store) const {
