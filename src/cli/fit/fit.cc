@@ -78,17 +78,17 @@ std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method
   for (const int64_t count : row_counts(question)) {
     const config::LoadedConfig loaded = config::load_config(fit_config(question.model_folder, method, count), "--model",
                                                             question.overrides, config::ConfigUse::kTrain);
+    const int64_t micro_batch_size = loaded.config.batches.micro_batch_size;
     std::vector<FitRow> rows =
         rows_of(train::make_job(loaded.config, question.machine), question.machine, [&](int64_t device_bytes) {
-          on_plan({.method = method.name, .micro_batch_size = count, .budget = {.device = device_bytes}});
+          on_plan({.method = method.name, .micro_batch_size = micro_batch_size, .budget = {.device = device_bytes}});
         });
-    if (best.empty()) {
+    // More rows may fit where fewer do not: they need no accumulators.
+    if (rows.size() > best.size()) {
       best = std::move(rows);
       continue;
     }
     bool any_better = false;
-    // More rows of one method fit where fewer do not: they need no accumulators.
-    if (rows.size() > best.size()) best.resize(rows.size(), best.back());
     for (size_t i = 0; i < rows.size(); ++i) {
       if (!is_better(rows[i], best[i])) continue;
       best[i] = std::move(rows[i]);
