@@ -39,19 +39,21 @@ std::string disks_of(std::span<const std::string> folders) {
   return text;
 }
 
-int64_t free_disk_bytes(const std::filesystem::path& folder) {
-  std::error_code error;
-  const auto space = std::filesystem::space(existing_folder(folder), error);
-  return error ? 0 : static_cast<int64_t>(std::min<uintmax_t>(space.available, std::numeric_limits<int64_t>::max()));
-}
-
-void check_disk_room(const std::filesystem::path& folder, int64_t bytes) {
+std::optional<int64_t> known_free_bytes(const std::filesystem::path& folder) {
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(existing_folder(folder), error);
-  if (error || space.capacity == 0 || space.available >= static_cast<uintmax_t>(bytes)) return;
+  if (error || space.capacity == 0) return {};
+  return static_cast<int64_t>(std::min<uintmax_t>(space.available, std::numeric_limits<int64_t>::max()));
+}
+
+int64_t free_disk_bytes(const std::filesystem::path& folder) { return known_free_bytes(folder).value_or(0); }
+
+void check_disk_room(const std::filesystem::path& folder, int64_t bytes) {
+  const std::optional<int64_t> room = known_free_bytes(folder);
+  if (!room || *room >= bytes) return;
   throw machine_error(folder.string(),
                       "expected room on the disk for {}, got {}; free some space or choose another folder",
-                      format_bytes(bytes), format_bytes(static_cast<int64_t>(space.available)));
+                      format_bytes(bytes), format_bytes(*room));
 }
 
 int64_t free_striped_bytes(std::span<const std::string> folders) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,7 +16,9 @@ namespace spillway {
 // folders with equal text, data is striped over the same disks in the same shares.
 [[nodiscard]] std::string disks_of(std::span<const std::string> folders);
 
-// Free bytes of the file system that holds `folder`; 0 where none can be told.
+// Free bytes of the file system that holds `folder`; none where the system does not say.
+[[nodiscard]] std::optional<int64_t> known_free_bytes(const std::filesystem::path& folder);
+// The same, 0 where it does not say.
 [[nodiscard]] int64_t free_disk_bytes(const std::filesystem::path& folder);
 // Throws MachineError, which names `folder`, where it is known that so many bytes have no room there. Before a long
 // piece of work writes them.

@@ -16,6 +16,7 @@
 #include "base/index.h"
 #include "base/log.h"
 #include "base/naming_key.h"
+#include "io/disk_space.h"
 #include "io/file_error.h"
 
 namespace spillway {
@@ -28,14 +29,6 @@ namespace {
                     "expected {} of free room for the disk tier, got {}; free some, lower memory.disk or name another "
                     "folder in memory.disk_paths",
                     format_bytes(bytes), format_bytes(free_bytes));
-}
-
-// Nothing where the file system does not know.
-std::optional<int64_t> free_bytes_in(const fs::path& folder) {
-  std::error_code error;
-  const fs::space_info space = fs::space(folder, error);
-  if (error || space.capacity == 0) return std::nullopt;
-  return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
 }
 
 // A file beyond the limit is not only refused: unless it is ignored, the signal that comes with it ends the process.
@@ -71,7 +64,7 @@ int fill_with_zeros(int fd, int64_t bytes) {
 
 void reserve(const Scratch::File& file) {
   if (file.bytes == 0) return;
-  const std::optional<int64_t> free_bytes = free_bytes_in(file.folder);
+  const std::optional<int64_t> free_bytes = known_free_bytes(file.folder);
   // Asked first: some file systems fill up before they refuse.
   if (free_bytes && *free_bytes < file.bytes) fail_for_room(file.folder, file.bytes, *free_bytes);
   check_size_limit(file.folder, file.bytes);

@@ -130,12 +130,12 @@ std::vector<std::vector<int32_t>> Api::prompts_of(const GenerationRequest& reque
 
 // Room for fewer never comes.
 void Api::check_count(int64_t prompts, int64_t choices) const {
-  const int64_t most = scheduler_.capacity();
-  if (prompts * choices <= most) return;
+  const int64_t capacity = scheduler_.capacity();
+  if (prompts * choices <= capacity) return;
   throw RequestError(400,
                      fmt::format("[request: n] expected at most {} answers at a time, got {}; ask for fewer, or serve "
                                  "with a larger --waiting",
-                                 most, prompts * choices),
+                                 capacity, prompts * choices),
                      "n");
 }
 

@@ -1,7 +1,7 @@
 #include "train/output_room.h"
 
 #include <algorithm>
-#include <system_error>
+#include <optional>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -23,23 +23,18 @@ int64_t checkpoints_to_come(const config::OutputSettings& output, int64_t step, 
 }
 
 void check_room(const std::filesystem::path& folder, const OutputBytes& bytes, int64_t checkpoints) {
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(existing_folder(folder), error);
-  if (error) return;
-  const auto room = static_cast<double>(space.available);
+  const std::optional<int64_t> room = known_free_bytes(folder);
+  if (!room) return;
   const int64_t first = checkpoints > 0 ? bytes.checkpoint : 0;
-  if (static_cast<double>(bytes.model + first) > room)
-    throw input_error("output_dir",
-                      "expected room for the model{} in {}, {}, got {}; make room, or name a folder of another disk",
-                      first > 0 ? " and a checkpoint" : "", folder.string(), format_bytes(bytes.model + first),
-                      format_bytes(static_cast<int64_t>(room)));
-  const double all =
-      static_cast<double>(bytes.model) + static_cast<double>(bytes.checkpoint) * static_cast<double>(checkpoints);
-  if (all > room)
+  if (bytes.model + first > *room)
+    throw input_error(
+        "output_dir", "expected room for the model{} in {}, {}, got {}; make room, or name a folder of another disk",
+        first > 0 ? " and a checkpoint" : "", folder.string(), format_bytes(bytes.model + first), format_bytes(*room));
+  if (bytes.checkpoint > 0 && checkpoints > (*room - bytes.model) / bytes.checkpoint)
     log_warning(
         "[output_dir] expected room for {} checkpoints of {} in {}, got {}; set save_total_limit, save less often, or "
         "name a folder of another disk",
-        checkpoints, format_bytes(bytes.checkpoint), folder.string(), format_bytes(static_cast<int64_t>(room)));
+        checkpoints, format_bytes(bytes.checkpoint), folder.string(), format_bytes(*room));
 }
 
 }  // namespace spillway::train

@@ -1,7 +1,6 @@
 #include "train/tiers.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -19,9 +18,7 @@ namespace {
 void check_disks(const config::MemorySettings& memory) {
   if (!memory.disk.size.empty() || !memory.disks_are_named) return;
   for (const std::string& folder : memory.disk_paths) {
-    std::error_code error;
-    const std::filesystem::space_info space = std::filesystem::space(existing_folder(folder), error);
-    if (!error && space.capacity > 0) continue;
+    if (known_free_bytes(folder)) continue;
     throw input_error("memory.disk_paths",
                       "expected folders on disks, got {}, whose file system has no room at all; name another", folder);
   }
