@@ -11,6 +11,15 @@ using DecodeFunction = void(const QuantisedWeight& weight, const cpu::MatrixRang
                             int64_t stride, void* out);
 DecodeFunction decode_four_bit, decode_int8;
 
+inline constexpr float kInt8Step = 1.0f / 127.0f;  // of a row's scale, what an i8 counts
+
+// Scales between which no element is a number that is not normal.
+inline constexpr float kLeastScale = 0x1p-100F, kMostScale = 0x1p100F;
+
+// Writes the scales of `count` blocks from `first` on, decoded, to out. False where one is neither zero nor between
+// kLeastScale and kMostScale.
+bool four_bit_scales(const QuantisedWeight& weight, int64_t first, int64_t count, float* out);
+
 // Asks for the `bytes` that lie some rows of `row_bytes` further on: the CPU sees no pattern in pieces of rows.
 inline void prefetch_rows(const void* from, int64_t row_bytes, int64_t bytes) {
   constexpr int64_t kAhead = 16, kLine = 64;

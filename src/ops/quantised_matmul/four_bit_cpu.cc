@@ -8,6 +8,7 @@
 #include <hwy/foreach_target.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/quantised_matmul/decoders.h"
 #include "ops/quantised_matmul/rounding-inl.h"
@@ -232,6 +233,18 @@ class Scales {
         kDynamicSigned[static_cast<const uint8_t*>(scales_)[block]] * nested_[block / kNestedBlockSize];
     return scaled + offset_;
   }
+  // Blocks from `block` on that share a nested scale; of lanes() of them the scales.
+  [[nodiscard]] HWY_INLINE int64_t run_at(int64_t block) const {
+    return nested_ == nullptr ? std::numeric_limits<int64_t>::max() : kNestedBlockSize - block % kNestedBlockSize;
+  }
+  [[nodiscard]] HWY_INLINE Vector vector_at(int64_t block) const {
+    if (nested_ == nullptr) return load(static_cast<const float*>(scales_) + block);
+    const hn::Rebind<uint8_t, Floats> bytes;
+    const hn::Rebind<int32_t, Floats> indices;
+    const auto codes = hn::PromoteTo(indices, hn::LoadU(bytes, static_cast<const uint8_t*>(scales_) + block));
+    const Vector values = hn::GatherIndex(Floats(), kDynamicSigned.data(), codes);
+    return hn::Add(hn::Mul(values, constant(nested_[block / kNestedBlockSize])), constant(offset_));
+  }
 
  private:
   const void* scales_;
@@ -290,6 +303,26 @@ void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& rang
   }
 }
 
+// Scales of `count` blocks from `first` on; whether all of them are zero or far from what is not a normal number.
+bool four_bit_scales(const QuantisedWeight& weight, int64_t first, int64_t count, float* out) {
+  const Scales scales(weight);
+  const Vector least = constant(kLeastScale), most = constant(kMostScale), zero = constant(0);
+  bool normal = true;
+  const auto put = [&](Vector scale, int64_t i, int64_t lanes_left) HWY_ATTR {
+    const Vector size = hn::Abs(scale);
+    const auto in_range = hn::And(hn::Ge(size, least), hn::Le(size, most));
+    normal &= hn::AllTrue(Floats(), hn::Or(in_range, hn::Eq(size, zero)));
+    store_some(scale, out + i, lanes_left);
+  };
+  for (int64_t i = 0; i < count;) {
+    const int64_t run = std::min(count - i, scales.run_at(first + i));  // of one nested scale
+    const int64_t end = i + run;
+    for (; i + lanes() <= end; i += lanes()) put(scales.vector_at(first + i), i, lanes());
+    for (; i < end; ++i) put(constant(scales[first + i]), i, 1);
+  }
+  return normal;
+}
+
 }  // namespace spillway::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -297,10 +330,14 @@ HWY_AFTER_NAMESPACE();
 namespace spillway::ops {
 namespace {
 HWY_EXPORT(decode_four_bit);
-}
+HWY_EXPORT(four_bit_scales);
+}  // namespace
 void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, DType dtype,
                      int64_t stride, void* out) {
   HWY_DYNAMIC_DISPATCH(decode_four_bit)(weight, range, elements, dtype, stride, out);
+}
+bool four_bit_scales(const QuantisedWeight& weight, int64_t first, int64_t count, float* out) {
+  return HWY_DYNAMIC_DISPATCH(four_bit_scales)(weight, first, count, out);
 }
 }  // namespace spillway::ops
 #endif

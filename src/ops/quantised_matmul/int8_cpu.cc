@@ -63,10 +63,9 @@ HWY_INLINE void decode_row(const int8_t* codes, int64_t count, float scale, T* o
 
 template <typename Rounding, typename T>
 HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, int64_t stride, T* out) {
-  constexpr float kStep = 1.0f / 127.0f;
   const int8_t* codes = static_cast<const int8_t*>(weight.codes) + range.row * weight.columns + range.column;
   for (int64_t i = 0; i < range.rows; ++i) {
-    const float scale = static_cast<const float*>(weight.scales)[range.row + i] * kStep;
+    const float scale = static_cast<const float*>(weight.scales)[range.row + i] * kInt8Step;
     prefetch_rows(codes + i * weight.columns, weight.columns, range.columns);
     decode_row<Rounding>(codes + i * weight.columns, range.columns, scale, out + i * stride);
   }

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,14 +28,15 @@ float rounded_to(DType dtype, float value) {
 
 // A weight of random codes, and its elements by the formulas of the formats, one after another.
 struct CodedWeight {
-  CodedWeight(const QuantisedFormat& of_format, int64_t of_rows, int64_t of_columns, DType computing)
+  CodedWeight(const QuantisedFormat& of_format, int64_t of_rows, int64_t of_columns, DType computing,
+              double scale_unit = 1)
       : format(of_format), rows(of_rows), columns(of_columns) {
     const std::vector<ValueType> types = ops::quantised_parts(format, rows, columns);
     for (size_t i = 0; i < types.size(); ++i) {
       const int64_t elems = types[i].shape.elems();
       if (types[i].dtype == DType::kF32) {
         Numbers scales = random_numbers(elems, 7 + i, 0.02);
-        for (double& scale : scales) scale = std::abs(scale) + 1e-3;
+        for (double& scale : scales) scale = (std::abs(scale) + 1e-3) * scale_unit;
         parts.push_back({types[i], rounded(scales, DType::kF32), false});
       } else {
         Numbers codes = random_integers(elems, 7 + i, types[i].dtype == DType::kI8 ? 255 : 256);
@@ -150,54 +153,82 @@ TEST_CASE("a product with codes and its gradient agree with float64 for every fo
   }
 }
 
-TEST_CASE("a product with codes has the bits of the product with what they stand for") {
-  struct Size {
-    int64_t tokens, rows, columns;
+namespace {
+
+struct CodedCase {
+  int64_t tokens, rows, columns;
+  bool transpose;
+  double scale_unit = 1;
+};
+
+// The product with codes and the one with what they stand for, by every instruction set.
+void check_bits(const CodedCase& size, const QuantisedFormat& format, DType dtype) {
+  CAPTURE(size.tokens);
+  CAPTURE(size.columns);
+  CAPTURE(static_cast<int>(format.coding));
+  CAPTURE(name_of(format.weight_dtype));
+  CAPTURE(name_of(dtype));
+  CAPTURE(size.transpose);
+  const CodedWeight weight(format, size.rows, size.columns, dtype, size.scale_unit);
+  const int64_t k = size.transpose ? size.columns : size.rows;
+  Graph graph;
+  Builder b(graph);
+  graph.axes = {{"tokens", size.tokens}};
+  std::map<ValueId, Numbers> inputs;
+  const auto add = [&](const std::string& name, const ValueType& type, const Numbers& numbers) {
+    const ValueId id = b.input(name, type, ValueKind::kBatch);
+    inputs[id] = numbers;
+    return id;
   };
-  for (const Size& size : {Size{1, 96, 320}, {70, 130, 576}, {7, 33, 1030}, {300, 17, 24}}) {
+  std::vector<ValueId> in = {
+      add("x", {dtype, {size.tokens, k}, kTokenAxis}, rounded(random_numbers(size.tokens * k, 3), dtype))};
+  for (const OperandCase& part : weight.parts)
+    in.push_back(add("part" + std::to_string(in.size()), part.type, part.numbers));
+  const ValueId dense = add("w", {dtype, {size.rows, size.columns}}, weight.elements);
+  const ValueId coded = product(b, in, weight, {.transpose = size.transpose});
+  const ValueId plain = ops::matmul(b, in[0], dense, {.transpose_b = size.transpose});
+  b.result(coded);
+  b.result(plain);
+  for (const cpu::Bf16Path path : bf16_paths()) {
+    cpu::set_bf16_path(path);
+    for (const int threads : {1, 2}) {
+      const Run run(graph, inputs, {.threads = threads});
+      CHECK(run.numbers(coded) == run.numbers(plain));
+    }
+    for_each_instruction_set([&] {
+      const Run run(graph, inputs);
+      CHECK(run.numbers(coded) == run.numbers(plain));
+    });
+  }
+  cpu::set_bf16_path(std::nullopt);
+}
+
+}  // namespace
+
+TEST_CASE("a product with codes has the bits of the product with what they stand for") {
+  for (const auto& [tokens, rows, columns] :
+       {std::array<int64_t, 3>{1, 96, 320}, {70, 130, 576}, {7, 33, 1030}, {300, 17, 24}}) {
     for (const QuantisedFormat& format : all_formats()) {
       for (const DType dtype : {DType::kF32, DType::kBF16}) {
-        for (const bool transpose : {false, true}) {
-          CAPTURE(size.tokens);
-          CAPTURE(static_cast<int>(format.coding));
-          CAPTURE(name_of(format.weight_dtype));
-          CAPTURE(name_of(dtype));
-          CAPTURE(transpose);
-          const CodedWeight weight(format, size.rows, size.columns, dtype);
-          const int64_t k = transpose ? size.columns : size.rows;
-          Graph graph;
-          Builder b(graph);
-          graph.axes = {{"tokens", size.tokens}};
-          std::map<ValueId, Numbers> inputs;
-          const auto add = [&](const std::string& name, const ValueType& type, const Numbers& numbers) {
-            const ValueId id = b.input(name, type, ValueKind::kBatch);
-            inputs[id] = numbers;
-            return id;
-          };
-          std::vector<ValueId> in = {
-              add("x", {dtype, {size.tokens, k}, kTokenAxis}, rounded(random_numbers(size.tokens * k, 3), dtype))};
-          for (const OperandCase& part : weight.parts)
-            in.push_back(add("part" + std::to_string(in.size()), part.type, part.numbers));
-          const ValueId dense = add("w", {dtype, {size.rows, size.columns}}, weight.elements);
-          const ValueId coded = product(b, in, weight, {.transpose = transpose});
-          const ValueId plain = ops::matmul(b, in[0], dense, {.transpose_b = transpose});
-          b.result(coded);
-          b.result(plain);
-          for (const cpu::Bf16Path path : bf16_paths()) {
-            cpu::set_bf16_path(path);
-            for (const int threads : {1, 2}) {
-              const Run run(graph, inputs, {.threads = threads});
-              CHECK(run.numbers(coded) == run.numbers(plain));
-            }
-            for_each_instruction_set([&] {
-              const Run run(graph, inputs);
-              CHECK(run.numbers(coded) == run.numbers(plain));
-            });
-          }
-          cpu::set_bf16_path(std::nullopt);
-        }
+        for (const bool transpose : {false, true}) check_bits({tokens, rows, columns, transpose}, format, dtype);
       }
     }
+  }
+}
+
+TEST_CASE("a product of few rows has the bits of the product with what codes stand for") {
+  // Whole panels and the rest of one, whole depths and halves of one, and more scales than one depth has.
+  for (const auto& [tokens, rows, columns] :
+       {std::array<int64_t, 3>{2, 16, 64}, {3, 40, 576}, {6, 33, 960}, {14, 24, 2304}, {1, 48, 9216}}) {
+    for (const QuantisedFormat& format : all_formats()) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) check_bits({tokens, rows, columns, true}, format, dtype);
+    }
+  }
+}
+
+TEST_CASE("a product of few rows has the same bits where elements are too small to be normal numbers") {
+  for (const QuantisedFormat& format : all_formats()) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) check_bits({2, 16, 128, true, 1e-37}, format, dtype);
   }
 }
 

@@ -1,13 +1,44 @@
 #include "ops/quantised_matmul/quantised_weight.h"
 
+#include <cmath>
+
 #include "base/math.h"
 #include "ops/quantised_matmul/decoders.h"
+#include "tensor/codebook.h"
 
 namespace spillway::ops {
 namespace {
 
 DecodeFunction& decoder_for(const QuantisedWeight& weight) {
   return weight.format.coding == WeightCoding::kInt8 ? decode_int8 : decode_four_bit;
+}
+
+bool row_scales(const void* coded, int64_t row, int64_t rows, float* out) {
+  const auto& weight = *static_cast<const QuantisedWeight*>(coded);
+  if (weight.format.coding != WeightCoding::kInt8) {
+    const int64_t blocks = weight.columns / weight.format.block_size;
+    return four_bit_scales(weight, row * blocks, rows * blocks, out);
+  }
+  bool normal = true;
+  for (int64_t i = 0; i < rows; ++i) {
+    out[i] = static_cast<const float*>(weight.scales)[row + i] * kInt8Step;
+    const float size = std::fabs(out[i]);
+    normal &= size == 0 || (size >= kLeastScale && size <= kMostScale);
+  }
+  return normal;
+}
+
+// Elements of f16 are rounded twice, which products do not do by themselves.
+cpu::CodedRows coded_rows(const QuantisedWeight& weight) {
+  if (weight.format.weight_dtype == DType::kF16) return {};
+  const bool is_int8 = weight.format.coding == WeightCoding::kInt8;
+  return {.codes = weight.codes,
+          .table = is_int8                                      ? nullptr
+                   : weight.format.coding == WeightCoding::kNf4 ? kNf4.data()
+                                                                : kFp4.data(),
+          .scale_elems = is_int8 ? weight.columns : weight.format.block_size,
+          .to_bf16 = weight.format.weight_dtype == DType::kBF16,
+          .scales = row_scales};
 }
 
 }  // namespace
@@ -41,7 +72,8 @@ cpu::MatrixDecoder decoder_of(const QuantisedWeight& weight) {
             const auto& of = *static_cast<const QuantisedWeight*>(coded);
             decoder_for(of)(of, range, elements, dtype, stride, out);
           },
-      .coded = &weight};
+      .coded = &weight,
+      .rows = coded_rows(weight)};
 }
 
 }  // namespace spillway::ops

@@ -5,10 +5,13 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "backend/cpu/target.h"
 
 SPILLWAY_TARGET_BEGIN("avx2,fma")
+#include "ops/matmul/cpu/few_rows.h"
 #include "ops/matmul/cpu/tile.h"
 
 namespace spillway::cpu {
@@ -75,33 +78,55 @@ struct Avx2 {
 
   static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never asked: no dot product of pairs
 
-  // Rows 4 * l + i of four words each make the lanes l of a vector as they are loaded, so that what is left is to
-  // transpose 4 x 4 words within lanes: two thirds of the shuffles of transpose().
-  static void load_transposed(const char* corner, int64_t row_bytes, Vector (&block)[8]) {
-    Vector quads[2][4];
+  // Four words of 8 rows: quad[i] gets word i of each. Rows 4 * l + i make the lanes l of a vector as they are loaded,
+  // so that what is left is to transpose 4 x 4 words within lanes.
+  static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[4]) {
+    Vector rows[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const char* row = corner + i * row_bytes;
-#pragma GCC unroll 2
-      for (int quad = 0; quad < 2; ++quad) {
-        const auto lane = [&](int l) {
-          return _mm_loadu_ps(reinterpret_cast<const float*>(row + 4 * l * row_bytes + 16 * quad));
-        };
-        quads[quad][i] = _mm256_insertf128_ps(_mm256_castps128_ps256(lane(0)), lane(1), 1);
-      }
+      const auto lane = [&](int l) {
+        return _mm_loadu_ps(reinterpret_cast<const float*>(corner + (4 * l + i) * row_bytes));
+      };
+      rows[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(lane(0)), lane(1), 1);
     }
-#pragma GCC unroll 2
-    for (int quad = 0; quad < 2; ++quad) {
-      const auto& [a, b, c, d] = quads[quad];
-      const __m256d ab_low = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)),
-                    ab_high = _mm256_castps_pd(_mm256_unpackhi_ps(a, b)),
-                    cd_low = _mm256_castps_pd(_mm256_unpacklo_ps(c, d)),
-                    cd_high = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
-      block[4 * quad] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab_low, cd_low));
-      block[4 * quad + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab_low, cd_low));
-      block[4 * quad + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab_high, cd_high));
-      block[4 * quad + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab_high, cd_high));
+    const auto& [a, b, c, d] = rows;
+    const __m256d ab_low = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)),
+                  ab_high = _mm256_castps_pd(_mm256_unpackhi_ps(a, b)),
+                  cd_low = _mm256_castps_pd(_mm256_unpacklo_ps(c, d)),
+                  cd_high = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+    quad[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab_low, cd_low));
+    quad[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab_low, cd_low));
+    quad[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab_high, cd_high));
+    quad[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab_high, cd_high));
+  }
+
+  static Vector lower(Vector words) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16)); }
+  static Vector upper(Vector words) {
+    return _mm256_and_ps(words, _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xFFFF0000))));
+  }
+
+  class Table {
+   public:
+    explicit Table(const float* values) : first_(load(values)), last_(load(values + 8)) {}
+    // A register holds half of the values; the fourth bit of a code tells which.
+    Vector look_up(Vector words, int bit) const {
+      const __m256i bits = _mm256_castps_si256(words);
+      const __m256i index = _mm256_srl_epi32(bits, _mm_cvtsi32_si128(bit));
+      const Vector fourth = _mm256_castsi256_ps(_mm256_sll_epi32(bits, _mm_cvtsi32_si128(28 - bit)));
+      return _mm256_blendv_ps(_mm256_permutevar8x32_ps(first_, index), _mm256_permutevar8x32_ps(last_, index), fourth);
     }
+
+   private:
+    Vector first_, last_;
+  };
+  static Vector byte_of(Vector words, int i) {
+    const __m256i upper = _mm256_sll_epi32(_mm256_castps_si256(words), _mm_cvtsi32_si128(24 - 8 * i));
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(upper, 24));
+  }
+  static Vector round_number(Vector value) {
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return upper(_mm256_castsi256_ps(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd)));
   }
 
   // 8 x 8 words: words within pairs of rows, then pairs of words, then 128-bit lanes.
@@ -135,12 +160,31 @@ constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Avx2, 1, 2>, multiply_ti
 constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Avx2, 1, 1>, multiply_tile<Avx2, 2, 1>,
                                                 multiply_tile<Avx2, 3, 1>, multiply_tile<Avx2, 4, 1>,
                                                 multiply_tile<Avx2, 5, 1>, multiply_tile<Avx2, 6, 1>};
+using Rows = std::make_integer_sequence<int, 6>;
+constexpr auto kElements = streamed_tiles<Avx2, WholeWords<Avx2, 1>>(Rows());
+constexpr auto kWidened = streamed_tiles<Avx2, WidenedPairs<Avx2>>(Rows());
+constexpr auto kFourBits = coded_tiles<Avx2, FourBits<Avx2, false>>(Rows());
+constexpr auto kFourBitsToBf16 = coded_tiles<Avx2, FourBits<Avx2, true>>(Rows());
+constexpr auto kEightBits = coded_tiles<Avx2, EightBits<Avx2, false>>(Rows());
+constexpr auto kEightBitsToBf16 = coded_tiles<Avx2, EightBits<Avx2, true>>(Rows());
+constexpr MatmulKernels::Streamed kF32Streamed = {.rows = std::ssize(kElements),
+                                                  .elements = kElements.data(),
+                                                  .widened = kWidened.data(),
+                                                  .four_bits = kFourBits.data(),
+                                                  .eight_bits = kEightBits.data(),
+                                                  .four_bits_to_bf16 = kFourBitsToBf16.data(),
+                                                  .eight_bits_to_bf16 = kEightBitsToBf16.data()};
+constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
+                                            .columns = 16,
+                                            .wide = kTiles,
+                                            .narrow = kNarrowTiles,
+                                            .pack_left = pack_panel<Avx2>,
+                                            .streamed = &kF32Streamed};
 
 }  // namespace
 
 extern const MatmulKernels kAvx2Kernels;
-const MatmulKernels kAvx2Kernels = {
-    "avx2", {6, 16, 1, kTiles, kNarrowTiles, pack_panel<Avx2>}, {}, pack_panel<Avx2>, finish_tile<Avx2>};
+const MatmulKernels kAvx2Kernels = {"avx2", kF32Tiles, {}, pack_panel<Avx2>, finish_tile<Avx2>};
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

@@ -2,35 +2,85 @@
 #include "ops/matmul/cpu/kernels.h"
 
 #if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12's own intrinsics (GCC bug 105593)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 #include <immintrin.h>
 
+#include <array>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "backend/cpu/target.h"
 
 SPILLWAY_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")
+#include "ops/matmul/cpu/few_rows.h"
 #include "ops/matmul/cpu/tile.h"
+#include "ops/matmul/cpu/vectors_avx512.h"
 
 namespace spillway::cpu {
 namespace {
 
-struct Avx512Bf16 {
-  using Vector = __m512;
-  static constexpr int kLanes = 16;
-
-  static Vector zero() { return _mm512_setzero_ps(); }
+struct Avx512Bf16 : Avx512 {
   static Vector broadcast(const void* pair) {
     float bits;  // a pair of a matrix that is read where it lies may start at any even address
     std::memcpy(&bits, pair, sizeof(bits));
     return _mm512_set1_ps(bits);
   }
-  static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) {
     return _mm512_dpbf16_ps(c, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
   }
-  static Vector load(const float* from) { return _mm512_loadu_ps(from); }
-  static void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
 };
+
+constexpr std::array<uint16_t, 32> make_halves_in_turn() {
+  std::array<uint16_t, 32> halves{};
+  for (size_t i = 0; i < 32; ++i) halves[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
+  return halves;
+}
+alignas(64) constexpr std::array<uint16_t, 32> kHalvesInTurn = make_halves_in_turn();
+
+// Pairs of two vectors, rounded to bf16. The instruction flushes denormal numbers, as products of pairs do.
+__m512 pairs_of(__m512 first, __m512 second) {
+  const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second, first);
+  return _mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_load_si512(kHalvesInTurn.data()), halves));
+}
+
+// As FourBits and EightBits, for a product of pairs.
+class FourBitPairs : public RowScales<Avx512Bf16> {
+ public:
+  static constexpr int kElems = 8;
+
+  explicit FourBitPairs(const CodedPanel& panel) : RowScales(panel), table_(panel.table) {}
+  template <typename Use>
+  void units(__m512 word, const Use& use) const {
+#pragma GCC unroll 4
+    for (int byte = 0; byte < 4; ++byte) {
+      use(pairs_of(scaled(table_.look_up(word, first_bit(byte))), scaled(table_.look_up(word, second_bit(byte)))));
+    }
+  }
+
+ private:
+  Avx512::Table table_;
+};
+
+class EightBitPairs : public RowScales<Avx512Bf16> {
+ public:
+  static constexpr int kElems = 4;
+
+  explicit EightBitPairs(const CodedPanel& panel) : RowScales(panel) {}
+  template <typename Use>
+  void units(__m512 word, const Use& use) const {
+    use(pairs_of(scaled(Avx512::byte_of(word, 0)), scaled(Avx512::byte_of(word, 1))));
+    use(pairs_of(scaled(Avx512::byte_of(word, 2)), scaled(Avx512::byte_of(word, 3))));
+  }
+};
+
+using Rows = std::make_integer_sequence<int, 14>;
+constexpr auto kPairTiles = streamed_tiles<Avx512Bf16, WholeWords<Avx512Bf16, 2>>(Rows());
+constexpr auto kFourBits = coded_tiles<Avx512Bf16, FourBitPairs>(Rows());
+constexpr auto kEightBits = coded_tiles<Avx512Bf16, EightBitPairs>(Rows());
 
 }  // namespace
 
@@ -47,6 +97,14 @@ const MatmulKernels::Tile kAvx512Bf16NarrowTiles[14] = {
     multiply_tile<Avx512Bf16, 7, 1>,  multiply_tile<Avx512Bf16, 8, 1>,  multiply_tile<Avx512Bf16, 9, 1>,
     multiply_tile<Avx512Bf16, 10, 1>, multiply_tile<Avx512Bf16, 11, 1>, multiply_tile<Avx512Bf16, 12, 1>,
     multiply_tile<Avx512Bf16, 13, 1>, multiply_tile<Avx512Bf16, 14, 1>};
+
+extern const MatmulKernels::Streamed kAvx512Bf16Streamed;
+const MatmulKernels::Streamed kAvx512Bf16Streamed = {.rows = std::ssize(kPairTiles),
+                                                     .elements = kPairTiles.data(),
+                                                     .four_bits = kFourBits.data(),
+                                                     .eight_bits = kEightBits.data(),
+                                                     .four_bits_to_bf16 = kFourBits.data(),
+                                                     .eight_bits_to_bf16 = kEightBits.data()};
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

@@ -12,12 +12,16 @@ namespace {
 constexpr int64_t kTasksPerThread = 6, kFewTasksPerThread = 2;
 constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
 
+int64_t tile_depth(const MatmulKernels::Tiles& tiles, int64_t units) {
+  const int64_t depths = std::max<int64_t>(1, div_ceil(units, tiles.depth));
+  return std::max<int64_t>(1, align_up(div_ceil(units, depths), 16));
+}
+
 void choose_blocks(MatmulJob& job) {
   job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.tiles.rows))));
   job.row_panels = div_ceil(job.m, job.height);
   job.column_panels = div_ceil(job.n, job.columns);
-  const int64_t depths = std::max<int64_t>(1, div_ceil(job.units, job.tiles.depth));
-  job.depth = std::max<int64_t>(1, align_up(div_ceil(job.units, depths), 16));
+  job.depth = tile_depth(job.tiles, job.units);
   job.block_units = job.direct ? job.units : std::min(job.units, kMaxUnits / job.depth * job.depth);
   const int64_t max_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
   const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, max_panels);
@@ -31,7 +35,7 @@ void choose_blocks(MatmulJob& job) {
 
 void choose_tasks(MatmulJob& job, int threads) {
   // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
-  const bool one_panel = job.row_panels < kMaxGroup && !job.reads_right;
+  const bool one_panel = job.row_panels < kMaxGroup && !job.reads_right && !job.streams();
   int64_t columns = one_panel ? 1 : std::min(job.block_column_panels, kMaxGroup);
   const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
                                               : job.tiles.left_words / (job.height * std::max<int64_t>(1, job.units));
@@ -64,6 +68,16 @@ bool can_read_directly(const MatmulOperand& operand, int64_t k) {
 // be read where it lies, as the left operand of C's transpose, it is.
 bool better_in_place(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, const MatmulShape& shape) {
   return shape.m <= tiles.few_rows && 4 * shape.m <= shape.n && can_read_directly(right, shape.k);
+}
+
+// Tiles for codes of a format, or null where there are none that decode such rows.
+const MatmulKernels::CodedTile* choose_coded(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, int64_t k) {
+  const CodedRows& rows = right.decoder->rows;
+  if (rows.codes == nullptr || rows.scale_elems % CodedPanel::kElems != 0 || k % rows.scale_elems != 0) return nullptr;
+  const int64_t unit_elems = right.source.format == PanelFormat::kBF16Pairs ? 2 : 1;
+  const bool whole_depths = tile_depth(tiles, k / unit_elems) * unit_elems % CodedPanel::kElems == 0;
+  if (!whole_depths || k / rows.scale_elems > kMaxRowScales) return nullptr;
+  return tiles.streamed->coded(rows.table != nullptr, rows.to_bf16 || right.source.dtype == DType::kBF16);
 }
 
 // Whether to compute C's transpose so that the long side is columns of tiles, where it is packed several times faster
@@ -99,7 +113,11 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                           .bias = args.bias,
                           .bias_dtype = args.bias_dtype};
   const int64_t unit_elems = pairs ? 2 : 1;
-  const bool narrow = n <= tiles.columns / 2;
+  // Of few rows, right panels that lie along memory rows are multiplied as they are read or decoded.
+  const bool few_rows = tiles.streamed != nullptr && m <= tiles.streamed->rows && right.source.k_contiguous;
+  const auto* const coded = few_rows && right.decoder != nullptr ? choose_coded(tiles, right, shape.k) : nullptr;
+  const bool streamed = few_rows && (right.decoder == nullptr || coded != nullptr);
+  const bool narrow = streamed || n <= tiles.columns / 2;
   MatmulJob job{.kernels = kernels,
                 .tiles = tiles,
                 .products = narrow ? tiles.narrow : tiles.wide,
@@ -114,6 +132,11 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                 .swapped = swapped,
                 .direct = can_read_directly(left, shape.k),
                 .reads_right = reads_right,
+                .streamed = !streamed || right.decoder != nullptr ? nullptr
+                            : format == PanelFormat::kF32 && right.source.dtype == DType::kBF16
+                                ? tiles.streamed->widened
+                                : tiles.streamed->elements,
+                .coded = coded,
                 .columns = narrow ? tiles.columns / 2 : tiles.columns};
   choose_blocks(job);
   choose_tasks(job, threads);

@@ -14,6 +14,7 @@ constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 
 constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxUnits
 constexpr int64_t kTaskSums = 1 << 16;     // sums of one task that wait, in the second cache with its rows
 constexpr int64_t kMaxGroup = 4;           // column panels of a task
+constexpr int64_t kMaxRowScales = 1024;    // of a row of codes that is decoded while it is multiplied
 constexpr int64_t kMaxSwapped = 64;  // columns of a C that is computed transposed while its left operand is packed
 
 struct MatmulOperand {
@@ -33,7 +34,10 @@ struct MatmulJob {
   bool swapped;
   bool direct = false;       // the left operand is read where it lies
   bool reads_right = false;  // swapped, to read what was the right operand from memory but once
-  int64_t columns = 0;       // of a tile
+  // Where whole right panels are multiplied as they are read or decoded, of few rows; else null.
+  const MatmulKernels::StreamedTile* streamed = nullptr;
+  const MatmulKernels::CodedTile* coded = nullptr;
+  int64_t columns = 0;  // of a tile
   // Units of k in one tile: an even split of k.
   int64_t depth = 0;
   // Row panels have `height` rows, the last one zeros below row m.
@@ -43,6 +47,7 @@ struct MatmulJob {
   // Of one task.
   int64_t task_row_panels = 0, task_column_panels = 0;
 
+  [[nodiscard]] bool streams() const { return streamed != nullptr || coded != nullptr; }
   [[nodiscard]] int64_t panel_words() const { return height * tiles.left_units(block_units); }
   [[nodiscard]] int64_t tile_words() const { return height * columns; }
   // Between one depth and the next, in memory.

@@ -59,6 +59,18 @@ struct TileLeft {
   int64_t ahead_rows = 0;
 };
 
+// A right panel of whole rows of codes: element (i, k) is table[code] * scale, or code * scale of a code that is an i8,
+// with the scale at scales[k / scale_elems][i], and may be rounded to bf16. All of them are zero or normal numbers.
+struct CodedPanel {
+  static constexpr int64_t kElems = 32;  // k begins and ends at a multiple of these, and so do scales
+
+  const char* codes = nullptr;  // of the first row: two 4-bit codes a byte, the first in the upper half, or i8
+  int64_t row_bytes = 0;
+  const float* table = nullptr;  // of 16 values; null: i8
+  const float* scales = nullptr;
+  int64_t scale_elems = 0;
+};
+
 struct MatmulKernels {
   static constexpr int kMaxRows = 32, kMaxColumns = 32;
   // Words of a left panel for each element along k, at most: 14 rows of f32, or 32 of pairs.
@@ -73,6 +85,24 @@ struct MatmulKernels {
   // Writes the tile's range of C. `tile_stride` is in elements.
   using Finish = void (*)(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range);
 
+  // As a Tile with the panel of half a tile's columns that lies at `range`, whole, of vectors along memory rows.
+  using StreamedTile = void (*)(const TileLeft& left, const PanelSource& right, const PanelRange& range, float* tile,
+                                int64_t tile_stride, bool accumulate);
+  using CodedTile = void (*)(const TileLeft& left, const CodedPanel& right, int64_t k_begin, int64_t k_end, float* tile,
+                             int64_t tile_stride, bool accumulate);
+
+  // Tiles of so few rows that packing their right operand would take longer than the product: [r - 1] of r rows.
+  struct Streamed {
+    int64_t rows = 0;                                             // at most
+    const StreamedTile *elements = nullptr, *widened = nullptr;   // of the format; of bf16 as f32
+    const CodedTile *four_bits = nullptr, *eight_bits = nullptr;  // not rounded, or as the format is
+    const CodedTile *four_bits_to_bf16 = nullptr, *eight_bits_to_bf16 = nullptr;
+
+    [[nodiscard]] const CodedTile* coded(bool is_four_bits, bool to_bf16) const {
+      return is_four_bits ? to_bf16 ? four_bits_to_bf16 : four_bits : to_bf16 ? eight_bits_to_bf16 : eight_bits;
+    }
+  };
+
   // The products of one format. Words are 4 bytes.
   struct Tiles {
     int rows = 0, columns = 0;     // the largest tile; 0: this CPU has no instructions for the format
@@ -84,6 +114,7 @@ struct MatmulKernels {
     int64_t left_words = 1 << 17;  // of the left operand's rows that stay in the second cache
     int64_t few_rows = 0;          // of so many or fewer, packing the right operand would take longer than the product
     void (*leave)() = nullptr;     // what a thread calls after its last tile of a run (TileRun), if anything
+    const Streamed* streamed = nullptr;  // null: the right operand is always packed
 
     // Words along k of a left panel.
     [[nodiscard]] int64_t left_units(int64_t units) const { return (units + block - 1) / block * block; }

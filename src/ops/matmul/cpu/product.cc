@@ -7,6 +7,9 @@
 //       for each long piece of k          pack the left operand, then tasks of (row panels x column panels):
 //         for each depth                  pack the task's columns; for each pair of panels one tile
 //
+// Of few rows (streamed tiles, few_rows.h) the right operand is not packed: its panels, half a tile wide, are
+// multiplied one after the other as they are read from memory or decoded.
+//
 // The bits of an element are fixed by the depth alone: a chain of multiply-adds over it, and those sums added up.
 #include "ops/matmul/cpu/product.h"
 
@@ -185,6 +188,52 @@ struct SumsLayout {
   }
 };
 
+// How a task's one right panel is multiplied without being packed.
+class StreamedPanel {
+ public:
+  // `scratch` holds a panel. Not ready where the panel has to be packed.
+  StreamedPanel(const Job& job, int64_t panel, float* scratch)
+      : job_(job), first_(panel * job.columns), ready_(job.streams() && first_ + job.columns <= job.n) {
+    if (ready_ && job.coded != nullptr) ready_ = prepare_scales(scratch);
+  }
+  [[nodiscard]] bool ready() const { return ready_; }
+
+  void multiply(const TileLeft& left, int64_t rows, int64_t unit, int64_t units, float* tile) const {
+    const int64_t k_begin = unit * job_.unit_elems, k_end = std::min(job_.k, (unit + units) * job_.unit_elems);
+    if (job_.coded != nullptr) {
+      job_.coded[rows - 1](left, coded_, k_begin, k_end, tile, job_.columns, unit > 0);
+    } else {
+      const PanelRange range{
+          .first = first_, .count = job_.columns, .width = job_.columns, .k_begin = k_begin, .k_end = k_end};
+      job_.streamed[rows - 1](left, job_.right.source, range, tile, job_.columns, unit > 0);
+    }
+  }
+
+ private:
+  // Scales are read row by row and used column by column.
+  bool prepare_scales(float* scratch) {
+    static_assert(2 * kMaxRowScales * MatmulKernels::kMaxColumns / 2 <=
+                  kMaxGroup * MatmulKernels::kMaxColumns * MatmulKernels::kMaxDepth);
+    const CodedRows& rows = job_.right.decoder->rows;
+    const int64_t scales = job_.k / rows.scale_elems, row_bytes = job_.k / (rows.table != nullptr ? 2 : 1);
+    float* const by_row = scratch + scales * job_.columns;
+    if (!rows.scales(job_.right.decoder->coded, first_, job_.columns, by_row)) return false;
+    job_.kernels.pack({.data = by_row, .stride = scales},
+                      {.count = job_.columns, .width = job_.columns, .k_end = scales}, scratch);
+    coded_ = {.codes = static_cast<const char*>(rows.codes) + first_ * row_bytes,
+              .row_bytes = row_bytes,
+              .table = rows.table,
+              .scales = scratch,
+              .scale_elems = rows.scale_elems};
+    return true;
+  }
+
+  const Job& job_;
+  int64_t first_;
+  bool ready_;
+  CodedPanel coded_;
+};
+
 void run_task(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread,
               const SumsLayout& layout) {
   const TileRun run(job.tiles);
@@ -198,13 +247,16 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
   const auto finish_pending = [&] {
     if (pending.tile != nullptr) finish(job, pending.row_panel, pending.column_panel, pending.tile);
   };
+  const StreamedPanel streamed(job, task.column_begin, panels);
   int64_t unit = task.unit_begin;
   int64_t tiles = 0;
   do {
     const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
-    pack_right(job, {task.column_begin, task.column_end, job.columns, job.n, unit, unit + depth},
-               workspace.decoded_of(thread), panels);
+    if (!streamed.ready()) {
+      pack_right(job, {task.column_begin, task.column_end, job.columns, job.n, unit, unit + depth},
+                 workspace.decoded_of(thread), panels);
+    }
     for (int64_t index = 0; index < rows * columns; ++index) {
       // The right panel stays in the first cache, or, where rows come from memory, they are used up while the next
       // come.
@@ -214,8 +266,12 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
       if (job.reads_right) ask_for_next(job, i, j - task.column_begin, columns, left);
       const int64_t height = std::min(job.height, job.m - i * job.height);
       float* tile = job.sums_wait() ? layout.at(i, j) : layout.sums + tiles++ % 2 * job.tile_words();
-      job.products[height - 1](left, panels + (j - task.column_begin) * column_words(job.k), depth, tile, job.columns,
-                               unit > 0);
+      if (streamed.ready()) {
+        streamed.multiply(left, height, unit, depth, tile);
+      } else {
+        job.products[height - 1](left, panels + (j - task.column_begin) * column_words(job.k), depth, tile, job.columns,
+                                 unit > 0);
+      }
       if (!last) continue;
       finish_pending();
       pending = {i, j, tile};
@@ -242,7 +298,12 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
       layout.column_stride =
           job.tile_words() * (job.units > job.block_units ? job.block_row_panels : job.task_row_panels);
     }
-    run_task(job, block, task, workspace, thread, layout);
+    // Panels that are read from memory are read from end to end, one after the other.
+    const int64_t together = job.streams() ? 1 : task.column_end - task.column_begin, end = task.column_end;
+    for (; task.column_begin < end; task.column_begin = task.column_end) {
+      task.column_end = std::min(end, task.column_begin + together);
+      run_task(job, block, task, workspace, thread, layout);
+    }
   });
 }
 

@@ -27,6 +27,19 @@ struct MatrixRange {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
+// A matrix stored as rows of codes and scales, of which a product of few rows decodes one element after the other:
+// table[code]
+// * scale, or code * scale of a code that is an i8, and then rounded to bf16 where `to_bf16` says so.
+struct CodedRows {
+  const void* codes = nullptr;   // two 4-bit codes a byte, the first in the upper half, or i8; null: there are none
+  const float* table = nullptr;  // of 16 values; null: i8
+  int64_t scale_elems = 0;       // of a row, that share a scale; they divide its length
+  bool to_bf16 = false;
+  // Writes the scales of `rows` rows from `row` on, rows behind each other. False where an element may be neither zero
+  // nor a normal number.
+  bool (*scales)(const void* coded, int64_t row, int64_t rows, float* out) = nullptr;
+};
+
 // Makes the elements of a matrix that is stored as something else, such as 4-bit codes and scales. Any thread calls it,
 // with ranges of some thousand elements.
 struct MatrixDecoder {
@@ -35,6 +48,7 @@ struct MatrixDecoder {
   void (*decode)(const void* coded, const MatrixRange& range, DType elements, DType dtype, int64_t stride,
                  void* out) = nullptr;
   const void* coded = nullptr;
+  CodedRows rows = {};
 };
 
 // A matrix as stored: rows of contiguous elements, `stride` elements apart; f32 or bf16.

@@ -75,51 +75,105 @@ typename Isa::Vector load_some_halves(const char* from, int64_t halves) {
 
 // kLanes rows of as many words, `row_bytes` apart: block[i] gets word i of each.
 template <typename Isa>
-void load_transposed(const char* corner, int64_t row_bytes, typename Isa::Vector (&block)[Isa::kLanes]) {
-  if constexpr (requires { Isa::load_transposed(corner, row_bytes, block); }) {
-    Isa::load_transposed(corner, row_bytes, block);
+[[gnu::always_inline]] inline void load_transposed(const char* corner, int64_t row_bytes,
+                                                   typename Isa::Vector (&block)[Isa::kLanes]) {
+  using Vector = typename Isa::Vector;
+  if constexpr (requires(Vector(&quad)[4]) { Isa::load_quad(corner, row_bytes, quad); }) {
+#pragma GCC unroll 4
+    for (int i = 0; i < Isa::kLanes; i += 4) {
+      Vector quad[4];
+      Isa::load_quad(corner + 4 * i, row_bytes, quad);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) block[i + j] = quad[j];
+    }
   } else {
     for (int lane = 0; lane < Isa::kLanes; ++lane) block[lane] = Isa::load_halves(corner + lane * row_bytes);
     Isa::transpose(block);
   }
 }
 
+// How a source's elements make words along k.
+struct Words {
+  bool widen;  // an f32 of a bf16
+  int64_t unit_elems, elem_bytes;
+
+  explicit Words(const PanelSource& source)
+      : widen(source.format == PanelFormat::kF32 && source.dtype == DType::kBF16),
+        unit_elems(source.format == PanelFormat::kBF16Pairs ? 2 : 1),
+        elem_bytes(source.dtype == DType::kBF16 ? 2 : 4) {}
+};
+
+// Lane l of block[i] gets word i of the row at corner + row_bytes[l], of which `elems` elements are there, at most
+// kLanes words of them; lanes from `valid` on get zeros.
+template <typename Isa>
+void load_block(const char* corner, const int64_t (&row_bytes)[Isa::kLanes], int64_t valid, int64_t elems,
+                const Words& words, typename Isa::Vector (&block)[Isa::kLanes]) {
+  const bool whole = valid == Isa::kLanes && elems == Isa::kLanes * words.unit_elems;
+#pragma GCC unroll 16
+  for (int lane = 0; lane < Isa::kLanes; ++lane) {
+    const char* from = corner + row_bytes[lane];
+    block[lane] = whole && words.widen ? Isa::load(reinterpret_cast<const bf16*>(from))
+                  : whole              ? Isa::load_halves(from)
+                  : lane >= valid      ? Isa::zero()
+                  : words.widen        ? load_some<Isa>(reinterpret_cast<const bf16*>(from), elems)
+                                       : load_some_halves<Isa>(from, elems * words.elem_bytes / 2);
+  }
+  Isa::transpose(block);
+}
+
+// Rows of `row_bytes` that are read side by side, a piece of each at a time: more of them than a CPU follows by itself.
+template <int kRows>
+class Ahead {
+ public:
+  Ahead(int64_t row_bytes, int64_t piece_bytes)
+      : row_bytes_(row_bytes), pieces_(piece_bytes < kLine ? kLine / piece_bytes : 1), rows_(kRows / pieces_) {}
+
+  // Asks for what lies behind the piece at `corner`, `offset` bytes into the first row: some lines further on, or in
+  // the rows that follow these; of short rows, all in those. A share of the rows for each piece of a line.
+  void ask(const char* corner, int64_t offset) {
+    const char* row = corner + turn_ * rows_ * row_bytes_;
+    if (row_bytes_ <= kShortRow) {
+      row += kRows * row_bytes_;
+    } else {
+      row += kAhead + (offset + kAhead < row_bytes_ ? 0 : (kRows - 1) * row_bytes_);
+    }
+    for (int64_t i = 0; i < rows_; ++i, row += row_bytes_) __builtin_prefetch(row);
+    turn_ = turn_ + 1 == pieces_ ? 0 : turn_ + 1;
+  }
+
+ private:
+  static constexpr int64_t kLine = 64, kAhead = 4 * kLine, kShortRow = 2048;
+  int64_t row_bytes_, pieces_, rows_, turn_ = 0;
+};
+
 // Sources whose vectors lie along memory rows: kLanes rows at a time are read along k and transposed in registers.
 template <typename Isa>
 void pack_along_k(const PanelSource& source, const PanelRange& range, float* panel) {
   constexpr int64_t kLanes = Isa::kLanes;
-  const bool pairs = source.format == PanelFormat::kBF16Pairs, widen = !pairs && source.dtype == DType::kBF16;
-  const int64_t unit_elems = pairs ? 2 : 1, elem_bytes = source.dtype == DType::kBF16 ? 2 : 4;
-  const int64_t elems = range.k_end - range.k_begin, units = (elems + unit_elems - 1) / unit_elems;
+  const Words words(source);
+  const int64_t elems = range.k_end - range.k_begin, units = (elems + words.unit_elems - 1) / words.unit_elems;
+  const int64_t row_stride = source.stride * words.elem_bytes,
+                block_bytes = kLanes * words.unit_elems * words.elem_bytes;
   for (int64_t lane0 = 0; lane0 < range.width; lane0 += kLanes) {
     const int64_t lanes = at_most(range.width - lane0, kLanes), valid = at_most(range.count - lane0, lanes);
-    const char* base =
-        static_cast<const char*>(source.data) + ((range.first + lane0) * source.stride + range.k_begin) * elem_bytes;
+    const char* base = static_cast<const char*>(source.data) +
+                       ((range.first + lane0) * source.stride + range.k_begin) * words.elem_bytes;
     // Lanes beyond the panel's width repeat a row; nobody reads them.
-    const bool whole_rows = valid == lanes;
     int64_t row_bytes[kLanes];
     for (int64_t lane = 0; lane < kLanes; ++lane) {
-      row_bytes[lane] = (valid > 0 ? at_most(lane, valid - 1) : 0) * source.stride * elem_bytes;
+      row_bytes[lane] = (valid > 0 ? at_most(lane, valid - 1) : 0) * row_stride;
     }
+    Ahead<Isa::kLanes> ahead(row_stride, block_bytes);
     for (int64_t unit0 = 0; unit0 < units; unit0 += kLanes) {
       const int64_t steps = at_most(units - unit0, kLanes),
-                    here = at_most(elems - unit0 * unit_elems, steps * unit_elems);
-      const char* corner = base + unit0 * unit_elems * elem_bytes;
+                    here = at_most(elems - unit0 * words.unit_elems, steps * words.unit_elems);
+      const char* corner = base + unit0 * words.unit_elems * words.elem_bytes;
+      ahead.ask(corner, (range.k_begin + unit0 * words.unit_elems) * words.elem_bytes);
       typename Isa::Vector block[kLanes];
-      const bool whole = whole_rows && here == kLanes * unit_elems;
-      if (whole && !widen && lanes == kLanes) {
-        load_transposed<Isa>(corner, source.stride * elem_bytes, block);
+      if (valid == kLanes && here == kLanes * words.unit_elems && !words.widen) {
+        load_transposed<Isa>(corner, row_stride, block);
       } else {
-#pragma GCC unroll 16
-        for (int lane = 0; lane < kLanes; ++lane) {
-          const char* from = corner + row_bytes[lane];
-          block[lane] = whole && widen  ? Isa::load(reinterpret_cast<const bf16*>(from))
-                        : whole         ? Isa::load_halves(from)
-                        : lane >= valid ? Isa::zero()
-                        : widen         ? load_some<Isa>(reinterpret_cast<const bf16*>(from), here)
-                                        : load_some_halves<Isa>(from, here * elem_bytes / 2);
-        }
-        Isa::transpose(block);
+        load_block<Isa>(corner, row_bytes, valid == lanes ? kLanes : valid, here, words, block);
       }
       float* out = panel + unit0 * range.width + lane0;
       const bool is_last = unit0 + steps == units;

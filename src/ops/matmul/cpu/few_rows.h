@@ -1,0 +1,194 @@
+// Products of few rows: the right operand is multiplied as it is read, or decoded, and never packed, so that what costs
+// is reading it. Sums are chains over k as those of multiply_tile(), and have its bits.
+//
+// Included after tile.h by the files of the instruction sets. Isa gives, beside what tile.h asks for: load_quad; lower
+// and upper (a bf16 of each word as f32); Table, made of 16 f32, whose look_up(words, bit) gives the values of the
+// 4-bit codes that begin at a bit of each word; byte_of(words, i) (a signed integer as f32); and round_number (f32 that
+// is no NaN to bf16, as f32).
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "ops/matmul/cpu/tile.h"
+
+namespace spillway::cpu {
+namespace {
+
+// Sums of kRows rows and kLanes columns, and where the left operand's rows are.
+template <typename Isa, int kRows>
+class RowSums {
+ public:
+  using Vector = typename Isa::Vector;
+
+  explicit RowSums(const TileLeft& left) : row_bytes_(left.row_bytes), unit_bytes_(left.block_bytes) {
+#pragma GCC unroll 5
+    for (int i = 0; i < kPointers; ++i) words_[i] = static_cast<const char*>(left.data) + 3 * i * row_bytes_;
+#pragma GCC unroll 14
+    for (int row = 0; row < kRows; ++row) sums_[row] = Isa::zero();
+  }
+
+  // The next unit of k, of the right operand.
+  void multiply_add(Vector unit) {
+#pragma GCC unroll 14
+    for (int row = 0; row < kRows; ++row) {
+      sums_[row] = Isa::multiply_add(Isa::broadcast(words_[row / 3] + row % 3 * row_bytes_), unit, sums_[row]);
+    }
+#pragma GCC unroll 5
+    for (int i = 0; i < kPointers; ++i) words_[i] += unit_bytes_;
+  }
+
+  void store(float* tile, int64_t tile_stride, bool accumulate) const {
+#pragma GCC unroll 14
+    for (int row = 0; row < kRows; ++row) {
+      float* out = tile + row * tile_stride;
+      Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums_[row]) : sums_[row]);
+    }
+  }
+
+ private:
+  static constexpr int kPointers = (kRows + 2) / 3;
+
+  int64_t row_bytes_, unit_bytes_;
+  const char* words_[kPointers];
+  Vector sums_[kRows];
+};
+
+// What the words of a right operand's rows stand for: kElems elements each. start(k) comes before the words from
+// element k on; units(word, use) calls use() for each unit of k.
+
+// Elements, or pairs of them, as they lie there.
+template <typename Isa, int kUnitElems>
+struct WholeWords {
+  static constexpr int kElems = kUnitElems, kElemBytes = 4 / kUnitElems;
+  static void start(int64_t) {}
+  template <typename Use>
+  static void units(typename Isa::Vector word, const Use& use) {
+    use(word);
+  }
+};
+
+template <typename Isa>
+struct WidenedPairs {
+  static constexpr int kElems = 2, kElemBytes = 2;
+  static void start(int64_t) {}
+  template <typename Use>
+  static void units(typename Isa::Vector word, const Use& use) {
+    use(Isa::lower(word));
+    use(Isa::upper(word));
+  }
+};
+
+// Scales of rows of codes.
+template <typename Isa>
+class RowScales {
+ public:
+  explicit RowScales(const CodedPanel& panel) : scales_(panel.scales), elems_(panel.scale_elems) {}
+  void start(int64_t k) { scale_ = Isa::load(scales_ + k / elems_ * Isa::kLanes); }
+  typename Isa::Vector scaled(typename Isa::Vector value) const { return Isa::multiply(value, scale_); }
+
+ private:
+  const float* scales_;
+  int64_t elems_;
+  typename Isa::Vector scale_ = Isa::zero();
+};
+
+// Of the first of two codes in a byte, and of the second, where they begin in a word.
+constexpr int first_bit(int byte) { return 8 * byte + 4; }
+constexpr int second_bit(int byte) { return 8 * byte; }
+
+template <typename Isa, bool kToBf16>
+typename Isa::Vector round_if(typename Isa::Vector value) {
+  if constexpr (kToBf16) return Isa::round_number(value);
+  return value;
+}
+
+template <typename Isa, bool kToBf16>
+class FourBits : public RowScales<Isa> {
+ public:
+  static constexpr int kElems = 8;
+
+  explicit FourBits(const CodedPanel& panel) : RowScales<Isa>(panel), table_(panel.table) {}
+  template <typename Use>
+  void units(typename Isa::Vector word, const Use& use) const {
+#pragma GCC unroll 4
+    for (int byte = 0; byte < 4; ++byte) {
+      use(round_if<Isa, kToBf16>(this->scaled(table_.look_up(word, first_bit(byte)))));
+      use(round_if<Isa, kToBf16>(this->scaled(table_.look_up(word, second_bit(byte)))));
+    }
+  }
+
+ private:
+  typename Isa::Table table_;
+};
+
+template <typename Isa, bool kToBf16>
+class EightBits : public RowScales<Isa> {
+ public:
+  static constexpr int kElems = 4;
+
+  explicit EightBits(const CodedPanel& panel) : RowScales<Isa>(panel) {}
+  template <typename Use>
+  void units(typename Isa::Vector word, const Use& use) const {
+#pragma GCC unroll 4
+    for (int byte = 0; byte < 4; ++byte) use(round_if<Isa, kToBf16>(this->scaled(Isa::byte_of(word, byte))));
+  }
+};
+
+// Adds elements [k, k_end), whole quads of words, of the rows that lie from `corner` on.
+template <typename Isa, typename Row, int kRows>
+void add_quads(Row row, const char* corner, int64_t row_bytes, int64_t k, int64_t k_end, RowSums<Isa, kRows>& sums) {
+  constexpr int64_t kQuadBytes = 16, kQuadElems = 4 * Row::kElems;
+  Ahead<Isa::kLanes> ahead(row_bytes, kQuadBytes);
+  corner += k / kQuadElems * kQuadBytes;
+  for (; k < k_end; k += kQuadElems, corner += kQuadBytes) {
+    ahead.ask(corner, k / kQuadElems * kQuadBytes);
+    typename Isa::Vector quad[4];
+    Isa::load_quad(corner, row_bytes, quad);
+    row.start(k);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) row.units(quad[i], [&](typename Isa::Vector unit) { sums.multiply_add(unit); });
+  }
+}
+
+template <typename Isa, typename Row, int kRows>
+void multiply_streamed(const TileLeft& left, const PanelSource& right, const PanelRange& range, float* tile,
+                       int64_t tile_stride, bool accumulate) {
+  constexpr int64_t kLanes = Isa::kLanes, kQuadElems = 4 * Row::kElems;
+  const int64_t row_bytes = right.stride * Row::kElemBytes, rest = (range.k_end - range.k_begin) % kQuadElems;
+  const int64_t rest_begin = range.k_end - rest;
+  const char* const first = static_cast<const char*>(right.data) + range.first * row_bytes;
+  RowSums<Isa, kRows> sums(left);
+  add_quads<Isa>(Row(), first, row_bytes, range.k_begin, rest_begin, sums);
+  if (rest > 0) {
+    const Words words(right);
+    int64_t rows[kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) rows[lane] = lane * row_bytes;
+    typename Isa::Vector block[kLanes];
+    load_block<Isa>(first + rest_begin * Row::kElemBytes, rows, kLanes, rest, words, block);
+    for (int64_t unit = 0; unit * words.unit_elems < rest; ++unit) sums.multiply_add(block[unit]);
+  }
+  sums.store(tile, tile_stride, accumulate);
+}
+
+template <typename Isa, typename Row, int kRows>
+void multiply_coded(const TileLeft& left, const CodedPanel& right, int64_t k_begin, int64_t k_end, float* tile,
+                    int64_t tile_stride, bool accumulate) {
+  RowSums<Isa, kRows> sums(left);
+  add_quads<Isa>(Row(right), right.codes, right.row_bytes, k_begin, k_end, sums);
+  sums.store(tile, tile_stride, accumulate);
+}
+
+// Tiles of 1 row to as many as there are numbers.
+template <typename Isa, typename Row, int... kRows>
+constexpr std::array<MatmulKernels::StreamedTile, sizeof...(kRows)> streamed_tiles(
+    std::integer_sequence<int, kRows...>) {
+  return {multiply_streamed<Isa, Row, kRows + 1>...};
+}
+template <typename Isa, typename Row, int... kRows>
+constexpr std::array<MatmulKernels::CodedTile, sizeof...(kRows)> coded_tiles(std::integer_sequence<int, kRows...>) {
+  return {multiply_coded<Isa, Row, kRows + 1>...};
+}
+
+}  // namespace
+}  // namespace spillway::cpu
