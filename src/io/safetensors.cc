@@ -80,7 +80,8 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t first_elem, int64
     }
     std::byte* out = target + done * size_of(dtype);
     convert_floats(scratch.data(), *stored, out, dtype, count);
-    if (const int64_t bad = find_nonfinite(out, dtype, count); bad >= 0) {
+    const bool may_overflow = dtype != DType::kF32;
+    if (const int64_t bad = may_overflow ? find_nonfinite(out, dtype, count) : -1; bad >= 0) {
       fail_nonfinite(path(), tensor, first_elem + done + bad, fmt::format("a value too large for {}", name_of(dtype)));
     }
     done += count;
