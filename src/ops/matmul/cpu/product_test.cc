@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -374,6 +375,33 @@ TEST_CASE("packing a panel reads nothing beyond the rows of the matrix") {
           is_transposed &= panel[k * rows + row] == static_cast<float>(row * kUnits + k);
       }
       CHECK(is_transposed);
+    }
+  }
+}
+
+TEST_CASE("a product of few rows reads nothing beyond the right operand") {
+  constexpr int64_t kColumns = 16;
+  for (const DType dtype : kTypes) {
+    for (const Variant& variant : variants(dtype, dtype)) {
+      for (const int64_t k : {1, 7, 16, 37, 63}) {
+        CAPTURE(std::string(variant.kernels->name));
+        CAPTURE(k);
+        const Values a(2, k, dtype, 1, 0), b(kColumns, k, dtype, 2, 0);
+        LastPage page;
+        auto* const right = reinterpret_cast<std::byte*>(page.last(0)) - b.bytes().size();
+        std::copy(b.bytes().begin(), b.bytes().end(), right);
+        Values c(2, kColumns, DType::kF32, 3), expected = c;
+        MatmulArgs args{
+            .shape = {2, kColumns, k, false, true}, .a = a.matrix(), .b = b.matrix(), .c_stride = c.stride()};
+        ThreadPool pool(1);
+        GuardedWorkspace workspace(matmul_workspace_bytes(args.shape, dtype, dtype, 1));
+        args.c = expected.data();
+        matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+        args.b.data = right;
+        args.c = c.data();
+        matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+        CHECK(c.bytes() == expected.bytes());
+      }
     }
   }
 }

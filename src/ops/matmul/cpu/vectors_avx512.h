@@ -100,7 +100,7 @@ struct Avx512 {
 
   // Four words of 16 rows: quad[i] gets word i of each. Rows 4 * l + i make the lanes l of a vector as they are loaded,
   // so that what is left is to transpose 4 x 4 words within lanes.
-  static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[4]) {
+  [[gnu::always_inline]] static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[4]) {
     Vector rows[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
