@@ -36,8 +36,8 @@ Machine machine_of(const config::Config& config, Device& device) {
 }
 
 int64_t predicted_rss_bytes(const Job& job, const PlannedJob& planned, const Machine& machine) {
-  // Of feeds, threads, libraries, metrics and the report: 4 to 8.1 MiB were seen, of models from 135M to 7B.
-  constexpr int64_t kWorkBytes = 10 * kMiB;
+  // Of feeds, threads, libraries, metrics and the report: 4 to 10 MiB were seen, of models from 135M to 7B.
+  constexpr int64_t kWorkBytes = 12 * kMiB;
   int64_t bytes = current_rss_bytes() + unread_program_bytes() + kWorkBytes + arena_bytes(planned, Tier::kHost);
   if (machine.device == DeviceKind::kCpu) bytes += arena_bytes(planned, Tier::kDevice);
   if (planned.direct_files && arena_bytes(planned, Tier::kFiles) > 0) bytes += TierOptions::staging_bytes();
