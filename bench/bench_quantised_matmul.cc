@@ -57,7 +57,7 @@ struct Case {
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& [model, hidden, ffn] : {std::tuple{"135M", int64_t{576}, int64_t{1536}}, {"1.5B", 1536, 8960}}) {
-    for (const int64_t tokens : {1, 4, 8, 16, 64, 512, 2048}) {
+    for (const int64_t tokens : {1, 4, 8, 12, 16, 24, 32, 64, 512, 2048}) {
       for (const bool transpose : {true, false}) {
         const char* const way = transpose ? "forward" : "dx";
         cases.push_back({fmt::format("{} up {}", model, way), tokens, ffn, hidden, transpose});

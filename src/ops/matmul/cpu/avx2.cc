@@ -5,7 +5,6 @@
 #include <immintrin.h>
 
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "backend/cpu/target.h"
@@ -167,7 +166,7 @@ constexpr auto kFourBits = coded_tiles<Avx2, FourBits<Avx2, false>>(Rows());
 constexpr auto kFourBitsToBf16 = coded_tiles<Avx2, FourBits<Avx2, true>>(Rows());
 constexpr auto kEightBits = coded_tiles<Avx2, EightBits<Avx2, false>>(Rows());
 constexpr auto kEightBitsToBf16 = coded_tiles<Avx2, EightBits<Avx2, true>>(Rows());
-constexpr MatmulKernels::Streamed kF32Streamed = {.rows = std::ssize(kElements),
+constexpr MatmulKernels::Streamed kF32Streamed = {.max_rows = 18,
                                                   .elements = kElements.data(),
                                                   .widened = kWidened.data(),
                                                   .four_bits = kFourBits.data(),

@@ -9,7 +9,6 @@
 #include <immintrin.h>
 
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include "backend/cpu/target.h"
@@ -52,7 +51,7 @@ void release_amx_tiles();
 
 namespace {
 
-constexpr MatmulKernels::Streamed kF32Streamed = {.rows = std::ssize(kElements),
+constexpr MatmulKernels::Streamed kF32Streamed = {.max_rows = 28,
                                                   .elements = kElements.data(),
                                                   .widened = kWidened.data(),
                                                   .four_bits = kFourBits.data(),

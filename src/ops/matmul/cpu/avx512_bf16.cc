@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "backend/cpu/target.h"
@@ -99,7 +98,7 @@ const MatmulKernels::Tile kAvx512Bf16NarrowTiles[14] = {
     multiply_tile<Avx512Bf16, 13, 1>, multiply_tile<Avx512Bf16, 14, 1>};
 
 extern const MatmulKernels::Streamed kAvx512Bf16Streamed;
-const MatmulKernels::Streamed kAvx512Bf16Streamed = {.rows = std::ssize(kPairTiles),
+const MatmulKernels::Streamed kAvx512Bf16Streamed = {.max_rows = 28,
                                                      .elements = kPairTiles.data(),
                                                      .four_bits = kFourBits.data(),
                                                      .eight_bits = kEightBits.data(),

@@ -114,7 +114,7 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                           .bias_dtype = args.bias_dtype};
   const int64_t unit_elems = pairs ? 2 : 1;
   // Of few rows, right panels that lie along memory rows are multiplied as they are read or decoded.
-  const bool few_rows = tiles.streamed != nullptr && m <= tiles.streamed->rows && right.source.k_contiguous;
+  const bool few_rows = tiles.streamed != nullptr && m <= tiles.streamed->max_rows && right.source.k_contiguous;
   const auto* const coded = few_rows && right.decoder != nullptr ? choose_coded(tiles, right, shape.k) : nullptr;
   const bool streamed = few_rows && (right.decoder == nullptr || coded != nullptr);
   const bool narrow = streamed || n <= tiles.columns / 2;

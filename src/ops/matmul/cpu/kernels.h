@@ -91,9 +91,10 @@ struct MatmulKernels {
   using CodedTile = void (*)(const TileLeft& left, const CodedPanel& right, int64_t k_begin, int64_t k_end, float* tile,
                              int64_t tile_stride, bool accumulate);
 
-  // Tiles of so few rows that packing their right operand would take longer than the product: [r - 1] of r rows.
+  // For products of so few rows that packing their right operand would take longer than the product. Tiles are of as
+  // many rows as a Tile, [r - 1] of r rows.
   struct Streamed {
-    int64_t rows = 0;                                             // at most
+    int64_t max_rows = 0;                                         // of a product, measured: some tiles' worth
     const StreamedTile *elements = nullptr, *widened = nullptr;   // of the format; of bf16 as f32
     const CodedTile *four_bits = nullptr, *eight_bits = nullptr;  // not rounded, or as the format is
     const CodedTile *four_bits_to_bf16 = nullptr, *eight_bits_to_bf16 = nullptr;
