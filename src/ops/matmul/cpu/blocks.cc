@@ -37,6 +37,9 @@ void choose_tasks(MatmulJob& job, int threads) {
   // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
   const bool one_panel = job.row_panels < kMaxGroup && !job.reads_right && !job.streams();
   int64_t columns = one_panel ? 1 : std::min(job.block_column_panels, kMaxGroup);
+  // Fewer columns, where the sums of all rows then have room: each task packs its own.
+  if (job.sums_wait() && job.block_row_panels * job.tile_words() <= kTaskSums)
+    columns = std::min(columns, kTaskSums / (job.block_row_panels * job.tile_words()));
   const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
                                               : job.tiles.left_words / (job.height * std::max<int64_t>(1, job.units));
   int64_t rows = std::clamp<int64_t>(cached_rows, 1, job.block_row_panels);
