@@ -156,17 +156,17 @@ void multiply_streamed(const TileLeft& left, const PanelSource& right, const Pan
                        int64_t tile_stride, bool accumulate) {
   constexpr int64_t kLanes = Isa::kLanes, kQuadElems = 4 * Row::kElems;
   const int64_t row_bytes = right.stride * Row::kElemBytes, rest = (range.k_end - range.k_begin) % kQuadElems;
-  const int64_t rest_begin = range.k_end - rest;
   const char* const first = static_cast<const char*>(right.data) + range.first * row_bytes;
   RowSums<Isa, kRows> sums(left);
-  add_quads<Isa>(Row(), first, row_bytes, range.k_begin, rest_begin, sums);
-  if (rest > 0) {
-    const Words words(right);
-    int64_t rows[kLanes];
-    for (int64_t lane = 0; lane < kLanes; ++lane) rows[lane] = lane * row_bytes;
+  add_quads<Isa>(Row(), first, row_bytes, range.k_begin, range.k_end - rest, sums);
+  const Words words(right);
+  int64_t rows[kLanes];
+  for (int64_t lane = 0; lane < kLanes; ++lane) rows[lane] = lane * row_bytes;
+  for (int64_t k = range.k_end - rest; k < range.k_end; k += kLanes * words.unit_elems) {
+    const int64_t elems = at_most(range.k_end - k, kLanes * words.unit_elems);
     typename Isa::Vector block[kLanes];
-    load_block<Isa>(first + rest_begin * Row::kElemBytes, rows, kLanes, rest, words, block);
-    for (int64_t unit = 0; unit * words.unit_elems < rest; ++unit) sums.multiply_add(block[unit]);
+    load_block<Isa>(first + k * Row::kElemBytes, rows, kLanes, elems, words, block);
+    for (int64_t unit = 0; unit * words.unit_elems < elems; ++unit) sums.multiply_add(block[unit]);
   }
   sums.store(tile, tile_stride, accumulate);
 }

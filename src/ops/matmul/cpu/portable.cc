@@ -1,11 +1,13 @@
 // Four-lane vectors that every compiler maps to SSE2 or NEON: 6 x 8 tiles in 12 registers.
 #include <cstring>
+#include <utility>
 
 #include "ops/matmul/cpu/kernels.h"
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
+#include "ops/matmul/cpu/few_rows.h"
 #include "ops/matmul/cpu/tile.h"
 
 namespace spillway::cpu {
@@ -13,6 +15,7 @@ namespace {
 
 struct Portable {
   using Vector __attribute__((vector_size(16))) = float;
+  using Bits __attribute__((vector_size(16))) = uint32_t;
   static constexpr int kLanes = 4;
 
   static Vector zero() { return Vector{}; }
@@ -69,6 +72,14 @@ struct Portable {
 
   static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never asked: no dot product of pairs
 
+  // Four words of 4 rows: quad[i] gets word i of each.
+  static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[kLanes]) {
+    for (int lane = 0; lane < kLanes; ++lane) quad[lane] = load_halves(corner + lane * row_bytes);
+    transpose(quad);
+  }
+  static Vector lower(Vector words) { return (Vector)((Bits)words << 16); }
+  static Vector upper(Vector words) { return (Vector)((Bits)words & 0xFFFF0000); }
+
   static void transpose(Vector (&rows)[kLanes]) {
     const Vector a = rows[0], b = rows[1], c = rows[2], d = rows[3];
     for (int i = 0; i < kLanes; ++i) rows[i] = Vector{a[i], b[i], c[i], d[i]};
@@ -81,11 +92,21 @@ constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1, 2>, multipl
 constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Portable, 1, 1>, multiply_tile<Portable, 2, 1>,
                                                 multiply_tile<Portable, 3, 1>, multiply_tile<Portable, 4, 1>,
                                                 multiply_tile<Portable, 5, 1>, multiply_tile<Portable, 6, 1>};
+using Rows = std::make_integer_sequence<int, 6>;
+constexpr auto kElements = streamed_tiles<Portable, WholeWords<Portable, 1>>(Rows());
+constexpr auto kWidened = streamed_tiles<Portable, WidenedPairs<Portable>>(Rows());
+constexpr MatmulKernels::Streamed kF32Streamed = {
+    .max_rows = 4, .elements = kElements.data(), .widened = kWidened.data()};
+constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
+                                            .columns = 8,
+                                            .wide = kTiles,
+                                            .narrow = kNarrowTiles,
+                                            .pack_left = pack_panel<Portable>,
+                                            .streamed = &kF32Streamed};
 
 }  // namespace
 
 extern const MatmulKernels kPortableKernels;
-const MatmulKernels kPortableKernels = {
-    "portable", {6, 8, 1, kTiles, kNarrowTiles, pack_panel<Portable>}, {}, pack_panel<Portable>, finish_tile<Portable>};
+const MatmulKernels kPortableKernels = {"portable", kF32Tiles, {}, pack_panel<Portable>, finish_tile<Portable>};
 
 }  // namespace spillway::cpu
