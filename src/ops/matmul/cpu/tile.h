@@ -1,11 +1,11 @@
 // The matrix product's inner loops, written once over a small vector type `Isa` and compiled once for each instruction
-// set. Included only by matmul_<isa>.cc, inside its target pragma; everything is local to that file, so that no code
+// set. Included only by <isa>.cc, inside its target pragma; everything is local to that file, so that no code
 // compiled for a newer CPU can be linked into a path for an older one.
 //
 // Isa gives: Vector, kLanes, zero, load / store of f32 (with a count: the rest reads as zero and is not written),
 // load / store of bf16 (rounding to nearest even), load_halves (bits), broadcast, add, multiply_add, transpose,
 // pair_up (two rows of bf16 to pairs), keep (the first lanes, zeros behind them). It may give what is faster on it than
-// these: store_two, store_pairs, load_transposed.
+// these: store_two, store_pairs, load_quad (four words of kLanes rows, transposed).
 #pragma once
 
 #include "ops/matmul/cpu/kernels.h"
