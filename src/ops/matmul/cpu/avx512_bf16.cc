@@ -1,4 +1,4 @@
-// AVX512-BF16: the tiles of matmul_avx512.cc for pairs of bf16, two products a word and step.
+// AVX512-BF16: the tiles of avx512.cc for pairs of bf16, two products a word and step.
 #include "ops/matmul/cpu/kernels.h"
 
 #if defined(__x86_64__)
