@@ -128,21 +128,19 @@ class Ahead {
   Ahead(int64_t row_bytes, int64_t piece_bytes)
       : row_bytes_(row_bytes), pieces_(piece_bytes < kLine ? kLine / piece_bytes : 1), rows_(kRows / pieces_) {}
 
-  // Asks for what lies behind the piece at `corner`, `offset` bytes into the first row: some lines further on, or in
-  // the rows that follow these; of short rows, all in those. A share of the rows for each piece of a line.
+  // Asks for what lies some lines behind the piece at `corner`, `offset` bytes into the first row, or, behind the rows'
+  // end, in the rows that follow these. A share of the rows for each piece of a line.
   void ask(const char* corner, int64_t offset) {
-    const char* row = corner + turn_ * rows_ * row_bytes_;
-    if (row_bytes_ <= kShortRow) {
-      row += kRows * row_bytes_;
-    } else {
-      row += kAhead + (offset + kAhead < row_bytes_ ? 0 : (kRows - 1) * row_bytes_);
-    }
-    for (int64_t i = 0; i < rows_; ++i, row += row_bytes_) __builtin_prefetch(row);
+    const char* row = corner + turn_ * rows_ * row_bytes_ + kAhead;
+    if (offset + kAhead >= row_bytes_) row += (kRows - 1) * row_bytes_;
+    for (int64_t i = 0; i < rows_; ++i, row += row_bytes_) __builtin_prefetch(row, 0, kSecondCache);
     turn_ = turn_ + 1 == pieces_ ? 0 : turn_ + 1;
   }
 
  private:
-  static constexpr int64_t kLine = 64, kAhead = 4 * kLine, kShortRow = 2048;
+  // Measured: to the second cache, which may wait for more lines at a time than the first, and far ahead.
+  static constexpr int64_t kLine = 64, kAhead = 16 * kLine;
+  static constexpr int kSecondCache = 2;
   int64_t row_bytes_, pieces_, rows_, turn_ = 0;
 };
 
