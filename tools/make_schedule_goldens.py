@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/schedules.json: learning rates of every step by transformers, torch and axolotl.
+"""Writes tests/golden/schedules.json: learning rates of every step by transformers, torch, axolotl and FastVideo.
 
     pip install transformers==5.23.0 torch==2.15.0 numpy
     pip download axolotl==0.21.0 --no-deps --ignore-requires-python && unzip axolotl-*.whl -d axolotl_wheel
-    tools/make_schedule_goldens.py axolotl_wheel
+    pip download fastvideo==0.2.1 --no-deps --ignore-requires-python && unzip fastvideo-*.whl -d fastvideo_wheel
+    tools/make_schedule_goldens.py axolotl_wheel fastvideo_wheel
 
 Each case names one of our schedules with its options; rates[i] is what the library's optimizer has in the step with i
 steps before it. transformers' are made by its get_scheduler(), one_cycle as axolotl calls torch's OneCycleLR, and the
-others by axolotl's own module, which is read from its wheel.
+others by axolotl's own module, which is read from its wheel. Of FastVideo's, which needs the whole program, one function
+is taken out of its file.
 """
 
+import ast
 import importlib.metadata
 import importlib.util
 import json
+import math
 import pathlib
 import sys
 import warnings
@@ -69,7 +73,21 @@ def axolotls(module, warmup, total):
            lambda o: module.get_cosine_schedule_with_warmup_decay_constant(o, warmup, total, 0.8, 0.1))
 
 
-def cases(module):
+def fastvideos(wheel):
+    """Its get_cosine_schedule_with_min_lr."""
+    path = wheel / "fastvideo" / "training" / "training_utils.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {"math": math, "Optimizer": torch.optim.Optimizer, "LambdaLR": torch.optim.lr_scheduler.LambdaLR}
+    function = next(one for one in tree.body if getattr(one, "name", "") == "get_cosine_schedule_with_min_lr")
+    exec(compile(ast.Module([function], []), str(path), "exec"), names)  # pylint: disable=exec-used
+    return names[function.name]
+
+
+def version_of(wheel, name):
+    return next(wheel.glob(f"{name}-*.dist-info")).name.split("-")[1].removesuffix(".dist")
+
+
+def cases(module, fastvideo):
     for peak, warmup, total in SPANS:
         for name, options in TRANSFORMERS:
             yield name, options, peak, warmup, total, lambda o, n=name, k=options: transformers.get_scheduler(
@@ -80,17 +98,21 @@ def cases(module):
                 o, max_lr=peak, total_steps=total, cycle_momentum=False, **k)
         for name, options, make in axolotls(module, warmup, total):
             yield name, options, peak, warmup, total, make
+        for ratio in (0.0, 0.5):
+            yield ("cosine_with_floor", {"min_lr_rate": ratio}, peak, warmup, total,
+                   lambda o, r=ratio: fastvideo(o, warmup, total, r))
 
 
 def main():
     warnings.simplefilter("ignore")
-    wheel = pathlib.Path(sys.argv[1])
+    wheel, fastvideo_wheel = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     spec = importlib.util.spec_from_file_location("schedulers", wheel / "axolotl" / "utils" / "schedulers.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     golden = {"versions": {name: importlib.metadata.version(name) for name in ("transformers", "torch")}, "cases": []}
-    golden["versions"]["axolotl"] = next(wheel.glob("axolotl-*.dist-info")).name.split("-")[1].removesuffix(".dist")
-    for name, options, peak, warmup, total, make in cases(module):
+    golden["versions"]["axolotl"] = version_of(wheel, "axolotl")
+    golden["versions"]["fastvideo"] = version_of(fastvideo_wheel, "fastvideo")
+    for name, options, peak, warmup, total, make in cases(module, fastvideos(fastvideo_wheel)):
         rates = rates_of(make, peak, total)
         if rates is not None:
             golden["cases"].append({"schedule": name, "options": options, "peak": peak, "warmup_steps": warmup,

@@ -64,6 +64,16 @@ KeySection fastvideo_section() {
       key<&Spelled::video, &Video::enable_gradient_checkpointing_type>("enable_gradient_checkpointing_type",
                                                                        "full, block_skip: gradient_checkpointing"),
       key<&Spelled::video, &Video::mixed_precision>("mixed_precision", "bf16: true, or false where it says no"),
+      key<&Spelled::video, &Video::lr_num_cycles>("lr_num_cycles", "of lr_scheduler cosine_with_restarts: num_cycles")
+          .least(0)
+          .most(1e6),
+      key<&Spelled::video, &Video::lr_power>("lr_power", "of lr_scheduler polynomial: power").least(0).most(1e6),
+      key<&Spelled::video, &Video::min_lr_ratio>(
+          "min_lr_ratio",
+          "of lr_scheduler cosine_with_min_lr: the share of learning_rate at which the cosine is cut off; left out: "
+          "0.5 in FastVideo's configs")
+          .least(0)
+          .most(1),
   };
   return section;
 }

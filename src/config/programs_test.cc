@@ -63,6 +63,41 @@ TEST_CASE("FastVideo's mixed_precision is bf16") {
         "[c.yml:4: mixed_precision] expected the same as bf16, false, got bf16; remove one");
 }
 
+TEST_CASE("FastVideo's keys of a schedule are options of the schedule that reads them there") {
+  const auto schedule_of = [](const std::string& keys) {
+    return load_program(kFastVideoConfig + keys).config.schedule;
+  };
+  CHECK(schedule_of("lr_scheduler: cosine_with_restarts\nlr_num_cycles: 3\n").options.number("num_cycles") == 3);
+  CHECK(schedule_of("lr_scheduler: polynomial\nlr_power: 2.0\n").options.number("power") == 2);
+  // Its cosine_with_min_lr is another one than transformers'.
+  const ScheduleSettings floor = schedule_of("lr_scheduler: cosine_with_min_lr\nmin_lr_ratio: 0.1\n");
+  CHECK(floor.lr_scheduler.name == "cosine_with_floor");
+  CHECK(floor.options.number("min_lr_rate") == 0.1);
+  const LoadedConfig left_out = load_program(kFastVideoConfig + "lr_scheduler: cosine_with_min_lr\n");
+  CHECK(left_out.config.schedule.options.number("min_lr_rate") == 0.5);
+  CHECK(notes_that(left_out, "left out, so as FastVideo has it: min_lr_ratio 0.5"));
+  CHECK(schedule_of("lr_scheduler: cosine_with_min_lr\nlr_scheduler_kwargs: {min_lr: 1e-6}\n").lr_scheduler.name ==
+        "cosine_with_min_lr");
+  CHECK(schedule_of("lr_scheduler: cosine_with_min_lr\nmin_lr_ratio: 0\n").options.number("min_lr_rate") == 0);
+}
+
+TEST_CASE("FastVideo's keys of another schedule are ignored, and what is said twice is refused") {
+  const LoadedConfig others =
+      load_program(kFastVideoConfig + "lr_num_cycles: 0\nlr_power: 0.0\nmin_lr_ratio: 0.5\nallow_tf32: true\n");
+  for (const char* key : {"lr_num_cycles", "lr_power", "min_lr_ratio", "allow_tf32"}) {
+    CAPTURE(std::string(key));
+    CHECK(ignores_key(others, key));
+  }
+  CHECK(program_error(kFastVideoConfig + "lr_scheduler: polynomial\nlr_power: 2\nlr_scheduler_kwargs: {power: 3}\n") ==
+        "[c.yml:6: lr_scheduler_kwargs.power] expected lr_power or power, which are the same, got both; remove one");
+  CHECK(program_error(kFastVideoConfig +
+                      "lr_scheduler: cosine_with_min_lr\nmin_lr_ratio: 0.1\nlr_scheduler_kwargs: {min_lr: 0}\n") ==
+        "[c.yml:6: lr_scheduler_kwargs.min_lr] expected no options beside min_lr_ratio, got 'min_lr'; remove it, or "
+        "remove min_lr_ratio and write lr_scheduler: cosine_with_min_lr");
+  CHECK(
+      program_error(kFastVideoConfig + "min_lr_ratio: 1.5\n").starts_with("[c.yml:4: min_lr_ratio] expected a number"));
+}
+
 TEST_CASE("keys of FastVideo's scripts that its fine-tuning does not read are ignored by name") {
   const LoadedConfig loaded =
       load_program(kFastVideoConfig +

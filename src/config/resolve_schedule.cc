@@ -1,6 +1,7 @@
 // The steps of a run: how many, and at which rate. Which options a schedule has, it says itself (schedules/schedule.h).
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "config/programs.h"
 #include "config/resolve.h"
@@ -12,6 +13,8 @@ namespace {
 using schedules::OptionForm;
 using schedules::ScheduleDef;
 using schedules::ScheduleOption;
+
+constexpr std::string_view kMinRate = "min_lr_rate";  // an option of several schedules
 
 // The plain constant schedule of transformers knows no warmup.
 bool has_warmup(const Resolution& r) { return schedules::find_schedule(r.keys.lr_scheduler.name)->has_warmup; }
@@ -34,11 +37,17 @@ WarmupSteps warmup_of(const Resolution& r) {
   return {.count = {.value = ratio, .is_share = true}, .is_axolotls = is_axolotls};
 }
 
-// Axolotl's keys that make a schedule another one, with the precedence that they have there.
+// An option of a schedule that a key of its own says.
+struct SaidOption {
+  std::string_view option, key;
+  double value = 0;
+};
+
+// Keys of axolotl and FastVideo say options of a schedule, or make it another one.
 struct Chosen {
   std::string_view name;
-  std::optional<double> min_rate, constant_ratio;  // options of the schedule
-  bool takes_args = true;
+  std::vector<SaidOption> said{};
+  std::string_view instead{};  // of lr_scheduler_kwargs: the key that leaves them no meaning; empty: they have one
 };
 
 void ignore_where(const Resolution& r, std::string_view key, bool is_set, std::string_view why) {
@@ -52,26 +61,56 @@ Chosen choose_cosine(const Resolution& r) {
   if (keys.lr_quadratic_warmup) {
     ignore_where(r, "cosine_min_lr_ratio", has_least, "lr_quadratic_warmup wins over it");
     ignore_where(r, "cosine_constant_lr_ratio", has_constant, "lr_quadratic_warmup wins over it");
-    return {.name = "cosine_quadratic_warmup", .takes_args = false};
+    return {.name = "cosine_quadratic_warmup", .instead = "lr_quadratic_warmup"};
   }
   ignore_where(r, "cosine_constant_lr_ratio", has_constant && !has_least, "it counts beside cosine_min_lr_ratio alone");
   if (!has_least) return {.name = "cosine"};
-  if (!has_constant) return {.name = "cosine_with_min_lr", .min_rate = keys.cosine_min_lr_ratio, .takes_args = false};
-  return {.name = "cosine_then_constant",
-          .min_rate = keys.cosine_min_lr_ratio,
-          .constant_ratio = keys.cosine_constant_lr_ratio,
-          .takes_args = false};
+  const SaidOption least{kMinRate, "cosine_min_lr_ratio", keys.cosine_min_lr_ratio.value_or(0)};
+  if (!has_constant) return {.name = "cosine_with_min_lr", .said = {least}, .instead = least.key};
+  const SaidOption constant{"constant_ratio", "cosine_constant_lr_ratio", keys.cosine_constant_lr_ratio.value_or(0)};
+  return {.name = "cosine_then_constant", .said = {least, constant}, .instead = least.key};
+}
+
+// FastVideo's schedules are transformers', but for its cosine_with_min_lr.
+Chosen choose_fastvideos(const Resolution& r) {
+  const SpelledVideo& keys = r.keys.video;
+  const std::string_view name = r.keys.lr_scheduler.name;
+  const bool has_args = !r.keys.lr_scheduler_kwargs.items.empty();
+  const bool is_fastvideos = program_of(r.loaded) == Program::kFastVideo && !has_args;
+  Chosen chosen{.name = name};
+  const auto take = [&](std::string_view key, std::optional<double> value, std::string_view reader,
+                        std::string_view option) {
+    if (name == reader && value) {
+      chosen.said.push_back({option, key, *value});
+    } else {
+      ignore_where(r, key, value.has_value(), fmt::format("lr_scheduler {} alone reads it", reader));
+    }
+  };
+  take("lr_num_cycles", keys.lr_num_cycles, "cosine_with_restarts", "num_cycles");
+  take("lr_power", keys.lr_power, "polynomial", "power");
+  take("min_lr_ratio", keys.min_lr_ratio, "cosine_with_min_lr", kMinRate);
+  if (name != "cosine_with_min_lr" || (!keys.min_lr_ratio && !is_fastvideos)) return chosen;
+  if (!keys.min_lr_ratio) {
+    chosen.said.push_back({kMinRate, "min_lr_ratio", 0.5});
+    r.note("left out, so as FastVideo has it: min_lr_ratio 0.5");
+  }
+  chosen.name = "cosine_with_floor";
+  chosen.instead = "min_lr_ratio";
+  return chosen;
 }
 
 Chosen choose(const Resolution& r) {
   const Spelled& keys = r.keys;
+  Chosen fastvideos = choose_fastvideos(r);
   if (keys.lr_scheduler.name == "cosine") return choose_cosine(r);
   constexpr std::string_view kCosineAlone = "the cosine schedule alone reads it";
   ignore_where(r, "lr_quadratic_warmup", keys.lr_quadratic_warmup, kCosineAlone);
   ignore_where(r, "cosine_constant_lr_ratio", keys.cosine_constant_lr_ratio.has_value(), kCosineAlone);
-  if (keys.lr_scheduler.name == "rex") return {.name = "rex", .min_rate = keys.cosine_min_lr_ratio};
-  ignore_where(r, "cosine_min_lr_ratio", keys.cosine_min_lr_ratio.has_value(), "cosine and rex alone read it");
-  return {.name = keys.lr_scheduler.name};
+  const std::optional<double>& least = keys.cosine_min_lr_ratio;
+  if (keys.lr_scheduler.name == "rex" && least)
+    return {.name = "rex", .said = {{kMinRate, "cosine_min_lr_ratio", *least}}};
+  ignore_where(r, "cosine_min_lr_ratio", least.has_value(), "cosine and rex alone read it");
+  return fastvideos;
 }
 
 std::string expected_of(const ScheduleOption& option) {
@@ -121,23 +160,24 @@ const ScheduleOption& option_of(const ScheduleDef& schedule, const SchedulerArg&
 schedules::ScheduleOptions options_of(const Resolution& r, const ScheduleDef& schedule, const Chosen& chosen) {
   const SchedulerArgs& args = r.keys.lr_scheduler_kwargs;
   schedules::ScheduleOptions options = schedules::defaults_of(schedule);
-  if (!chosen.takes_args) {
-    if (!args.items.empty())
-      throw input_error(args.items.front().where,
-                        "expected no options beside cosine_min_lr_ratio or lr_quadratic_warmup, got {}; remove it, or "
-                        "write lr_scheduler: cosine_with_min_lr",
-                        quote(args.items.front().name));
-  }
+  if (!chosen.instead.empty() && !args.items.empty())
+    throw input_error(args.items.front().where,
+                      "expected no options beside {}, got {}; remove it, or remove {} and write lr_scheduler: "
+                      "cosine_with_min_lr",
+                      chosen.instead, quote(args.items.front().name), chosen.instead);
   for (const SchedulerArg& arg : args.items) {
     const ScheduleOption& option = option_of(schedule, arg);
+    const auto said = std::find_if(chosen.said.begin(), chosen.said.end(),
+                                   [&](const SaidOption& one) { return one.option == option.name; });
+    if (said != chosen.said.end())
+      throw input_error(arg.where, "expected {} or {}, which are the same, got both; remove one", said->key, arg.name);
     const double value = value_of(option, arg);
     if (option.name == "cycle_momentum" && value != 0)
       throw NotYetError(
           fmt::format("[{}] expected false, got true; a momentum that changes is not yet supported", arg.where));
     options.set(option.name, value);
   }
-  if (chosen.min_rate) options.set("min_lr_rate", *chosen.min_rate);
-  if (chosen.constant_ratio) options.set("constant_ratio", *chosen.constant_ratio);
+  for (const SaidOption& one : chosen.said) options.set(one.option, one.value);
   for (const ScheduleOption& option : schedule.options) {
     if (option.is_required && !options.find(option.name))
       throw input_error(r.where("lr_scheduler_kwargs"),

@@ -138,6 +138,8 @@ struct SpelledVideo {
   std::string betas;
   VideoCheckpointing enable_gradient_checkpointing_type = VideoCheckpointing::kNone;
   std::optional<MixedPrecision> mixed_precision;
+  std::optional<int64_t> lr_num_cycles;
+  std::optional<double> lr_power, min_lr_ratio;
 };
 
 struct Spelled {

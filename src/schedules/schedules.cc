@@ -1,6 +1,7 @@
 // The schedules. Those of transformers are its get_scheduler(), one_cycle is torch's OneCycleLR, rex and the cosines of
-// cosine_min_lr_ratio, cosine_constant_lr_ratio and lr_quadratic_warmup are axolotl's. schedules_test.cc holds each to
-// the library's values, so the formulas keep the libraries' order of operations.
+// cosine_min_lr_ratio, cosine_constant_lr_ratio and lr_quadratic_warmup are axolotl's, cosine_with_floor is FastVideo's
+// cosine_with_min_lr. schedules_test.cc holds each to the library's values, so the formulas keep the libraries' order
+// of operations.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -107,6 +108,13 @@ double cosine_then_constant(const Span& span, const Options& options, int64_t do
 constexpr std::array kThenConstantOptions = {
     ScheduleOption{.name = kMinRate, .least = 0, .most = 1, .is_required = true},
     ScheduleOption{.name = kConstantRatio, .least = 0, .most = 1, .is_required = true}};
+
+// The wave of cosine, cut off below, where cosine_with_min_lr is a flatter one.
+double cosine_with_floor(const Span& span, const Options& options, int64_t done) {
+  if (is_warming_up(span, done)) return warmup(span, done);
+  return span.peak * std::max(options.number(kMinRate), half_wave(0.5, progress(span, done)));
+}
+constexpr std::array kFloorOptions = {ScheduleOption{.name = kMinRate, .least = 0, .most = 1, .is_required = true}};
 
 double cosine_quadratic_warmup(const Span& span, const Options&, int64_t done) {
   if (is_warming_up(span, done)) return span.peak * std::pow(as_real(done) / at_least_one(span.warmup_steps), 2.0);
@@ -247,6 +255,7 @@ constexpr std::array kSchedules = {
                 .conflict = one_minimum,
                 .rate = cosine_warmup_with_min_lr},
     ScheduleDef{.name = "cosine_then_constant", .options = kThenConstantOptions, .rate = cosine_then_constant},
+    ScheduleDef{.name = "cosine_with_floor", .options = kFloorOptions, .rate = cosine_with_floor},
     ScheduleDef{.name = "cosine_quadratic_warmup", .options = {}, .rate = cosine_quadratic_warmup},
     ScheduleDef{.name = "polynomial", .options = kPolynomialOptions, .conflict = ends_below_peak, .rate = polynomial},
     ScheduleDef{.name = "inverse_sqrt", .options = kInverseSqrtOptions, .rate = inverse_sqrt},
