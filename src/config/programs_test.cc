@@ -98,6 +98,18 @@ TEST_CASE("FastVideo's keys of another schedule are ignored, and what is said tw
       program_error(kFastVideoConfig + "min_lr_ratio: 1.5\n").starts_with("[c.yml:4: min_lr_ratio] expected a number"));
 }
 
+TEST_CASE("keys of TRL's launcher and of FastVideo's offloading are known by name") {
+  const LoadedConfig trl = load_program(kTrlConfig + "accelerate_config: zero2\nnum_processes: 1\n");
+  CHECK(ignores_key(trl, "accelerate_config"));
+  CHECK_FALSE(ignores_key(trl, "num_processes"));
+  CHECK(program_error(kTrlConfig + "num_processes: 4\n").find("several processes not yet supported: remove the key") !=
+        std::string::npos);
+  const LoadedConfig fastvideo =
+      load_program(kFastVideoConfig + "dit_cpu_offload: false\ndit_layerwise_offload: true\nvae_cpu_offload: true\n");
+  for (const char* key : {"dit_cpu_offload", "dit_layerwise_offload", "vae_cpu_offload"})
+    CHECK(ignores_key(fastvideo, key));
+}
+
 TEST_CASE("keys of FastVideo's scripts that its fine-tuning does not read are ignored by name") {
   const LoadedConfig loaded =
       load_program(kFastVideoConfig +
