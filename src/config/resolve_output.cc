@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "config/programs.h"
 #include "config/resolve.h"
 #include "config/values.h"
 
@@ -19,6 +20,15 @@ struct IntervalKeys {
   std::optional<SaveStrategy> strategy;
   double steps_by_default;  // of the strategy `steps` without a number
 };
+
+// Transformers has both keys in every config, and reads the steps where the strategy asks for them.
+void ignore_steps_of_trl(const Resolution& r, IntervalKeys& keys) {
+  if (program_of(r.loaded) != Program::kTrl || !keys.strategy || *keys.strategy == SaveStrategy::kSteps) return;
+  if (!keys.steps) return;
+  r.ignore(fmt::format("{}_steps", keys.what),
+           fmt::format("{}_strategy {} does not read it", keys.what, print_value(*keys.strategy)));
+  keys.steps.reset();
+}
 
 void check_interval(const Resolution& r, const IntervalKeys& keys) {
   const std::string steps_key = fmt::format("{}_steps", keys.what),
@@ -167,9 +177,10 @@ bool writes_event_files(const Resolution& r) {
 
 OutputSettings resolve_output(const Resolution& r, const data::DataSettings& data) {
   const Spelled& keys = r.keys;
-  const IntervalKeys save{"save", keys.save_steps, keys.saves_per_epoch, keys.save_strategy, 500};
-  const IntervalKeys eval{"eval", keys.eval_steps, keys.evals_per_epoch, as_save_strategy(keys.eval_strategy),
-                          keys.logging_steps};
+  IntervalKeys save{"save", keys.save_steps, keys.saves_per_epoch, keys.save_strategy, 500};
+  IntervalKeys eval{"eval", keys.eval_steps, keys.evals_per_epoch, as_save_strategy(keys.eval_strategy),
+                    keys.logging_steps};
+  for (IntervalKeys* one : {&save, &eval}) ignore_steps_of_trl(r, *one);
   check_interval(r, save);
   check_interval(r, eval);
   r.check_whole("save_steps", keys.save_steps);

@@ -53,6 +53,18 @@ std::string problem_of(std::string_view key, std::string_view value) {
 
 }  // namespace
 
+TEST_CASE("TRL's steps of a strategy that does not count them are passed over, as transformers does") {
+  const LoadedConfig epochs =
+      load_trl("save_strategy: epoch\nsave_steps: 500\neval_strategy: epoch\neval_steps: 50\nval_set_size: 0.1\n");
+  const OutputSettings& output = epochs.config.output;
+  CHECK(output.save.steps(100, 25) == 25);
+  CHECK(output.evaluate.steps(100, 25) == 25);
+  CHECK(epochs.ignored == std::vector<std::string>{"save_steps", "eval_steps"});
+  const LoadedConfig never = load_trl("save_strategy: \"no\"\nsave_steps: 500\n");
+  CHECK(never.config.output.save.steps(100, 25) == 0);
+  CHECK(load_trl("save_strategy: steps\nsave_steps: 50\n").config.output.save.steps(100, 25) == 50);
+}
+
 TEST_CASE("what a TRL config leaves out has the default of trl sft") {
   const LoadedConfig loaded = load_trl();
   const Config& config = loaded.config;
