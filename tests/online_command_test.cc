@@ -78,6 +78,45 @@ TEST_CASE("train leaves every completion, TRL's metrics and an adapter, in one p
   }
 }
 
+TEST_CASE("the names of the last evaluation outlive the run that made them: in the model card and the report") {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "out";
+  json job = online_job("grpo", out);
+  job["test_datasets"] = job.at("datasets");
+  job["trl"]["reward_funcs"].erase(1);
+  run_train(job, folder.path() / "job.yml");
+  const json last = lines_of(out / "metrics.jsonl").back();
+  const std::string card = content(out / "README.md");
+  const json report = json::parse(content(out / "report.json"));
+  int64_t names = 0;
+  for (const auto& [key, value] : last.items()) {
+    if (!key.starts_with("eval_")) continue;
+    CAPTURE(key);
+    CHECK(card.find("| " + key + ", after step 4 |") != std::string::npos);
+    CHECK(report.at("final_evaluation").at(key) == value);
+    ++names;
+  }
+  CHECK(names > 5);
+  CHECK(report.at("final_evaluation").size() == static_cast<size_t>(names));
+}
+
+TEST_CASE("the best evaluation of completions is not judged by a loss, which it does not have") {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "out";
+  json job = online_job("grpo", out);
+  job["test_datasets"] = job.at("datasets");
+  job["eval_steps"] = 1;
+  job["load_best_model_at_end"] = true;
+  write_file(folder.path() / "job.yml", job.dump());
+  const Finished run = run_spillway({"train", (folder.path() / "job.yml").string()});
+  CAPTURE(run.err);
+  CHECK(run.status == 2);
+  CHECK(
+      run.err.find("[metric_for_best_model] expected a number of an evaluation of completions, which has no loss, got "
+                   "'loss'; write reward") != std::string::npos);
+  CHECK_FALSE(fs::exists(out / "metrics.jsonl"));
+}
+
 TEST_CASE("a round of completions without any reward is warned of once") {
   const TemporaryFolder folder;
   json none = online_job("grpo", folder.path() / "out");

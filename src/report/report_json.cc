@@ -284,7 +284,7 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   report["ended_early"] = outcome.ended_early.empty() ? ordered_json(nullptr) : ordered_json(outcome.ended_early);
   report["weights_of_step"] = outcome.loaded_step > 0 ? outcome.loaded_step : outcome.first_step + outcome.steps;
   report["final_evaluation"] = nullptr;
-  for (const train::Metric& metric : outcome.final_evaluation)
+  for (const train::KeptMetric& metric : outcome.final_evaluation)
     report["final_evaluation"][fmt::format("eval_{}", metric.key)] = metric.value;
   for (const OperationTime& time : time_by_operation(planned.training.graph, planned.plan.program, executor))
     report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});

@@ -195,7 +195,7 @@ std::string use(const Job& job, const Kind& kind) {
   return text + fmt::format("\n```sh\n{}\n```\n", command);
 }
 
-std::string shown(const Metric& metric) {
+std::string shown(const KeptMetric& metric) {
   return metric.is_share ? fmt::format("{:.1f} %", 100 * metric.value) : fmt::format("{:.4g}", metric.value);
 }
 
@@ -209,7 +209,7 @@ std::string results(const TrainedFacts& facts) {
   row("epochs", fmt::format("{:.4g}", facts.epochs));
   row(facts.are_patches ? "patches trained on" : "tokens trained on", fmt::format("{}", facts.tokens));
   if (facts.loss) row("loss of the last step", fmt::format("{:.4g}", *facts.loss));
-  for (const Metric& metric : facts.evaluation)
+  for (const KeptMetric& metric : facts.evaluation)
     row(fmt::format("eval_{}, after step {}", metric.key, facts.evaluation_step), shown(metric));
   if (facts.best.step > 0)
     row(fmt::format("best eval_{}", facts.metric),

@@ -22,8 +22,8 @@ struct TrainedFacts {
   bool are_patches = false;    // of clips
   std::optional<double> loss;  // of the last step
   int64_t evaluation_step = 0;
-  std::vector<Metric> evaluation;  // the last; empty: there was none
-  std::string metric;              // that tells the best evaluation
+  std::vector<KeptMetric> evaluation;  // the last; empty: there was none
+  std::string metric;                  // that tells the best evaluation
   JudgedEvaluation best;
   int64_t loaded_step = 0;  // of the checkpoint whose weights these are; 0: those of the last step
   RunSettings settings;

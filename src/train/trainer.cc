@@ -247,7 +247,7 @@ void Trainer::tell_evaluation(int64_t weights_step) {
   job_.graph.objective->metrics(sums_, metrics_);
   if (weights_step == position_.step) position_.is_evaluated = true;
   facts_.evaluation_step = weights_step;
-  facts_.evaluation.assign(metrics_.begin(), metrics_.end());
+  facts_.evaluation = kept(metrics_);
   // That before the first step says nothing about training: in transformers it does not count, either. That of a
   // checkpoint's weights has been counted.
   if (position_.step > 0 && weights_step == position_.step)

@@ -60,12 +60,12 @@ struct TrainingListeners {
 
 struct TrainingOutcome {
   bool interrupted = false;
-  std::string ended_early;               // why, where the run ended before its last step and was not interrupted
-  int64_t loaded_step = 0;               // of the checkpoint whose weights are in output_dir; 0: those of the last step
-  std::vector<Metric> final_evaluation;  // of those weights; empty where this process evaluated nothing of them
-  int64_t steps = 0;                     // done by this process
-  int64_t first_step = 0;                // done before it
-  int64_t tokens = 0;                    // trained on by this process
+  std::string ended_early;  // why, where the run ended before its last step and was not interrupted
+  int64_t loaded_step = 0;  // of the checkpoint whose weights are in output_dir; 0: those of the last step
+  std::vector<KeptMetric> final_evaluation;  // of those weights; empty where this process evaluated nothing of them
+  int64_t steps = 0;                         // done by this process
+  int64_t first_step = 0;                    // done before it
+  int64_t tokens = 0;                        // trained on by this process
   double step_seconds_sum = 0;
   double median_step_seconds = 0;
 };

@@ -8,6 +8,12 @@
 
 namespace spillway::train {
 
+std::vector<KeptMetric> kept(std::span<const Metric> metrics) {
+  std::vector<KeptMetric> result;
+  for (const Metric& one : metrics) result.push_back({std::string(one.key), one.value, one.is_share});
+  return result;
+}
+
 void MetricSums::add(std::string_view key, double mean, double weight, bool is_share) {
   if (weight == 0) return;
   auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == key; });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,12 +13,20 @@
 
 namespace spillway::train {
 
-// One number of a step or an evaluation. The key is a constant.
+// One number of a step or an evaluation. The key is a constant, or that of the feed which names it, and lives as long.
 struct Metric {
   std::string_view key;  // in metrics.jsonl, "rewards/chosen"; an evaluation puts "eval_" before it
   double value = 0;
   bool is_share = false;  // shown in percent
 };
+
+// The same with a name of its own: of what is told after the feed is gone.
+struct KeptMetric {
+  std::string key;
+  double value = 0;
+  bool is_share = false;
+};
+[[nodiscard]] std::vector<KeptMetric> kept(std::span<const Metric> metrics);
 
 // Weighted means under names.
 class MetricSums {
