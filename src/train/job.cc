@@ -180,6 +180,11 @@ void check_output_dir(const config::Config& config) {
 // Of what the objective says before it has seen anything.
 void check_best_metric(const config::Config& config, const Objective& objective) {
   const config::BestSettings& best = config.output.best;
+  if (config.online && best.is_kept && best.metric == "loss")
+    throw input_error("metric_for_best_model",
+                      "expected a number of an evaluation of completions, which has no loss, got {}; write reward, or "
+                      "another that metrics.jsonl has behind eval_",
+                      quote(best.metric));
   const std::vector<std::string_view> keys = objective.metric_keys();
   if (!best.is_kept || keys.empty() || std::find(keys.begin(), keys.end(), best.metric) != keys.end()) return;
   const std::string_view near = nearest_name(best.metric, keys);
