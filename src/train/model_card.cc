@@ -185,8 +185,10 @@ std::string use(const Job& job, const Kind& kind) {
   std::string text = "\n## Use\n\n```python\n";
   text += fmt::format("from {} import {}\nfrom transformers import AutoTokenizer\n\n", lora ? "peft" : "transformers",
                       model_class);
-  text += fmt::format("model = {}.from_pretrained({})\ntokenizer = AutoTokenizer.from_pretrained({})\n```\n",
-                      model_class, folder, folder);
+  // Without being told, PEFT makes a base of two labels.
+  const bool is_scorer = lora && kind.task == "text-classification";
+  text += fmt::format("model = {}.from_pretrained({}{})\ntokenizer = AutoTokenizer.from_pretrained({})\n```\n",
+                      model_class, folder, is_scorer ? ", num_labels=1" : "", folder);
   if (kind.task != "text-generation") return text;
   const std::string output = shell_text(c.output.output_dir);
   const std::string command = lora

@@ -92,6 +92,10 @@ TEST_CASE("a reward model's card says how a classifier is loaded, and no chat") 
   CHECK(text_of(front_of(card), "pipeline_tag") == "text-classification");
   CHECK(card.find("AutoModelForSequenceClassification.from_pretrained(\"runs/my model/\")") != std::string::npos);
   CHECK(card.find("spillway chat") == std::string::npos);
+  // PEFT makes two labels of a base whose config says nothing of them, and cannot load an adapter of one into that.
+  job.graph.model.lora.emplace();
+  CHECK(card_of(job, {}).find("AutoPeftModelForSequenceClassification.from_pretrained(\"runs/my model/\", "
+                              "num_labels=1)") != std::string::npos);
 }
 
 TEST_CASE("what was measured is in the card") {
