@@ -128,7 +128,7 @@ TEST_CASE("ten steps of the trainer, batches and metrics included, allocate noth
         }
       };
       train::Trainer trainer(training.job(), training.session(), data, {}, {}, {.step = on_step});
-      REQUIRE(trainer.length().steps_per_epoch > kWarmUp + kCounted);
+      REQUIRE(trainer.length().epoch.steps() > kWarmUp + kCounted);
       CHECK(trainer.run().steps == kWarmUp + kCounted + 1);
       CHECK(counted == 0);
     }

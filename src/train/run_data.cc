@@ -87,8 +87,8 @@ class PromptData final : public RunData {
       : job_(job), listeners_(std::move(listeners)), make_rounds_(std::move(make_rounds)) {}
 
   [[nodiscard]] TrainingLength length() const override {
-    const int64_t per_epoch = RoundSchedule(job_.config, std::ssize(job_.online->training)).steps_per_epoch();
-    return {.steps_per_epoch = per_epoch, .total_steps = total_steps(job_.config.schedule, per_epoch)};
+    const EpochSize epoch = RoundSchedule(job_.config, std::ssize(job_.online->training)).epoch();
+    return {.epoch = epoch, .total_steps = total_steps(job_.config.schedule, epoch.steps())};
   }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     position.rows = std::ssize(job_.online->training);
@@ -124,8 +124,8 @@ class ClipData final : public RunData {
     int64_t patches = 0;
     for (const int64_t row : sets_.training.chosen)
       patches += sets_.training.rows->header(row).latents.patches(job_.clips->demands.patch);
-    const int64_t per_epoch = order_.steps_per_epoch();
-    return {order_.rows, patches, per_epoch, total_steps(job_.config.schedule, per_epoch)};
+    const EpochSize epoch = order_.epoch();
+    return {order_.rows, patches, epoch, total_steps(job_.config.schedule, epoch.steps())};
   }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     position.rows = order_.rows;

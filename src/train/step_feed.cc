@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/index.h"
-#include "base/math.h"
 #include "base/sizes.h"
 
 namespace spillway::train {
@@ -105,10 +104,10 @@ int64_t total_steps(const config::ScheduleSettings& schedule, int64_t steps_per_
 
 TrainingLength training_length(const config::ScheduleSettings& schedule, const data::BatchOptions& options,
                                const TrainingData& data, const PackingProgress& packing) {
-  if (data.stream) return {.steps_per_epoch = *schedule.max_steps, .total_steps = *schedule.max_steps};
+  if (data.stream) return {.epoch = {.micro_batches = *schedule.max_steps}, .total_steps = *schedule.max_steps};
   const data::EpochPlan plan = plan_epoch(data.training, options, 0, packing);
-  const int64_t per_epoch = div_ceil(plan.micro_batches(), options.step_batches);
-  return {plan.lines.size(), count_tokens(plan.lines.pieces), per_epoch, total_steps(schedule, per_epoch)};
+  const EpochSize epoch{.micro_batches = plan.micro_batches(), .step_batches = options.step_batches};
+  return {plan.lines.size(), count_tokens(plan.lines.pieces), epoch, total_steps(schedule, epoch.steps())};
 }
 
 std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, ObjectivePtr objective,
@@ -116,7 +115,7 @@ std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, Obje
                                          const std::optional<data::StreamPosition>& from, int64_t tokens,
                                          PackingProgress packing) {
   if (data.stream) return std::make_unique<StreamFeed>(options, data.stream, from.value_or(data::StreamPosition()));
-  return std::make_unique<EpochFeed>(options, std::move(objective), data, length.steps_per_epoch, tokens,
+  return std::make_unique<EpochFeed>(options, std::move(objective), data, length.epoch.steps(), tokens,
                                      std::move(packing));
 }
 

@@ -10,6 +10,7 @@
 
 #include "data/batch.h"
 #include "data/stream/batch_stream.h"
+#include "train/epoch_size.h"
 #include "train/feed_state.h"
 #include "train/objectives/objective.h"
 #include "train/training_data.h"
@@ -57,7 +58,7 @@ class EvaluationFeed {
 // How long a run is. A stream has no epochs: all of its steps count as one.
 struct TrainingLength {
   int64_t lines = 0, tokens = 0;  // of an epoch; a line is a row, or several that are packed; 0 for a stream
-  int64_t steps_per_epoch = 0;
+  EpochSize epoch{};
   int64_t total_steps = 0;
 };
 // Of a run whose epochs have so many.

@@ -70,7 +70,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
            .warmup_steps = schedule.warmup.of(length_.total_steps),
            .total_steps = length_.total_steps,
            .rise_steps = schedule.optimizer_warmup.of(length_.total_steps)};
-  data_->identify(length_.steps_per_epoch, position_);
+  data_->identify(length_.epoch.steps(), position_);
   position_.run = std::move(start.run);
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
@@ -84,7 +84,7 @@ void Trainer::check_room() const {
   const int64_t model = saved_bytes(job_, base_files_, session_.training());
   const int64_t kept = std::ssize(find_checkpoints(output.output_dir));
   const int64_t checkpoints =
-      checkpoints_to_come(output, position_.step, length_.total_steps, length_.steps_per_epoch, kept);
+      checkpoints_to_come(output, position_.step, length_.total_steps, length_.epoch.steps(), kept);
   train::check_room(output.output_dir, {model, model + state_bytes(session_.training())}, checkpoints);
 }
 
@@ -101,13 +101,13 @@ void Trainer::go_on_from(const TrainingPosition& position) {
 }
 
 int64_t Trainer::evaluation_interval() const {
-  return job_.config.output.evaluate.steps(length_.total_steps, length_.steps_per_epoch);
+  return job_.config.output.evaluate.steps(length_.total_steps, length_.epoch.steps());
 }
 
 // What the config alone does not say: how many steps a share or a part of an epoch is.
 void Trainer::check_intervals() const {
   const config::OutputSettings& output = job_.config.output;
-  const int64_t save = output.save.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t save = output.save.steps(length_.total_steps, length_.epoch.steps());
   const int64_t evaluate = evaluation_interval();
   if (!output.best.is_loaded || save == 0 || evaluate == 0 || save % evaluate == 0) return;
   throw input_error("load_best_model_at_end",
@@ -126,10 +126,6 @@ void Trainer::load_checkpoint() {
     log_info("going on from {} (step {} of {})", from_->folder.string(), position_.step, length_.total_steps);
   }
   from_.reset();
-}
-
-double Trainer::epoch_at(int64_t step) const {
-  return static_cast<double>(step) / static_cast<double>(length_.steps_per_epoch);
 }
 
 // Rows of a stream are seen too late to refuse them before the first step, a disk or a reward function may fail at any:
@@ -207,7 +203,7 @@ StepRecord Trainer::train_step() {
   const double seconds = now_seconds() - start;
   return {.step = step + 1,
           .total_steps = length_.total_steps,
-          .epoch = epoch_at(step + 1),
+          .epoch = length_.epoch.epochs_after(step + 1),
           .loss = loss,
           .grad_norm = norm,
           .learning_rate = learning_rate,
@@ -253,8 +249,10 @@ void Trainer::tell_evaluation(int64_t weights_step) {
   if (position_.step > 0 && weights_step == position_.step)
     or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
   if (!listeners_.evaluation) return;
-  listeners_.evaluation(
-      {.step = position_.step, .weights_step = weights_step, .epoch = epoch_at(position_.step), .metrics = metrics_});
+  listeners_.evaluation({.step = position_.step,
+                         .weights_step = weights_step,
+                         .epoch = length_.epoch.epochs_after(position_.step),
+                         .metrics = metrics_});
 }
 
 void Trainer::sample_data() {
@@ -290,7 +288,7 @@ TrainedFacts Trainer::facts() const {
   TrainedFacts facts = facts_;
   facts.steps = position_.step;
   facts.total_steps = length_.total_steps;
-  facts.epochs = epoch_at(position_.step);
+  facts.epochs = length_.epoch.epochs_after(position_.step);
   facts.tokens = position_.num_tokens;
   facts.are_patches = job_.clips.has_value();
   facts.metric = stopping_.state().metric;
@@ -339,7 +337,7 @@ bool Trainer::is_evaluation_due() const { return is_due(evaluation_interval()); 
 // checkpoint does all of it.
 void Trainer::finish_step(TrainingOutcome& outcome) {
   const config::Interval& saves = job_.config.output.save;
-  const int64_t save_every = saves.steps(length_.total_steps, length_.steps_per_epoch);
+  const int64_t save_every = saves.steps(length_.total_steps, length_.epoch.steps());
   const bool is_last_step = position_.step == length_.total_steps;
   // As in transformers, the last step has a checkpoint, too.
   const bool is_save_due = is_due(save_every) || (save_every > 0 && is_last_step);

@@ -114,7 +114,6 @@ class Trainer {
   void finish_step(TrainingOutcome& outcome);
   void load_best(TrainingOutcome& outcome);
   [[nodiscard]] TrainedFacts facts() const;
-  [[nodiscard]] double epoch_at(int64_t step) const;
 
   const Job& job_;
   TrainingSession& session_;

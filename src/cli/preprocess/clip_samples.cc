@@ -16,7 +16,7 @@ ordered_json write_clip_samples(const std::filesystem::path& folder, const confi
   const train::ClipJob job = train::make_clip_job(config, model);
   const std::shared_ptr<const train::ClipSets> sets = train::open_clips(config, job);
   const train::ClipOrder order = train::clip_order(config, sets->training);
-  const int64_t steps = train::total_steps(config.schedule, order.steps_per_epoch());
+  const int64_t steps = train::total_steps(config.schedule, order.epoch().steps());
   const int64_t samples = order.first_sample(steps);
   data::ClipStream stream(sets->training.rows, job.flow, train::training_turns(order, sets->training, 0, samples),
                           train::samples_in_flight(1));

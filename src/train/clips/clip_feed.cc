@@ -54,11 +54,9 @@ data::ClipTurns in_order(std::vector<data::ClipTurn> turns) {
 
 int64_t ClipOrder::micro_batches() const { return div_ceil(rows, rows_per_batch); }
 
-int64_t ClipOrder::steps_per_epoch() const { return div_ceil(micro_batches(), step_batches); }
-
 int64_t ClipOrder::first_sample(int64_t step) const {
-  const int64_t epoch = step / steps_per_epoch(), in_epoch = step % steps_per_epoch();
-  return epoch * rows + std::min(rows, in_epoch * step_batches * rows_per_batch);
+  const int64_t steps = epoch().steps();
+  return step / steps * rows + std::min(rows, step % steps * step_batches * rows_per_batch);
 }
 
 ClipOrder clip_order(const config::Config& config, const ClipSet& set) {

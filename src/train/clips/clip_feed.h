@@ -11,6 +11,7 @@
 
 #include "data/clips/clip_stream.h"
 #include "train/clips/clip_job.h"
+#include "train/epoch_size.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 
@@ -35,7 +36,7 @@ struct ClipOrder {
   uint64_t seed = 42;
 
   [[nodiscard]] int64_t micro_batches() const;  // of an epoch; the last may hold fewer rows
-  [[nodiscard]] int64_t steps_per_epoch() const;
+  [[nodiscard]] EpochSize epoch() const { return {.micro_batches = micro_batches(), .step_batches = step_batches}; }
   // The number of the first sample of a step, and how many the step has.
   [[nodiscard]] int64_t first_sample(int64_t step) const;
   [[nodiscard]] int64_t samples_of(int64_t step) const { return first_sample(step + 1) - first_sample(step); }

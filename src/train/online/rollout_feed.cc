@@ -93,10 +93,6 @@ void RolloutFeed::restore(const FeedState& state) {
   round_ = state.round;
 }
 
-double RolloutFeed::epoch_at(int64_t step) const {
-  return static_cast<double>(step) / static_cast<double>(schedule_.steps_per_epoch());
-}
-
 void RolloutFeed::begin(int64_t step) {
   step_ = step;
   range_ = schedule_.micro_batches_of(step);
@@ -157,8 +153,11 @@ void RolloutFeed::fill(std::span<const Completion* const> completions, const Rou
 void RolloutFeed::make_round(int64_t number) {
   const std::vector<double> before = program_seconds(session_);
   const std::vector<int64_t> prompts = schedule_.prompts_of(number);
-  RoundAnswer answer = source_->make(
-      {.number = number, .prompts = prompts, .step = step_, .epoch = epoch_at(step_), .seen_tokens = seen_tokens_});
+  RoundAnswer answer = source_->make({.number = number,
+                                      .prompts = prompts,
+                                      .step = step_,
+                                      .epoch = schedule_.epoch().epochs_after(step_),
+                                      .seen_tokens = seen_tokens_});
   SPILLWAY_CHECK(answer.completions.size() == prompts.size(), "{} completions of {} prompts", answer.completions.size(),
                  prompts.size());
   round_.reset();
@@ -372,7 +371,7 @@ void RolloutFeed::evaluate(MetricSums& sums) {
   const RoundAnswer answer = source_->make({.number = 0,
                                             .prompts = prompts,
                                             .step = step_ + 1,
-                                            .epoch = epoch_at(step_ + 1),
+                                            .epoch = schedule_.epoch().epochs_after(step_ + 1),
                                             .seen_tokens = seen_tokens_,
                                             .is_validation = true});
   std::vector<Metric> training = std::exchange(pending_, {});

@@ -64,7 +64,6 @@ class RolloutFeed final : public StepFeed {
   void note_completions(const std::vector<Completion>& completions);
   [[nodiscard]] TrainedCompletion trained(const Completion& completion) const;
   [[nodiscard]] const std::vector<double>& weights() const { return job_.config.rewards->weights; }
-  [[nodiscard]] double epoch_at(int64_t step) const;
 
   const Job& job_;
   TrainingSession& session_;

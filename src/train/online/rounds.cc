@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "base/math.h"
 #include "base/random.h"
 #include "base/sizes.h"
 
@@ -46,11 +45,9 @@ RoundSchedule::RoundSchedule(const config::Config& config, int64_t prompts)
                       config.online->reshuffles() ? "num_mini_batches" : "steps_per_generation");
 }
 
-int64_t RoundSchedule::steps_per_epoch() const { return div_ceil(micro_batches_per_epoch(), accumulation_); }
-
 RoundSchedule::Range RoundSchedule::micro_batches_of(int64_t step) const {
-  const int64_t epoch = step / steps_per_epoch(), begin = epoch * micro_batches_per_epoch();
-  const int64_t first = begin + step % steps_per_epoch() * accumulation_;
+  const int64_t steps = epoch().steps(), begin = step / steps * micro_batches_per_epoch();
+  const int64_t first = begin + step % steps * accumulation_;
   return {first, std::min(first + accumulation_, begin + micro_batches_per_epoch())};
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "train/epoch_size.h"
 
 namespace spillway::train {
 
@@ -21,7 +22,9 @@ class RoundSchedule {
   [[nodiscard]] int64_t micro_batches_per_round() const { return slices_ * iterations_; }
   [[nodiscard]] int64_t slices() const { return slices_; }
   [[nodiscard]] int64_t micro_batches_per_epoch() const { return rounds_per_epoch_ * micro_batches_per_round(); }
-  [[nodiscard]] int64_t steps_per_epoch() const;
+  [[nodiscard]] EpochSize epoch() const {
+    return {.micro_batches = micro_batches_per_epoch(), .step_batches = accumulation_};
+  }
 
   // The micro-batches of optimizer step `step`, numbered over the whole run; those of an epoch's last step are what is
   // left.
