@@ -159,7 +159,11 @@ TrainingData load_training_data(const data::DataSettings& settings, const config
     std::tie(result.training, result.validation) =
         data::split_validation(result.training, settings.val_set_size, settings.batches.seed);
     options.packing = settings.evaluation_batches.packing;
-    if (!result.validation.empty()) result.validation = data::rows_that_fit(result.validation, options);
+    if (!result.validation.empty()) {
+      result.validation = data::rows_that_fit(result.validation, options);
+      log_info("val_set_size: {} of these rows are for evaluation, {} for training", result.validation.size(),
+               result.training.size());
+    }
   }
   return result;
 }

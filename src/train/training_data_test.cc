@@ -8,6 +8,7 @@
 #include "base/local_time.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
+#include "tests/support/captured.h"
 
 using namespace spillway;
 using namespace spillway::train;
@@ -58,7 +59,12 @@ TEST_CASE("pairs that are kept for evaluation are as many as were asked for") {
   settings.datasets.emplace_back().path = rows;
   settings.rows.objective = data::Objective::kPairs;
   settings.val_set_size = 5;
-  const TrainingData data = load_data(settings, 500);
+  TrainingData data;
+  const Captured said = capture([&] {
+    data = load_data(settings, 500);
+    return 0;
+  });
+  CHECK(said.err.find("val_set_size: 5 of these rows are for evaluation, 4 for training") != std::string::npos);
   CHECK(data.validation.size() == 5);  // whatever stands where rows of text have their labels
   CHECK(data.training.size() == 4);
 }
