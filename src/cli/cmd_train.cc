@@ -100,7 +100,7 @@ int cmd_train(std::span<const std::string> args) {
   apply_isa_flag(*arguments);
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
   SharedOutput shared = train::training_output(loaded.config);
-  Progress progress({.steps_per_line = loaded.config.output.logging_steps});
+  Progress progress({});
   progress.hint("planning");
   const std::shared_ptr<Device> device = open_device(loaded.config.device);
   BusyNotes busy;

@@ -109,6 +109,7 @@ class TrainingRun {
 
   int run() {
     if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
+    progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
     load();
     // From here on there is something to lose: a signal is heard between steps, and all files are finished.
     const FinishFirst finish;

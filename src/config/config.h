@@ -274,7 +274,7 @@ struct LossWatchdog {
 // What a run leaves, and how it goes on. The end of a run always saves and, with rows for it, evaluates.
 struct OutputSettings {
   std::string output_dir = "./model-out";
-  int64_t logging_steps = 1;
+  StepCount logging_steps{.value = 1};
   Interval save, evaluate;
   bool evaluates_first = false;  // before the first step, too
   std::optional<int64_t> save_total_limit;

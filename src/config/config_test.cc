@@ -388,6 +388,8 @@ TEST_CASE("saving and evaluating come out in steps") {
   CHECK(output("saves_per_epoch: 0\n").save.steps(100, 25) == 0);
   CHECK(output("val_set_size: 0.1\neval_steps: 0.101\n").evaluate.steps(100, 25) == 11);
   CHECK(output("val_set_size: 0.1\nlogging_steps: 7\neval_strategy: steps\n").evaluate.steps(100, 25) == 7);
+  CHECK(output("logging_steps: 7\n").logging_steps.of(100) == 7);
+  CHECK(output("logging_steps: 0.33\n").logging_steps.of(10) == 4);  // ceil(share x steps), as save_steps
   CHECK(output("save_strategy: steps\n").save.steps(1000, 25) == 500);
   CHECK(output("save_strategy: no\n").save.steps(100, 25) == 0);
   CHECK(output("val_set_size: 0\nevals_per_epoch: 2\n").evaluate.steps(100, 25) == 0);

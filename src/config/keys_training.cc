@@ -79,7 +79,10 @@ KeySection output_section() {
   KeySection section{"Output, checkpoints and evaluation", {}};
   section.keys = {
       key<&Spelled::output_dir>("output_dir", "the folder of everything that a run leaves").path(),
-      key<&Spelled::logging_steps>("logging_steps", "steps between lines on the terminal; metrics.jsonl has every step")
+      key<&Spelled::logging_steps>(
+          "logging_steps",
+          "steps between lines of a log, whose loss is the mean since the last line; below 1 a share of all steps; "
+          "metrics.jsonl has every step")
           .above(0),
       key<&Spelled::save_steps>("save_steps", "steps between checkpoints; below 1 a share of all steps")
           .alias({"training_state_checkpointing_steps"})

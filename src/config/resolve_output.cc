@@ -191,7 +191,7 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
   if (keys.output_dir.empty()) throw input_error(r.where("output_dir"), "expected a folder, got nothing; name one");
 
   OutputSettings output{.output_dir = keys.output_dir,
-                        .logging_steps = std::max<int64_t>(1, static_cast<int64_t>(keys.logging_steps)),
+                        .logging_steps = StepCount::from_key(keys.logging_steps),
                         .save = interval_of(save),
                         .evaluate = interval_of(eval),
                         .evaluates_first = keys.eval_on_start,

@@ -324,6 +324,13 @@ void Progress::update(ProgressState state, double now) {
   const auto lock = stop_ticking();
   state.seconds_left = steps_.seconds_left(state.step, state.total_steps, now);
   const bool is_due = state.step % std::max<int64_t>(1, options_.steps_per_line) == 0;
+  loss_sum_ += state.loss;
+  ++losses_;
+  if (!is_terminal_) state.loss = loss_sum_ / static_cast<double>(losses_);
+  if (is_due) {
+    loss_sum_ = 0;
+    losses_ = 0;
+  }
   show(state, state.step >= state.total_steps, is_due, now);
 }
 

@@ -57,7 +57,7 @@ class Progress {
  public:
   struct Options {
     int file = 2;                   // descriptor to draw on
-    int64_t steps_per_line = 1;     // in a pipe
+    int64_t steps_per_line = 1;     // in a pipe, where a line has the mean loss of its steps
     double seconds_per_draw = 0.1;  // on a terminal
     double seconds_per_load = 5;    // in a pipe, while bytes are loaded
   };
@@ -67,6 +67,8 @@ class Progress {
   ~Progress();
   Progress(Progress&&) = delete;
 
+  // For what only a run with its data knows.
+  void set_steps_per_line(int64_t steps) { options_.steps_per_line = steps; }
   // Names what goes on now; on a terminal until the next call of any.
   void say(std::string_view what);
   // The same of what is over in a moment: nothing in a pipe.
@@ -102,6 +104,8 @@ class Progress {
   bool has_bar_ = false;
   double last_draw_ = 0, last_load_line_ = 0, last_count_ = 0;
   Pace steps_, bytes_;
+  double loss_sum_ = 0;  // of the steps since the last line
+  int64_t losses_ = 0;
 
   std::mutex mutex_;  // of all that is drawn, and of what follows
   std::condition_variable ending_;

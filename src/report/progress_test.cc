@@ -108,6 +108,26 @@ TEST_CASE("a pipe gets a line every so many steps and one for the last") {
         "step 10/10  loss 1.2346  1234 tokens/s  device 380.0/400.0 MiB  disk 1.00/20.00 GiB\n");
 }
 
+TEST_CASE("a line's loss is the mean of the steps since the last, as transformers logs it") {
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  {
+    Progress progress({.file = ends[1]});
+    progress.set_steps_per_line(2);
+    for (int step = 1; step <= 5; ++step)
+      progress.update({.step = step, .total_steps = 5, .loss = static_cast<double>(step * step)}, 2.0 * step);
+  }
+  close(ends[1]);
+  std::array<char, 4096> buffer;
+  const ssize_t size = read(ends[0], buffer.data(), buffer.size());
+  close(ends[0]);
+  const std::string text(buffer.data(), static_cast<size_t>(size));
+  for (const char* line : {"step 2/5  loss 2.5000", "step 4/5  loss 12.5000", "step 5/5  loss 25.0000"}) {
+    CAPTURE(std::string(line));
+    CHECK(text.find(line) != std::string::npos);
+  }
+}
+
 TEST_CASE("loading shows the bytes done, a line every few seconds in a pipe and one at its end") {
   std::array<int, 2> ends{};
   REQUIRE(pipe(ends.data()) == 0);
