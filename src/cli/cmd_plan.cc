@@ -89,9 +89,9 @@ int check_keys(const ConfigArguments& arguments) {
       config::check_config_file(arguments.path, arguments.overrides, config::ConfigUse::kTrain);
   const std::string problem = config::first_problem(loaded);
   if (arguments.has("--json")) {
-    print_verdicts_json(arguments.path, loaded);
+    print_verdicts_json(arguments.shown_path(), loaded);
   } else {
-    print_verdicts(arguments.path, loaded, problem.empty());
+    print_verdicts(arguments.shown_path(), loaded, problem.empty());
   }
   if (!problem.empty()) throw InputError(problem);
   log_notes(loaded);
@@ -106,10 +106,11 @@ void check_ranks(const ConfigArguments& arguments) {
 
 // Whether the command asks what would fit, for which there need be no file.
 bool asks_what_fits(const ConfigArguments& arguments) {
-  if (arguments.path.empty()) return true;
+  if (arguments.path.empty() && arguments.has("--model")) return true;
   for (const std::string_view flag : {"--method", "--write"}) {
     if (arguments.has(flag))
-      throw input_error(flag, "expected --model without a config beside it, got {}; remove one", quote(arguments.path));
+      throw input_error(flag, "expected --model without a config beside it, got {}; remove one",
+                        quote(arguments.shown_path()));
   }
   return false;
 }

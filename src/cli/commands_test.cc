@@ -245,10 +245,47 @@ TEST_CASE("an option's path may begin with ~ behind =, where no shell sees it") 
   CHECK(run({"tokenize", "~", "--file=~/text"}).status == 0);
 }
 
+TEST_CASE("a command line of TRL or FastVideo is a config without a file") {
+  const auto verdicts = [](std::vector<std::string> args) {
+    args.insert(args.begin(), {"plan", "--check-config"});
+    return run(args);
+  };
+  const Captured trl = verdicts({"--model_name_or_path", "m", "--dataset_name", "x.jsonl", "--use-peft", "--packing",
+                                 "--lora_target_modules", "q_proj", "v_proj", "--no_remove_unused_columns"});
+  CAPTURE(trl.err);
+  CHECK(trl.status == 0);
+  CHECK(trl.out.find("the command line: all keys and values are fine") != std::string::npos);
+  const Captured fastvideo =
+      verdicts({"--model_path", "m", "--data-path", "clips", "--learning_rate", "1e-4", "--lora-training",
+                "--lora_rank", "8", "--log_validation", "--eval_timesteps", "250", "500"});
+  CAPTURE(fastvideo.err);
+  CHECK(fastvideo.status == 0);
+  CHECK(verdicts({"--base_model", "m"}).err.find("[learning_rate] expected a number") != std::string::npos);
+  CHECK(verdicts({"--dataset_name", "x.jsonl"}).err.starts_with("[spillway plan] expected a config file, got nothing"));
+}
+
+TEST_CASE("a key without a value is true, with no_ before it false, and a list is several words up to the config") {
+  const ConfigFile config("adapter: lora\nlora_r: 4\n");
+  const auto error = [](std::vector<std::string> args) {
+    args.insert(args.begin(), {"plan", "--check-config"});
+    return run(args).err;
+  };
+  CHECK(error({config.path, "--sample_packing", "--no_bf16"}).empty());
+  CHECK(error({"--lora_target_modules", "q_proj", "v_proj", config.path}).empty());
+  CHECK(error({"--config", config.path, "--report_to", "none", "--optim_args", "a"}).find("optim_args") !=
+        std::string::npos);
+  CHECK(error({config.path, "--config", config.path}).find("expected one config file") != std::string::npos);
+  CHECK(error({config.path, "--no_seed"}) ==
+        "[spillway plan] expected a value after --no_seed, got nothing; write --no_seed VALUE\n");
+  CHECK(error({config.path, "--push_to_hub"}).find("got 'true'; nothing leaves this machine") != std::string::npos);
+}
+
 TEST_CASE("what is wrong with the arguments themselves is said in one line") {
   const ConfigFile config;
-  CHECK(run({"plan"}).err ==
-        "[spillway plan] expected a config file, got nothing; name one, or - for standard input\n");
+  CHECK(
+      run({"plan"}).err ==
+      "[spillway plan] expected a config file, got nothing; name one, - for standard input, or --base_model and other "
+      "keys\n");
   CHECK(run({"plan", "a", "b"}).err == "[spillway plan] expected one config file, got 'a' and 'b'; remove one\n");
   CHECK(run({"plan", config.path, "--seed"}).err ==
         "[spillway plan] expected a value after --seed, got nothing; write --seed VALUE\n");

@@ -1,6 +1,8 @@
 #include "cli/config_arguments.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "backend/cpu/isa.h"
 #include "base/error.h"
@@ -11,6 +13,7 @@
 #include "cli/fetching.h"
 #include "cli/help_page.h"
 #include "config/help.h"
+#include "config/keys.h"
 #include "train/model_folders.h"
 
 namespace spillway {
@@ -18,10 +21,12 @@ namespace {
 
 HelpPage help_page(const ConfigCommand& command) {
   std::vector<HelpRow> rows = {
-      {"CONFIG.yml", command.instead.empty()
-                         ? "the config; - reads standard input"
-                         : fmt::format("the config; - reads standard input; may be left out with {}", command.instead)},
-      {"--KEY VALUE", "sets a key of the config, also --KEY=VALUE; a nested key with dots"}};
+      {"CONFIG.yml", fmt::format("the config, also --config FILE; - reads standard input; may be left out with "
+                                 "--base_model{}{}",
+                                 command.instead.empty() ? "" : " or ", command.instead)},
+      {"--KEY VALUE",
+       "sets a key of the config, also --KEY=VALUE; a nested key with dots; --KEY alone is true, "
+       "--no_KEY false, and a list is several values"}};
   for (const CommandFlag& flag : command.flags) {
     rows.push_back({flag.value.empty() ? std::string(flag.name) : fmt::format("{} {}", flag.name, flag.value),
                     std::string(flag.meaning)});
@@ -49,14 +54,27 @@ class ArgumentReader {
         read_path(argument);
       }
     }
-    const bool has_other = !instead_.empty() && result_.has(instead_);
-    if (result_.path.empty() && !has_other) fail("a config file", "nothing", "name one, or - for standard input");
+    const bool has_other = (!instead_.empty() && result_.has(instead_)) || names_model();
+    if (result_.path.empty() && !has_other)
+      fail("a config file", "nothing", "name one, - for standard input, or --base_model and other keys");
     return std::move(result_);
   }
 
  private:
   [[noreturn]] void fail(std::string_view expected, std::string_view got, std::string_view advice) const {
     throw input_error(fmt::format("spillway {}", command_), "expected {}, got {}; {}", expected, got, advice);
+  }
+
+  // As TRL's and FastVideo's commands do, which need no file.
+  [[nodiscard]] bool names_model() const {
+    const config::ConfigKey* model = config::find_key("base_model");
+    return std::any_of(result_.overrides.begin(), result_.overrides.end(),
+                       [&](const config::ConfigOverride& one) { return config::find_key(as_key(one.key)) == model; });
+  }
+
+  static std::string as_key(std::string name) {
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
   }
 
   void read_path(const std::string& argument) {
@@ -81,17 +99,46 @@ class ArgumentReader {
     std::string value;
     if (equals != std::string::npos) {
       value = argument.substr(equals + 1);
-    } else if (at_ + 1 < args_.size() && !args_[at_ + 1].starts_with("--")) {
+    } else if (has_word()) {
       value = args_[++at_];
-    } else {
+    } else if (flag != flags_.end() || !read_switch(as_key(name.substr(2)))) {
       fail(fmt::format("a value after {}", name), "nothing", advice_for(name));
+    } else {
+      return;
     }
+    if (name == "--config") return read_path(value);
+    if (flag == flags_.end() && equals == std::string::npos) value = with_more_words(name, std::move(value));
     if (flag != flags_.end()) {
       result_.flags.insert_or_assign(name,
                                      is_path_name(flag->value) ? expand_home(std::move(value)) : std::move(value));
     } else {
       result_.overrides.push_back({name.substr(2), std::move(value)});
     }
+  }
+
+  [[nodiscard]] bool has_word() const { return at_ + 1 < args_.size() && !args_[at_ + 1].starts_with("--"); }
+
+  // A key without a value; false for one that needs one.
+  bool read_switch(const std::string& key) {
+    const bool is_off = config::find_key(key) == nullptr && key.starts_with("no_");
+    const std::string name = is_off ? key.substr(3) : key;
+    if (!config::is_switch(name)) return false;
+    result_.overrides.push_back({name, is_off ? "false" : "true"});
+    return true;
+  }
+
+  // `--lora_target_modules q_proj v_proj`: a list, but for a config that follows it.
+  std::string with_more_words(const std::string& name, std::string value) {
+    if (value.starts_with('[') || !config::takes_words(as_key(name.substr(2)))) return value;
+    std::vector<std::string> words = {value};
+    while (has_word() && !is_config(args_[at_ + 1])) words.push_back(args_[++at_]);
+    return words.size() == 1 ? value
+                             : nlohmann::json(words).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  [[nodiscard]] bool is_config(const std::string& word) const {
+    std::error_code error;
+    return result_.path.empty() && (word == "-" || std::filesystem::is_regular_file(word, error));
   }
 
   // A flag that was misspelt looks like a key without a value.

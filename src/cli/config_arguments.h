@@ -34,10 +34,13 @@ struct ConfigCommand {
 };
 
 struct ConfigArguments {
-  std::string path;  // `-`: standard input; empty: ConfigCommand::instead was given
+  // `-`: standard input; empty: ConfigCommand::instead was given, or the overrides are all of the config.
+  std::string path;
   std::vector<config::ConfigOverride> overrides;
   std::map<std::string, std::string, std::less<>> flags;  // those given, with their values
 
+  // As messages name it.
+  [[nodiscard]] std::string shown_path() const { return path.empty() ? "the command line" : path; }
   [[nodiscard]] bool has(std::string_view flag) const { return flags.find(flag) != flags.end(); }
   // The flag's value; empty where it was not given.
   [[nodiscard]] std::string value(std::string_view flag) const {

@@ -91,6 +91,31 @@ std::span<const KeySection> config_sections() {
 
 const ConfigKey* find_key(std::string_view name) { return config_index().find(name); }
 const ConfigKey* find_dataset_key(std::string_view name) { return dataset_index().find(name); }
+
+namespace {
+
+// Empty for what is no key that is followed.
+std::string type_of_key(std::string_view name) {
+  const ConfigKey* row = find_key(name);
+  if (row == nullptr || row->status != KeyStatus::kSupported) return "";
+  static const Spelled kDefaults;
+  return row->binding.type(&kDefaults);
+}
+
+}  // namespace
+
+bool is_switch(std::string_view name) {
+  const ConfigKey* row = find_key(name);
+  if (row == nullptr) return false;
+  // What a key that is not followed may say, its verdict looks at.
+  return row->status != KeyStatus::kSupported || type_of_key(name).find("true") != std::string::npos;
+}
+
+bool takes_words(std::string_view name) {
+  const std::string type = type_of_key(name);
+  return type.starts_with("list") && type != "list of mappings";
+}
+
 bool is_key_group(std::string_view name) { return config_index().groups.count(name) > 0; }
 bool is_dataset_key_group(std::string_view name) { return dataset_index().groups.count(name) > 0; }
 std::vector<std::string_view> key_names() { return config_index().names; }

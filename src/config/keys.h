@@ -102,6 +102,11 @@ inline constexpr std::string_view kDatasetSection = "Entries of datasets and tes
 [[nodiscard]] const ConfigKey* find_key(std::string_view name);
 [[nodiscard]] const ConfigKey* find_dataset_key(std::string_view name);
 
+// Of a key on a command line: whether its name alone may say true, and whether it takes several words. False for what
+// is no key.
+[[nodiscard]] bool is_switch(std::string_view name);
+[[nodiscard]] bool takes_words(std::string_view name);
+
 // Whether `name` is no key, but holds some: `memory` of `memory.device`.
 [[nodiscard]] bool is_key_group(std::string_view name);
 [[nodiscard]] bool is_dataset_key_group(std::string_view name);

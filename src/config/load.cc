@@ -129,6 +129,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
 }
 
 LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
+  if (path.empty()) return check_config("", "the command line", overrides, use);
   if (path == "-") return check_config(read_standard_input(), "standard input", overrides, use);
   return check_config(read_file(path, kLargestConfig), path, overrides, use);
 }

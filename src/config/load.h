@@ -57,7 +57,8 @@ struct LoadedConfig {
 [[nodiscard]] LoadedConfig check_config(std::string_view text, std::string_view name,
                                         std::span<const ConfigOverride> overrides, ConfigUse use);
 
-// The same from a file; `-` reads standard input. Throws InputError, also for what is no regular file.
+// The same from a file; `-` reads standard input, and an empty path no more than the overrides. Throws InputError, also
+// for what is no regular file.
 [[nodiscard]] LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
                                              ConfigUse use);
 
