@@ -7,7 +7,7 @@
 
 namespace spillway {
 
-std::vector<bool> StoredWeights::in_files(size_t values) const {
+std::vector<bool> StoredWeights::held(size_t values) const {
   std::vector<bool> result(values, false);
   for (const auto& [id, place] : places) nth(result, id) = true;
   return result;

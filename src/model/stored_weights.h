@@ -16,8 +16,8 @@ struct StoredWeights {
   std::vector<std::filesystem::path> files;  // only those that a place names
   std::map<ValueId, FilePlace> places;       // as many bytes as the value has
 
-  // By value of a graph with `values` values, whether it has a place: what Policy::in_files asks.
-  [[nodiscard]] std::vector<bool> in_files(size_t values) const;
+  // By value of a graph with `values` values, whether it has a place: what OwnFiles::held asks.
+  [[nodiscard]] std::vector<bool> held(size_t values) const;
 };
 
 // Adds the frozen weights that `folder` holds whole, in their dtype and shape. By the headers alone: no weight is read.

@@ -206,7 +206,7 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
   add("half", DType::kBF16, {7});
   StoredWeights stored;
   add_stored_weights(parameters, SafetensorsFolder(folder.path()), stored);
-  CHECK(stored.in_files(parameters.size()) == std::vector<bool>{false, true, true, false, false, false, false});
+  CHECK(stored.held(parameters.size()) == std::vector<bool>{false, true, true, false, false, false, false});
   CHECK(stored.files.size() == 2);
   for (const size_t i : {other, same}) {
     const Parameter& p = parameters[i];
@@ -226,7 +226,7 @@ TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the fi
     const ParameterTable parameters = model->build(b, {.dtype = dtype, .tokens = 8}).parameters;
     StoredWeights stored;
     add_stored_weights(parameters, folder, stored);
-    const std::vector<bool> found = stored.in_files(graph.values.size());
+    const std::vector<bool> found = stored.held(graph.values.size());
     const bool is_stored = folder.find(kEmbedding)->dtype() == dtype;
     for (const Parameter& p : parameters) CHECK(nth(found, p.value()) == (is_stored && p.is_of_model()));
   }

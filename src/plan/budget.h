@@ -44,6 +44,15 @@ constexpr int kSavedGroups = 4;
 
 using SavedPolicy = std::array<std::optional<Treatment>, kSavedGroups>;
 
+// The user's own files, where frozen weights may live.
+struct OwnFiles {
+  std::vector<bool> held;  // by value: a frozen weight that they hold as the graph wants it; empty: none
+  // There is nothing on disk but these files: a weight that they do not hold stays on the device.
+  bool are_all_of_disk = false;
+
+  [[nodiscard]] bool hold(ValueId value) const { return !held.empty() && nth(held, value); }
+};
+
 // What the user has fixed. What is absent is the planner's choice.
 struct Policy {
   SavedPolicy saved;                        // of every block,
@@ -56,10 +65,7 @@ struct Policy {
   std::optional<Tier> outer_weights;      // of what is outside blocks: embedding, head
   std::optional<Tier> gradients;
   std::optional<Tier> optimizer_state;
-  // By value: a frozen weight that the user's files hold as the graph wants it. On disk it lives there. Empty: none.
-  std::vector<bool> in_files;
-  // There is nothing on disk but these files: a weight that they do not hold stays on the device.
-  bool files_alone = false;
+  OwnFiles own_files;  // the home of what they hold, where that is the disk
 
   [[nodiscard]] const SavedPolicy& saved_of(BlockId block) const {
     const auto found = saved_in.find(block);

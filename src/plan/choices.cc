@@ -15,9 +15,8 @@ Tier tier_of(Treatment treatment) {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const GraphFacts& facts, const Choices& choices, const std::vector<bool>& in_files,
-         bool files_alone)
-      : graph_(graph), facts_(facts), choices_(choices), in_files_(in_files), files_alone_(files_alone) {}
+  Placer(const Graph& graph, const GraphFacts& facts, const Choices& choices, const OwnFiles& own_files)
+      : graph_(graph), facts_(facts), choices_(choices), own_files_(own_files) {}
 
   Placement run() {
     result_.homes.assign(graph_.values.size(), Tier::kDevice);
@@ -96,7 +95,7 @@ class Placer {
 
   // Of a weight that is in no file.
   [[nodiscard]] Tier besides_files(Tier home) const {
-    return home == Tier::kDisk && files_alone_ ? Tier::kDevice : home;
+    return home == Tier::kDisk && own_files_.are_all_of_disk ? Tier::kDevice : home;
   }
 
   [[nodiscard]] Tier persistent_home(ValueId root) const {
@@ -105,8 +104,7 @@ class Placer {
     switch (value.kind) {
       case ValueKind::kFrozenWeight: {
         const Tier home = block ? block->frozen_weights : outer_home(value);
-        const bool in_files = !in_files_.empty() && nth(in_files_, root);
-        return home == Tier::kDisk && in_files ? Tier::kFiles : besides_files(home);
+        return home == Tier::kDisk && own_files_.hold(root) ? Tier::kFiles : besides_files(home);
       }
       case ValueKind::kTrainableWeight:
         return besides_files(block ? block->trainable_weights : outer_home(value));
@@ -122,8 +120,7 @@ class Placer {
   const Graph& graph_;
   const GraphFacts& facts_;
   const Choices& choices_;
-  const std::vector<bool>& in_files_;
-  bool files_alone_;
+  const OwnFiles& own_files_;
   Placement result_;
 };
 
@@ -158,11 +155,10 @@ BlockChoice block_choice(Treatment saved) {
   return choice;
 }
 
-Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices,
-                       const std::vector<bool>& in_files, bool files_alone) {
+Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices, const OwnFiles& own_files) {
   SPILLWAY_CHECK(choices.blocks.size() == graph.blocks.size(), "{} choices for {} blocks", choices.blocks.size(),
                  graph.blocks.size());
-  return Placer(graph, facts, choices, in_files, files_alone).run();
+  return Placer(graph, facts, choices, own_files).run();
 }
 
 }  // namespace spillway

@@ -70,8 +70,8 @@ struct Placement {
 };
 
 // `facts` is facts_of(graph). REQUIRES: one choice a block. What the last block saves is never moved: the backward pass
-// wants it at once. `in_files` and `files_alone` as in Policy.
+// wants it at once.
 [[nodiscard]] Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices,
-                                     const std::vector<bool>& in_files, bool files_alone = false);
+                                     const OwnFiles& own_files);
 
 }  // namespace spillway

@@ -86,13 +86,9 @@ void compare_with(Plan& plan, const Budget& budget) {
   }
 }
 
-PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files,
-                         const std::vector<bool>* tables, bool files_alone)
-    : graph_(graph),
-      in_files_(std::move(in_files)),
-      files_alone_(files_alone),
-      costs_(graph, machine),
-      facts_(facts_of(graph)) {
+PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files,
+                         const std::vector<bool>* tables)
+    : graph_(graph), own_files_(std::move(own_files)), costs_(graph, machine), facts_(facts_of(graph)) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     int64_t workspace = workspace_of(graph, id, machine.threads, machine.device);
     if (may_run_on_host(graph, id)) workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
@@ -118,7 +114,7 @@ Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
 
 Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
   Plan plan{.choices = choices};
-  const Placement placement = place_values(graph_, facts_, choices, in_files_, files_alone_);
+  const Placement placement = place_values(graph_, facts_, choices, own_files_);
   plan.schedule = make_schedule(graph_, facts_, placement, choices.overlap, costs_);
   if (parts) parts->assign(plan.schedule.sections.size() * kSectionParts, {});
   const auto live = live_bytes(plan.schedule);

@@ -24,9 +24,9 @@ void compare_with(Plan& plan, const Budget& budget);
 class PlanBuilder {
  public:
   // Computes once what every plan of the graph needs. The graph is borrowed. Its tables are found, or, where another
-  // graph of the job has said so, those of `tables`, by value. `in_files` and `files_alone` as in Policy.
-  PlanBuilder(const Graph& graph, const Machine& machine, std::vector<bool> in_files,
-              const std::vector<bool>* tables = nullptr, bool files_alone = false);
+  // graph of the job has said so, those of `tables`, by value.
+  PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files,
+              const std::vector<bool>* tables = nullptr);
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   // The same in steps, without the program: the schedule says what is live when, and how long each lane is busy at
@@ -50,8 +50,7 @@ class PlanBuilder {
   [[nodiscard]] double seconds_of(const Schedule& schedule, const Step& step) const;
 
   const Graph& graph_;
-  std::vector<bool> in_files_;
-  bool files_alone_;
+  OwnFiles own_files_;
   CostModel costs_;
   GraphFacts facts_;
 };

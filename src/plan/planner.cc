@@ -147,15 +147,17 @@ Choices uniform_choices(const Graph& graph, Treatment saved) {
   return {.blocks = std::vector<BlockChoice>(graph.blocks.size(), block_choice(saved))};
 }
 
-Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices, const std::vector<bool>& in_files) {
-  return PlanBuilder(graph, machine, in_files).build(choices);
+Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices, const OwnFiles& own_files) {
+  return PlanBuilder(graph, machine, own_files).build(choices);
 }
 
 Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph, const Machine& machine,
-                      const Budget& budget, const std::vector<bool>& in_files, bool files_alone) {
+                      const Budget& budget, const OwnFiles& own_files) {
   // Its own reads say nothing of what the first one reads, too.
   const std::vector<bool> tables = adopted_flags(tables_of(facts_of(first)), first, graph);
-  const PlanBuilder builder(graph, machine, adopted_flags(in_files, first, graph), &tables, files_alone);
+  OwnFiles files = own_files;
+  files.held = adopted_flags(own_files.held, first, graph);
+  const PlanBuilder builder(graph, machine, std::move(files), &tables);
   Choices kept = choices;
   kept.blocks.resize(graph.blocks.size(), kept.blocks.empty() ? BlockChoice{} : kept.blocks.back());
   for (BlockChoice& block : kept.blocks) block.saved.fill(Treatment::kKeep);
@@ -171,7 +173,7 @@ Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& g
 
 Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                int64_t accumulation, std::vector<FrontierPoint>* frontier, int threads) {
-  const PlanBuilder builder(graph, machine, policy.in_files, nullptr, policy.files_alone);
+  const PlanBuilder builder(graph, machine, policy.own_files);
   KnownPlans known;
   FrontierSearch sketches(builder, accumulation, known, budget, policy);
   PlanCandidates candidates(builder, accumulation, known);

@@ -56,18 +56,16 @@ constexpr int kFrontierPoints = 9;
 [[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                              int64_t accumulation = 1, std::vector<FrontierPoint>* frontier = nullptr, int threads = 0);
 
-// The plan for given choices, whatever they need. `in_files` as in Policy.
+// The plan for given choices, whatever they need.
 [[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices,
-                            const std::vector<bool>& in_files = {});
+                            const OwnFiles& own_files = {});
 
 // The plan of another graph of a job, whose sections run between those of the first, in the same memory. `choices` are
-// those of the first one's plan, and `in_files` (as in Policy, as is `files_alone`) is of its values: what both have
-// lives where that has it, and what further blocks have where the last block of the first has it. Everything that it
-// makes is kept on the device, and transfers run as far ahead as fits. REQUIRES: the graph began by Builder::adopt of
-// the first one.
+// those of the first one's plan, and `own_files` hold its values: what both have lives where that has it, and what
+// further blocks have where the last block of the first has it. Everything that it makes is kept on the device, and
+// transfers run as far ahead as fits. REQUIRES: the graph began by Builder::adopt of the first one.
 [[nodiscard]] Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph,
-                                    const Machine& machine, const Budget& budget,
-                                    const std::vector<bool>& in_files = {}, bool files_alone = false);
+                                    const Machine& machine, const Budget& budget, const OwnFiles& own_files = {});
 
 // Everything on the device, and every group of saved activations treated alike.
 [[nodiscard]] Choices uniform_choices(const Graph& graph, Treatment saved);

@@ -163,11 +163,12 @@ TEST_CASE("beside the user's files alone, a weight that they do not hold stays o
     const GraphFacts facts = facts_of(graph);
     Choices choices = uniform_choices(graph, Treatment::kKeep);
     for (BlockChoice& block : choices.blocks) block.frozen_weights = block.trainable_weights = Tier::kDisk;
-    std::vector<bool> in_files;
+    OwnFiles files;
     for (const Value& value : graph.values)
-      in_files.push_back(value.kind == ValueKind::kFrozenWeight && (held + std::ssize(in_files)) % 2 == 0);
-    const Placement of_both = place_values(graph, facts, choices, in_files),
-                    of_files = place_values(graph, facts, choices, in_files, true);
+      files.held.push_back(value.kind == ValueKind::kFrozenWeight && (held + std::ssize(files.held)) % 2 == 0);
+    const Placement of_both = place_values(graph, facts, choices, files);
+    files.are_all_of_disk = true;
+    const Placement of_files = place_values(graph, facts, choices, files);
     for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
       if (nth(of_both.homes, id) == Tier::kFiles) {
         CHECK(nth(of_files.homes, id) == Tier::kFiles);

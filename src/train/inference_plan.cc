@@ -13,8 +13,7 @@ std::vector<Plan> plan_all(const std::vector<const Graph*>& graphs, const Machin
   const Graph& first = *graphs.front();
   std::vector<Plan> plans = {make_plan(first, machine, first_budget, policy)};
   for (size_t i = 1; i < graphs.size(); ++i)
-    plans.push_back(make_plan_beside(first, plans.front().choices, *graphs[i], machine, budget, policy.in_files,
-                                     policy.files_alone));
+    plans.push_back(make_plan_beside(first, plans.front().choices, *graphs[i], machine, budget, policy.own_files));
   return plans;
 }
 
@@ -28,10 +27,10 @@ std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const 
   Policy policy = saved_policy(Treatment::kKeep);
   Budget first;
   if (budget.device_bytes) {
-    policy.in_files = stored.in_files(graphs.front()->values.size());
+    policy.own_files.held = stored.held(graphs.front()->values.size());
     // A disk tier, but no room on it: of the disk there are only the model's files. What they do not hold, such as an
     // adapter's factors, is small, and stays.
-    policy.files_alone = true;
+    policy.own_files.are_all_of_disk = true;
     first = {.device = budget.device_bytes, .host = 0, .disk = 1};
   }
   const Budget others{.device = budget.device_bytes};

@@ -57,7 +57,8 @@ Budget arena_budget(const Job& job, bool direct_files) {
 // With what the user's files hold.
 Policy policy_of(const Job& job, const PlannedJob& planned) {
   Policy policy = job.policy;
-  if (job.budget.disk.value_or(0) > 0) policy.in_files = planned.stored.in_files(planned.training.graph.values.size());
+  if (job.budget.disk.value_or(0) > 0)
+    policy.own_files.held = planned.stored.held(planned.training.graph.values.size());
   return policy;
 }
 
@@ -116,7 +117,7 @@ std::optional<PlanContext::Reference> reference_of(const Job& job, const Planned
 
 Plan plan_beside(const PlanningInputs& in, const PlannedJob& planned, const Graph& graph) {
   return make_plan_beside(planned.training.graph, planned.plan.choices, graph, in.machine, in.budget,
-                          in.policy.in_files);
+                          in.policy.own_files);
 }
 
 std::vector<JobProgram> programs_of(const PlannedJob& planned) {

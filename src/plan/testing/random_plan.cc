@@ -46,10 +46,10 @@ Choices random_choices(const Graph& graph, RandomStream& random) {
 }
 
 Plan random_plan(const Graph& graph, RandomStream& random) {
-  std::vector<bool> in_files;
-  for (size_t i = 0; i < graph.values.size(); ++i) in_files.push_back(random.below(2) == 0);
+  OwnFiles own_files;
+  for (size_t i = 0; i < graph.values.size(); ++i) own_files.held.push_back(random.below(2) == 0);
   const Machine machine = tiered_machine(random);
-  return plan_for(graph, machine, random_choices(graph, random), in_files);
+  return plan_for(graph, machine, random_choices(graph, random), own_files);
 }
 
 }  // namespace spillway::testing
