@@ -9,6 +9,7 @@
 
 #include "base/temporary_folder.h"
 #include "io/file.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/process.h"
 
 using namespace spillway;
@@ -18,15 +19,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kModels = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
 constexpr int64_t kMaxBytes = int64_t{1} << 24;
 
 // A job that works: model/, rows.jsonl, adapter/, config.yml, with out/ to come.
 class Job {
  public:
   Job() {
-    fs::copy(kModels / "llama2", model());
-    fs::copy(kModels / "llama2/adapter", path("adapter"));
+    fs::copy(kGoldenModels / "llama2", model());
+    fs::copy(kGoldenModels / "llama2/adapter", path("adapter"));
     json tokenizer = {{"version", "1.0"}, {"pre_tokenizer", {{"type", "WhitespaceSplit"}}}};
     tokenizer["model"] = {{"type", "WordLevel"}, {"unk_token", "w0"}};
     for (int id = 0; id < 96; ++id) tokenizer["model"]["vocab"]["w" + std::to_string(id)] = id;
@@ -248,14 +248,14 @@ TEST_CASE("an adapter that does not belong to the model is refused") {
        with([](Job& job) { job.config["lora_target_modules"] = {"q_proj"}; })},
       {"of another model", "adapter_model.safetensors", with([](Job& job) {
          fs::remove_all(job.path("adapter"));
-         fs::copy(kModels / "qwen3_tied/adapter", job.path("adapter"));
+         fs::copy(kGoldenModels / "qwen3_tied/adapter", job.path("adapter"));
        })},
   });
 }
 
 TEST_CASE("the other commands refuse what is wrong and write nothing") {
   const Job job;
-  fs::copy(kModels / "qwen3_tied/adapter", job.path("other"));
+  fs::copy(kGoldenModels / "qwen3_tied/adapter", job.path("other"));
   write_file(job.path("bad.gguf"), "GGUF" + std::string(40, '\xFF'));
   write_file(job.path("empty.gguf"), "");
   job.make_pipe(job.path("pipe.gguf"));

@@ -16,16 +16,15 @@
 #include "model/weights.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
+#include "tests/support/golden_models.h"
 #include "train/generation/generate.h"
 
 using namespace spillway;
 using nlohmann::json;
+using spillway::testing::kGoldenModels;
+using spillway::testing::kTinyModels;
 
 namespace {
-
-const std::filesystem::path kParityGolden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-constexpr const char* kParityModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
-                                         "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
 
 // The programs of generation in f32, with prompts in pieces of at most two tokens.
 class CachedModel {
@@ -64,13 +63,13 @@ class CachedModel {
 }  // namespace
 
 TEST_CASE("greedy generation equals that of transformers, alone and beside other prompts") {
-  for (const std::string model : kParityModels) {
+  for (const std::string model : kTinyModels) {
     CAPTURE(model);
-    const json golden = json::parse(read_file(kParityGolden / model / "golden.json", 1 << 20))["greedy"];
+    const json golden = json::parse(read_file(kGoldenModels / model / "golden.json", 1 << 20))["greedy"];
     const auto prompt = golden["prompt"].get<std::vector<int32_t>>();
     REQUIRE(prompt.size() == 3);
     const auto ids = golden["ids"].get<std::vector<int32_t>>();
-    CachedModel cached(kParityGolden / model);
+    CachedModel cached(kGoldenModels / model);
     (void)cached.generate(std::array<train::Prompt, 1>{{{prompt, {.max_new_tokens = 1}}}});
     for (size_t i = 0; i < cached.logits().size(); ++i)
       REQUIRE(cached.logits()[i] == doctest::Approx(golden["first_logits"][i].get<double>()).epsilon(1e-5));
@@ -99,10 +98,10 @@ TEST_CASE(
     "drawn tokens pass a chi-square test against transformers' distribution, and follow it down to the likeliest") {
   constexpr double kTemperature = 0.8;
   constexpr int64_t kDraws = 2000;
-  const auto golden = json::parse(read_file(kParityGolden / "qwen3/golden.json", 1 << 20))["greedy"];
+  const auto golden = json::parse(read_file(kGoldenModels / "qwen3/golden.json", 1 << 20))["greedy"];
   const auto logits = golden["first_logits"].get<std::vector<double>>();
   const auto ids = golden["prompt"].get<std::vector<int32_t>>();
-  CachedModel model(kParityGolden / "qwen3");
+  CachedModel model(kGoldenModels / "qwen3");
   const auto draws_at = [&](double temperature, int64_t count) {
     std::vector<train::Prompt> prompts;
     for (int64_t seed = 0; seed < count; ++seed)

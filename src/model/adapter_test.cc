@@ -11,12 +11,12 @@
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/model.h"
+#include "tests/support/golden_models.h"
 
 using namespace spillway;
+using spillway::testing::kGoldenModels;
 
 namespace {
-
-const std::filesystem::path kAdapterModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
 
 template <typename Function>
 std::string error_of(const Function& function) {
@@ -51,7 +51,7 @@ TEST_CASE("targets match whole names and tails after a dot, as in PEFT") {
 }
 
 TEST_CASE("targets come in the order of the model, and one that matches nothing is an error") {
-  const ParameterTable parameters = parameters_of(*read_model(kAdapterModels / "llama32"));
+  const ParameterTable parameters = parameters_of(*read_model(kGoldenModels / "llama32"));
   CHECK(lora_targets(parameters, {.target_modules = {"down_proj", "q_proj"}}, "lora_target_modules") ==
         std::vector<std::string>{"model.layers.0.self_attn.q_proj", "model.layers.0.mlp.down_proj",
                                  "model.layers.1.self_attn.q_proj", "model.layers.1.mlp.down_proj"});
@@ -65,14 +65,14 @@ TEST_CASE("targets come in the order of the model, and one that matches nothing 
 }
 
 TEST_CASE("an adapter folder of PEFT is read") {
-  const LoraOptions lora = read_adapter_options(kAdapterModels / "llama32/adapter");
+  const LoraOptions lora = read_adapter_options(kGoldenModels / "llama32/adapter");
   CHECK(lora.r == 4);
   CHECK(lora.alpha == 8);
   CHECK(!lora.rslora);
   CHECK(lora.target_modules.size() == 6);
   CHECK(!lora.dora);
-  CHECK(read_adapter_options(kAdapterModels / "llama2/adapter_rslora").rslora);
-  CHECK(read_adapter_options(kAdapterModels / "llama2/adapter_dora").dora);
+  CHECK(read_adapter_options(kGoldenModels / "llama2/adapter_rslora").rslora);
+  CHECK(read_adapter_options(kGoldenModels / "llama2/adapter_dora").dora);
 }
 
 TEST_CASE("modules to save are found by the ends of their paths, and untie the head") {
@@ -80,7 +80,7 @@ TEST_CASE("modules to save are found by the ends of their paths, and untie the h
     return saved_weights(parameters_of(*model), lora, "key");
   };
   using Names = std::vector<std::string>;
-  const ModelPtr tied = read_model(kAdapterModels / "llama32");
+  const ModelPtr tied = read_model(kGoldenModels / "llama32");
   REQUIRE(tied->with_own_head());
   LoraOptions lora{.target_modules = {"q_proj"}, .modules_to_save = {"layers.1.input_layernorm"}};
   CHECK(untie_head(tied, lora) == tied);
@@ -98,10 +98,10 @@ TEST_CASE("modules to save are found by the ends of their paths, and untie the h
 }
 
 TEST_CASE("an adapter with resized embeddings makes the model fit") {
-  const std::filesystem::path folder = kAdapterModels / "qwen2_tied/adapter_saved";
+  const std::filesystem::path folder = kGoldenModels / "qwen2_tied/adapter_saved";
   const LoraOptions lora = read_adapter_options(folder);
   CHECK(lora.modules_to_save.size() == 2);
-  const ModelPtr model = fit_to_adapter(read_model(kAdapterModels / "qwen2_tied"), lora, folder);
+  const ModelPtr model = fit_to_adapter(read_model(kGoldenModels / "qwen2_tied"), lora, folder);
   CHECK(model->text()->vocab_size == 100);
   CHECK(parameters_of(*model).find("model.embed_tokens.weight")->source.shape[0] == 96);
   CHECK_FALSE(model->with_own_head());
@@ -109,7 +109,7 @@ TEST_CASE("an adapter with resized embeddings makes the model fit") {
 
 TEST_CASE("an adapter's tensors are of the layers that its config lists") {
   const TemporaryFolder folder;
-  std::filesystem::copy(kAdapterModels / "llama32/adapter", folder.path(), std::filesystem::copy_options::recursive);
+  std::filesystem::copy(kGoldenModels / "llama32/adapter", folder.path(), std::filesystem::copy_options::recursive);
   const auto list = [&](const nlohmann::json& targets) {
     const std::filesystem::path path = folder.path() / "adapter_config.json";
     nlohmann::json config = nlohmann::json::parse(read_file(path, 1 << 20));
@@ -128,7 +128,7 @@ TEST_CASE("an adapter's tensors are of the layers that its config lists") {
 
 TEST_CASE("an adapter's rank is that of its tensors, and an adapter_config.json without another names r") {
   const TemporaryFolder folder;
-  const std::filesystem::path source = kAdapterModels / "llama32/adapter";
+  const std::filesystem::path source = kGoldenModels / "llama32/adapter";
   std::filesystem::copy_file(source / "adapter_model.safetensors", folder.path() / "adapter_model.safetensors");
   auto config = nlohmann::json::parse(read_file(source / "adapter_config.json", 1 << 20));
   const int64_t rank = config["r"];
@@ -145,7 +145,7 @@ TEST_CASE("an adapter's rank is that of its tensors, and an adapter_config.json 
 
 TEST_CASE("adapters of another kind are refused") {
   nlohmann::json config =
-      nlohmann::json::parse(read_file(kAdapterModels / "llama2/adapter/adapter_config.json", 1 << 20));
+      nlohmann::json::parse(read_file(kGoldenModels / "llama2/adapter/adapter_config.json", 1 << 20));
   const auto error_with = [&](const char* key, const nlohmann::json& value) {
     const TemporaryFolder folder;
     config[key] = value;
@@ -162,7 +162,7 @@ TEST_CASE("adapters of another kind are refused") {
   }
   SUBCASE("ranks") {
     const TemporaryFolder folder;
-    std::filesystem::copy(kAdapterModels / "llama2/adapter", folder.path(),
+    std::filesystem::copy(kGoldenModels / "llama2/adapter", folder.path(),
                           std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
     config["rank_pattern"] = {{".*", 8}};
     write_file(folder.path() / "adapter_config.json", config.dump());
@@ -174,18 +174,18 @@ TEST_CASE("adapters of another kind are refused") {
 }
 
 TEST_CASE("adapter_config.json names kinds of layers where it can, else single layers") {
-  const ModelPtr model = read_model(kAdapterModels / "llama32");
+  const ModelPtr model = read_model(kGoldenModels / "llama32");
   const auto targets_in = [&](const LoraOptions& lora) {
     return nlohmann::json::parse(adapter_config_json(parameters_of(*model), lora, "base"))["target_modules"];
   };
-  CHECK(targets_in(read_adapter_options(kAdapterModels / "llama32/adapter")) ==
+  CHECK(targets_in(read_adapter_options(kGoldenModels / "llama32/adapter")) ==
         nlohmann::json{"down_proj", "q_proj", "v_proj"});
   CHECK(targets_in({.target_modules = {"model.layers.1.mlp.up_proj"}}) == nlohmann::json{"model.layers.1.mlp.up_proj"});
   CHECK(targets_in({}).size() == 7);
 }
 
 TEST_CASE("adapter_config.json is JSON, whatever bytes the base's path has") {
-  const ModelPtr model = read_model(kAdapterModels / "llama32");
+  const ModelPtr model = read_model(kGoldenModels / "llama32");
   const auto json = nlohmann::json::parse(adapter_config_json(parameters_of(*model), {}, "caf\xe9/base"));
   CHECK(json["base_model_name_or_path"] == "caf\xef\xbf\xbd/base");
 }
@@ -229,7 +229,7 @@ TEST_CASE("the layer of a module is the last number in its path that has a list 
 }
 
 TEST_CASE("ranks, scales and layers are written as PEFT's patterns: brief where they hold for a kind of layer") {
-  const ModelPtr model = read_model(kAdapterModels / "qwen3");
+  const ModelPtr model = read_model(kGoldenModels / "qwen3");
   LoraOptions lora{.r = 4, .alpha = 8, .target_modules = {"q_proj", "up_proj"}};
   lora.ranks = {{"model.layers.0.self_attn.q_proj", 2}, {"model.layers.1.self_attn.q_proj", 2}};
   lora.alphas = {{"model.layers.1.mlp.up_proj", 3}};

@@ -10,20 +10,21 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "model/model.h"
+#include "tests/support/golden_models.h"
 
 using namespace spillway;
+using spillway::testing::kGoldenModels;
 
 // Made by tools/make_model_goldens.py and make_adapter_goldens.py.
 TEST_CASE("a merged folder equals what peft merges, modules that were trained in full and DoRA's magnitudes included") {
-  const std::filesystem::path golden = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
   for (const auto& [name, variant] :
        {std::pair{"llama2", "saved"}, {"qwen2_tied", "saved"}, {"llama2", "dora"}, {"llama_bias", "dora"}}) {
     CAPTURE(name);
     CAPTURE(variant);
     const TemporaryFolder folder;
     const std::filesystem::path out = folder.path() / "merged";
-    merge_adapter(golden / name, golden / name / fmt::format("adapter_{}", variant), out);
-    const std::filesystem::path file = golden / name / fmt::format("golden_{}.json", variant);
+    merge_adapter(kGoldenModels / name, kGoldenModels / name / fmt::format("adapter_{}", variant), out);
+    const std::filesystem::path file = kGoldenModels / name / fmt::format("golden_{}.json", variant);
     const auto expected = nlohmann::json::parse(read_file(file, 1 << 24))["merged"];
     const SafetensorsFolder merged(out);
     CHECK(merged.tensors().size() == expected.size());
@@ -48,7 +49,7 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
 
 TEST_CASE("merging leaves the base's weights in other formats behind, however large") {
   namespace fs = std::filesystem;
-  const fs::path golden = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2";
+  const fs::path golden = kGoldenModels / "llama2";
   const TemporaryFolder folder;
   const fs::path base = folder.path() / "base", out = folder.path() / "merged";
   fs::copy(golden, base);
@@ -62,7 +63,7 @@ TEST_CASE("merging leaves the base's weights in other formats behind, however la
 
 TEST_CASE("a merged model's files name the tokens of the adapter's tokenizer") {
   namespace fs = std::filesystem;
-  const fs::path golden = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/llama2";
+  const fs::path golden = kGoldenModels / "llama2";
   const TemporaryFolder folder;
   const fs::path base = folder.path() / "base", adapter = folder.path() / "adapter", out = folder.path() / "merged";
   fs::copy(golden, base);

@@ -16,19 +16,20 @@
 #include "model/decoder/decoder.h"
 #include "model/decoder/parts.h"
 #include "model/stored_weights.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/piecewise_store.h"
 
 using namespace spillway;
+using spillway::testing::kGoldenModels;
+using spillway::testing::kTinyModels;
 using spillway::testing::PiecewiseStore;
 
 namespace {
 
-const std::filesystem::path kWeightsModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-
 // The tensors that llama2's config asks for, all zero, to change before writing.
 std::map<std::string, TensorSpec> llama2_tensors() {
   std::map<std::string, TensorSpec> result;
-  for (const Parameter& p : parameters_of(*read_model(kWeightsModels / "llama2"))) {
+  for (const Parameter& p : parameters_of(*read_model(kGoldenModels / "llama2"))) {
     if (p.is_of_model()) result[p.name] = {p.name, DType::kF32, p.shape.dims()};
   }
   return result;
@@ -63,23 +64,22 @@ std::string open_error(const std::map<std::string, TensorSpec>& tensors) {
   const TemporaryFolder folder;
   write(folder.path() / "model.safetensors", tensors);
   return load_error(
-      [&] { (void)open_model_weights(folder.path(), parameters_of(*read_model(kWeightsModels / "llama2"))); });
+      [&] { (void)open_model_weights(folder.path(), parameters_of(*read_model(kGoldenModels / "llama2"))); });
 }
 
 }  // namespace
 
 TEST_CASE("every golden model holds exactly the tensors that its config describes") {
-  for (const char* name :
-       {"llama2", "llama32", "llama_linear", "llama_bias", "mistral", "qwen2", "qwen2_tied", "qwen3", "qwen3_tied"}) {
+  for (const char* name : kTinyModels) {
     CAPTURE(name);
-    const LoraOptions lora = read_adapter_options(kWeightsModels / name / "adapter");
+    const LoraOptions lora = read_adapter_options(kGoldenModels / name / "adapter");
     CHECK(lora.r == 4);
-    const ParameterTable parameters = parameters_of(*read_model(kWeightsModels / name), {.lora = lora});
-    const SafetensorsFolder folder = open_model_weights(kWeightsModels / name, parameters);
+    const ParameterTable parameters = parameters_of(*read_model(kGoldenModels / name), {.lora = lora});
+    const SafetensorsFolder folder = open_model_weights(kGoldenModels / name, parameters);
     const auto of_model =
         std::count_if(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.is_of_model(); });
     CHECK(std::ssize(folder.tensors()) == of_model);
-    CHECK(open_adapter_weights(kWeightsModels / name / "adapter", parameters, lora).tensors().size() > 0);
+    CHECK(open_adapter_weights(kGoldenModels / name / "adapter", parameters, lora).tensors().size() > 0);
   }
 }
 
@@ -111,11 +111,11 @@ TEST_CASE("a missing, surplus, misshapen or integer tensor is named") {
 }
 
 TEST_CASE("weights are read into the graph's weights of the same names, the frequencies of the rope are computed") {
-  const DecoderConfig config = read_decoder_config(kWeightsModels / "qwen3_tied");
+  const DecoderConfig config = read_decoder_config(kGoldenModels / "qwen3_tied");
   Graph graph;
   Builder b(graph);
   const ParameterTable parameters = make_decoder(config)->build(b, {.dtype = DType::kBF16, .tokens = 8}).parameters;
-  const SafetensorsFolder folder = open_model_weights(kWeightsModels / "qwen3_tied", parameters);
+  const SafetensorsFolder folder = open_model_weights(kGoldenModels / "qwen3_tied", parameters);
   const ValueId elsewhere = b.input("elsewhere", {DType::kF32, {1}}, ValueKind::kTrainableWeight);
   PiecewiseStore store(graph, 5);
   load_base_weights(parameters, folder, store);
@@ -130,12 +130,12 @@ TEST_CASE("weights are read into the graph's weights of the same names, the freq
 }
 
 TEST_CASE("rows of added tokens are the mean of the stored ones") {
-  const ModelPtr model = read_model(kWeightsModels / "llama2");
+  const ModelPtr model = read_model(kGoldenModels / "llama2");
   Graph graph;
   Builder b(graph);
   const ParameterTable parameters =
       model->with_vocab_size(model->text()->vocab_size + 3)->build(b, {.tokens = 8}).parameters;
-  const SafetensorsFolder folder = open_model_weights(kWeightsModels / "llama2", parameters);
+  const SafetensorsFolder folder = open_model_weights(kGoldenModels / "llama2", parameters);
   PiecewiseStore store(graph, 45);
   load_base_weights(parameters, folder, store);
   std::vector<float> stored(96 * 32);
@@ -218,8 +218,8 @@ TEST_CASE("frozen weights of the files' dtype are found where they lie, all othe
 }
 
 TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the files") {
-  const ModelPtr model = read_model(kWeightsModels / "qwen3_tied");
-  const SafetensorsFolder folder(kWeightsModels / "qwen3_tied");
+  const ModelPtr model = read_model(kGoldenModels / "qwen3_tied");
+  const SafetensorsFolder folder(kGoldenModels / "qwen3_tied");
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     Graph graph;
     Builder b(graph);
@@ -233,7 +233,7 @@ TEST_CASE("every base weight of a LoRA job on files of its dtype stays in the fi
 }
 
 TEST_CASE("a head beside tied embeddings must equal them") {
-  DecoderConfig config = read_decoder_config(kWeightsModels / "llama2");
+  DecoderConfig config = read_decoder_config(kGoldenModels / "llama2");
   config.tie_word_embeddings = true;
   Graph graph;
   Builder b(graph);
@@ -244,6 +244,6 @@ TEST_CASE("a head beside tied embeddings must equal them") {
   write(equal.path() / "model.safetensors", llama2_tensors());
   CHECK(load_error([&] { load(open_model_weights(equal.path(), parameters)); }).empty());
   CHECK(load_error([&] {
-          load(open_model_weights(kWeightsModels / "llama2", parameters));
+          load(open_model_weights(kGoldenModels / "llama2", parameters));
         }).find("set tie_word_embeddings to false") != std::string::npos);
 }

@@ -4,16 +4,16 @@
 
 #include "base/error.h"
 #include "model/model.h"
+#include "tests/support/golden_models.h"
 
 using namespace spillway;
 using namespace spillway::train;
+using spillway::testing::kGoldenModels;
 
 namespace {
 
-const std::filesystem::path kUnfrozenModels = SPILLWAY_SOURCE_DIR "/tests/golden/models";
-
 UnfrozenWeights weights_of(const char* model, std::vector<std::string> patterns) {
-  return unfrozen_weights(parameters_of(*read_model(kUnfrozenModels / model)), patterns);
+  return unfrozen_weights(parameters_of(*read_model(kGoldenModels / model)), patterns);
 }
 
 std::string unfrozen_error(std::vector<std::string> patterns) {
@@ -45,7 +45,7 @@ TEST_CASE("rows stand in brackets behind a pattern, and unite") {
   const auto rows = [](std::vector<std::string> patterns) {
     return weights_of("qwen3", std::move(patterns)).at("model.embed_tokens.weight");
   };
-  const int64_t vocab = text_of(*read_model(kUnfrozenModels / "qwen3"), "base_model").vocab_size;
+  const int64_t vocab = text_of(*read_model(kGoldenModels / "qwen3"), "base_model").vocab_size;
   CHECK(rows({"^model.embed_tokens.weight$[:12]"}) == Rows{{0, 12}});
   CHECK(rows({"model.embed[12:]"}) == Rows{{12, vocab - 12}});
   CHECK(rows({"model.embed[3]"}) == Rows{{3, 1}});

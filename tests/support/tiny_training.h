@@ -15,14 +15,10 @@
 #include "io/file.h"
 #include "model/adapter.h"
 #include "model/decoder/decoder.h"
-#include "tests/support/source_folder.h"
+#include "tests/support/golden_models.h"
 #include "train/session.h"
 
 namespace spillway::testing {
-
-inline const std::filesystem::path kGoldenModels = source_folder() / "tests/golden/models";
-inline constexpr const char* kTinyModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
-                                              "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
 
 inline nlohmann::json read_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(read_file(path, int64_t{16} << 20));

@@ -14,13 +14,13 @@
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/decoder/architecture.h"
+#include "tests/support/golden_models.h"
 
 using namespace spillway;
 using nlohmann::json;
+using spillway::testing::kGoldenModels;
 
 namespace {
-
-const std::filesystem::path kConfigModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
 
 // A small valid config.json, with changes; a null removes nothing, it is written as null.
 std::string config_text(const json& changes = json::object(), std::string_view architecture = "LlamaForCausalLM") {
@@ -62,7 +62,7 @@ std::string config_error(const json& changes, std::string_view architecture = "L
 
 TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
   SUBCASE("Llama 2, style 4") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "llama2");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "llama2");
     CHECK(config.architecture == &architectures::kLlama);
     CHECK(config.vocab_size == 96);
     CHECK(config.hidden_size == 32);
@@ -78,7 +78,7 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(config.eos_token_ids == std::vector<int64_t>{2});
   }
   SUBCASE("Llama 3.2, style 5") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "llama32");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "llama32");
     CHECK(config.tie_word_embeddings);
     CHECK(config.rope.type == RopeType::kLlama3);
     CHECK(config.rope.factor == 8.0);
@@ -86,32 +86,32 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(config.sliding_window == std::vector<int64_t>{0, 0});
   }
   SUBCASE("linear rope, style 4") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "llama_linear");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "llama_linear");
     CHECK(config.rope.type == RopeType::kLinear);
     CHECK(config.rope.theta == 5000.0);
     CHECK(config.rope.factor == 2.5);
   }
   SUBCASE("biases and an explicit head size") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "llama_bias");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "llama_bias");
     CHECK(config.head_dim == 12);
     CHECK(config.qkv_bias);
     CHECK(config.output_bias);
     CHECK(config.mlp_bias);
   }
   SUBCASE("Mistral") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "mistral");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "mistral");
     CHECK(config.architecture == &architectures::kMistral);
     CHECK(config.sliding_window == std::vector<int64_t>{6, 6});
     CHECK(config.dtype == DType::kBF16);
   }
   SUBCASE("Qwen2 with a window from the second layer on") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "qwen2_tied");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "qwen2_tied");
     CHECK(config.qkv_bias);
     CHECK(!config.output_bias);
     CHECK(config.sliding_window == std::vector<int64_t>{0, 5});
   }
   SUBCASE("Gemma 2, style 4") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "gemma2");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "gemma2");
     CHECK(config.architecture == &architectures::kGemma2);
     CHECK(config.attention_soft_cap == 2);
     CHECK(config.logit_soft_cap == 8);
@@ -121,7 +121,7 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(!config.tie_word_embeddings);
   }
   SUBCASE("Gemma 3 with two ropes, style 5") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "gemma3");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "gemma3");
     CHECK(config.architecture == &architectures::kGemma3);
     CHECK(config.attention_soft_cap == 0);
     CHECK(config.logit_soft_cap == 0);
@@ -134,13 +134,13 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(config.tie_word_embeddings);
   }
   SUBCASE("Phi-3 with a window in every layer") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "phi3");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "phi3");
     CHECK(config.architecture == &architectures::kPhi3);
     CHECK(config.sliding_window == std::vector<int64_t>{6, 6});
     CHECK(config.num_key_value_heads == 2);
   }
   SUBCASE("Qwen3") {
-    const DecoderConfig config = read_decoder_config(kConfigModels / "qwen3_tied");
+    const DecoderConfig config = read_decoder_config(kGoldenModels / "qwen3_tied");
     CHECK(config.head_dim == 16);
     CHECK(config.architecture == &architectures::kQwen3);
     CHECK(config.dtype == DType::kF16);
@@ -149,7 +149,7 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
 }
 
 TEST_CASE("rope frequencies equal those of transformers to the last bits") {
-  for (const json& item : json::parse(read_file(kConfigModels / "rope.json", kMiB))) {
+  for (const json& item : json::parse(read_file(kGoldenModels / "rope.json", kMiB))) {
     CAPTURE(item["name"]);
     json changes = item["config"];
     changes["max_position_embeddings"] = 131072;

@@ -11,14 +11,13 @@
 #include "model/adapter.h"
 #include "model/decoder/gguf.h"
 #include "model/decoder/parts.h"
+#include "tests/support/golden_models.h"
 
 using namespace spillway;
+using spillway::testing::kGoldenModels;
+using spillway::testing::kTinyModels;
 
 namespace {
-
-const std::filesystem::path kDecoderModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-constexpr const char* kModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
-                                   "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
 
 int64_t count_ops(const Graph& graph, std::string_view name) {
   int64_t count = 0;
@@ -39,9 +38,9 @@ int64_t count_biases(const Graph& graph) {
 }  // namespace
 
 TEST_CASE("a decoder's graph is well formed and has exactly the model's weights") {
-  for (const char* model : kModels) {
+  for (const char* model : kTinyModels) {
     CAPTURE(model);
-    const DecoderConfig config = read_decoder_config(kDecoderModels / model);
+    const DecoderConfig config = read_decoder_config(kGoldenModels / model);
     Graph graph;
     Builder builder(graph);
     const ModelGraph decoder =
@@ -53,7 +52,7 @@ TEST_CASE("a decoder's graph is well formed and has exactly the model's weights"
     CHECK(static_cast<int64_t>(graph.blocks.size()) == config.num_hidden_layers);
     CHECK((decoder.head == graph.find(kEmbedding)) == config.tie_word_embeddings);
 
-    const SafetensorsFolder files(kDecoderModels / model);
+    const SafetensorsFolder files(kGoldenModels / model);
     size_t of_model = 0;
     for (const Parameter& p : decoder.parameters) {
       CAPTURE(p.name);
@@ -75,7 +74,7 @@ TEST_CASE("a decoder's graph is well formed and has exactly the model's weights"
 }
 
 TEST_CASE("adapters add two small products to each adapted layer and freeze the base") {
-  const ModelPtr model = read_model(kDecoderModels / "llama32");
+  const ModelPtr model = read_model(kGoldenModels / "llama32");
   const LoraOptions lora{.r = 4, .alpha = 8, .dropout = 0.1, .target_modules = {"q_proj", "down_proj"}};
   Graph plain, adapted;
   Builder plain_builder(plain), builder(adapted);
@@ -103,7 +102,7 @@ TEST_CASE("adapters add two small products to each adapted layer and freeze the 
 }
 
 TEST_CASE("parameters without a graph are those of the graph") {
-  const ModelPtr model = read_model(kDecoderModels / "qwen3");
+  const ModelPtr model = read_model(kGoldenModels / "qwen3");
   const ModelOptions options{.dtype = DType::kBF16, .tokens = 16, .lora = LoraOptions{.r = 2, .alpha = 2}};
   Graph graph;
   Builder builder(graph);
@@ -119,7 +118,7 @@ TEST_CASE("parameters without a graph are those of the graph") {
 }
 
 TEST_CASE("a head that starts as the embedding, and rows of added tokens, say where they come from") {
-  const ModelPtr model = read_model(kDecoderModels / "llama32");
+  const ModelPtr model = read_model(kGoldenModels / "llama32");
   const ModelPtr grown = model->with_vocab_size(model->text()->vocab_size + 4);
   const ParameterTable table = parameters_of(*untie_head(grown, {.modules_to_save = {"lm_head"}}));
   const Parameter* head = table.find(kHead);
@@ -132,7 +131,7 @@ TEST_CASE("a head that starts as the embedding, and rows of added tokens, say wh
 TEST_CASE("weight decay spares norms and biases") {
   const LoraOptions lora{.r = 2, .alpha = 2};
   for (const char* model : {"llama_bias", "qwen3", "gemma3"}) {
-    for (const Parameter& p : parameters_of(*read_model(kDecoderModels / model), {.lora = lora})) {
+    for (const Parameter& p : parameters_of(*read_model(kGoldenModels / model), {.lora = lora})) {
       CAPTURE(p.name);
       CHECK(p.decays() == !(p.name.ends_with("bias") || p.name.ends_with("norm.weight")));
     }
@@ -143,7 +142,7 @@ TEST_CASE("windows, head norms and biases follow the config") {
   const auto build = [](const char* model) {
     Graph graph;
     Builder builder(graph);
-    (void)read_model(kDecoderModels / model)->build(builder, {.tokens = 16});
+    (void)read_model(kGoldenModels / model)->build(builder, {.tokens = 16});
     return graph;
   };
   std::vector<int64_t> windows;
@@ -162,7 +161,7 @@ TEST_CASE("windows, head norms and biases follow the config") {
 
 TEST_CASE("queries, keys and values that the files fuse are one layer, which an adapter has as a whole") {
   const LoraOptions lora{.r = 2, .alpha = 2, .target_modules = {"qkv_proj", "gate_up_proj"}};
-  const ParameterTable table = parameters_of(*read_model(kDecoderModels / "phi3"), {.lora = lora});
+  const ParameterTable table = parameters_of(*read_model(kGoldenModels / "phi3"), {.lora = lora});
   CHECK(table.find("model.layers.0.self_attn.qkv_proj.weight")->shape == Shape{(4 + 2 * 2) * 8, 32});
   CHECK(table.find(lora_name("model.layers.1.self_attn.qkv_proj", 'B'))->shape == Shape{64, 2});
   CHECK(table.find(lora_name("model.layers.1.mlp.gate_up_proj", 'B'))->shape == Shape{2 * 48, 2});
@@ -173,7 +172,7 @@ TEST_CASE("a family that is not written as GGUF is refused by name") {
     CAPTURE(model);
     std::string message;
     try {
-      (void)describe_gguf(read_decoder_config(kDecoderModels / model), "config.json");
+      (void)describe_gguf(read_decoder_config(kGoldenModels / model), "config.json");
     } catch (const InputError& error) {
       message = error.what();
     }
@@ -182,7 +181,7 @@ TEST_CASE("a family that is not written as GGUF is refused by name") {
 }
 
 TEST_CASE("the decoder of generation keeps keys and values of every layer") {
-  const ModelPtr model = read_model(kDecoderModels / "llama32");
+  const ModelPtr model = read_model(kGoldenModels / "llama32");
   Graph graph;
   Builder builder(graph);
   const CachedModelGraph decoder = model->build_cached(builder, {.tokens = 8}, 64, CacheUse::kDecode);
@@ -197,7 +196,7 @@ TEST_CASE("the decoder of generation keeps keys and values of every layer") {
 }
 
 TEST_CASE("the decoder of prompts ends with the last layer's keys and values") {
-  const ModelPtr model = read_model(kDecoderModels / "llama32");
+  const ModelPtr model = read_model(kGoldenModels / "llama32");
   Graph graph;
   Builder builder(graph);
   (void)model->build_cached(builder, {.tokens = 8}, 64, CacheUse::kPrompt);

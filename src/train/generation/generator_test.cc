@@ -21,18 +21,18 @@
 #include "model/adapter.h"
 #include "model/model.h"
 #include "model/quantised/quantise_model.h"
+#include "tests/support/golden_models.h"
 #include "train/generation/cache_rows.h"
 
 using namespace spillway;
 using namespace spillway::train;
+using spillway::testing::kGoldenModels;
 
 namespace {
 
-const std::filesystem::path kModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
-
 // A golden model's config with more layers, and random weights in f32.
 void write_deep_model(const std::filesystem::path& folder, int64_t layers) {
-  nlohmann::json config = nlohmann::json::parse(read_file(kModels / "llama2/config.json", 1 << 20));
+  nlohmann::json config = nlohmann::json::parse(read_file(kGoldenModels / "llama2/config.json", 1 << 20));
   config["num_hidden_layers"] = layers;
   write_file(folder / "config.json", config.dump());
   std::vector<TensorSpec> specs;
@@ -106,7 +106,7 @@ TEST_CASE("rows of the caches are handed out from the lowest, in multiples of a 
 }
 
 TEST_CASE("a device with memory of its own, and captured work, generates what the CPU does") {
-  const std::filesystem::path model = kModels / "qwen3";
+  const std::filesystem::path model = kGoldenModels / "qwen3";
   ThreadPool pool(1);
   const auto answer = [&](Device& device) {
     const Prompt prompt{{3, 5, 7}, {.max_new_tokens = 12}};
@@ -131,7 +131,7 @@ TEST_CASE("sequences of one prompt, of which one reads it and the others copy it
   std::vector<int64_t> lengths;
   for (const Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
   const auto answer = [&](int64_t at_once) {
-    Generator generator({.model = kModels / "qwen3", .sizes = generation_sizes(lengths, at_once)}, pool);
+    Generator generator({.model = kGoldenModels / "qwen3", .sizes = generation_sizes(lengths, at_once)}, pool);
     std::vector<std::pair<std::vector<int32_t>, std::vector<double>>> result;
     for (const Generated& one : generator.generate(prompts, {.logprobs = true}))
       result.emplace_back(one.ids, one.logprobs);

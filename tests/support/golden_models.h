@@ -1,0 +1,15 @@
+// The tiny models of tests/golden/models, as tools/make_model_goldens.py makes them: each with an adapter in `adapter`.
+#pragma once
+
+#include <filesystem>
+
+#include "tests/support/source_folder.h"
+
+namespace spillway::testing {
+
+inline const std::filesystem::path kGoldenModels = source_folder() / "tests/golden/models";
+// Their folders there, one of each architecture and of what its configs may say.
+inline constexpr const char* kTinyModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
+                                              "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3"};
+
+}  // namespace spillway::testing
