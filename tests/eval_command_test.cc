@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "io/file.h"
 #include "tests/support/process.h"
@@ -183,6 +184,33 @@ TEST_CASE("a quantised model is evaluated, whether or not the config trains an a
   CHECK(coded == doctest::Approx(dense).epsilon(0.1));
   CHECK(coded != dense);
   CHECK(loss("") == coded);
+}
+
+TEST_CASE("an adapter over LoftQ's bits is evaluated over the base that it was trained on, if the config says so") {
+  const WorkingFolder folder;
+  const std::string keys = "adapter: lora\nlora_r: 4\nlora_target_linear: true\n";
+  const std::string loftq = keys + "peft_init_lora_weights: loftq\n";
+  write_config(folder, loftq + "output_dir: out\nlogging_steps: 1\n");
+  const Finished trained = run_spillway({"train", "c.yml", "--base_model", model()});
+  CAPTURE(trained.err);
+  REQUIRE(trained.status == 0);
+  std::istringstream lines(folder.read("out/metrics.jsonl"));
+  double in_training = 0;
+  for (std::string line; std::getline(lines, line);) in_training = json::parse(line).value("eval_loss", in_training);
+  REQUIRE(in_training > 0);
+  const auto evaluated = [&](const std::string& more) {
+    write_config(folder, more);
+    Finished run = run_spillway({"eval", model(), "--adapter", "out", "--config", "c.yml", "--json"});
+    CAPTURE(run.err);
+    REQUIRE(run.status == 0);
+    return std::pair(json::parse(run.out).at("loss").get<double>(), std::move(run.err));
+  };
+  const auto [loss, quiet] = evaluated(loftq);
+  CHECK(loss == doctest::Approx(in_training).epsilon(1e-6));
+  CHECK(quiet.find("was trained over a base") == std::string::npos);
+  const auto [dense, warning] = evaluated(keys);
+  CHECK(std::abs(dense - in_training) > 1e-4);
+  CHECK(warning.find("out was trained over a base in which") != std::string::npos);
 }
 
 TEST_CASE("less memory reads weights from the files, and changes no bit") {

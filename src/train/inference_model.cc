@@ -27,25 +27,20 @@ InferenceModel read(const ModelPtr& model, const std::filesystem::path& folder, 
   InferenceModel result{.model = model, .options = {}, .base = open_model_weights(folder, stored), .factors = {}};
   ModelOptions& options = result.options;
   options.dtype = stored_dtype(*model, stored, result.base);
-  if (config != nullptr) {
-    options.dtype = config->model.bf16 ? DType::kBF16 : DType::kF32;
-  }
+  if (config != nullptr) options.dtype = config->model.bf16 ? DType::kBF16 : DType::kF32;
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
     options = options.without_dropout();
     result.model = fit_to_adapter(model, *options.lora, adapter);
   }
+  ParameterTable parameters = parameters_of(*result.model, options);
   // After the adapter: the bits of LoftQ are those of the layers that it has.
-  if (config != nullptr)
-    options.linear_storage = linear_storage(*config, parameters_of(*result.model, options), options.dtype);
+  if (config != nullptr) options.linear_storage = linear_storage(*config, parameters, options.dtype);
   if (adapter.empty()) return result;
-  const ParameterTable parameters = parameters_of(*result.model, options);
+  if (options.linear_storage) parameters = parameters_of(*result.model, options);
   result.factors = open_adapter_weights(adapter, parameters, *options.lora);
   if (const auto change = find_base_change(adapter, parameters))
-    log_warning(
-        "{} was trained over a base in which {} is {}; in {} it is {}. `spillway merge --base quantised` makes the "
-        "model that was trained",
-        adapter.string(), change->module, change->then, folder.string(), change->now);
+    log_warning("{}. `spillway merge --base quantised` makes the model that was trained", change->text(adapter));
   return result;
 }
 

@@ -138,9 +138,7 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
   }
   if (!config.adapter || config.adapter->model_dir.empty()) return notes;
   if (const auto change = find_base_change(config.adapter->model_dir, parameters))
-    notes.push_back(fmt::format(
-        "warning: lora_model_dir: {} was trained over a base in which {} is {}, and goes on over one in which it is {}",
-        config.adapter->model_dir, change->module, change->then, change->now));
+    notes.push_back(fmt::format("warning: lora_model_dir: {}", change->text(config.adapter->model_dir)));
   return notes;
 }
 

@@ -62,6 +62,11 @@ std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapt
   return result;
 }
 
+std::string BaseChange::text(const std::filesystem::path& adapter) const {
+  return fmt::format("{} was trained over a base in which {} is {}; here it is {}", adapter.string(), module, then,
+                     now);
+}
+
 std::optional<BaseChange> find_base_change(const std::filesystem::path& adapter, const ParameterTable& parameters) {
   if (!std::filesystem::exists(adapter / kFile)) return {};
   const std::optional<LinearStorage> then = read_base_format(adapter);

@@ -22,6 +22,9 @@ namespace spillway {
 struct BaseChange {
   std::string module;
   std::string then, now;
+
+  // "ADAPTER was trained over a base in which MODULE is nf4; here it is bf16".
+  [[nodiscard]] std::string text(const std::filesystem::path& adapter) const;
 };
 
 // The first in a model with these parameters; empty where there is none, or where FOLDER/adapter_model.safetensors is
