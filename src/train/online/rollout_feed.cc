@@ -90,7 +90,7 @@ void RolloutFeed::restore(const FeedState& state) {
   if (!state.entropy.is_null()) entropy_.restore(state.entropy);
   if (!state.round || std::ssize(state.round->order) != schedule_.slices() * completions_per_micro_batch()) return;
   cut_prompts(state.round->completions);
-  round_ = state.round;
+  take(state.round);
 }
 
 void RolloutFeed::begin(int64_t step) {
@@ -112,8 +112,8 @@ std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
     const int64_t number = nth(round_->order, schedule_.slice_of(micro_batch) * size + i);
     rows.push_back(&nth(round_->completions, number));
   }
-  const RoundTotals totals = round_totals();
-  fill(rows, &totals);
+  round_totals_.entropy_coef = entropy_.applied();
+  fill(rows, &round_totals_);
   return streams_;
 }
 
@@ -135,13 +135,13 @@ TrainedCompletion RolloutFeed::trained(const Completion& one) const {
           .values = std::span(one.values).first(one.returns.size())};
 }
 
-RoundTotals RolloutFeed::round_totals() const {
-  RoundTotals totals{.entropy_coef = entropy_.applied(), .epoch = schedule_.epoch_of(round_->number)};
+void RolloutFeed::take(std::shared_ptr<const Round> round) {
+  round_ = std::move(round);
+  round_totals_ = {.epoch = schedule_.epoch_of(round_->number)};
   for (const Completion& one : round_->completions) {
-    totals.tokens += trained(one).tokens();
-    totals.longest = std::max(totals.longest, std::ssize(one.ids));
+    round_totals_.tokens += trained(one).tokens();
+    round_totals_.longest = std::max(round_totals_.longest, std::ssize(one.ids));
   }
-  return totals;
 }
 
 void RolloutFeed::fill(std::span<const Completion* const> completions, const RoundTotals* round) {
@@ -174,10 +174,10 @@ void RolloutFeed::make_round(int64_t number) {
     tokens += std::ssize(one.ids) + std::ssize(nth(job_.online->training, one.row).ids);
   seen_tokens_ += tokens;
   new_tokens_ += tokens;
-  round_ = std::make_shared<const Round>(
+  take(std::make_shared<const Round>(
       Round{.number = number,
             .completions = answer.completions,
-            .order = answer.order.empty() ? schedule_.training_order(number) : answer.order});
+            .order = answer.order.empty() ? schedule_.training_order(number) : answer.order}));
   std::vector<double> seconds = program_seconds(session_);
   for (size_t i = 0; i < seconds.size(); ++i) seconds[i] -= before[i];
   tell(answer, advantages.frac_reward_zero_std, std::move(seconds));

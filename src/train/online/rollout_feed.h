@@ -46,8 +46,8 @@ class RolloutFeed final : public StepFeed {
  private:
   void restore(const FeedState& state);
   void make_round(int64_t number);
-  // Of the round that is trained on. REQUIRES: there is one.
-  [[nodiscard]] RoundTotals round_totals() const;
+  // Makes it the round that is trained on.
+  void take(std::shared_ptr<const Round> round);
   // As OnlineObjective::fill.
   void fill(std::span<const Completion* const> completions, const RoundTotals* round);
   void score(std::vector<Completion>& completions);
@@ -75,6 +75,7 @@ class RolloutFeed final : public StepFeed {
   int64_t step_;                             // that began last; -1: none
   RoundSchedule::Range range_;
   std::shared_ptr<const Round> round_;  // a checkpoint may share it
+  RoundTotals round_totals_;            // of it; the entropy's coefficient is that of the micro-batch made last
   std::vector<Metric> pending_;         // metrics since the last add_metrics()
   // Of prompts and completions: of all rounds, and of those since the last seen_tokens().
   int64_t seen_tokens_, new_tokens_ = 0;
