@@ -85,7 +85,7 @@ TrainingPosition position_from_json(const Json& json) {
   if (json.contains("feed")) position.feed.entropy = json["feed"].value("entropy", Json());
   if (json.at("version") == kVersionWithoutSums) return position;
   position.run = run_from_json(json.at("run"));
-  position.settings = json.at("settings").get<RunSettings>();
+  position.settings = settings_from_json(json.at("settings"));
   position.base = json.at("base_model").get<BaseIdentity>();
   if (json.contains("reward_models")) {
     position.reward_models.emplace();

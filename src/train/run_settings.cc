@@ -1,5 +1,7 @@
 #include "train/run_settings.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "config/values.h"
@@ -313,6 +315,14 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   return settings;
 }
 
+RunSettings settings_from_json(const nlohmann::ordered_json& json) {
+  auto settings = json.get<RunSettings>();
+  // Of schedule_free_adamw earlier versions wrote no name.
+  if (const auto optimizer = settings.find("optimizer"); optimizer != settings.end() && optimizer->second.empty())
+    settings.erase(optimizer);
+  return settings;
+}
+
 namespace {
 
 // What of a setting the tensors follow from: of words that mean one optimizer its name; of starts of an adapter those
@@ -329,15 +339,12 @@ std::string_view tensors_of(std::string_view setting, const std::string& value) 
   return value;
 }
 
-// Earlier versions wrote no name of schedule_free_adamw.
-bool is_nameless(std::string_view setting, std::string_view value) { return setting == "optimizer" && value.empty(); }
-
 }  // namespace
 
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
   for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer"}) {
     const auto old = before.find(name), here = now.find(name);
-    if (old == before.end() || here == now.end() || is_nameless(name, old->second)) continue;
+    if (old == before.end() || here == now.end()) continue;
     if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;
     throw input_error(name,
                       "expected {}, with which {} was written, got {}; resume with the run's own, or begin a new run",
@@ -348,8 +355,7 @@ void check_same_tensors(const RunSettings& before, const RunSettings& now, std::
 void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where) {
   for (const auto& [name, value] : now) {
     const auto found = before.find(name);
-    if (found == before.end() || found->second == value || is_nameless(name, found->second))
-      continue;  // of a version that did not write it
+    if (found == before.end() || found->second == value) continue;  // of a version that did not write it
     const auto shown = [](const std::string& text) { return text.empty() ? "not set" : text.c_str(); };
     log_warning("{} was {} in {}, and is {} from here on", name, shown(found->second), where, shown(value));
   }

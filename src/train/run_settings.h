@@ -1,6 +1,8 @@
 // The mathematics of a job as names and values: what may change when a run goes on, and is then said.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +19,9 @@ using RunSettings = std::map<std::string, std::string>;
 
 // Those of them that a forward pass depends on: the adapter, the base's storage, the precision.
 [[nodiscard]] RunSettings forward_settings_of(const Job& job);
+
+// Those that a checkpoint has. A version that did not write a setting says nothing of it: it may be any.
+[[nodiscard]] RunSettings settings_from_json(const nlohmann::ordered_json& json);
 
 // Throws InputError where the tensors of a run with the old settings are others: for the adapter, its rank and the
 // optimizer. `where` names what has the old ones.
