@@ -17,7 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxBytes = int64_t{1} << 26;
 constexpr const char* kEos = "eos_token_id";
-constexpr const char* kGeneration = "generation_config.json";
 
 using Id = std::optional<int32_t>;
 
@@ -47,13 +46,16 @@ std::string with_token_ids(const std::string& text, const fs::path& path, const 
   Json json = said;
   if (bos) json["bos_token_id"] = *bos;
   if (pad) json["pad_token_id"] = *pad;
-  if (eos && path.filename() == kGeneration) add_stop(json, *eos);
-  if (eos && path.filename() != kGeneration) json[kEos] = *eos;
+  if (eos && path.filename() == "generation_config.json") {
+    add_stop(json, *eos);
+  } else if (eos) {
+    json[kEos] = *eos;
+  }
   return json == said ? text : json_text(json, 2) + "\n";
 }
 
 void save_token_ids(const fs::path& folder, const text::Tokenizer& before, const text::Tokenizer& now) {
-  for (const char* name : {"config.json", kGeneration}) {
+  for (const char* name : kTokenIdFiles) {
     const fs::path path = folder / name;
     if (!fs::is_regular_file(path)) continue;
     const std::string text = read_file(path, kMaxBytes);

@@ -22,7 +22,6 @@ constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
 constexpr const char* kTemplate = "chat_template.jinja";
-constexpr const char* kGeneration = "generation_config.json";
 
 Json object_of(const std::string& text, const fs::path& file) {
   auto json = parse_json<Json>(text, file.string());
@@ -76,7 +75,7 @@ void add_tokenizer_files(const config::TokenizerSettings& settings, const data::
                          FileTexts& files) {
   const fs::path from = settings.folder;
   for (const char* name : {kTokenizer, kConfig, kMap, "added_tokens.json", "tokenizer.model", "vocab.json",
-                           "merges.txt", kTemplate, kGeneration}) {
+                           "merges.txt", kTemplate, "generation_config.json"}) {
     if (fs::is_regular_file(from / name)) files[name] = read_file(from / name, kMaxBytes);
   }
   std::optional<text::Tokenizer> now;
@@ -90,7 +89,7 @@ void add_tokenizer_files(const config::TokenizerSettings& settings, const data::
   if (!now && from != base) now = text::Tokenizer::load(from);
   if (!now) return;
   const text::Tokenizer before = text::Tokenizer::load(base);
-  for (const char* name : {"config.json", kGeneration}) {
+  for (const char* name : kTokenIdFiles) {
     if (const auto file = files.find(name); file != files.end())
       file->second = with_token_ids(file->second, base / name, before, *now);
   }
