@@ -1,7 +1,7 @@
 // What the user asks for, resolved: one struct a subject, which is handed on whole to the code of that subject. No
 // alias of a key is left, and nothing here is made something else later; config/spelled.h has what the keys say, and
-// config/load.h makes this of it. What concerns the data and rewards is declared beside the code that
-// reads it, data/data_settings.h and rewards/reward_settings.h.
+// config/load.h makes this of it. Large subjects have headers of their own; what concerns the data and rewards is
+// declared beside the code that reads it, data/data_settings.h and rewards/reward_settings.h.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/online_settings.h"
+#include "config/preference_settings.h"
 #include "config/video_settings.h"
 #include "data/data_settings.h"
 #include "rewards/reward_settings.h"
@@ -119,71 +120,6 @@ struct SaidQuantisation {
   std::optional<SaidValue<WeightCoding>> quant_type;
   std::optional<SaidValue<bool>> double_quant;
   std::optional<SaidValue<std::vector<std::string>>> skip_modules;
-};
-
-// What is trained by preferences.
-enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward, kSteps };
-// The losses that compare completions, by TRL's names; which are whose the table in resolve_preference.cc says.
-enum class PreferenceLoss {
-  kSigmoid,
-  kHinge,
-  kIpo,
-  kExoPair,
-  kNcaPair,
-  kRobust,
-  kBcoPair,
-  kSppoHard,
-  kAot,
-  kAotUnpaired,
-  kApoZero,
-  kApoDown,
-  kDiscopop,
-  kSft,
-  kSigmoidNorm,
-  kSimpo,
-  kKto,
-  kApoZeroUnpaired,
-  kOddsRatio,
-  kBradleyTerry,
-  kStepLabels,
-};
-// Whether the model's head becomes a score.
-[[nodiscard]] inline bool trains_score(PreferenceKind kind) {
-  return kind == PreferenceKind::kReward || kind == PreferenceKind::kSteps;
-}
-// As keys name it; empty for a loss that is the only one of its objective.
-[[nodiscard]] std::string_view name_of(PreferenceLoss loss);
-enum class FDivergence { kReverseKl, kForwardKl, kJs, kAlpha };
-
-// A term of a loss: weight times the mean over the pairs.
-struct WeightedLoss {
-  PreferenceLoss loss = PreferenceLoss::kSigmoid;
-  double weight = 1;
-};
-
-// Of preference training and reward models. Members have the names of TRL's arguments, where their meanings are told.
-struct PreferenceSettings {
-  PreferenceKind kind = PreferenceKind::kDpo;
-  std::string name = "dpo";  // as the config says it
-  std::vector<WeightedLoss> losses;
-  double beta = 0.1;
-  double label_smoothing = 0;
-  // Of DPO.
-  FDivergence f_divergence_type = FDivergence::kReverseKl;
-  double f_alpha_divergence_coef = 0.5;
-  std::optional<double> ld_alpha;
-  bool use_weighting = false;
-  double discopop_tau = 0.05;
-  // Of KTO.
-  double desirable_weight = 1, undesirable_weight = 1;
-  // Of CPO.
-  double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
-  // Of reward models; 0: none.
-  double center_rewards_coefficient = 0;
-
-  std::string ref_model;  // a folder; empty: the model in training, as it is before the first step
-  bool precompute_ref_log_probs = false;
-  std::optional<ReferenceSync> sync;
 };
 
 // What a micro-batch and a step hold.

@@ -10,16 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "config/reference_sync.h"
 #include "rewards/advantages.h"
 #include "rewards/token_advantages.h"
 
 namespace spillway::config {
-
-// The reference becomes (1 - mixup_alpha) x reference + mixup_alpha x policy after each multiple of sync_steps.
-struct ReferenceSync {
-  double mixup_alpha = 0.6;
-  int64_t sync_steps = 512;
-};
 
 enum class OnlineKind { kGrpo, kRloo, kOnlineDpo, kPpo };
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "ops/linear_log_prob/linear_log_prob.h"
 #include "train/objectives/objective.h"
 

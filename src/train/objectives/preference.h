@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {

@@ -2,7 +2,7 @@
 // rejected one by their log-probabilities alone, without a reference, and beside it the chosen text.
 #pragma once
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {

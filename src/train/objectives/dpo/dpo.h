@@ -2,7 +2,7 @@
 // measured by how much likelier the policy holds them than the reference.
 #pragma once
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {

@@ -1,7 +1,7 @@
 // The loss types of DPO, as graphs over a few numbers a pair. Formulas and names are TRL 1.16's DPOTrainer.
 #pragma once
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "graph/builder.h"
 
 namespace spillway::train::dpo {

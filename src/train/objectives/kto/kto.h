@@ -2,7 +2,7 @@
 // the reference and against how far the policy is from it on completions that do not belong to their prompts.
 #pragma once
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {

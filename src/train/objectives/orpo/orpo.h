@@ -2,7 +2,7 @@
 // the completions are drawn apart. There is no reference.
 #pragma once
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {

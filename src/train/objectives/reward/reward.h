@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {

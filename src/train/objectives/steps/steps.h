@@ -2,7 +2,7 @@
 // Lightman et al., 2023).
 #pragma once
 
-#include "config/config.h"
+#include "config/preference_settings.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {

@@ -1,0 +1,14 @@
+// How a reference follows the model in training, in preference training and online reinforcement learning.
+#pragma once
+
+#include <cstdint>
+
+namespace spillway::config {
+
+// The reference becomes (1 - mixup_alpha) x reference + mixup_alpha x policy after each multiple of sync_steps.
+struct ReferenceSync {
+  double mixup_alpha = 0.6;
+  int64_t sync_steps = 512;
+};
+
+}  // namespace spillway::config
