@@ -98,8 +98,8 @@ void add_reward_metrics(const Observation& seen, double beta, size_t chosen, siz
   const auto reward = [&](size_t value, int64_t row) { return beta * seen.number(value, row); };
   sums.add("rewards/chosen", seen.mean([&](int64_t row) { return reward(chosen, row); }));
   sums.add("rewards/rejected", seen.mean([&](int64_t row) { return reward(rejected, row); }));
-  sums.add("rewards/accuracies",
-           seen.mean([&](int64_t row) { return reward(chosen, row) > reward(rejected, row) ? 1.0 : 0.0; }), 1, true);
+  sums.add_share("rewards/accuracies",
+                 seen.mean([&](int64_t row) { return reward(chosen, row) > reward(rejected, row) ? 1.0 : 0.0; }));
   sums.add("rewards/margins", seen.mean([&](int64_t row) { return reward(chosen, row) - reward(rejected, row); }));
 }
 
@@ -115,13 +115,18 @@ void add_row_mean(const Observation& seen, std::string_view key, size_t value, M
   sums.add(key, seen.mean([&](int64_t row) { return seen.number(value, row); }));
 }
 
-void add_token_mean(const Observation& seen, std::string_view key, std::initializer_list<size_t> values,
-                    std::initializer_list<std::string_view> tokens, MetricSums& sums, bool is_share) {
+std::optional<double> token_mean(const Observation& seen, std::initializer_list<size_t> values,
+                                 std::initializer_list<std::string_view> tokens) {
   double sum = 0, count = 0;
   for (const size_t value : values) sum += seen.mean([&](int64_t row) { return seen.number(value, row); });
   for (const std::string_view column : tokens)
     count += seen.mean([&](int64_t row) { return seen.column(column, row); });
-  if (count > 0) sums.add(key, sum / count, 1, is_share);
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
+void add_token_mean(const Observation& seen, std::string_view key, std::initializer_list<size_t> values,
+                    std::initializer_list<std::string_view> tokens, MetricSums& sums) {
+  if (const std::optional<double> mean = token_mean(seen, values, tokens)) sums.add(key, *mean);
 }
 
 }  // namespace spillway::train

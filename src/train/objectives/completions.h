@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -104,8 +105,11 @@ void add_reward_metrics(const Observation& seen, double beta, size_t chosen, siz
 [[nodiscard]] std::vector<std::string_view> completion_metric_keys(std::initializer_list<std::string_view> more);
 // A mean over the rows of an observed value.
 void add_row_mean(const Observation& seen, std::string_view key, size_t value, MetricSums& sums);
-// A mean over tokens: the rows' sums of observed values over the rows' numbers of tokens, columns of the batch.
+// A mean over tokens: the rows' sums of observed values over the rows' numbers of tokens, columns of the batch. Nothing
+// where there are no tokens.
+[[nodiscard]] std::optional<double> token_mean(const Observation& seen, std::initializer_list<size_t> values,
+                                               std::initializer_list<std::string_view> tokens);
 void add_token_mean(const Observation& seen, std::string_view key, std::initializer_list<size_t> values,
-                    std::initializer_list<std::string_view> tokens, MetricSums& sums, bool is_share = false);
+                    std::initializer_list<std::string_view> tokens, MetricSums& sums);
 
 }  // namespace spillway::train

@@ -14,11 +14,11 @@ std::vector<KeptMetric> kept(std::span<const Metric> metrics) {
   return result;
 }
 
-void MetricSums::add(std::string_view key, double mean, double weight, bool is_share) {
+void MetricSums::add(const Metric& mean, double weight) {
   if (weight == 0) return;
-  auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == key; });
-  if (found == sums_.end()) found = sums_.insert(found, {.key = key, .is_share = is_share});
-  found->sum += mean * weight;
+  auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == mean.key; });
+  if (found == sums_.end()) found = sums_.insert(found, {.key = mean.key, .is_share = mean.is_share});
+  found->sum += mean.value * weight;
   found->weight += weight;
 }
 

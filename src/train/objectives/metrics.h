@@ -31,9 +31,11 @@ struct KeptMetric {
 // Weighted means under names.
 class MetricSums {
  public:
-  // Adds a mean over `weight` of something: rows, tokens, micro-batches. A weight of 0 adds nothing. `key` outlives
+  // Adds a mean over `weight` of something: rows, tokens, micro-batches. A weight of 0 adds nothing. Its key outlives
   // this.
-  void add(std::string_view key, double mean, double weight = 1, bool is_share = false);
+  void add(const Metric& mean, double weight = 1);
+  void add(std::string_view key, double mean, double weight = 1) { add({key, mean}, weight); }
+  void add_share(std::string_view key, double share, double weight = 1) { add({key, share, true}, weight); }
   // In the order in which they were first added, over what `into` held; those without any weight are left out.
   void means(std::vector<Metric>& into) const;
   // 0 where there is none.

@@ -259,9 +259,12 @@ rewards::Advantages RolloutFeed::advantages_of(const std::vector<Completion>& co
                                                                .normalize = online.normalize_advantages});
 }
 
-void RolloutFeed::note(std::string key, double value, bool is_share) {
-  if (std::isnan(value)) return;
-  pending_.push_back({*keys_.insert(std::move(key)).first, value, is_share});
+void RolloutFeed::note(std::string key, double value) {
+  if (!std::isnan(value)) pending_.push_back({*keys_.insert(std::move(key)).first, value});
+}
+
+void RolloutFeed::note_share(std::string key, double share) {
+  if (!std::isnan(share)) pending_.push_back({*keys_.insert(std::move(key)).first, share, true});
 }
 
 void RolloutFeed::note_completions(const std::vector<Completion>& completions) {
@@ -274,12 +277,12 @@ void RolloutFeed::note_completions(const std::vector<Completion>& completions) {
   note("completions/mean_length", of_all.mean);
   note("completions/min_length", of_all.least);
   note("completions/max_length", of_all.most);
-  note("completions/clipped_ratio", 1 - static_cast<double>(terminated.size()) / static_cast<double>(all.size()), true);
+  const double ended = static_cast<double>(terminated.size()) / static_cast<double>(all.size());
+  note_share("completions/clipped_ratio", 1 - ended);
   note("completions/mean_terminated_length", of_terminated.mean);
   note("completions/min_terminated_length", of_terminated.least);
   note("completions/max_terminated_length", of_terminated.most);
-  if (job_.config.online->kind == config::OnlineKind::kOnlineDpo)
-    note("val/contain_eos_token", static_cast<double>(terminated.size()) / static_cast<double>(all.size()), true);
+  if (job_.config.online->kind == config::OnlineKind::kOnlineDpo) note_share("val/contain_eos_token", ended);
 }
 
 void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {
@@ -315,7 +318,7 @@ void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std, s
     if (key == "reward_std") record.reward_std = value;
     note(key, value);
   }
-  if (has_groups) note("frac_reward_zero_std", frac_reward_zero_std, true);
+  if (has_groups) note_share("frac_reward_zero_std", frac_reward_zero_std);
   if (job_.config.online->kind == config::OnlineKind::kRloo && job_.online->objective->has_reference())
     note("kl", mean_distance(completions));
   note_completions(completions);
@@ -347,7 +350,7 @@ void RolloutFeed::add_metrics(MetricSums& sums) {
 }
 
 void RolloutFeed::take_pending(MetricSums& sums) {
-  for (const Metric& metric : pending_) sums.add(metric.key, metric.value, 1, metric.is_share);
+  for (const Metric& metric : pending_) sums.add(metric);
   pending_.clear();
 }
 

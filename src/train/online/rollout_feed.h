@@ -60,7 +60,8 @@ class RolloutFeed final : public StepFeed {
   void take_pending(MetricSums& sums);
   [[nodiscard]] int64_t completions_per_micro_batch() const;
   void cut_prompts(const std::vector<Completion>& completions);
-  void note(std::string key, double value, bool is_share = false);
+  void note(std::string key, double value);
+  void note_share(std::string key, double share);
   void note_completions(const std::vector<Completion>& completions);
   [[nodiscard]] TrainedCompletion trained(const Completion& completion) const;
   [[nodiscard]] const std::vector<double>& weights() const { return job_.config.rewards->weights; }

@@ -83,7 +83,8 @@ class Dpo final : public PairObjective {
     add_token_mean(seen, "logits/chosen", {kChosenLogits}, {kChosenPredicted}, sums);
     add_token_mean(seen, "logits/rejected", {kRejectedLogits}, {kRejectedPredicted}, sums);
     add_token_mean(seen, "entropy", {kChosenEntropy, kRejectedEntropy}, {kChosenPredicted, kRejectedPredicted}, sums);
-    add_token_mean(seen, "mean_token_accuracy", {kCorrect}, {kChosenPredicted}, sums, true);
+    if (const std::optional<double> accuracy = token_mean(seen, {kCorrect}, {kChosenPredicted}))
+      sums.add_share("mean_token_accuracy", *accuracy);
   }
 
  private:

@@ -91,12 +91,11 @@ class Grpo final : public OnlineObjective {
     if (rewards_entropy()) sums.add("policy_loss", policy_loss(seen));
     if (settings().loss == PolicyLoss::kVespo)
       sums.add("vespo/phi_seq_mean", seen.mean([&](int64_t row) { return seen.number(kPhi, row); }));
-    if (settings().loss == PolicyLoss::kCispo)
-      sums.add("cispo_clip_ratio", clipped_share(seen, {kHighClipped}), 1, true);
+    if (settings().loss == PolicyLoss::kCispo) sums.add_share("cispo_clip_ratio", clipped_share(seen, {kHighClipped}));
     if (!is_clipped(settings().loss)) return;
-    sums.add("clip_ratio/low_mean", clipped_share(seen, {kLowClipped}), 1, true);
-    sums.add("clip_ratio/high_mean", clipped_share(seen, {kHighClipped}), 1, true);
-    sums.add("clip_ratio/region_mean", clipped_share(seen, {kLowClipped, kHighClipped}), 1, true);
+    sums.add_share("clip_ratio/low_mean", clipped_share(seen, {kLowClipped}));
+    sums.add_share("clip_ratio/high_mean", clipped_share(seen, {kHighClipped}));
+    sums.add_share("clip_ratio/region_mean", clipped_share(seen, {kLowClipped, kHighClipped}));
     // Of each completion; one without tokens has no share, but a ratio.
     const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
     const auto extremes = [&](size_t value) {
@@ -108,8 +107,8 @@ class Grpo final : public OnlineObjective {
       return shares;
     };
     if (const std::vector<double> low = extremes(kLowClipped), high = extremes(kHighClipped); !low.empty()) {
-      sums.add("clip_ratio/low_min", *std::min_element(low.begin(), low.end()), 1, true);
-      sums.add("clip_ratio/high_max", *std::max_element(high.begin(), high.end()), 1, true);
+      sums.add_share("clip_ratio/low_min", *std::min_element(low.begin(), low.end()));
+      sums.add_share("clip_ratio/high_max", *std::max_element(high.begin(), high.end()));
     }
   }
 

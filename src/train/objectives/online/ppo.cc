@@ -123,9 +123,9 @@ class Ppo final : public OnlineObjective {
     sums.add("loss/policy_avg", total(kPolicyLoss));
     sums.add("loss/value_avg", total(kValueLoss));
     sums.add("policy/approxkl_avg", share * total(kSquaredLogRatio) / 2);
-    sums.add("policy/clipfrac_avg", total(kClipped), 1, true);
+    sums.add_share("policy/clipfrac_avg", total(kClipped));
     sums.add("policy/entropy_avg", total(kEntropy));
-    sums.add("val/clipfrac_avg", total(kValueClipped), 1, true);
+    sums.add_share("val/clipfrac_avg", total(kValueClipped));
     sums.add(kRatioKey, ratio);
     sums.add(kRatioVarianceKey, ratio * ratio);
   }

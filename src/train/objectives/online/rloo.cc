@@ -39,11 +39,11 @@ class Rloo final : public OnlineObjective {
       high += ratio > 1 + settings().epsilon_high && advantage > 0;
     }
     const auto rows = static_cast<double>(std::max<int64_t>(1, seen.rows));
-    sums.add("clip_ratio/low_mean", low / rows, 1, true);
-    sums.add("clip_ratio/high_mean", high / rows, 1, true);
-    sums.add("clip_ratio/region_mean", (low + high) / rows, 1, true);
-    sums.add("clip_ratio/low_min", low == rows ? 1 : 0, 1, true);
-    sums.add("clip_ratio/high_max", high > 0 ? 1 : 0, 1, true);
+    sums.add_share("clip_ratio/low_mean", low / rows);
+    sums.add_share("clip_ratio/high_mean", high / rows);
+    sums.add_share("clip_ratio/region_mean", (low + high) / rows);
+    sums.add_share("clip_ratio/low_min", low == rows ? 1 : 0);
+    sums.add_share("clip_ratio/high_max", high > 0 ? 1 : 0);
   }
 };
 

@@ -62,7 +62,7 @@ class Reward final : public PairObjective {
     sums.add("min_reward", least);
     sums.add("mean_reward", (seen.mean(chosen) + seen.mean(rejected)) / 2);
     sums.add("max_reward", most);
-    sums.add("accuracy", seen.mean([&](int64_t row) { return chosen(row) > rejected(row) ? 1.0 : 0.0; }), 1, true);
+    sums.add_share("accuracy", seen.mean([&](int64_t row) { return chosen(row) > rejected(row) ? 1.0 : 0.0; }));
     sums.add("margin", seen.mean([&](int64_t row) { return chosen(row) - rejected(row); }));
   }
 

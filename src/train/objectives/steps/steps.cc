@@ -73,7 +73,7 @@ class Steps final : public PreferenceObjective {
   [[nodiscard]] std::vector<std::string_view> metric_keys() const override { return {"loss", "accuracy"}; }
   void observe_rows(const Observation& seen, MetricSums& sums) const override {
     const auto labels = static_cast<double>(seen.streams[0].targets);
-    if (labels > 0) sums.add("accuracy", seen.number(0) / labels, labels, true);
+    if (labels > 0) sums.add_share("accuracy", seen.number(0) / labels, labels);
   }
 };
 
