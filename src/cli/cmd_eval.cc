@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "backend/device.h"
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/index.h"
@@ -21,7 +20,6 @@
 #include "cli/generation_arguments.h"
 #include "cli/token_ids.h"
 #include "report/progress.h"
-#include "runtime/machine_cache.h"
 #include "train/scorer/token_scorer.h"
 #include "train/training_data.h"
 
@@ -45,11 +43,10 @@ class Scoring {
   Scoring(const EvalOptions& options, train::InferenceModel model, int64_t tokens, int64_t sequences,
           int64_t sequence_len)
       : device_(open_device(options.model.device)), pool_(available_cpus()) {
-    train::TokenScorerOptions scoring{.tokens = tokens, .max_sequences = sequences, .sequence_len = sequence_len};
-    if (!options.model.memory.empty()) {
-      scoring.device_bytes = parse_bytes(options.model.memory, device_->free_bytes(), "--memory.device");
-      scoring.machine = this_machine({}, *device_);
-    }
+    const train::TokenScorerOptions scoring{.tokens = tokens,
+                                            .max_sequences = sequences,
+                                            .sequence_len = sequence_len,
+                                            .budget = options.model.budget(*device_, "score shorter texts")};
     scorer_.emplace(std::move(model), scoring, pool_, *device_);
   }
   [[nodiscard]] train::TokenScorer& scorer() { return *scorer_; }

@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "backend/device.h"
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -29,7 +28,6 @@
 #include "ops/cast/cast.h"
 #include "report/gif.h"
 #include "report/progress.h"
-#include "runtime/machine_cache.h"
 #include "train/clips/clip_job.h"
 #include "train/clips/pixels.h"
 #include "train/clips/sampling.h"
@@ -255,15 +253,10 @@ int cmd_sample(std::span<const std::string> args) {
   const int64_t clips = o.sampling.most_clips(), patches = start.shape.patches(demands.patch);
   const std::shared_ptr<Device> device = open_device(o.model.device);
   ThreadPool pool(available_cpus());
-  train::InferenceBudget budget{.instead = "ask for a smaller clip"};
-  if (!o.model.memory.empty()) {
-    budget.device_bytes = parse_bytes(o.model.memory, device->free_bytes(), "--memory.device");
-    budget.machine = this_machine({}, *device);
-  }
   train::InferenceProgram program(
       std::move(models),
       {.tokens = clips * patches, .max_sequences = clips, .sequence_len = patches, .text_tokens = o.sampling.text_len},
-      budget, append_prediction, pool, *device);
+      o.model.budget(*device, "ask for a smaller clip"), append_prediction, pool, *device);
   Progress progress({});
   const auto predict = [&](const data::MicroBatch& batch, size_t transformer) {
     program.run(batch, transformer);

@@ -22,6 +22,13 @@ void ModelArguments::add_place_to(CommandLine& line, std::string_view read_when)
                           read_when));
 }
 
+train::InferenceBudget ModelArguments::budget(Device& on, std::string_view instead) const {
+  if (memory.empty()) return {};
+  return {.device_bytes = parse_bytes(memory, on.free_bytes(), "--memory.device"),
+          .machine = this_machine({}, on),
+          .instead = instead};
+}
+
 std::filesystem::path ModelArguments::tokenizer_folder() const {
   const bool brings_one =
       !adapter.empty() && std::filesystem::is_regular_file(std::filesystem::path(adapter) / "tokenizer.json");
@@ -53,14 +60,11 @@ void SamplingArguments::add_to(CommandLine& line) {
 LoadedModel::LoadedModel(const ModelArguments& arguments, const SamplingArguments& sampling,
                          const train::GenerationSizes& sizes)
     : pool_(available_cpus()), device_(open_device(arguments.device)) {
-  train::GeneratorOptions options{.model = arguments.model,
-                                  .adapter = arguments.adapter,
-                                  .sizes = sizes,
-                                  .repetition_penalty = sampling.repetition_penalty};
-  if (!arguments.memory.empty()) {
-    options.device_bytes = parse_bytes(arguments.memory, device_->free_bytes(), "--memory.device");
-    options.machine = this_machine({}, *device_);
-  }
+  const train::GeneratorOptions options{.model = arguments.model,
+                                        .adapter = arguments.adapter,
+                                        .sizes = sizes,
+                                        .repetition_penalty = sampling.repetition_penalty,
+                                        .budget = arguments.budget(*device_, "ask for fewer or shorter answers")};
   generator_ = std::make_unique<train::Generator>(options, pool_, *device_);
 }
 

@@ -20,6 +20,8 @@ struct ModelArguments {
   void add_to(CommandLine& line);
   // The last two; `read_when` says how often what does not fit is read.
   void add_place_to(CommandLine& line, std::string_view read_when);
+  // What --memory.device leaves to weights and caches; all of the device without it. `instead` as in InferenceBudget.
+  [[nodiscard]] train::InferenceBudget budget(Device& on, std::string_view instead) const;
   // An adapter may have brought tokens and a chat template along.
   [[nodiscard]] std::filesystem::path tokenizer_folder() const;
   // The least of 4096 and what the model was made for, or `wanted` unless that is 0. Throws InputError where that is

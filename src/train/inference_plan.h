@@ -15,9 +15,9 @@ namespace spillway::train {
 struct InferenceBudget {
   // What everything may take of the device's memory. Weights that do not fit are read from the model's files each time
   // they are used, where these hold them as they are computed with. None: all are kept.
-  std::optional<int64_t> device_bytes;
-  Machine machine;           // whose rates decide, within device_bytes, what is kept
-  std::string_view instead;  // what else to do where too little is, for messages: "score shorter texts"
+  std::optional<int64_t> device_bytes = {};
+  Machine machine = {};           // whose rates decide, within device_bytes, what is kept
+  std::string_view instead = {};  // what else to do where too little is, for messages: "score shorter texts"
 };
 
 // The plans of programs that run in the same memory, one at a time: of a graph, and of others that began by

@@ -13,11 +13,9 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
   model_ = inference.model;
   repetition_penalty_ = options.repetition_penalty > 0 ? options.repetition_penalty : text().repetition_penalty;
   graphs_ = build_generation_graphs(*model_, inference.options, options.sizes);
-  if (options.device_bytes) add_stored_weights(graphs_.decode.model.parameters, inference.base, stored_);
+  if (options.budget.device_bytes) add_stored_weights(graphs_.decode.model.parameters, inference.base, stored_);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
-  plans_ = plan_inference({&decode, &prompt}, stored_,
-                          {options.device_bytes, options.machine, "ask for fewer or shorter answers"}, pool.threads(),
-                          device);
+  plans_ = plan_inference({&decode, &prompt}, stored_, options.budget, pool.threads(), device);
   const std::array<const Program*, 2> programs = {&plans_[0].program, &plans_[1].program};
   const std::vector<std::string> violations = verify_shared_homes(decode, *programs[0], prompt, *programs[1]);
   SPILLWAY_CHECK(violations.empty(), "the plans differ: {}", violations.front());

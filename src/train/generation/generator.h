@@ -20,9 +20,8 @@ struct GeneratorOptions {
   std::filesystem::path model;
   std::filesystem::path adapter;  // a PEFT folder, or empty
   GenerationSizes sizes;
-  double repetition_penalty = 0;        // of generate(); 0: the model's
-  std::optional<int64_t> device_bytes;  // as of InferenceBudget
-  Machine machine;
+  double repetition_penalty = 0;  // of generate(); 0: the model's
+  InferenceBudget budget = {};
 };
 
 class Generator {

@@ -154,8 +154,9 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
     int64_t device_bytes;
   };
   const auto answer = [&](std::optional<int64_t> device_bytes) {
-    GeneratorOptions options{.model = model, .sizes = generation_sizes({15, 21}), .device_bytes = device_bytes};
-    options.machine.link_bytes_per_second.fill(1e9);
+    GeneratorOptions options{
+        .model = model, .sizes = generation_sizes({15, 21}), .budget = {.device_bytes = device_bytes}};
+    options.budget.machine.link_bytes_per_second.fill(1e9);
     Generator generator(options, pool);
     Outcome outcome{.device_bytes = generator.device_bytes()};
     for (const Generated& one : generator.generate(prompts, {.logprobs = true}))
@@ -195,8 +196,8 @@ TEST_CASE("weights are read from the model's files beside an adapter, too, and w
       GeneratorOptions options{.model = folder.path() / base,
                                .adapter = adapter,
                                .sizes = generation_sizes({prompt.sequence_tokens()}),
-                               .device_bytes = device_bytes};
-      options.machine.link_bytes_per_second.fill(1e9);
+                               .budget = {.device_bytes = device_bytes}};
+      options.budget.machine.link_bytes_per_second.fill(1e9);
       Generator generator(options, pool);
       return std::pair(generator.generate({&prompt, 1}, {.logprobs = true})[0].logprobs, generator.device_bytes());
     };

@@ -33,8 +33,8 @@ RewardRoom RewardScorer::prepare(int64_t longest, int64_t texts) {
   room_ = {.tokens = std::max(longest, kTokens), .texts = texts};
   program_.emplace(
       open(), ModelOptions{.tokens = room_.tokens, .max_sequences = room_.texts, .sequence_len = longest},
-      InferenceBudget{.device_bytes = {}, .machine = {}, .instead = {}},
-      [](Builder& builder, ModelGraph& built) { append_token_scores(builder, built); }, pool_, device_);
+      InferenceBudget{}, [](Builder& builder, ModelGraph& built) { append_token_scores(builder, built); }, pool_,
+      device_);
   return room_;
 }
 

@@ -29,7 +29,7 @@ std::vector<float> score_numbers(const TensorView& view, int64_t tokens) {
 TokenScorer::TokenScorer(InferenceModel model, const TokenScorerOptions& options, ThreadPool& pool, Device& device)
     : program_(std::move(model),
                {.tokens = options.tokens, .max_sequences = options.max_sequences, .sequence_len = options.sequence_len},
-               {options.device_bytes, options.machine, "score shorter texts"}, append_scores, pool, device) {}
+               options.budget, append_scores, pool, device) {}
 
 const TokenScores& TokenScorer::score(const data::MicroBatch& rows) {
   program_.run(rows);

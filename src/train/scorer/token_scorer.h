@@ -14,11 +14,10 @@
 namespace spillway::train {
 
 struct TokenScorerOptions {
-  int64_t tokens = 0;                   // the most of a batch
-  int64_t max_sequences = 1;            // of a batch
-  int64_t sequence_len = 0;             // of a usual sequence, for the predicted cost of attention; 0: `tokens`
-  std::optional<int64_t> device_bytes;  // as of InferenceBudget
-  Machine machine;
+  int64_t tokens = 0;         // the most of a batch
+  int64_t max_sequences = 1;  // of a batch
+  int64_t sequence_len = 0;   // of a usual sequence, for the predicted cost of attention; 0: `tokens`
+  InferenceBudget budget = {};
 };
 
 // Of each token's label, in the order of the batch; 0 where it has none.
