@@ -145,7 +145,7 @@ int cmd_plan(std::span<const std::string> args) {
   Machine machine = elsewhere ? machine_elsewhere(*arguments) : train::machine_of(loaded.config, *device);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
-  train::check_weights(job, true);
+  (void)train::open_weight_files(job, train::MissingWeights::kAllowed);
   train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   if (!elsewhere) train::measure_job(job, training, machine, *device, measuring_progress(progress));
   std::vector<FrontierPoint> frontier;

@@ -109,8 +109,8 @@ int cmd_train(std::span<const std::string> args) {
   const std::optional<std::tm> now = time_from_text(started);
   const train::Job job = train::make_job(loaded.config, machine, {.now = now});
   for (const std::string& note : job.notes) log_line(note);
-  // Before anything that takes long.
-  train::check_weights(job, false);
+  // Before anything that takes long: what cannot be opened is wrong.
+  (void)train::open_weight_files(job);
   if (!job.online && !job.clips) train::check_data_files(loaded.config.data);
   train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   train::measure_job(job, training, machine, *device, measuring_progress(progress));

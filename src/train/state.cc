@@ -184,58 +184,45 @@ void read_average(const TrainingGraph& training, const TrainedWeight& t, ValueSt
   read_tensor(store, ema_tensor(training, t), use);
 }
 
-InitialState::InitialState(const Job& job) : InitialState(job, parameters_of(*job.model, job.graph.model)) {}
-
-InitialState::InitialState(const Job& job, const ParameterTable& parameters)
-    : base_(open_model_weights(job.config.model.base_model, parameters)) {
+WeightFiles open_weight_files(const Job& job, MissingWeights missing) {
+  using Opened = std::optional<SafetensorsFolder>;
+  const auto open = [&](const std::filesystem::path& folder, const ParameterTable& parameters) -> Opened {
+    if (missing == MissingWeights::kAllowed && !has_weights(folder)) return {};
+    return open_model_weights(folder, parameters);
+  };
+  const ParameterTable parameters = parameters_of(*job.model, job.graph.model);
+  WeightFiles files{.base = open(job.config.model.base_model, parameters)};
   if (const ReferenceOptions& reference = job.graph.reference; reference.other)
-    other_reference_ = std::make_unique<SafetensorsFolder>(
-        open_model_weights(reference_folder(job.config), parameters_of(*reference.other, *reference.model)));
+    files.reference = open(reference_folder(job.config), parameters_of(*reference.other, *reference.model));
   for (size_t i = 0; i < job.graph.beside.size(); ++i) {
     const ModelBeside& beside = job.graph.beside[i];
-    beside_.push_back(
-        open_model_weights(job.online->reward_models[i].model->folder(), parameters_of(*beside.model, beside.options)));
+    const std::filesystem::path folder = job.online->reward_models[i].model->folder();
+    files.beside.push_back(open(folder, parameters_of(*beside.model, beside.options)));
   }
   if (const std::optional<ValueModel>& value = job.graph.value)
-    value_ = std::make_unique<SafetensorsFolder>(
-        open_model_weights(job.config.online->ppo.value_model, parameters_of(*value->model, value->options)));
-  if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
-  adapter_ = std::make_unique<SafetensorsFolder>(
-      open_adapter_weights(job.config.adapter->model_dir, parameters, *job.graph.model.lora));
-}
-
-void check_weights(const Job& job, bool may_lack_weights) {
-  const auto check = [&](const std::filesystem::path& folder, const Model& model, const ModelOptions& options) {
-    if (!may_lack_weights || has_weights(folder)) (void)open_model_weights(folder, parameters_of(model, options));
-  };
-  check(job.config.model.base_model, *job.model, job.graph.model);
-  if (const ReferenceOptions& reference = job.graph.reference; reference.other)
-    check(reference_folder(job.config), *reference.other, *reference.model);
-  for (size_t i = 0; i < job.graph.beside.size(); ++i)
-    check(job.online->reward_models[i].model->folder(), *job.graph.beside[i].model, job.graph.beside[i].options);
-  if (const std::optional<ValueModel>& value = job.graph.value)
-    check(job.config.online->ppo.value_model, *value->model, value->options);
-  if (!job.config.adapter || job.config.adapter->model_dir.empty()) return;
+    files.value = open(job.config.online->ppo.value_model, parameters_of(*value->model, value->options));
+  if (!job.config.adapter || job.config.adapter->model_dir.empty()) return files;
   const std::filesystem::path adapter = job.config.adapter->model_dir;
-  if (!may_lack_weights || has_adapter_weights(adapter))
-    (void)open_adapter_weights(adapter, parameters_of(*job.model, job.graph.model), *job.graph.model.lora);
+  if (missing == MissingWeights::kRefused || has_adapter_weights(adapter))
+    files.adapter = open_adapter_weights(adapter, parameters, *job.graph.model.lora);
+  return files;
 }
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
-  load_base_weights(training.model.parameters, base_, store);
-  if (const ParameterTable& copies = training.objective.copies; adapter_ && !other_reference_) {
-    load_adapter_weights(copies, *adapter_, store);
+  load_base_weights(training.model.parameters, base(), store);
+  if (const ParameterTable& copies = training.objective.copies; files_.adapter && !files_.reference) {
+    load_adapter_weights(copies, *files_.adapter, store);
   } else {
     load_base_weights(copies, reference(), store);
   }
-  for (size_t i = 0; i < beside_.size(); ++i) load_base_weights(training.beside[i], beside_[i], store);
-  if (training.value) load_base_weights(training.value->parameters, *value_, store);
+  for (size_t i = 0; i < files_.beside.size(); ++i) load_base_weights(training.beside[i], *files_.beside[i], store);
+  if (training.value) load_base_weights(training.value->parameters, *files_.value, store);
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
-    if (adapter_ && !t.is_value) {
-      read_trained(*adapter_, adapter_tensor_name(p.name), training, t, store);
+    if (files_.adapter && !t.is_value) {
+      read_trained(*files_.adapter, adapter_tensor_name(p.name), training, t, store);
     } else if (p.is_of_model()) {
-      read_trained(t.is_value ? *value_ : base_, p.source.name, training, t, store);
+      read_trained(t.is_value ? *files_.value : base(), p.source.name, training, t, store);
     } else if (t.is_value || !loads_with_weight(training.model.parameters, p)) {
       initialise(job, training, t, store);
     }
@@ -243,7 +230,7 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   }
   for (const StateTensor& tensor : state_tensors(training))
     if (tensor.starts_clear) write_tensor(store, tensor, clear);
-  load_adapter_starts(job, training, base_, store);
+  load_adapter_starts(job, training, base(), store);
 }
 
 int64_t state_bytes(const TrainingGraph& training) {

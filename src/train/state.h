@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,28 +22,32 @@ namespace spillway::train {
 // Name of a tensor of a file or a folder of files -> checksum of its bytes there (io/checksum.h).
 using TensorSums = std::map<std::string, std::string>;
 
+// Whether folders may have no weights, as those of a model that is only planned for.
+enum class MissingWeights { kRefused, kAllowed };
+
+// What a job begins with, opened. None: the job has no such model, or its folder has no weights.
+struct WeightFiles {
+  std::optional<SafetensorsFolder> base, adapter, reference, value;  // reference: of another model alone
+  std::vector<std::optional<SafetensorsFolder>> beside;              // of TrainingGraph::beside
+};
+// Throws InputError where the files have other weights than the configs of their models say, or are cut short, and
+// where they are missing and must not be. Reads headers only.
+[[nodiscard]] WeightFiles open_weight_files(const Job& job, MissingWeights missing = MissingWeights::kRefused);
+
 // Reads the base weights, the adapter of lora_model_dir or a fresh one, what the reference keeps of either, those of
 // reward models and of the value model, and clears the optimizer's state.
 // Throws InputError for folders that do not fit the job, before anything is read.
 class InitialState {
  public:
-  explicit InitialState(const Job& job);
+  explicit InitialState(const Job& job) : files_(open_weight_files(job)) {}
   void load(const Job& job, const TrainingGraph& training, ValueStore& store) const;
-  [[nodiscard]] const SafetensorsFolder& base() const { return base_; }
+  [[nodiscard]] const SafetensorsFolder& base() const { return *files_.base; }
   // Whose weights the reference has, where it has no adapter.
-  [[nodiscard]] const SafetensorsFolder& reference() const { return other_reference_ ? *other_reference_ : base_; }
+  [[nodiscard]] const SafetensorsFolder& reference() const { return files_.reference ? *files_.reference : base(); }
 
  private:
-  InitialState(const Job& job, const ParameterTable& parameters);
-
-  SafetensorsFolder base_;
-  std::unique_ptr<SafetensorsFolder> adapter_, other_reference_, value_;
-  std::vector<SafetensorsFolder> beside_;  // of TrainingGraph::beside
+  WeightFiles files_;
 };
-
-// Throws InputError where the files that a job begins with have other weights than its configs say, or are cut short,
-// and, unless `may_lack_weights`, where a folder has none. Reads headers only.
-void check_weights(const Job& job, bool may_lack_weights);
 
 // Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in the dtype that it is
 // given, and a working copy beside a master gets what they round to. `where` names their source in errors.
