@@ -117,6 +117,18 @@ TEST_CASE("the best evaluation of completions is not judged by a loss, which it 
   CHECK_FALSE(fs::exists(out / "metrics.jsonl"));
 }
 
+TEST_CASE("completions that somebody has changed since are not overwritten") {
+  const TemporaryFolder folder;
+  const fs::path out = folder.path() / "out", config = folder.path() / "job.yml";
+  run_train(online_job("grpo", out), config);
+  write_file(out / "completions.jsonl", "mine");
+  const Finished again = run_spillway({"train", config.string()});
+  CAPTURE(again.err);
+  CHECK(again.status == 2);
+  CHECK(again.err.find("'completions.jsonl' was changed") != std::string::npos);
+  CHECK(content(out / "completions.jsonl") == "mine");
+}
+
 TEST_CASE("a round of completions without any reward is warned of once") {
   const TemporaryFolder folder;
   json none = online_job("grpo", folder.path() / "out");

@@ -12,11 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 21> kNames = {"README.md",
+constexpr std::array<std::string_view, 22> kNames = {"README.md",
                                                      "adapter_config.json",
                                                      "adapter_model.safetensors",
                                                      "added_tokens.json",
                                                      "chat_template.jinja",
+                                                     "completions.jsonl",
                                                      "config.json",
                                                      "generation_config.json",
                                                      "merges.txt",
@@ -60,7 +61,8 @@ std::vector<CommandInput> inputs_of(const config::Config& config) {
 bool is_training_file(std::string_view name) {
   const bool is_model =
       name.starts_with("model") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"));
-  return is_model || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  const bool is_scores = name.starts_with("reference-") && name.ends_with(".safetensors");
+  return is_model || is_scores || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 SharedOutput training_output(const config::Config& config) {
