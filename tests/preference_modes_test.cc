@@ -157,6 +157,30 @@ TEST_CASE("scores that the reference gave before the first step are those that i
   }
 }
 
+TEST_CASE("scores of the reference that are not those that were written are made anew") {
+  const TemporaryFolder folder;
+  const fs::path prepared = folder.path() / "prepared";
+  const auto run = [&](const char* name) {
+    return run_preference(
+        preference_config("dpo_sigmoid_lora", folder.path() / name,
+                          {{"precompute_ref_log_probs", "true"}, {"dataset_prepared_path", prepared.string()}}));
+  };
+  const PreferenceRun first = run("first");
+  fs::path file;
+  for (const fs::directory_entry& entry : fs::directory_iterator(prepared)) {
+    if (entry.path().filename().string().starts_with("reference-")) file = entry.path();
+  }
+  REQUIRE(!file.empty());
+  const std::string whole = read_file(file, 1 << 20);
+  std::string damaged = whole;
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);  // the last score, and still a number
+  write_file(file, damaged);
+  const PreferenceRun again = run("again");
+  CHECK_FALSE(again.read_known_scores);
+  CHECK(again.steps == first.steps);
+  CHECK(read_file(file, 1 << 20) == whole);
+}
+
 TEST_CASE("what the reference says is the same with and without copies, before the run and in it") {
   struct Way {
     const char* name;

@@ -1,6 +1,7 @@
 #include "train/known_scores.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -118,6 +119,22 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
   return tokens;
 }
 
+std::string checksum_of(const std::vector<float>& scores) { return checksum_text(std::as_bytes(std::span(scores))); }
+
+// The scores of a tensor. Throws InputError for others than were written.
+std::vector<float> read_column(const SafetensorsFile& file, const std::string& name, int64_t rows) {
+  const auto found = std::find_if(file.tensors().begin(), file.tensors().end(),
+                                  [&](const StoredTensor& one) { return one.name == name; });
+  if (found == file.tensors().end() || found->dtype() != DType::kF32 || found->elems() != rows)
+    throw input_error(file.path().string(), "expected {} scores in {}, got others", rows, name);
+  auto scores = make_vector<float>(rows);
+  file.read(*found, 0, rows, DType::kF32, scores.data());
+  const auto sum = file.metadata().find(name);
+  if (sum == file.metadata().end() || sum->second != checksum_of(scores))
+    throw input_error(file.path().string(), "expected the scores that were written in {}, got others", name);
+  return scores;
+}
+
 // False for a file that is not there, or not whole.
 bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective) {
   if (!fs::exists(path)) return false;
@@ -125,16 +142,8 @@ bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Ob
     const SafetensorsFile file(path);
     for (const ScoredRows& rows : all) {
       rows.scores.columns.clear();
-      for (const std::string_view name : score_names(objective)) {
-        const auto found = std::find_if(file.tensors().begin(), file.tensors().end(),
-                                        [&](const StoredTensor& one) { return one.name == rows.tensor(name); });
-        const int64_t count = rows.rows.all_rows();
-        if (found == file.tensors().end() || found->dtype() != DType::kF32 || found->elems() != count)
-          throw input_error(path.string(), "expected {} scores in {}, got others", count, rows.tensor(name));
-        auto values = make_vector<float>(count);
-        file.read(*found, 0, count, DType::kF32, values.data());
-        rows.scores.columns.push_back({name, std::move(values)});
-      }
+      for (const std::string_view name : score_names(objective))
+        rows.scores.columns.push_back({name, read_column(file, rows.tensor(name), rows.rows.all_rows())});
     }
     return true;
   } catch (const InputError& error) {
@@ -146,11 +155,14 @@ bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Ob
 void write(const fs::path& path, std::span<const ScoredRows> all) {
   create_folders(path.parent_path());
   std::vector<TensorSpec> specs;
+  std::map<std::string, std::string> metadata = default_metadata();
   for (const ScoredRows& rows : all) {
-    for (const KnownScores::Column& column : rows.scores.columns)
+    for (const KnownScores::Column& column : rows.scores.columns) {
       specs.push_back({rows.tensor(column.name), DType::kF32, {std::ssize(column.values)}});
+      metadata[specs.back().name] = checksum_of(column.values);
+    }
   }
-  SafetensorsWriter writer(path, specs);
+  SafetensorsWriter writer(path, specs, metadata);
   for (const ScoredRows& rows : all) {
     for (const KnownScores::Column& column : rows.scores.columns)
       writer.append(rows.tensor(column.name), column.values.data(), DType::kF32, std::ssize(column.values));

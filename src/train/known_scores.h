@@ -25,7 +25,8 @@ struct KnownScoresFile {
 // weights are those of InitialState::reference(); then it writes the file: reference-HASH.safetensors in
 // dataset_prepared_path, or in output_dir without that. HASH is that of all that the scores depend on: the weights of
 // model and adapter, their form in memory, the rows, their lengths and (of objectives with further streams) their
-// micro-batches. It holds a tensor f32 [rows] for each score and each set of rows, "training.ref_chosen_logps".
+// micro-batches. It holds a tensor f32 [rows] for each score and each set of rows, "training.ref_chosen_logps", and in
+// its metadata the checksum of each, by the tensor's name (io/checksum.h).
 // `progress` is told how many rows have their scores. REQUIRES: the job's scores are precomputed, and the session's
 // weights are those at step 0. Throws MachineError where the file cannot be written.
 [[nodiscard]] KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned,
