@@ -43,12 +43,55 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
   return options;
 }
 
+// Options of the adapter that is trained; none: all weights are.
+std::optional<LoraOptions> take_adapter(Job& job) {
+  if (!job.config.adapter) return {};
+  LoraOptions lora = lora_options(*job.config.adapter, job.model);
+  const config::AdapterSettings& said = *job.config.adapter;
+  if (said.alpha != 0 && said.alpha != lora.alpha)
+    job.notes.push_back(
+        fmt::format("lora_alpha is {}, as {} says, and not {}", lora.alpha, said.model_dir, said.alpha));
+  return lora;
+}
+
 // PEFT's create_loraplus_optimizer decays nothing, whatever weight_decay says.
 void take_loraplus(double ratio, Job& job) {
   job.graph.loraplus_lr_ratio = ratio;
   if (job.graph.optimizer_options.real(ops::kWeightDecay.name) != 0)
     job.notes.emplace_back("loraplus_lr_ratio: nothing decays, as in PEFT; weight_decay is not used");
   job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
+}
+
+void take_optimizer(Job& job) {
+  const config::Config& config = job.config;
+  const ops::OptimizerDef& optimizer = *ops::find_optimizer(config.optimizer.optimizer.name);
+  job.graph.optimizer = &optimizer;
+  job.graph.optimizer_options = optimizer_options(optimizer, config.optimizer);
+  job.graph.masters = config.model.masters;
+  job.graph.max_grad_norm = config.optimizer.max_grad_norm;
+  job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
+  if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
+    job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
+                                    config::print_value(config.optimizer.optimizer),
+                                    unread.size() == 1 ? "it" : "them"));
+  if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
+  if (config.adapter && config.adapter->loraplus_lr_ratio) take_loraplus(*config.adapter->loraplus_lr_ratio, job);
+}
+
+void take_unfrozen(Job& job) {
+  for (auto& [name, rows] : unfrozen_weights(parameters_of(*job.model), job.config.model.unfrozen_parameters)) {
+    job.graph.model.unfrozen.insert(name);
+    if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
+  }
+}
+
+// How the base's linear layers are kept. `parameters` are the job's, with its adapter.
+void take_base(const ParameterTable& parameters, Job& job) {
+  check_codes_are_frozen(job.config, parameters);
+  job.graph.model.linear_storage = linear_storage(job.config, parameters, job.graph.model.dtype);
+  const ParameterTable kept = parameters_of(*job.model, job.graph.model);
+  if (job.graph.model.lora) check_adapter_start(kept, *job.graph.model.lora);
+  for (std::string& note : notes_on_base(job.config, kept)) job.notes.push_back(std::move(note));
 }
 
 // A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.
@@ -205,42 +248,20 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
     check_no_video_keys(config);
     take_score(config, job);
   }
-  std::optional<LoraOptions> lora;
-  if (config.adapter) lora = lora_options(*job.config.adapter, job.model);
-  if (lora && config.adapter->alpha != 0 && config.adapter->alpha != lora->alpha)
-    job.notes.push_back(fmt::format("lora_alpha is {}, as {} says, and not {}", lora->alpha, config.adapter->model_dir,
-                                    config.adapter->alpha));
+  std::optional<LoraOptions> lora = take_adapter(job);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
   if (job.model->text()) {
     const std::vector<std::string> grown = grow_vocabulary(job.config.tokenizer, job.model, parameters);
     job.notes.insert(job.notes.end(), grown.begin(), grown.end());
   }
-  const ops::OptimizerDef* optimizer = ops::find_optimizer(config.optimizer.optimizer.name);
   if (config.online) take_prompts(sources.rows, job);
   const int64_t sequences_per_row =
       job.online ? job.online->objective->sequences_per_row() : data::sequences_of(config.data.rows.objective);
-  job.graph = {.model = model_options(config.model, config.batches, sequences_per_row,
-                                      job.clips ? job.clips->flow.text_len : 0, std::move(lora)),
-               .optimizer = optimizer,
-               .optimizer_options = optimizer_options(*optimizer, config.optimizer),
-               .masters = config.model.masters,
-               .max_grad_norm = config.optimizer.max_grad_norm,
-               .accumulates = config.batches.gradient_accumulation_steps > 1};
-  if (const std::vector<std::string_view> unread = unread_keys(*optimizer, config.optimizer); !unread.empty())
-    job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
-                                    config::print_value(config.optimizer.optimizer),
-                                    unread.size() == 1 ? "it" : "them"));
-  if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
-  if (config.adapter && config.adapter->loraplus_lr_ratio) take_loraplus(*config.adapter->loraplus_lr_ratio, job);
-  for (auto& [name, rows] : unfrozen_weights(parameters_of(*job.model), config.model.unfrozen_parameters)) {
-    job.graph.model.unfrozen.insert(name);
-    if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
-  }
-  check_codes_are_frozen(config, parameters);
-  job.graph.model.linear_storage = linear_storage(config, parameters, job.graph.model.dtype);
-  const ParameterTable kept = parameters_of(*job.model, job.graph.model);
-  if (job.graph.model.lora) check_adapter_start(kept, *job.graph.model.lora);
-  for (std::string& note : notes_on_base(config, kept)) job.notes.push_back(std::move(note));
+  job.graph.model = model_options(config.model, config.batches, sequences_per_row,
+                                  job.clips ? job.clips->flow.text_len : 0, std::move(lora));
+  take_optimizer(job);
+  take_unfrozen(job);
+  take_base(parameters, job);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
   if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)
