@@ -17,6 +17,7 @@
 #include "io/output_folder.h"
 #include "plan/plan_json.h"
 #include "plan/print.h"
+#include "plan/shortage.h"
 #include "report/progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"

@@ -21,6 +21,7 @@
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "plan/print.h"
+#include "plan/shortage.h"
 #include "report/progress.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"

@@ -18,10 +18,9 @@ ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const Pl
   const std::optional<int64_t> budget = context.budget.of(tier);
   int64_t most = peak.bytes;
   std::string where = peak.bytes > 0 ? describe_step(graph, plan.schedule, peak.step) : "";
-  for (const PlanContext::Change& program : context.beside) {
-    if (nth(program.bytes, tier) <= most) continue;
-    most = nth(program.bytes, tier);
-    where = program.text;
+  if (const PlanContext::Program* const program = context.largest_beside(plan, tier)) {
+    most = nth(program->bytes, tier);
+    where = program->name;
   }
   ordered_json json = {{"budget_bytes", budget ? ordered_json(*budget) : ordered_json(nullptr)},
                        {"peak_bytes", most},

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "plan/print.h"
+#include "plan/plan_context.h"
 
 namespace spillway {
 

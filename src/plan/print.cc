@@ -10,6 +10,7 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "plan/block_runs.h"
+#include "plan/shortage.h"
 #include "plan/usage.h"
 
 namespace spillway {
@@ -48,11 +49,6 @@ std::string folded(std::string_view text) {
 }
 
 std::string mib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 0x1p20); }
-
-// "417.3 ms", "1.28 s"
-std::string duration(double seconds) {
-  return seconds < 1 ? fmt::format("{:.1f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
-}
 
 // At most `columns` characters, the middle left out: names of weights are long, and their ends tell most.
 std::string shortened(const std::string& text, size_t columns) {
@@ -121,18 +117,6 @@ std::string reference_text(const PlanContext::Reference& reference) {
   return fmt::format("reference  {}{}\n", reference.text, copies);
 }
 
-// The program beside training that needs the most of a tier, where that is more than training needs; else null.
-const PlanContext::Change* largest_beside(const Plan& plan, const PlanContext& context, size_t tier) {
-  const PlanContext::Change* largest = nullptr;
-  int64_t most = plan.peaks[tier].bytes;
-  for (const PlanContext::Change& program : context.beside) {
-    if (program.bytes[tier] <= most) continue;
-    largest = &program;
-    most = program.bytes[tier];
-  }
-  return largest;
-}
-
 // Each tier with the job's peak and where that is; then the live bytes at training's peak, by sums of kinds.
 std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
   constexpr size_t kAtColumns = kColumns - 33;
@@ -143,10 +127,10 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
   for (size_t i = 0; i < kBudgetedTiers; ++i) {
     const auto tier = static_cast<Tier>(i);
     const TierPeak& peak = plan.peaks[i];
-    const PlanContext::Change* const beside = largest_beside(plan, context, i);
+    const PlanContext::Program* const beside = context.largest_beside(plan, tier);
     if (tier != Tier::kDevice && peak.bytes == 0 && beside == nullptr) continue;
     if (beside != nullptr) there = "at training's own peak lives";
-    const std::string at = beside ? beside->text : describe_step(graph, plan.schedule, peak.step);
+    const std::string at = beside ? beside->name : describe_step(graph, plan.schedule, peak.step);
     const ClassBytes bytes = usage_at(graph, plan.schedule, tier, peak.step);
     const auto sum = [&](std::initializer_list<MemoryClass> classes) {
       int64_t all = 0;
@@ -164,30 +148,25 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
   return fmt::format("{}\n{}, in MiB\n{}", peaks, there, live);
 }
 
-// What a tier's budget would have to be for this plan.
-int64_t needed_bytes(const Plan& plan, const PlanContext& context, Tier tier) {
-  return *context.budget.of(tier) + nth(plan.missing_bytes, tier);
-}
-
 std::string comparison(const Plan& plan, const PlanContext& context) {
   // Nothing is to be said of device memory where another tier is in the way.
   if (context.frontier.size() < 2 || (!plan.fits && plan.missing_bytes[0] == 0)) return "";
   // Each plan of the frontier would give the programs beside it other memory, too.
-  const char* const job = largest_beside(plan, context, 0) ? "training" : "this job";
+  const char* const job = context.largest_beside(plan, Tier::kDevice) ? "training" : "this job";
   const FrontierPoint& most = context.frontier.front();
   int64_t least = context.frontier.back().bytes[0];
   double min_seconds = context.step_seconds(context.frontier.back());
   if (!plan.fits || plan.peaks[0].bytes < least) {
     // Where nothing fits, the error names this number, too.
-    least = plan.fits ? plan.peaks[0].bytes : needed_bytes(plan, context, Tier::kDevice);
+    least = plan.fits ? plan.peaks[0].bytes : context.needed_bytes(plan, Tier::kDevice);
     min_seconds = context.step_seconds(plan.simulation);
   }
   if (plan.peaks[0].bytes >= most.bytes[0])
     return fmt::format("the least {} can run in is {} ({} per step)\n", job, format_bytes(least),
-                       duration(min_seconds));
+                       duration_text(min_seconds));
   return fmt::format("without a budget {} would peak at {} and take {};\nthe least it can run in is {} ({})\n", job,
-                     format_bytes(most.bytes[0]), duration(context.step_seconds(most)), format_bytes(least),
-                     duration(min_seconds));
+                     format_bytes(most.bytes[0]), duration_text(context.step_seconds(most)), format_bytes(least),
+                     duration_text(min_seconds));
 }
 
 // A line for each plan of the frontier and for this one, with its step as a multiple of the fastest and a bar as long:
@@ -216,36 +195,11 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
                        })->seconds;
   constexpr double kBar = 30;
   std::string text = fmt::format("frontier: the fastest step for each amount of device memory{}\n",
-                                 largest_beside(plan, context, 0) ? " that training takes" : "");
+                                 context.largest_beside(plan, Tier::kDevice) ? " that training takes" : "");
   for (const Row& row : rows) {
     const auto length = static_cast<int64_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
-    text += fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}\n", format_bytes(row.bytes), duration(row.seconds),
+    text += fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}\n", format_bytes(row.bytes), duration_text(row.seconds),
                         least > 0 ? row.seconds / least : 1, repeated('#', length), row.is_this ? "  this plan" : "");
-  }
-  return text;
-}
-
-// "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)", most bytes first.
-std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
-  struct Sum {
-    MemoryClass memory_class = MemoryClass::kTransient;
-    int64_t bytes = 0, buffers = 0;
-    LiveBuffer largest;
-  };
-  std::array<Sum, kMemoryClasses> sums;
-  for (const LiveBuffer& buffer : live_at(graph, plan.schedule, tier, nth(plan.peaks, tier).step)) {
-    Sum& sum = nth(sums, buffer.memory_class);
-    sum.memory_class = buffer.memory_class;
-    sum.bytes += buffer.bytes;
-    if (++sum.buffers == 1) sum.largest = buffer;
-  }
-  std::stable_sort(sums.begin(), sums.end(), [](const Sum& x, const Sum& y) { return x.bytes > y.bytes; });
-  std::string text;
-  for (const Sum& sum : sums) {
-    if (sum.bytes == 0) continue;
-    text += fmt::format("  {:>10}  {:<17} {} {}, the largest {} ({})\n", format_bytes(sum.bytes),
-                        name_of(sum.memory_class), sum.buffers, sum.buffers == 1 ? "buffer" : "buffers",
-                        sum.largest.name, format_bytes(sum.largest.bytes));
   }
   return text;
 }
@@ -271,97 +225,26 @@ std::string moves_text(const Plan& plan, const PlanContext& context) {
   return text.empty() ? "" : text + " per step\n";
 }
 
-// The tiers with too small a budget.
-std::vector<Tier> short_tiers(const Plan& plan) {
-  std::vector<Tier> tiers;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (plan.missing_bytes[tier] > 0) tiers.push_back(static_cast<Tier>(tier));
-  }
-  return tiers;
-}
-
-// "device 256.6 MiB, host 12.0 MiB"
-std::string peaks_text(const std::array<int64_t, kBudgetedTiers>& bytes) {
-  std::string text;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (bytes[tier] == 0) continue;
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(static_cast<Tier>(tier)), format_bytes(bytes[tier]));
-  }
-  return text;
-}
-
-// "no change was found that fits; the least, device 1.20 GiB, is with micro_batch_size: 1". REQUIRES: it is known.
-std::string nothing_fits(const PlanContext& context) {
-  const PlanContext::Change& least = *context.least;
-  return fmt::format("no change was found that fits; the least, {}, is {}", peaks_text(least.bytes),
-                     least.text.empty() ? "what the config says" : "with " + least.text);
-}
-
-// ", which trains something else: over weights in 4 bits", where it does.
-std::string trains_text(const PlanContext::Change& change) {
-  return change.trains.empty() ? "" : ", which trains something else: " + change.trains;
-}
-
-// The message itself goes where errors go; this is what stands behind it.
-std::string shortage(const Graph& graph, const Plan& plan, const PlanContext& context) {
-  std::string text;
-  for (const Tier tier : short_tiers(plan)) {
-    text += fmt::format("\nThis does not fit: {} of {} {} is missing. Live at the peak:\n{}",
-                        format_bytes(nth(plan.missing_bytes, tier)), name_of(tier),
-                        tier == Tier::kDisk ? "space" : "memory", live_text(graph, plan, tier));
-  }
-  if (!context.nearest.empty()) text += "\nWhat would fit:\n";
-  if (context.least) text += fmt::format("\nWhat would fit: {}\n", nothing_fits(context));
-  size_t width = 0;
-  for (const PlanContext::Change& change : context.nearest) width = std::max(width, change.text.size());
-  for (const PlanContext::Change& change : context.nearest)
-    text += fmt::format("  {:<{}}  {} per step; peaks: {}{}\n", change.text, width, duration(change.step_seconds),
-                        peaks_text(change.bytes), trains_text(change));
-  return text;
-}
-
-}  // namespace
-
-std::string shortage_message(const Plan& plan, const PlanContext& context) {
-  std::string where, expected, got;
-  for (const Tier tier : short_tiers(plan)) {
-    const std::string_view comma = where.empty() ? "" : ", ";
-    where += fmt::format("{}{}", comma, nth(context.budget_keys, tier));
-    expected += fmt::format("{}{}", comma, format_bytes(needed_bytes(plan, context, tier)));
-    got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
-                       format_bytes(nth(plan.missing_bytes, tier)));
-  }
-  const std::string advice = !context.nearest.empty()
-                                 ? "set " + context.nearest.front().text + trains_text(context.nearest.front())
-                             : context.least ? nothing_fits(context) + ": take a larger machine, or a smaller model"
-                                             : "raise the budget, or train fewer or shorter rows at a time";
-  return fmt::format("[{}] expected at least {}, the least this job can run in, got {}; {}", where, expected, got,
-                     advice);
-}
-
-namespace {
-
 // What runs between training's sections in the same memory, where the job asks for more than evaluation, or where that
 // needs more than training does.
 std::string beside_text(const Plan& plan, const PlanContext& context) {
-  const auto needs_more = [&](const PlanContext::Change& program) {
+  const auto needs_more = [&](const PlanContext::Program& program) {
     for (size_t i = 0; i < kBudgetedTiers; ++i) {
       if (program.bytes[i] > plan.peaks[i].bytes) return true;
     }
     return false;
   };
   std::string text;
-  for (const PlanContext::Change& program : context.beside) {
+  for (const PlanContext::Program& program : context.beside) {
     if (context.beside.size() > 1 || needs_more(program))
-      text += fmt::format("beside   {}: {}\n", program.text, peaks_text(program.bytes));
+      text += fmt::format("beside   {}: {}\n", program.name, peaks_text(program.bytes));
   }
   return text;
 }
 
 std::string generation_text(const PlanContext::Generation& generation) {
   return fmt::format("round    {} tokens in {} predicted: {} sequences at once, weights {}\n", generation.tokens,
-                     duration(generation.seconds), generation.sequences_at_once,
+                     duration_text(generation.seconds), generation.sequences_at_once,
                      generation.is_streamed
                          ? fmt::format("streamed, {} in all", format_bytes(generation.bytes_streamed))
                          : "resident");
@@ -406,14 +289,14 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   text += fmt::format("arena    {:.1f} % larger than the live bytes at the peak\n", 100 * std::max(0.0, packed - 1));
   const double round = context.round_seconds();
   text += fmt::format("step     {} predicted: {}compute {}, waiting {};\n         bottleneck {}; {:.0f} tokens/s\n",
-                      duration(seconds), round > 0 ? fmt::format("completions {}, ", duration(round)) : "",
-                      duration(seconds - round - waiting), duration(waiting), name_of(s.bottleneck),
+                      duration_text(seconds), round > 0 ? fmt::format("completions {}, ", duration_text(round)) : "",
+                      duration_text(seconds - round - waiting), duration_text(waiting), name_of(s.bottleneck),
                       static_cast<double>(graph.tokens() * context.micro_batches()) / seconds);
   text += moves_text(plan, context);
   text += comparison(plan, context);
   text += frontier_text(plan, context);
   text = folded(text);
-  return plan.fits ? text : text + shortage(graph, plan, context);
+  return plan.fits ? text : text + shortage_text(graph, plan, context);
 }
 
 }  // namespace spillway

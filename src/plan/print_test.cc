@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "plan/plan_json.h"
+#include "plan/shortage.h"
 #include "plan/testing/random_program.h"
 
 using namespace spillway;
@@ -134,7 +135,7 @@ TEST_CASE("where another program of the job needs more than training, its peak i
   Printed printed(kGiB);
   CHECK(printed.says("\nthen lives there, in MiB\n"));
   const int64_t peak = printed.plan.peaks[0].bytes;
-  printed.context.beside = {{.text = "evaluation", .bytes = {peak - 1}}, {.text = "generation", .bytes = {3 * peak}}};
+  printed.context.beside = {{.name = "evaluation", .bytes = {peak - 1}}, {.name = "generation", .bytes = {3 * peak}}};
   CHECK(printed.says(fmt::format("\ndevice   1.00 GiB    {:<11} generation\n", format_bytes(3 * peak))));
   CHECK(printed.says("\nat training's own peak lives, in MiB\n"));
   CHECK(printed.says("without a budget training would peak at 8.00 GiB"));

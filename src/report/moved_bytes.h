@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "plan/print.h"
+#include "plan/plan_context.h"
 #include "plan/usage.h"
 
 namespace spillway {

@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "config/load.h"
+#include "plan/shortage.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
 

@@ -89,8 +89,8 @@ void plan_rewards(const PlanningInputs& in, PlannedJob& planned) {
 void note_others(PlannedJob& planned) {
   for (const JobProgram& program : programs_of(planned)) {
     if (program.plan == &planned.plan) continue;
-    PlanContext::Change& beside = planned.context.beside.emplace_back();
-    beside.text = program.name;
+    PlanContext::Program& beside = planned.context.beside.emplace_back();
+    beside.name = program.name;
     for (size_t i = 0; i < kBudgetedTiers; ++i) beside.bytes[i] = program.plan->peaks[i].bytes;
   }
 }
@@ -149,7 +149,7 @@ int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
 
 std::string shortage_beside(const PlannedJob& planned) {
   const PlanContext& context = planned.context;
-  for (const PlanContext::Change& program : context.beside) {
+  for (const PlanContext::Program& program : context.beside) {
     for (size_t i = 0; i < kBudgetedTiers; ++i) {
       const std::optional<int64_t> most = context.budget.of(static_cast<Tier>(i));
       if (!most || program.bytes[i] <= *most) continue;
@@ -160,7 +160,7 @@ std::string shortage_beside(const PlannedJob& planned) {
             "completions are generated, got {}; raise it, or set false, which takes {}",
             needed, context.budget_keys[i], got, format_bytes(streamed));
       return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
-                         needed, program.text, got);
+                         needed, program.name, got);
     }
   }
   return "";

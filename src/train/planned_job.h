@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/stored_weights.h"
-#include "plan/print.h"
+#include "plan/plan_context.h"
 #include "train/evaluation_graph.h"
 #include "train/generation/generation_graphs.h"
 #include "train/job.h"
