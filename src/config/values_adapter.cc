@@ -1,4 +1,4 @@
-// The values of keys about adapters that are no plain type.
+// The words of adapters and their base, and the values of their keys that are no plain type.
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -9,6 +9,27 @@
 
 namespace spillway::config {
 namespace {
+
+constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
+                                       {"lora", Adapter::kLora},
+                                       {"qlora", Adapter::kQlora},
+                                       {"llama-adapter", {}, "prompt adapters are"},
+                                       {"mora", Adapter::kLora, "adapters with square matrices are"},
+                                       {"mixlora", Adapter::kLora, "mixtures of adapters are"}};
+
+// bnb_4bit_quant_type.
+constexpr Word<WeightCoding> kFourBitCodings[] = {{"nf4", WeightCoding::kNf4}, {"fp4", WeightCoding::kFp4}};
+
+// PEFT's init_lora_weights.
+constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit{}},
+                                         {"gaussian", LoraInit{LoraStart::kGaussian}},
+                                         {"pissa", LoraInit{LoraStart::kPissa}},
+                                         {"olora", LoraInit{LoraStart::kOlora}},
+                                         {"loftq", LoraInit{LoraStart::kLoftq}},
+                                         {"false", {}, "a B that is not zero is"},
+                                         {"eva", {}, "an adapter out of activations is"},
+                                         {"corda", {}, "an adapter out of activations is"},
+                                         {"orthogonal", {}, "an orthogonal adapter is"}};
 
 constexpr std::string_view kAllLinear = "all-linear";
 constexpr std::string_view kIterations = "pissa_niter_";
@@ -24,6 +45,10 @@ std::optional<int64_t> iterations_in(std::string_view text) {
 }
 
 }  // namespace
+
+std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
+std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodings; }
+std::span<const Word<LoraInit>> words_of(const LoraInit&) { return kLoraInits; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, TargetModules& value) {
   value = {};

@@ -1,10 +1,49 @@
-// The values of keys about memory that are mappings.
+// The words of keys about memory, and their values that are mappings.
 #include <algorithm>
 
 #include "config/values.h"
 
 namespace spillway::config {
 namespace {
+
+constexpr Word<Checkpointing> kCheckpointings[] = {{"auto", Checkpointing::kAuto},
+                                                   {"true", Checkpointing::kOn},
+                                                   {"false", Checkpointing::kOff},
+                                                   {"offload", Checkpointing::kOffload},
+                                                   {"offload_disk", Checkpointing::kOffloadDisk}};
+
+constexpr Word<ActivationOffloading> kActivationOffloadings[] = {{"false", ActivationOffloading::kOff},
+                                                                 {"true", ActivationOffloading::kHost},
+                                                                 {"legacy", ActivationOffloading::kLegacy},
+                                                                 {"disk", ActivationOffloading::kDisk},
+                                                                 {"hidden_states", ActivationOffloading::kHiddenStates},
+                                                                 {"none", ActivationOffloading::kOff}};
+
+constexpr Word<LayerOffloading> kLayerOffloadings[] = {{"false", LayerOffloading::kOff},
+                                                       {"true", LayerOffloading::kHost},
+                                                       {"host", LayerOffloading::kHost},
+                                                       {"disk", LayerOffloading::kDisk},
+                                                       {"none", LayerOffloading::kOff}};
+
+constexpr Word<Offload> kOffloads[] = {{"none", Offload::kNone},
+                                       {"host", Offload::kHost},
+                                       {"disk", Offload::kDisk},
+                                       {"auto", Offload::kAuto},
+                                       {"false", Offload::kNone}};
+
+// The names of torch's operations are what axolotl takes beside `attention`.
+constexpr Word<SavedOutputs> kSavedOutputs[] = {
+    {"attention", SavedOutputs::kAttention},  {"matmul", SavedOutputs::kProducts},
+    {"mm", SavedOutputs::kProducts},          {"addmm", SavedOutputs::kProducts},
+    {"bmm", SavedOutputs::kProducts},         {"aten::mm", SavedOutputs::kProducts},
+    {"aten::addmm", SavedOutputs::kProducts}, {"aten::bmm", SavedOutputs::kProducts}};
+
+constexpr Word<LayerType> kLayerTypes[] = {{"full_attention", LayerType::kFullAttention},
+                                           {"sliding_attention", LayerType::kSlidingAttention},
+                                           {"chunked_attention", LayerType::kOther},
+                                           {"linear_attention", LayerType::kOther}};
+
+constexpr Word<PlanMode> kPlanModes[] = {{"auto", PlanMode::kAuto}, {"fixed", PlanMode::kFixed}};
 
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -23,6 +62,14 @@ void read_named_words(const YamlNode& node, const KeyPlace& place, std::vector<E
 }
 
 }  // namespace
+
+std::span<const Word<Checkpointing>> words_of(Checkpointing) { return kCheckpointings; }
+std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading) { return kActivationOffloadings; }
+std::span<const Word<LayerOffloading>> words_of(LayerOffloading) { return kLayerOffloadings; }
+std::span<const Word<Offload>> words_of(Offload) { return kOffloads; }
+std::span<const Word<SavedOutputs>> words_of(SavedOutputs) { return kSavedOutputs; }
+std::span<const Word<LayerType>> words_of(LayerType) { return kLayerTypes; }
+std::span<const Word<PlanMode>> words_of(PlanMode) { return kPlanModes; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value) {
   value = {};

@@ -1,10 +1,78 @@
-// The options of an optimizer: which there are is the optimizer's to say.
+// The names of optimizers, and their options: which there are is the optimizer's to say.
 #include <algorithm>
 
 #include "config/values.h"
 
 namespace spillway::config {
 namespace {
+
+// Names of transformers and axolotl.
+constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adamw"}},
+                                           {"adamw_torch", Optimizer{"adamw"}},
+                                           {"adamw", Optimizer{"adamw"}},
+                                           {"adamw_hf", Optimizer{"adamw"}},
+                                           {"adamw_apex_fused", Optimizer{"adamw"}},
+                                           {"adamw_torch_xla", Optimizer{"adamw"}},
+                                           {"adamw_torch_npu_fused", Optimizer{"adamw"}},
+                                           {"paged_adamw_32bit", Optimizer{"adamw", true}},
+                                           {"paged_adamw", Optimizer{"adamw", true}},
+                                           {"sgd", Optimizer{"sgd"}},
+                                           {"adamw_bnb_8bit", Optimizer{"adamw_8bit"}},
+                                           {"adamw_8bit", Optimizer{"adamw_8bit"}},
+                                           {"adamw_torch_8bit", Optimizer{"adamw_torch_8bit"}},
+                                           {"paged_adamw_8bit", Optimizer{"adamw_8bit", true}},
+                                           {"ao_adamw_8bit", Optimizer{"adamw_torch_8bit"}},
+                                           {"ao_adamw_fp8", {}, "8-bit optimizer states are"},
+                                           {"adamw_torch_4bit", Optimizer{"adamw_torch_4bit"}},
+                                           {"ao_adamw_4bit", Optimizer{"adamw_torch_4bit"}},
+                                           {"lion_8bit", Optimizer{"lion_8bit"}},
+                                           {"lion_32bit", Optimizer{"lion"}},
+                                           {"lion", Optimizer{"lion"}},
+                                           {"lion_pytorch", Optimizer{"lion"}},
+                                           {"paged_lion_32bit", Optimizer{"lion", true}},
+                                           {"paged_lion_8bit", Optimizer{"lion_8bit", true}},
+                                           {"ademamix", Optimizer{"ademamix"}},
+                                           {"ademamix_8bit", Optimizer{"ademamix_8bit"}},
+                                           {"paged_ademamix_32bit", Optimizer{"ademamix", true}},
+                                           {"paged_ademamix_8bit", Optimizer{"ademamix_8bit", true}},
+                                           {"adafactor", Optimizer{"adafactor"}},
+                                           {"adagrad", Optimizer{"adagrad"}},
+                                           {"rmsprop", Optimizer{"rmsprop"}},
+                                           {"rmsprop_bnb", {}, "bitsandbytes' RMSprop is"},
+                                           {"rmsprop_bnb_8bit", {}, "bitsandbytes' RMSprop is"},
+                                           {"rmsprop_bnb_32bit", {}, "bitsandbytes' RMSprop is"},
+                                           {"muon", Optimizer{"muon"}},
+                                           {"muon_8bit", {}, "Muon is"},
+                                           {"dion", {}, "Dion is"},
+                                           {"galore_adamw", {}, "GaLore is"},
+                                           {"galore_adamw_8bit", {}, "GaLore is"},
+                                           {"galore_adafactor", {}, "GaLore is"},
+                                           {"galore_adamw_layerwise", {}, "GaLore is"},
+                                           {"galore_adamw_8bit_layerwise", {}, "GaLore is"},
+                                           {"galore_adafactor_layerwise", {}, "GaLore is"},
+                                           {"q_galore_adamw8bit", {}, "GaLore is"},
+                                           {"apollo_adamw", {}, "APOLLO is"},
+                                           {"apollo_adamw_layerwise", {}, "APOLLO is"},
+                                           {"lomo", {}, "LOMO is"},
+                                           {"adalomo", {}, "LOMO is"},
+                                           {"schedule_free_adamw", Optimizer{"schedule_free_adamw", false, true}},
+                                           {"schedule_free_radam", {}, "a schedule-free optimizer is"},
+                                           {"schedule_free_sgd", {}, "a schedule-free optimizer is"},
+                                           {"adamw_anyprecision", {}, "an optimizer of bf16 weights is"},
+                                           {"optimi_adamw", Optimizer{"adamw"}},
+                                           {"flash_adamw", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_adam", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_sgd", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_sgdw", {}, "an optimizer of bf16 weights is"},
+                                           {"flash_lion", {}, "an optimizer of bf16 weights is"},
+                                           {"grokadamw", {}, "GrokAdamW is"},
+                                           {"stable_adamw", Optimizer{"stable_adamw"}},
+                                           {"adopt_adamw", {}, "ADOPT is"},
+                                           {"adamc", {}, "AdamC is"},
+                                           {"came_pytorch", Optimizer{"came"}},
+                                           {"sinkgd", {}, "SinkGD is"},
+                                           {"polora", {}, "PoLoRA is"},
+                                           {"scao", {}, "SCAO is"}};
 
 void add_option(const YamlNode& node, const KeyPlace& place, std::string_view name, OptimArgs& value) {
   const auto same = [&](const OptimArg& one) { return one.name == name; };
@@ -18,6 +86,8 @@ void add_option(const YamlNode& node, const KeyPlace& place, std::string_view na
 }
 
 }  // namespace
+
+std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, OptimArgs& value) {
   value.items.clear();

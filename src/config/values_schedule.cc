@@ -1,7 +1,29 @@
-// The options of a schedule: which there are is the schedule's to say.
+// The names of schedules, and their options: which there are is the schedule's to say.
 #include "config/values.h"
 
 namespace spillway::config {
+namespace {
+
+// Names of transformers and axolotl. Those that a schedule changes by other keys are in resolve_schedule.cc.
+constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler{"constant"}},
+                                             {"constant_with_warmup", LrScheduler{"constant_with_warmup"}},
+                                             {"linear", LrScheduler{"linear"}},
+                                             {"cosine", LrScheduler{"cosine"}},
+                                             {"cosine_with_restarts", LrScheduler{"cosine_with_restarts"}},
+                                             {"cosine_with_min_lr", LrScheduler{"cosine_with_min_lr"}},
+                                             {"cosine_warmup_with_min_lr", LrScheduler{"cosine_warmup_with_min_lr"}},
+                                             {"polynomial", LrScheduler{"polynomial"}},
+                                             {"inverse_sqrt", LrScheduler{"inverse_sqrt"}},
+                                             {"warmup_stable_decay", LrScheduler{"warmup_stable_decay"}},
+                                             {"rex", LrScheduler{"rex"}},
+                                             {"one_cycle", LrScheduler{"one_cycle"}},
+                                             {"greedy", {}, "schedules by loss are"},
+                                             {"reduce_lr_on_plateau", {}, "schedules by evaluation loss are"},
+                                             {"log_sweep", {}, "the sweep is"}};
+
+}  // namespace
+
+std::span<const Word<LrScheduler>> words_of(LrScheduler) { return kSchedulers; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SchedulerArgs& value) {
   value.items.clear();
