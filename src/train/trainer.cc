@@ -28,16 +28,6 @@ std::optional<config::ReferenceSync> reference_sync(const config::Config& config
   return config.preference ? config.preference->sync : std::nullopt;
 }
 
-// A config that no file was read for may leave out those that the schedule has by default.
-schedules::ScheduleOptions schedule_options(const schedules::ScheduleDef& schedule,
-                                            const schedules::ScheduleOptions& given) {
-  schedules::ScheduleOptions options = schedules::defaults_of(schedule);
-  for (const schedules::ScheduleOption& option : schedule.options) {
-    if (const auto value = given.find(option.name)) options.set(option.name, *value);
-  }
-  return options;
-}
-
 // Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good. A norm that is
 // infinite clips every gradient to nothing, so that no step learns, or to NaN.
 void check_finite(const StepRecord& record) {
@@ -57,19 +47,13 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       base_files_(read_base_files(job)),
       data_(make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample, listeners_.clips},
                           std::move(make_rounds))),
-      schedule_(*schedules::find_schedule(job.config.schedule.lr_scheduler.name)),
-      schedule_options_(schedule_options(schedule_, job.config.schedule.options)),
       evaluator_(job, session, *data_),
       stopping_(job.config.output),
       from_(std::move(start.checkpoint)) {
   data_->check();
   length_ = data_->length();
   check_intervals();
-  const config::ScheduleSettings& schedule = job.config.schedule;
-  span_ = {.peak = schedule.learning_rate,
-           .warmup_steps = schedule.warmup.of(length_.total_steps),
-           .total_steps = length_.total_steps,
-           .rise_steps = schedule.optimizer_warmup.of(length_.total_steps)};
+  learning_rate_.emplace(job.config.schedule, length_.total_steps);
   data_->identify(length_.epoch.steps(), position_);
   position_.run = std::move(start.run);
   position_.base = std::move(base);
@@ -176,7 +160,7 @@ StepRecord Trainer::train_step() {
   const StepTotals totals = feed_->totals();
   int64_t tokens = 0;
   sums_.clear();
-  const double learning_rate = schedules::rate_of(schedule_, span_, schedule_options_, step);
+  const double learning_rate = learning_rate_->of(step);
   double loss = 0, norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
     session_.begin_step(learning_rate, step * totals.updates + update);

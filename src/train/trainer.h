@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "data/batch.h"
-#include "schedules/schedule.h"
 #include "train/checkpoint.h"
 #include "train/evaluator.h"
+#include "train/learning_rate.h"
 #include "train/run_data.h"
 #include "train/run_start.h"
 #include "train/session.h"
@@ -121,9 +121,7 @@ class Trainer {
   BaseFiles base_files_;
   std::unique_ptr<RunData> data_;
   TrainingLength length_;
-  const schedules::ScheduleDef& schedule_;
-  schedules::ScheduleOptions schedule_options_;
-  schedules::ScheduleSpan span_;
+  std::optional<LearningRate> learning_rate_;  // once the length is known
   Evaluator evaluator_;
   Stopping stopping_;
   TrainedFacts facts_;  // that change as the run goes on
