@@ -64,10 +64,6 @@ struct ConfigKey {
     range.most = value;
     return std::move(*this);
   }
-  [[nodiscard]] ConfigKey or_values(std::initializer_list<std::string_view> values) && {
-    harmless = values;
-    return std::move(*this);
-  }
   [[nodiscard]] ConfigKey required() && {
     is_required = true;
     return std::move(*this);

@@ -44,8 +44,6 @@ GgufType for_rows(GgufType type, int64_t row) {
 
 }  // namespace
 
-std::span<const GgufFileType> gguf_file_types() { return kTypes; }
-
 const GgufFileType& find_gguf_file_type(std::string_view name) {
   std::vector<std::string_view> names;
   for (const GgufFileType& type : kTypes) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +17,6 @@ struct GgufFileType {
   uint32_t number = 0;      // general.file_type
   bool is_mixture = false;  // matrices that matter more have more bits
 };
-[[nodiscard]] std::span<const GgufFileType> gguf_file_types();
 // Throws InputError at --type for an unknown one, with the nearest.
 [[nodiscard]] const GgufFileType& find_gguf_file_type(std::string_view name);
 

@@ -54,8 +54,7 @@ struct TrainingListeners {
   std::function<void(const SampleSeen&)> sample;  // of clips
   std::function<void(const ClipsRecord&)> clips;  // that were sampled
   std::function<void()> before_checkpoint;
-  std::function<void(int64_t rows, int64_t of)> packing;     // as an epoch's rows are packed
-  std::function<void(int64_t done, int64_t of)> generating;  // as a round's completions are
+  std::function<void(int64_t rows, int64_t of)> packing;  // as an epoch's rows are packed
 };
 
 struct TrainingOutcome {

@@ -40,8 +40,4 @@ TextPattern::TextPattern(std::string_view pattern, std::string_view where, std::
   if (!literal.empty()) pieces_.push_back({std::move(literal), ""});
 }
 
-bool TextPattern::has(std::string_view name) const {
-  return std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.name == name; });
-}
-
 }  // namespace spillway::data

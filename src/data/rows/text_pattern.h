@@ -26,7 +26,6 @@ class TextPattern {
     return text;
   }
 
-  [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
 
  private:
