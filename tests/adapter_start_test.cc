@@ -47,8 +47,8 @@ const std::filesystem::path kModel = kGoldenModels / "llama2";
 
 void save(TinyTraining& training, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
-  train::save_model(folder, training.job(), train::read_base_files(training.job()), training.training(),
-                    training.session().store());
+  train::save_model(folder, {training.job(), train::read_base_files(training.job()), training.training(),
+                             training.session().store()});
 }
 
 // Of a merged folder whose base is the model's, or for LoftQ what its codes stand for.

@@ -144,8 +144,8 @@ TEST_CASE("files have what is evaluated, the same through small buffers; the sta
     const TemporaryFolder folder;
     const auto save = [&](const std::string& name, ValueStore& store) {
       fs::create_directory(folder.path() / name);
-      train::save_model(folder.path() / name, training.job(), train::read_base_files(training.job()),
-                        training.training(), store);
+      train::save_model(folder.path() / name,
+                        {training.job(), train::read_base_files(training.job()), training.training(), store});
       const char* weights = setup.adapter.empty() ? "model.safetensors" : "adapter_model.safetensors";
       return folder.path() / name / weights;
     };

@@ -167,8 +167,9 @@ TEST_CASE("another family goes on from a checkpoint to the bits of a run that ne
       TinyTraining training = jobs.training(kPlain, tiers);
       ToyJobs::steps(training, 0, 2, want);
       got = want;
-      train::save_checkpoint(output, {.step = 2}, training.job(), train::read_base_files(training.job()),
-                             training.training(), training.session().store());
+      train::save_checkpoint(
+          output, {.step = 2},
+          {training.job(), train::read_base_files(training.job()), training.training(), training.session().store()});
       ToyJobs::steps(training, 2, kFamilySteps, want);
       collect_state(training, want);
     }

@@ -286,8 +286,8 @@ TEST_CASE("state that passes through a small buffer is loaded and saved to the b
     for (const bool through_pieces : {false, true}) {
       const std::filesystem::path model = folder.path() / (through_pieces ? "pieces_model" : "direct_model");
       std::filesystem::create_directory(model);
-      train::save_model(model, job, train::read_base_files(job), training,
-                        through_pieces ? static_cast<ValueStore&>(store) : direct.session().store());
+      train::save_model(model, {job, train::read_base_files(job), training,
+                                through_pieces ? static_cast<ValueStore&>(store) : direct.session().store()});
     }
     const char* weights = adapter.empty() ? "model.safetensors" : "adapter_model.safetensors";
     CHECK(content((std::string("direct_model/") + weights).c_str()) ==
@@ -406,7 +406,7 @@ TEST_CASE("what saved weights and their state take on a disk is known before") {
       for (const StoredTensor& tensor : file.tensors()) bytes += tensor.bytes;
       return bytes;
     };
-    train::save_model(folder.path(), job, base, direct.training(), direct.session().store());
+    train::save_model(folder.path(), {job, base, direct.training(), direct.session().store()});
     CHECK(train::saved_bytes(job, base, direct.training()) ==
           bytes_of(*adapter == 0 ? "model.safetensors" : "adapter_model.safetensors"));
     train::save_optimizer_state(folder.path() / "state", direct.training(), direct.session().store());

@@ -112,8 +112,8 @@ TEST_CASE("an adapter beside codes is saved as beside any base, and merges with 
     train_steps(training, 0, 2, 1, outcome);
     const std::filesystem::path adapter = model.beside(coded ? "coded_adapter" : "decoded_adapter");
     std::filesystem::create_directory(adapter);
-    train::save_model(adapter, training.job(), train::read_base_files(training.job()), training.training(),
-                      training.session().store());
+    train::save_model(adapter, {training.job(), train::read_base_files(training.job()), training.training(),
+                                training.session().store()});
   }
   const char* const file = "adapter_model.safetensors";
   CHECK(contents(model.beside("coded_adapter") / file) == contents(model.beside("decoded_adapter") / file));

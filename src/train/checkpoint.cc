@@ -15,7 +15,6 @@
 #include "io/file.h"
 #include "model/layout.h"
 #include "train/online/saved_round.h"
-#include "train/saved_model.h"
 
 namespace spillway::train {
 namespace {
@@ -188,13 +187,13 @@ std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job
   return models;
 }
 
-void save_checkpoint(const fs::path& output, const TrainingPosition& position, const Job& job, const BaseFiles& base,
-                     const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts) {
+void save_checkpoint(const fs::path& output, const TrainingPosition& position, const ModelInTraining& model,
+                     const TrainedFacts& facts) {
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
   Json json = to_json(position);
-  json["checksums"]["model"] = save_model(folder.path(), job, base, training, store, facts);
+  json["checksums"]["model"] = save_model(folder.path(), model, facts);
   json["checksums"]["state"] =
-      save_optimizer_state(folder.path() / kStateFile, training, store, position.feed.round.get());
+      save_optimizer_state(folder.path() / kStateFile, model.training, model.store, position.feed.round.get());
   json["xxh3"] = sum_of(json);
   write_file(folder.path() / kPositionFile, json_text(json, 2) + "\n");
   folder.publish();

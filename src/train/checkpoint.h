@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "data/stream/row_stream.h"
-#include "train/base_files.h"
 #include "train/base_identity.h"
 #include "train/feed_state.h"
 #include "train/model_card.h"
 #include "train/run_identity.h"
 #include "train/run_settings.h"
+#include "train/saved_model.h"
 #include "train/state.h"
 #include "train/stopping.h"
 
@@ -60,9 +60,8 @@ struct CheckpointRecord {
 };
 
 // Writes OUTPUT/checkpoint-STEP atomically.
-void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position, const Job& job,
-                     const BaseFiles& base, const TrainingGraph& training, ValueStore& store,
-                     const TrainedFacts& facts = {});
+void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position,
+                     const ModelInTraining& model, const TrainedFacts& facts = {});
 
 // Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that
 // of the step `best`; those of other runs stay.

@@ -72,8 +72,8 @@ std::vector<TensorSpec> adapter_specs(const Job& job, const TrainingGraph& train
   return specs;
 }
 
-TensorSums save_adapter(const std::filesystem::path& folder, const Job& job, const TrainingGraph& training,
-                        ValueStore& store, Written which) {
+TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraining& model, Written which) {
+  const auto& [job, base, training, store] = model;
   const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
   const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
   const std::string component = component_name(job.config.model.base_model);
@@ -132,8 +132,9 @@ std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGr
 }
 
 // The weights and the files beside them. Returns the sums.
-TensorSums write_weights(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
-                         const TrainingGraph& training, ValueStore& store, Written which = Written::kWeight) {
+TensorSums write_weights(const std::filesystem::path& folder, const ModelInTraining& model,
+                         Written which = Written::kWeight) {
+  const auto& [job, base, training, store] = model;
   const std::vector<WrittenTensor> tensors = model_tensors(base, training);
   std::vector<TensorSpec> specs;
   for (const WrittenTensor& tensor : tensors) specs.push_back(tensor.spec);
@@ -148,21 +149,20 @@ TensorSums write_weights(const std::filesystem::path& folder, const Job& job, co
   return writer.checksums();
 }
 
-TensorSums save_full_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
-                           const TrainingGraph& training, ValueStore& store) {
-  if (layout_of(*job.model) == Layout::kDiffusers) {
-    const std::string name = component_name(job.config.model.base_model);
+TensorSums save_full_model(const std::filesystem::path& folder, const ModelInTraining& model) {
+  if (layout_of(*model.job.model) == Layout::kDiffusers) {
+    const std::string name = component_name(model.job.config.model.base_model);
     const auto write = [&](const std::string& to, Written which) {
       AtomicFolder component(weights_folder(Layout::kDiffusers, folder, to), "train");
-      TensorSums sums = write_weights(component.path(), job, base, training, store, which);
+      TensorSums sums = write_weights(component.path(), model, which);
       component.publish();
       return sums;
     };
-    if (job.graph.ema) (void)write(name + "_ema", Written::kEma);
-    write_pipeline_parts(base.pipeline, folder);
+    if (model.job.graph.ema) (void)write(name + "_ema", Written::kEma);
+    write_pipeline_parts(model.base.pipeline, folder);
     return write(name, Written::kWeight);
   }
-  TensorSums sums = write_weights(folder, job, base, training, store);
+  TensorSums sums = write_weights(folder, model);
   remove_adapter(folder);
   return sums;
 }
@@ -179,17 +179,17 @@ int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& 
   return job.graph.ema ? 2 * bytes : bytes;
 }
 
-TensorSums save_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
-                      const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts) {
+TensorSums save_model(const std::filesystem::path& folder, const ModelInTraining& model, const TrainedFacts& facts) {
+  const Job& job = model.job;
   TensorSums sums;
   if (job.graph.model.lora) {
-    sums = save_adapter(folder, job, training, store, Written::kWeight);
-    if (job.graph.ema) (void)save_adapter(folder, job, training, store, Written::kEma);
-    write_files(base.beside_weights, folder);
+    sums = save_adapter(folder, model, Written::kWeight);
+    if (job.graph.ema) (void)save_adapter(folder, model, Written::kEma);
+    write_files(model.base.beside_weights, folder);
   } else {
-    sums = save_full_model(folder, job, base, training, store);
+    sums = save_full_model(folder, model);
   }
-  write_model_card(folder / "README.md", job, facts, base.license);
+  write_model_card(folder / "README.md", job, facts, model.base.license);
   return sums;
 }
 

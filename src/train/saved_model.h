@@ -11,14 +11,22 @@
 
 namespace spillway::train {
 
+// What a run trains and what is written beside it. Borrowed.
+struct ModelInTraining {
+  const Job& job;
+  const BaseFiles& base;
+  const TrainingGraph& training;
+  ValueStore& store;
+};
+
 // Of the model; the value model is part of checkpoints alone.
 //
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
 // with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. Returns
 // the sums of the weights. Opens nothing of the base's folder. REQUIRES: the weights in training are in place
 // (train/evaluated_weights.h).
-TensorSums save_model(const std::filesystem::path& folder, const Job& job, const BaseFiles& base,
-                      const TrainingGraph& training, ValueStore& store, const TrainedFacts& facts = {});
+TensorSums save_model(const std::filesystem::path& folder, const ModelInTraining& model,
+                      const TrainedFacts& facts = {});
 
 // What the weights of that take, without the headers of files.
 [[nodiscard]] int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training);

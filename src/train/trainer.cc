@@ -11,7 +11,6 @@
 #include "io/file.h"
 #include "train/output_room.h"
 #include "train/reference_sync.h"
-#include "train/saved_model.h"
 
 namespace spillway::train {
 namespace {
@@ -257,8 +256,7 @@ void Trainer::save() {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
-  save_checkpoint(job_.config.output.output_dir, position_, job_, base_files_, session_.training(), session_.store(),
-                  facts());
+  save_checkpoint(job_.config.output.output_dir, position_, model(), facts());
   remove_old();
 }
 
@@ -383,7 +381,7 @@ TrainingOutcome Trainer::run() {
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written
   evaluator_.check_has_trained_weights(position_.step);
-  save_model(job_.config.output.output_dir, job_, base_files_, session_.training(), session_.store(), facts());
+  save_model(job_.config.output.output_dir, model(), facts());
   return outcome;
 }
 

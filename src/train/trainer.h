@@ -112,6 +112,7 @@ class Trainer {
   void begin_run(TrainingOutcome& outcome);
   void finish_step(TrainingOutcome& outcome);
   void load_best(TrainingOutcome& outcome);
+  [[nodiscard]] ModelInTraining model() { return {job_, base_files_, session_.training(), session_.store()}; }
   [[nodiscard]] TrainedFacts facts() const;
 
   const Job& job_;
