@@ -137,7 +137,14 @@ int cmd_train(std::span<const std::string> args) {
   release_free_memory();
   planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());
-  const int status = run_training(job, planned, data, std::move(start), loaded.source, machine, *device, progress);
+  const int status = run_training({.job = job,
+                                   .planned = planned,
+                                   .data = data,
+                                   .source = loaded.source,
+                                   .machine = machine,
+                                   .device = *device,
+                                   .progress = progress},
+                                  std::move(start));
   output.finish();
   return status;
 }

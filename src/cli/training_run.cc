@@ -72,39 +72,38 @@ ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned
 
 class TrainingRun {
  public:
-  TrainingRun(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data, train::RunStart start,
-              std::unique_ptr<rewards::RewardFunctions> functions, train::JobRewards& reward_models,
-              const config::ConfigSource& source, const Machine& machine, Device& device, Progress& progress)
-      : job_(job),
-        planned_(planned),
-        data_(data),
-        source_(source),
-        machine_(machine),
-        device_(device),
-        progress_(progress),
-        output_(job.config.output.output_dir),
+  TrainingRun(const RunInputs& in, train::RunStart start, std::unique_ptr<rewards::RewardFunctions> functions,
+              train::JobRewards& reward_models)
+      : job_(in.job),
+        planned_(in.planned),
+        data_(in.data),
+        source_(in.source),
+        machine_(in.machine),
+        device_(in.device),
+        progress_(in.progress),
+        output_(job_.config.output.output_dir),
         identity_(start.run),
         functions_(std::move(functions)),
-        pixels_(job.clips ? train::read_pixels(job.config.model.base_model) : std::nullopt),
-        initial_(job),
-        pool_(machine.threads),
-        tiers_(job, planned, device),
-        session_(job, planned, pool_, traced(tiers_.options(), planned)),
-        files_(job, planned, session_),
-        trainer_(job, session_, data, std::move(start), train::identify_base(initial_.base()), listeners(),
+        pixels_(job_.clips ? train::read_pixels(job_.config.model.base_model) : std::nullopt),
+        initial_(job_),
+        pool_(machine_.threads),
+        tiers_(job_, planned_, in.device),
+        session_(job_, planned_, pool_, traced(tiers_.options(), planned_)),
+        files_(job_, planned_, session_),
+        trainer_(job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
                  [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
                    reward_models.attach(session);
                    return std::make_unique<train::GeneratedRounds>(
                        job_, session, *functions_, total_steps,
                        [this](int64_t done, int64_t of) { on_generating(done, of); });
                  }),
-        tier_memory_(memory_of_tiers(planned)),
-        record_(planned.plan.program, 0),
-        calibration_(planned.training.graph, planned.plan.program, machine),
+        tier_memory_(memory_of_tiers(planned_)),
+        record_(planned_.plan.program, 0),
+        calibration_(planned_.training.graph, planned_.plan.program, machine_),
         page_(output_ / "report.html", [this](std::string_view state, const train::TrainingOutcome& outcome) {
           return report_of(state, outcome);
         }) {
-    if (device.shares_host_memory()) cpu_share_.emplace(pool_);
+    if (device_.shares_host_memory()) cpu_share_.emplace(pool_);
   }
 
   int run() {
@@ -382,17 +381,13 @@ class TrainingRun {
 
 }  // namespace
 
-int run_training(const train::Job& job, const train::PlannedJob& planned, train::TrainingData& data,
-                 train::RunStart start, const config::ConfigSource& source, const Machine& machine, Device& device,
-                 Progress& progress) {
+int run_training(const RunInputs& inputs, train::RunStart start) {
   // Before memory is filled, and before any weight is read: a misspelt module ends the run at once.
   std::unique_ptr<rewards::RewardFunctions> functions;
-  train::JobRewards reward_models(job);
-  if (job.config.rewards)
-    functions = std::make_unique<rewards::RewardFunctions>(*job.config.rewards, reward_models.factory());
-  return TrainingRun(job, planned, data, std::move(start), std::move(functions), reward_models, source, machine, device,
-                     progress)
-      .run();
+  train::JobRewards reward_models(inputs.job);
+  if (const auto& settings = inputs.job.config.rewards)
+    functions = std::make_unique<rewards::RewardFunctions>(*settings, reward_models.factory());
+  return TrainingRun(inputs, std::move(start), std::move(functions), reward_models).run();
 }
 
 }  // namespace spillway
