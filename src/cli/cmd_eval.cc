@@ -18,8 +18,8 @@
 #include "cli/eval/choices.h"
 #include "cli/eval/exact.h"
 #include "cli/generation_arguments.h"
-#include "cli/token_ids.h"
 #include "report/progress.h"
+#include "text/token_ids.h"
 #include "train/scorer/token_scorer.h"
 #include "train/training_data.h"
 
@@ -215,7 +215,7 @@ int eval_choices(const EvalOptions& options) {
   int64_t longest = 0, all = 0;
   for (const ChoiceItem& item : items) {
     for (const ScoredText& one : item.texts) {
-      check_token_ids(one.ids, text.vocab_size, options.model.model);
+      text::check_token_ids(one.ids, text.vocab_size, options.model.model);
       longest = std::max(longest, std::ssize(one.ids) - 1);
       all += std::ssize(one.ids) - 1;
     }

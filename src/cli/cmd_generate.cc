@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
 #include "cli/json_lines.h"
-#include "cli/token_ids.h"
+#include "text/token_ids.h"
 #include "text/tokenizer.h"
 
 namespace spillway {
@@ -143,7 +143,7 @@ int cmd_generate(std::span<const std::string> args) {
   LoadedModel loaded(options.model, options.choice, train::generation_sizes(std::move(lengths)));
   train::Generator& generator = loaded.generator();
   for (const train::Prompt& prompt : prompts)
-    check_token_ids(prompt.ids, generator.text().vocab_size, options.model.model);
+    text::check_token_ids(prompt.ids, generator.text().vocab_size, options.model.model);
   if (options.json || options.json_lines) {
     print_json(options, tokenizer, generator, prompts);
   } else {

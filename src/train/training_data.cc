@@ -10,6 +10,7 @@
 #include "data/files/dataset_files.h"
 #include "data/prepared/identity.h"
 #include "data/prepared/prepared_rows.h"
+#include "text/token_ids.h"
 #include "text/tokenizer.h"
 #include "train/data_warnings.h"
 #include "train/vocabulary_growth.h"
@@ -21,15 +22,6 @@ namespace {
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const config::TokenizerSettings& settings) {
   check_named_tokens(settings);
   return std::make_shared<text::Tokenizer>(text::Tokenizer::load(settings.folder, settings.special_tokens));
-}
-
-// A tokenizer of another model may have ids that the embedding has no row for.
-void check_largest(int32_t id, int64_t vocabulary, const std::string& tokenizer) {
-  if (id < vocabulary) return;
-  throw input_error(
-      tokenizer,
-      "expected token ids below the model's vocab_size {}, got {}; use the tokenizer that belongs to the model",
-      vocabulary, id);
 }
 
 void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
@@ -98,7 +90,7 @@ class RowLoader {
     stream.batches.order = shuffles_lines ? data::RowOrder::kShuffled : data::RowOrder::kFile;
     stream.batches.shuffle_before_packing = false;
     stream.inspect = [vocab_size, folder = folder()](const data::RowTable& rows) {
-      check_largest(rows.largest_id(), vocab_size, folder);
+      text::check_token_id(rows.largest_id(), vocab_size, folder);
     };
     return std::make_shared<data::StreamSource>(settings_.datasets, std::move(stream), tokenizer_);
   }
@@ -140,7 +132,7 @@ TrainingData load_training_data(const data::DataSettings& settings, const config
                         const data::BatchOptions& batches) {
     options.packing = batches.packing;
     data::Dataset dataset = loader.load(key, datasets, options);
-    check_largest(dataset.rows.largest_id(), vocab_size, loader.folder());
+    text::check_token_id(dataset.rows.largest_id(), vocab_size, loader.folder());
     return dataset;
   };
   TrainingData result;
@@ -174,7 +166,7 @@ PreferenceData load_preference_data(const data::DataSettings& settings, const co
   const data::RowOptions options = row_options(settings, vocab_size, {});
   const auto load = [&](std::string_view key, const std::vector<data::DatasetConfig>& datasets) {
     data::Dataset dataset = loader.load(key, datasets, options);
-    check_largest(dataset.rows.largest_id(), vocab_size, loader.folder());
+    text::check_token_id(dataset.rows.largest_id(), vocab_size, loader.folder());
     return dataset;
   };
   const data::Dataset training = load("datasets", settings.datasets);

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/checked_text.h"
-#include "cli/token_ids.h"
+#include "text/token_ids.h"
 
 namespace spillway {
 namespace {
@@ -45,7 +45,7 @@ std::vector<int32_t> ChatSession::prompt_from(size_t first) const {
   for (size_t i = first; i < turns_.size(); ++i) list.push_back(turns_[i]);
   std::vector<int32_t> ids = tokenizer_.encode(text::render_prompt(list, chats_, tokenizer_, kWhere), false);
   if (ids.empty()) throw input_error(kWhere, "expected a prompt of at least one token, got none; write something");
-  check_token_ids(ids, options_.vocab_size, options_.model);
+  text::check_token_ids(ids, options_.vocab_size, options_.model);
   return ids;
 }
 

@@ -16,12 +16,12 @@
 #include "cli/eval/exact_match.h"
 #include "cli/eval/share.h"
 #include "cli/json_lines.h"
-#include "cli/token_ids.h"
 #include "io/output_folder.h"
 #include "io/step_lines.h"
 #include "report/progress.h"
 #include "serve/answer_text.h"
 #include "text/conversation.h"
+#include "text/token_ids.h"
 #include "text/tokenizer.h"
 
 namespace spillway {
@@ -123,7 +123,7 @@ class ItemReader {
     std::vector<int32_t>& ids = item.prompt.ids;
     if (ids.empty())
       throw input_error(item.where, "expected a prompt of at least one token, got none; write something");
-    check_token_ids(ids, text_.vocab_size, model_.model);
+    text::check_token_ids(ids, text_.vocab_size, model_.model);
     if (text_.max_position_embeddings <= 0) return;
     const int64_t room = text_.max_position_embeddings - item.prompt.sampling.max_new_tokens;
     if (room <= 0)

@@ -1,11 +1,10 @@
 #include "train/generation/samples.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "data/rows/row_builder.h"
 #include "text/chat_template.h"
+#include "text/token_ids.h"
 
 namespace spillway::train {
 namespace {
@@ -27,10 +26,7 @@ std::vector<int32_t> encode(const config::Config& config, const text::Tokenizer&
 
 void check(const std::vector<int32_t>& ids, const std::string& prompt, int64_t vocab_size) {
   if (ids.empty()) throw input_error(kWhere, "expected at least one token, got {}; write something", quote(prompt));
-  const int32_t largest = *std::max_element(ids.begin(), ids.end());
-  if (largest >= vocab_size)
-    throw input_error(kWhere, "expected token ids below the model's vocab_size {}, got {}; use another text",
-                      vocab_size, largest);
+  text::check_token_ids(ids, vocab_size, kWhere);
 }
 
 }  // namespace

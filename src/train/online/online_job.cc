@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/batch.h"
 #include "rewards/outside.h"
+#include "text/token_ids.h"
 #include "train/online/value_model.h"
 
 namespace spillway::train {
@@ -24,11 +25,7 @@ void check_rows(const std::vector<data::PromptRow>& rows, const config::OnlineSe
                 const TextModel& model) {
   const int64_t context = std::min(online.context.value_or(INT64_MAX), model.max_position_embeddings);
   for (const data::PromptRow& row : rows) {
-    if (const int32_t largest = *std::max_element(row.ids.begin(), row.ids.end()); largest >= model.vocab_size)
-      throw input_error(row.where,
-                        "expected token ids below the model's vocab_size {}, got {}; use the tokenizer that belongs to "
-                        "the model",
-                        model.vocab_size, largest);
+    text::check_token_ids(row.ids, model.vocab_size, row.where);
     if (std::ssize(row.ids) + online.completions.max_tokens > context)
       throw input_error(row.where,
                         "expected a prompt of at most {} tokens beside max_completion_length {} in a context of {}, "
