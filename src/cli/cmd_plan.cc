@@ -17,7 +17,6 @@
 #include "io/output_folder.h"
 #include "plan/plan_json.h"
 #include "plan/print.h"
-#include "plan/shortage.h"
 #include "report/progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
@@ -168,8 +167,7 @@ int cmd_plan(std::span<const std::string> args) {
     fmt::print("{}", shown_text(print_plan(planned.training.graph, planned.plan, planned.context)));
   }
   if (!html.empty()) write_file(html, report_html(plan_report(planned, machine)));
-  if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
-  if (const std::string missing = train::shortage_beside(planned); !missing.empty()) throw InputError(missing);
+  train::check_fits(planned);
   return kDone;
 }
 

@@ -21,7 +21,6 @@
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "plan/print.h"
-#include "plan/shortage.h"
 #include "report/progress.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
@@ -123,8 +122,7 @@ int cmd_train(std::span<const std::string> args) {
     train::add_nearest_changes(loaded, job, machine, planned);
   }
   progress.clear();
-  if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
-  if (const std::string missing = train::shortage_beside(planned); !missing.empty()) throw InputError(missing);
+  train::check_fits(planned);
   busy.say();
   log_text(print_plan(planned.training.graph, planned.plan, planned.context));
   const OutputFolder output(loaded.config.output.output_dir, std::move(shared));

@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "graph/verify.h"
 #include "model/layout.h"
+#include "plan/shortage.h"
 #include "rewards/outside.h"
 #include "train/generation_plan.h"
 #include "train/offload_policy.h"
@@ -164,6 +165,11 @@ std::string shortage_beside(const PlannedJob& planned) {
     }
   }
   return "";
+}
+
+void check_fits(const PlannedJob& planned) {
+  if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
+  if (const std::string missing = shortage_beside(planned); !missing.empty()) throw InputError(missing);
 }
 
 PlannedJob plan_job(const Job& job, const Machine& machine) {

@@ -68,6 +68,8 @@ struct JobProgram {
 [[nodiscard]] int64_t arena_bytes(const PlannedJob& planned, Tier tier);
 // What is missing where training fits its budget and another program of the job does not, a whole message; else empty.
 [[nodiscard]] std::string shortage_beside(const PlannedJob& planned);
+// Throws InputError that says what is missing, and what would fit, where training or another program does not fit.
+void check_fits(const PlannedJob& planned);
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
 // `training` is build_training_graph of the job, where that is at hand. `frontier` as in make_plan; it is not in the
 // context yet.
