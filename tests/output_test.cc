@@ -175,6 +175,33 @@ TEST_CASE("a run writes to a folder of its own, whatever else comes into that la
   place.check_refused(into("out"), "'tokenizer.json' was changed");
 }
 
+TEST_CASE("what a run that failed has left is recorded as it is, and the next run goes on from there") {
+  const OutputPlace place;
+  const std::vector<std::string> fails = {"--learning_rate", "1000",     "--weight_decay",  "100", "--max_steps", "40",
+                                          "--lr_scheduler",  "constant", "--save_strategy", "no"};
+  const Finished failed = place.run("train", fails);
+  CAPTURE(failed.err);
+  REQUIRE(failed.status == 2);
+  CHECK(failed.err.find("expected a loss and gradients that are finite") != std::string::npos);
+  const auto record = read_record(place.path("out"));
+  REQUIRE(record);
+  CHECK_FALSE(record->is_complete);
+  std::set<std::string> names;
+  for (const RecordedFile& file : record->files) {
+    CAPTURE(file.name);
+    CHECK_FALSE(file.is_open());
+    names.insert(file.name);
+  }
+  CHECK(names.contains("metrics.jsonl"));
+  CHECK(names.contains("plan.json"));
+  CHECK(place.run("train", fails).status == 2);
+  const std::string plan = read_file(place.path("out/plan.json"), kMaxOutputBytes);
+  write_file(place.path("out/plan.json"), "mine");
+  place.check_refused({"train", place.path("config.yml")}, "'plan.json' was changed");
+  write_file(place.path("out/plan.json"), plan);
+  CHECK(place.run("train").status == 0);
+}
+
 TEST_CASE("plan writes no page over what it reads") {
   const OutputPlace place;
   place.check_refused({"plan", place.path("config.yml"), "--html", place.path("config.yml")}, "is CONFIG.yml");

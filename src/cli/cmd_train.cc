@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <filesystem>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,8 +51,8 @@ class OutputFolder {
   }
   ~OutputFolder() {
     try {
-      shared_.forget();
-    } catch (const std::bad_alloc&) {  // the record stays
+      if (!is_finished_) shared_.abandon();
+    } catch (const std::exception&) {  // the record stays that names what was written
     }
     std::error_code not_empty;
     if (is_new_) fs::remove(path_, not_empty);
@@ -60,12 +60,15 @@ class OutputFolder {
   OutputFolder(OutputFolder&&) = delete;
 
   // The run is over: records what it left.
-  void finish() const { shared_.finish(); }
+  void finish() {
+    shared_.finish();
+    is_finished_ = true;
+  }
 
  private:
   TidyFirst tidy_;
   fs::path path_;
-  bool is_new_;
+  bool is_new_, is_finished_ = false;
   SharedOutput shared_;
   std::optional<FolderLock> lock_;
 };
@@ -125,7 +128,7 @@ int cmd_train(std::span<const std::string> args) {
   train::check_fits(planned);
   busy.say();
   log_text(print_plan(planned.training.graph, planned.plan, planned.context));
-  const OutputFolder output(loaded.config.output.output_dir, std::move(shared));
+  OutputFolder output(loaded.config.output.output_dir, std::move(shared));
   // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
   std::signal(SIGPIPE, SIG_IGN);
   planned.context.frontier = std::move(frontier);

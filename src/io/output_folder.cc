@@ -226,21 +226,30 @@ std::vector<std::string> SharedOutput::own_names() const {
   return names;
 }
 
+FolderRecord SharedOutput::record() const { return record_of(folder_, command_, own_names()); }
+
 void SharedOutput::begin() {
-  FolderRecord record = record_of(folder_, command_, own_names());
-  record.is_complete = false;
-  journal_ = std::make_unique<Journal>(folder_, std::move(record), writes_);
+  FolderRecord now = record();
+  now.is_complete = false;
+  journal_ = std::make_unique<Journal>(folder_, std::move(now), writes_);
 }
 
 void SharedOutput::finish() const {
   if (journal_) journal_->end();
-  write_record(folder_, record_of(folder_, command_, own_names()));
+  write_record(folder_, record());
 }
 
-void SharedOutput::forget() const {
+void SharedOutput::abandon() const {
   if (journal_) journal_->end();
-  if (const auto left = readable_entries_of(folder_); left.size() == 1 && left[0].name == kRecordName)
+  const auto left = readable_entries_of(folder_);
+  if (left.empty()) return;
+  if (left.size() == 1 && left[0].name == kRecordName) {
     ::unlink((folder_ / kRecordName).c_str());
+    return;
+  }
+  FolderRecord now = record();
+  now.is_complete = false;
+  write_record(folder_, now);
 }
 
 }  // namespace spillway

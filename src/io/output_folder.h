@@ -15,6 +15,8 @@
 
 namespace spillway {
 
+struct FolderRecord;
+
 // What a command reads: a file or a folder. One that does not exist is none.
 struct CommandInput {
   std::string name;  // as the user knows it: "base_model"
@@ -54,13 +56,15 @@ class SharedOutput {
   void begin();
   // Records what it wrote.
   void finish() const;
-  // Takes the record back where nothing else is in the folder.
-  void forget() const;
+  // The same of a command that ended early; takes the record back where nothing else is in the folder.
+  void abandon() const;
 
  private:
   class Journal;
 
   [[nodiscard]] std::vector<std::string> own_names() const;
+  // As they are now.
+  [[nodiscard]] FolderRecord record() const;
 
   std::filesystem::path folder_;
   std::string command_;

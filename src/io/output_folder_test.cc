@@ -185,7 +185,7 @@ TEST_CASE("a run that leaves nothing leaves no record") {
   const TemporaryFolder folder;
   SharedOutput output = training_in(folder.path());
   output.begin();
-  output.forget();
+  output.abandon();
   CHECK(fs::is_empty(folder.path()));
 }
 
