@@ -283,8 +283,9 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
   const Folder folder;
   const fs::path alpaca = folder.write("a.jsonl", "{\"prompt\": \"x\", \"output\": 5}\n");
   CHECK(dataset_error(rows_dataset(alpaca, "alpaca"))
-            .find("a.jsonl:1] expected a field 'instruction', got 'prompt', 'output'; set field_instruction") !=
-        std::string::npos);
+            .find("a.jsonl:1] expected a field 'instruction', got 'prompt', 'output'; set field_instruction to the one "
+                  "that "
+                  "holds it, or type to what the rows are") != std::string::npos);
   DatasetConfig renamed = rows_dataset(alpaca, "alpaca");
   renamed.field_instruction = "prompt";
   CHECK(dataset_error(renamed).find("expected text in 'output', got number") != std::string::npos);

@@ -68,8 +68,7 @@ std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_vie
   }
   if (is_on_hub(config)) return hub_files(config.path, config.name, config.revision, split);
   throw input_error(config.path,
-                    "expected a local file or folder, got no such path; data sets elsewhere are to be "
-                    "downloaded first");
+                    "expected a file, a folder, or a data set of the hub (org/name), got no such path; check it");
 }
 
 std::optional<hub::Repository> missing_data_set(const DatasetConfig& config) {

@@ -45,7 +45,7 @@ class ColumnRows : public RowBuilder {
       }
       refuse_assistant_only(record, "text");
       const std::string text =
-          text_of(record, required_field(record, options_.dataset_text_field, "dataset_text_field (or type)"),
+          text_of(record, required_field(record, options_.dataset_text_field, "dataset_text_field"),
                   options_.dataset_text_field);
       rows.push_back(learn_all(tokenizer_.encode(with_eos(text), true)));
     }

@@ -106,8 +106,10 @@ void apply_masks(const Record& record, const RowOptions& options, Row& row) {
 const Json& required_field(const Record& record, std::string_view name, std::string_view key) {
   const auto found = record.fields.find(name);
   if (found == record.fields.end()) {
-    throw input_error(record.where, "expected a field '{}', got {}; set {} to the one that holds it", name,
-                      names_of(record.fields), key);
+    throw input_error(record.where, "expected a field '{}', got {}; {}", name, names_of(record.fields),
+                      key == "type"
+                          ? "give the rows that field, or set type to what they are (docs/data/formats.md)"
+                          : fmt::format("set {} to the one that holds it, or type to what the rows are", key));
   }
   return *found;
 }

@@ -83,7 +83,9 @@ TEST_CASE("steps without as many labels, and labels that are neither right nor w
   CHECK(error_of({{"prompt", "p"}, {"completions", {"a"}}, {"labels", {2}}}).find("expected true or false") !=
         std::string::npos);
   CHECK(error_of({{"prompt", "p"}, {"completions", {nullptr}}, {"labels", {1}}}).find("got null") != std::string::npos);
-  CHECK(error_of({{"prompt", "p"}, {"labels", {1}}}).find("expected a field 'completions'") != std::string::npos);
+  CHECK(error_of({{"prompt", "p"}, {"labels", {1}}})
+            .find("expected a field 'completions', got 'prompt', 'labels'; give "
+                  "the rows that field, or set type to what they are") != std::string::npos);
   DatasetConfig other = stepwise_config(Json::object());
   CHECK_THROWS_WITH_AS((void)make_row_builder(other, {}, tokenizer),
                        doctest::Contains("expected process_reward_model: true beside type: stepwise_supervised"),
