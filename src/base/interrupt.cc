@@ -4,14 +4,15 @@
 
 #include <atomic>
 #include <csignal>
+#include <exception>
 
 namespace spillway {
 namespace {
 
 constexpr unsigned kTidySeconds = 10;
 
-// A signal may come to any thread.
-std::atomic<bool> requested = false;
+// A signal may come to any thread. `known`: somebody has been told of it, and ends the work.
+std::atomic<bool> requested = false, known = false;
 std::atomic<int> finishing = 0, tidying = 0;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
               "a handler may not wait for a lock");
@@ -35,6 +36,7 @@ void end_unless_finishing(int signal) {
 
 InterruptHandlers::InterruptHandlers() {
   requested = false;
+  known = false;
   std::signal(SIGALRM, end_unless_finishing);
   std::signal(SIGINT, handle);
   std::signal(SIGTERM, handle);
@@ -56,12 +58,19 @@ FinishFirst::FinishFirst() {
 FinishFirst::~FinishFirst() { --finishing; }
 
 TidyFirst::TidyFirst() { ++tidying; }
-TidyFirst::~TidyFirst() { --tidying; }
+// A signal that came meanwhile, and that nobody has asked for, ends the process now as it would have without this.
+// Where an error is on its way, the process ends with that.
+TidyFirst::~TidyFirst() {
+  if (--tidying == 0 && requested && !known && finishing == 0 && std::uncaught_exceptions() == 0) end_now(SIGINT);
+}
 
-bool interrupt_requested() { return requested; }
+bool interrupt_requested() {
+  if (requested) known = true;
+  return requested;
+}
 
 void check_interrupt() {
-  if (requested && finishing == 0) throw Interrupted();
+  if (finishing == 0 && interrupt_requested()) throw Interrupted();
 }
 
 }  // namespace spillway

@@ -30,8 +30,8 @@ class FinishFirst {
   FinishFirst(FinishFirst&&) = delete;
 };
 
-// While it lives, a signal lets check_interrupt() throw; the process ends in any case after ten seconds, so that a
-// thread that does not ask cannot keep it alive. Any thread.
+// While it lives, a signal lets check_interrupt() throw; where nobody asks, the process ends with the last of these,
+// and in any case after ten seconds. Any thread.
 class TidyFirst {
  public:
   TidyFirst();

@@ -51,6 +51,29 @@ TEST_CASE("what must be tidied up is unwound, and a thread that does not ask is 
         }) == kInterruptedStatus);
 }
 
+TEST_CASE("a signal while something is tidied ends a process that never asks for it when that is done") {
+  CHECK(status_of([] {
+          {
+            const TidyFirst tidy;
+            raise(SIGINT);
+            const TidyFirst within;
+          }
+          while (true) pause();
+        }) == kInterruptedStatus);
+  // Who is told of it ends the work.
+  CHECK(status_of([] {
+          const TidyFirst tidy;
+          raise(SIGINT);
+          if (interrupt_requested()) _exit(92);
+        }) == 92);
+  CHECK(status_of([] {
+          const TidyFirst tidy;
+          const FinishFirst finish;
+          raise(SIGINT);
+          CHECK(interrupt_requested());
+        }) == 91);
+}
+
 TEST_CASE("work that must come to an end does, and only a second signal of a kind ends it before") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
