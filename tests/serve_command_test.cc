@@ -273,6 +273,15 @@ TEST_CASE("what is wrong with a request is told as OpenAI tells it") {
   CHECK(json::parse(models->body)["data"][0]["id"] == "model");
   CHECK(server.client().Get("/v1/models/model")->status == 200);
   CHECK(server.client().Get("/v1/models/other")->status == 404);
+
+  // A path of this server by a method that it is not asked by.
+  const httplib::Result got = server.client().Get("/v1/chat/completions");
+  CHECK(got->status == 405);
+  CHECK(got->get_header_value("Allow") == "POST");
+  CHECK(json::parse(got->body)["error"]["message"] == "[/v1/chat/completions] expected POST, got GET; send that");
+  CHECK(server.client().Post("/health", "{}", "application/json")->status == 405);
+  CHECK(error("/v1/completions", "no JSON", 400)["message"] ==
+        "[request] expected a JSON object, got text that is not JSON; check that it is complete");
 }
 
 TEST_CASE("a server of this machine alone is asked by its own names, and one that others reach by any") {
@@ -384,9 +393,12 @@ TEST_CASE("a signal ends the server within seconds, and what is not answered is 
   }
 }
 
-TEST_CASE("a port that is taken is wrong input") {
+TEST_CASE("a port that is taken is wrong input, and so is an address of another machine") {
   const Server server;
   const Finished second = run_spillway({"serve", "model", "--port", std::to_string(server.port())});
   CHECK(second.status == 2);
   CHECK(second.err.find("[--port] expected a port of '127.0.0.1' that can be listened to") != std::string::npos);
+  const Finished elsewhere = run_spillway({"serve", "model", "--host", "192.0.2.1", "--port", "0"});
+  CHECK(elsewhere.status == 2);
+  CHECK(elsewhere.err.find("[--host] expected an address of this machine, got '192.0.2.1'") != std::string::npos);
 }

@@ -127,7 +127,7 @@ InputError JsonField::bad(std::string_view expected, std::string_view advice) co
 
 JsonDocument::JsonDocument(std::string_view text, std::string_view file) : file_(file), json_(parse_json(text, file)) {
   if (!json_.is_object()) {
-    throw input_error(file, "expected a JSON object, got {}; check that the file is complete",
+    throw input_error(file, "expected a JSON object, got {}; check that it is complete",
                       json_.is_discarded() ? "text that is not JSON" : std::string(json_.type_name()));
   }
 }

@@ -36,12 +36,20 @@ void GuardedServer::bind() {
   } else {
     port_ = bind_to_port(options_.host, options_.port) ? options_.port : -1;
   }
-  if (port_ < 0)
-    throw input_error("--port",
-                      "expected a port of {} that can be listened to, got {}; choose another, or end what uses "
-                      "it",
-                      quote(options_.host), options_.port);
+  if (port_ < 0) throw_unbound();
   threads_ = std::make_unique<ConnectionThreads>(options_.connections);
+}
+
+void GuardedServer::throw_unbound() const {
+  // Where no port at all can be had, it is the address that is wrong.
+  if (httplib::Server().bind_to_any_port(options_.host) < 0)
+    throw input_error("--host",
+                      "expected an address of this machine, got {}; write 127.0.0.1, or 0.0.0.0 for all that "
+                      "it has",
+                      quote(options_.host));
+  throw input_error("--port",
+                    "expected a port of {} that can be listened to, got {}; choose another, or end what uses it",
+                    quote(options_.host), options_.port);
 }
 
 void GuardedServer::run() { (void)listen_after_bind(); }

@@ -31,8 +31,8 @@ class GuardedServer : protected httplib::Server {
 
  protected:
   explicit GuardedServer(GuardedOptions options);
-  // Takes the port, and the first thread. Throws InputError at --port where that cannot be had, std::system_error where
-  // the system refuses the thread. Once, after the routes are set.
+  // Takes the port, and the first thread. Throws InputError at --port where that cannot be had, at --host where no port
+  // of it can, std::system_error where the system refuses the thread. Once, after the routes are set.
   void bind();
   [[nodiscard]] const GuardedOptions& options() const { return options_; }
   // That of the request which the calling thread answers.
@@ -41,6 +41,7 @@ class GuardedServer : protected httplib::Server {
   static void leave_unread(httplib::Response& response);
 
  private:
+  [[noreturn]] void throw_unbound() const;
   bool process_and_close_socket(socket_t socket) override;
   // One request of `connection`; false where it cannot be read or the client is gone.
   bool answer(Connection& connection, bool is_last, bool& closed);

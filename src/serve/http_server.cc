@@ -47,10 +47,22 @@ RequestError half_closed() {
           "connection_closed"};
 }
 
+// The method that a path of this server is asked by; empty for others.
+std::string_view method_of(std::string_view path) {
+  if (path == "/v1/chat/completions" || path == "/v1/completions") return "POST";
+  if (path == "/v1/models" || path.starts_with("/v1/models/") || path == "/health") return "GET";
+  return "";
+}
+
 // What went wrong before any route was taken.
 RequestError error_of(const httplib::Request& request, int status) {
   switch (status) {
     case 404:
+      if (const std::string_view method = method_of(request.path); !method.empty() && method != request.method)
+        return {405,
+                fmt::format("[{}] expected {}, got {}; send that", request.path, method, request.method),
+                {},
+                "method_not_allowed"};
       return {404,
               fmt::format("[{}] expected a path of this server, got {}; ask /v1/chat/completions, /v1/completions, "
                           "/v1/models or /health",
@@ -101,7 +113,9 @@ void HttpServer::add_routes() {
   });
   Get("/health", [this](const auto&, httplib::Response& response) { answer_json(api_.health(), response); });
   set_error_handler([](const httplib::Request& request, httplib::Response& response) {
-    if (response.body.empty()) answer_error(error_of(request, response.status), response);
+    if (!response.body.empty()) return;
+    answer_error(error_of(request, response.status), response);
+    if (response.status == 405) response.set_header("Allow", std::string(method_of(request.path)));
   });
   set_exception_handler([](const httplib::Request& request, httplib::Response& response, std::exception_ptr error) {
     try {
