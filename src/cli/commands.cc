@@ -73,6 +73,7 @@ std::string help() {
 }
 
 int dispatch(std::span<const std::string> args) {
+  if (args.size() > 1 && args[0] == "help") return dispatch(std::vector<std::string>{args[1], "--help"});
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
     fmt::print("{}", help());
     return args.empty() ? kInputWrong : kDone;

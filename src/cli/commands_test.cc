@@ -280,12 +280,20 @@ TEST_CASE("a key without a value is true, with no_ before it false, and a list i
   CHECK(error({config.path, "--push_to_hub"}).find("got 'true'; nothing leaves this machine") != std::string::npos);
 }
 
+TEST_CASE("help of a command is shown whichever way round it is asked") {
+  CHECK(run({"help", "train"}).out == run({"train", "--help"}).out);
+  CHECK(run({"help", "train"}).out.starts_with("usage: spillway train "));
+  CHECK(run({"help", "trian"}).err.find("did you mean train?") != std::string::npos);
+}
+
 TEST_CASE("what is wrong with the arguments themselves is said in one line") {
   const ConfigFile config;
-  CHECK(
-      run({"plan"}).err ==
-      "[spillway plan] expected a config file, got nothing; name one, - for standard input, or --base_model and other "
-      "keys\n");
+  CHECK(run({"plan"}).err ==
+        "[spillway plan] expected a config file, got nothing; name one, - for standard input, or give --base_model and "
+        "other keys, or --model\n");
+  CHECK(run({"train"}).err ==
+        "[spillway train] expected a config file, got nothing; name one, - for standard input, or give --base_model and "
+        "other keys\n");
   CHECK(run({"plan", "a", "b"}).err == "[spillway plan] expected one config file, got 'a' and 'b'; remove one\n");
   CHECK(run({"plan", config.path, "--seed"}).err ==
         "[spillway plan] expected a value after --seed, got nothing; write --seed VALUE\n");

@@ -56,7 +56,9 @@ class ArgumentReader {
     }
     const bool has_other = (!instead_.empty() && result_.has(instead_)) || names_model();
     if (result_.path.empty() && !has_other)
-      fail("a config file", "nothing", "name one, - for standard input, or --base_model and other keys");
+      fail("a config file", "nothing",
+           fmt::format("name one, - for standard input, or give --base_model and other keys{}",
+                       instead_.empty() ? "" : fmt::format(", or {}", instead_)));
     return std::move(result_);
   }
 

@@ -11,7 +11,7 @@ namespace spillway {
 void ModelArguments::add_to(CommandLine& line) {
   line.model(model, "the model folder");
   line.adapter(adapter, "a PEFT adapter for it");
-  add_place_to(line, "for each token of all prompts");
+  add_place_to(line, "for each token of all prompts, or each batch of texts");
 }
 
 void ModelArguments::add_place_to(CommandLine& line, std::string_view read_when) {
