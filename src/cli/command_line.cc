@@ -162,8 +162,10 @@ bool CommandLine::parse(std::span<const std::string> args) {
     throw input_error(app_->get_name(), "expected arguments as in `{} --help`, got: {}; correct them", app_->get_name(),
                       error.what());
   }
-  for (const Named& one : named_)
+  for (const Named& one : named_) {
     *one.value = model_folder(*one.value, one.where, one.use, fetching_lookup(), one.component);
+    if (!one.value->empty()) check_model_folder(*one.value, one.where, one.use);
+  }
   return true;
 }
 

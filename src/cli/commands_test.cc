@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -278,6 +279,34 @@ TEST_CASE("a key without a value is true, with no_ before it false, and a list i
   CHECK(error({config.path, "--no_seed"}) ==
         "[spillway plan] expected a value after --no_seed, got nothing; write --no_seed VALUE\n");
   CHECK(error({config.path, "--push_to_hub"}).find("got 'true'; nothing leaves this machine") != std::string::npos);
+}
+
+TEST_CASE("what is no folder of a model or of an adapter is said of what was named") {
+  const TemporaryFolder place;
+  const std::string empty = (place.path() / "empty").string(), file = (place.path() / "model.bin").string();
+  std::filesystem::create_directory(empty);
+  std::ofstream(file) << "x";
+  for (const char* command : {"generate", "chat", "serve"}) {
+    std::vector<std::string> args = {command, "./nowhere"};
+    if (args[0] == "generate") args.insert(args.end(), {"--prompt", "x"});
+    CHECK(
+        run(args).err ==
+        "[MODEL] expected the folder of a model, got './nowhere', where nothing is; check the path, or write a name of "
+        "the hub (org/name)\n");
+    args[1] = empty;
+    CHECK(run(args).err.find("[MODEL] expected the folder of a model, with config.json, got ") == 0);
+    args[1] = file;
+    CHECK(run(args).err.find("; name the folder that it lies in") != std::string::npos);
+  }
+  const std::string model = std::string(SPILLWAY_SOURCE_DIR) + "/tests/golden/models/llama2";
+  CHECK(run({"merge", model, "--adapter", empty, "--out", empty})
+            .err.find("[--adapter] expected the folder of an adapter, with adapter_config.json, got ") == 0);
+  std::ofstream(place.path() / "adapter_config.json") << "{}";
+  CHECK(run({"chat", place.path().string()}).err.find(" with an adapter; name its base, and this as the adapter") !=
+        std::string::npos);
+  const std::string config = (place.path() / "c.yml").string();
+  std::ofstream(config) << "base_model: ./nowhere\nlearning_rate: 1e-4\ndatasets: [{path: rows.jsonl}]\n";
+  CHECK(run({"plan", config}).err.find("[base_model] expected the folder of a model, got './nowhere'") == 0);
 }
 
 TEST_CASE("help of a command is shown whichever way round it is asked") {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "io/cache_folder.h"
 #include "io/checksum.h"
 #include "io/file.h"
@@ -90,6 +91,37 @@ std::string model_folder(const std::string& named, std::string_view where, hub::
   import_gguf(named, folder);
   remove_older(models, name);
   return folder.string();
+}
+
+void check_model_folder(const std::string& folder, std::string_view where, hub::FolderUse use) {
+  const bool is_adapter = use == hub::FolderUse::kAdapter;
+  const std::string_view noun = is_adapter ? "an adapter" : "a model";
+  std::error_code error;
+  if (!fs::exists(folder, error))
+    throw input_error(where,
+                      "expected the folder of {}, got {}, where nothing is; check the path, or write a name of "
+                      "the hub (org/name)",
+                      noun, quote(folder));
+  if (!fs::is_directory(folder, error))
+    throw input_error(where, "expected the folder of {}, got the file {}; name the folder that it lies in", noun,
+                      quote(folder));
+  const auto has = [&](std::string_view file) {
+    return fs::exists(fs::symlink_status(fs::path(folder) / file, error));
+  };
+  if (is_adapter) {
+    // That of a whole model is told apart where it is read.
+    if (!has("adapter_config.json") && !has("pytorch_lora_weights.safetensors") && !has("config.json"))
+      throw input_error(where,
+                        "expected the folder of an adapter, with adapter_config.json, got {} without; name one as "
+                        "PEFT saves it",
+                        quote(folder));
+  } else if (use != hub::FolderUse::kTokenizer && !has("config.json") && !has("model_index.json") &&
+             (!has("tokenizer.json") || has("adapter_config.json"))) {
+    const bool is_of_adapter = has("adapter_config.json");
+    throw input_error(where, "expected the folder of a model, with config.json, got {} {}; {}", quote(folder),
+                      is_of_adapter ? "with an adapter" : "without",
+                      is_of_adapter ? "name its base, and this as the adapter" : "name one as transformers saves it");
+  }
 }
 
 }  // namespace spillway

@@ -20,4 +20,9 @@ namespace spillway {
                                        hub::FolderUse use = hub::FolderUse::kModel, const hub::Lookup& lookup = {},
                                        std::string_view component = "transformer");
 
+// InputError about `where` unless `folder`, of model_folder() and not empty, is a folder and holds a file by which this
+// use knows it: without, the first error would be about a file in a folder that is not there, or not meant. Pipelines
+// of diffusers are models, too; that a folder with a tokenizer lacks a model is seen when that is read.
+void check_model_folder(const std::string& folder, std::string_view where, hub::FolderUse use);
+
 }  // namespace spillway

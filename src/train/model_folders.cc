@@ -24,26 +24,30 @@ std::string with_revision(const std::string& named, const std::string& revision)
                     quote(repository->revision), quote(revision));
 }
 
+void use_folder(std::string& named, std::string_view where, hub::FolderUse use, const hub::Lookup& lookup,
+                std::string_view component = "transformer") {
+  named = model_folder(named, where, use, lookup, component);
+  if (!named.empty()) check_model_folder(named, where, use);
+}
+
 }  // namespace
 
 void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lookup& lookup) {
   const bool is_tokenizer_beside = config.tokenizer.folder == config.model.base_model;
-  config.model.base_model = model_folder(with_revision(config.model.base_model, config.model.revision), "base_model",
-                                         use, lookup, config.video.component);
-  config.tokenizer.folder = is_tokenizer_beside ? config.model.base_model
-                                                : model_folder(config.tokenizer.folder, "tokenizer_config",
-                                                               hub::FolderUse::kTokenizer, lookup);
-  if (config.preference)
-    config.preference->ref_model = model_folder(config.preference->ref_model, "ref_model", use, lookup);
-  if (config.online && !config.online->ppo.value_model.empty())
-    config.online->ppo.value_model = model_folder(config.online->ppo.value_model, "value_model_path", use, lookup);
+  config.model.base_model = with_revision(config.model.base_model, config.model.revision);
+  use_folder(config.model.base_model, "base_model", use, lookup, config.video.component);
+  if (is_tokenizer_beside) {
+    config.tokenizer.folder = config.model.base_model;
+  } else {
+    use_folder(config.tokenizer.folder, "tokenizer_config", hub::FolderUse::kTokenizer, lookup);
+  }
+  if (config.preference) use_folder(config.preference->ref_model, "ref_model", use, lookup);
+  if (config.online) use_folder(config.online->ppo.value_model, "value_model_path", use, lookup);
   if (config.rewards) {
     for (rewards::RewardEntry& entry : config.rewards->functions)
       entry.folder = model_folder(entry.folder, entry.where, use, lookup);
   }
-  if (config.adapter)
-    config.adapter->model_dir =
-        model_folder(config.adapter->model_dir, "lora_model_dir", hub::FolderUse::kAdapter, lookup);
+  if (config.adapter) use_folder(config.adapter->model_dir, "lora_model_dir", hub::FolderUse::kAdapter, lookup);
 }
 
 void fetch_data_sets(const config::Config& config, const hub::Lookup& lookup) {
