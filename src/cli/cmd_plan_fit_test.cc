@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/index.h"
 #include "base/temporary_folder.h"
 #include "cli/commands.h"
@@ -87,10 +88,28 @@ TEST_CASE("every machine that is known by name has memory, rates and a disk") {
   }
 }
 
+TEST_CASE("a model is known by its name on the hub, and a card by what it is called") {
+  const TemporaryFolder room;
+  const auto named = [&](const char* name) { return named_model(name, room.path(), "--model"); };
+  const NamedModel chat = named("meta-llama/Llama-3.1-8B-Instruct"), base = named("llama-3.1-8b");
+  CHECK(chat.folder == base.folder);
+  CHECK(chat.name == "meta-llama/Llama-3.1-8B-Instruct");  // what a config of it is to say
+  CHECK(named("Qwen3-8B").name == "Qwen/Qwen3-8B");
+  CHECK(machine_by_name("RTX 4090", "--gpu").name == machine_by_name("rtx4090", "--gpu").name);
+  CHECK_THROWS_WITH_AS(
+      (void)machine_by_name("a100", "--gpu"),
+      "[--gpu] expected a machine's name, got 'a100', which may be a100-40gb or a100-80gb; name one of "
+      "them",
+      InputError);
+  CHECK_THROWS_WITH_AS((void)named("someone/unknown-8b"), doctest::Contains("`spillway fetch someone/unknown-8b`"),
+                       InputError);
+}
+
 TEST_CASE("a name that is no model's or machine's is answered with those that are near") {
   CHECK(run_fit({"plan", "--model", "lama-3-8b"})
             .err.find("[--model] expected the name of a model, got 'lama-3-8b'; did "
                       "you mean llama-3-8b?") != std::string::npos);
+  CHECK(run_fit({"plan", "--model", "lama-3-8b"}).err.find("Or name a folder, or one of ") != std::string::npos);
   CHECK(run_fit({"plan", "--model", "llama-2"}).err.find("with which llama-2-13b, llama-2-70b, llama-2-7b begin") !=
         std::string::npos);
   CHECK(run_fit({"plan", "--model", "qwen3-4", "--gpu", "rtx9"}).err.find("[--gpu] expected the name of a machine") !=

@@ -17,8 +17,8 @@ struct ModelShape {
   std::string config;  // of the model, config.json
 };
 
-// By the whole name, or by its beginning where no other begins so. Throws InputError at `where`, naming those that are
-// meant or near.
+// By the whole name, or one that means it (cli/fit/known_name.h); a model also by its beginning where no other begins
+// so. Throws InputError at `where`, naming those that are meant or near.
 [[nodiscard]] Machine machine_by_name(std::string_view name, std::string_view where);
 [[nodiscard]] ModelShape model_by_name(std::string_view name, std::string_view where);
 
@@ -26,8 +26,9 @@ struct ModelShape {
 struct NamedModel {
   std::string folder, name;
 };
-// A folder or a GGUF file of the user's, or else a folder in `room` with the config.json of a known model. Throws
-// InputError as above.
+// A folder or a GGUF file of the user's, or else a folder in `room` with the config.json of a known model, or the hub's
+// cache where a name with a slash is of none. A name of the hub stays what the model is called. Throws InputError as
+// above.
 [[nodiscard]] NamedModel named_model(const std::string& name, const std::filesystem::path& room,
                                      std::string_view where);
 
