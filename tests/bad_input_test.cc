@@ -176,7 +176,7 @@ TEST_CASE(
 
 TEST_CASE("a broken model folder is refused with the file") {
   check_each({
-      {"no folder", "nowhere", key("base_model", "nowhere")},
+      {"no folder", "base_model", key("base_model", "nowhere")},
       {"no config.json", "config.json", [](Job& job) { fs::remove(job.model() / "config.json"); }},
       {"no weights", "model", [](Job& job) { fs::remove(job.weights()); }},
       {"no tokenizer", "model", [](Job& job) { fs::remove(job.model() / "tokenizer.json"); }},
@@ -237,7 +237,7 @@ TEST_CASE("an adapter that does not belong to the model is refused") {
     };
   };
   check_each({
-      {"no folder", "adapter_config.json", with([](Job& job) { fs::remove_all(job.path("adapter")); })},
+      {"no folder", "lora_model_dir", with([](Job& job) { fs::remove_all(job.path("adapter")); })},
       {"no weights", "adapter", with([](Job& job) { fs::remove(job.path("adapter") / "adapter_model.safetensors"); })},
       {"other rank", "adapter_config.json", with([](Job& job) {
          job.edit_json(job.path("adapter") / "adapter_config.json", [](json& content) { content["r"] = 64; });
@@ -268,7 +268,7 @@ TEST_CASE("the other commands refuse what is wrong and write nothing") {
   check_refused(job, {"merge", model, "--adapter", adapter, "--out", model}, "--out");
   check_refused(job, {"merge", model, "--adapter", adapter, "--out", job.path("bad.gguf").string()}, "bad.gguf");
   check_refused(job, {"generate", model, "--adapter", other, "--prompt", "w1", "--json"}, "adapter_model.safetensors");
-  check_refused(job, {"generate", "nowhere", "--prompt", "w1", "--json"}, "nowhere");
+  check_refused(job, {"generate", "nowhere", "--prompt", "w1", "--json"}, "MODEL");
   check_refused(job, {"tokenize", model, "--file", job.path("pipe.gguf").string(), "--json"}, "pipe.gguf");
   check_refused(job, {"preprocess", job.path("pipe.gguf").string(), "--json"}, "pipe.gguf");
 }

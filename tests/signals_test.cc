@@ -1,6 +1,7 @@
 // The real program, told to stop.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <map>
@@ -8,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "io/folder_record.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
 
@@ -35,6 +37,10 @@ TEST_CASE("an interrupt writes a checkpoint and exits 130, without a model under
       has_checkpoint = has_checkpoint || entry.path().filename().string().starts_with("checkpoint-");
     }
     CHECK(has_checkpoint);
+    const auto record = read_record(job.output(name));
+    REQUIRE(record);
+    CHECK(std::none_of(record->files.begin(), record->files.end(),
+                       [](const RecordedFile& file) { return file.is_open(); }));
   }
 }
 

@@ -55,6 +55,7 @@ FinishFirst::FinishFirst() {
   check_interrupt();
   ++finishing;
 }
+FinishFirst::FinishFirst(EvenInterrupted) noexcept { ++finishing; }
 FinishFirst::~FinishFirst() { --finishing; }
 
 TidyFirst::TidyFirst() { ++tidying; }

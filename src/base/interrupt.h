@@ -21,11 +21,14 @@ class InterruptHandlers {
   InterruptHandlers(InterruptHandlers&&) = delete;
 };
 
+struct EvenInterrupted {};
+
 // While it lives, a signal only raises a flag: the owner asks for it, and ends with the status. Throws Interrupted
-// where a signal has come before. Any thread.
+// where a signal has come before, but for work that even then must come to an end. Any thread.
 class FinishFirst {
  public:
   FinishFirst();
+  explicit FinishFirst(EvenInterrupted) noexcept;
   ~FinishFirst();
   FinishFirst(FinishFirst&&) = delete;
 };

@@ -74,6 +74,22 @@ TEST_CASE("a signal while something is tidied ends a process that never asks for
         }) == 91);
 }
 
+TEST_CASE("what even an interrupted program has to write is written, and the program ends after it") {
+  CHECK(status_of([] {
+          const TidyFirst tidy;
+          raise(SIGINT);
+          {
+            const FinishFirst finish(EvenInterrupted{});
+            check_interrupt();
+          }
+          try {
+            check_interrupt();
+          } catch (const Interrupted&) {
+            _exit(93);
+          }
+        }) == 93);
+}
+
 TEST_CASE("work that must come to an end does, and only a second signal of a kind ends it before") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);

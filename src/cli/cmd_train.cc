@@ -50,6 +50,7 @@ class OutputFolder {
     });
   }
   ~OutputFolder() {
+    const FinishFirst finish(EvenInterrupted{});
     try {
       if (!is_finished_) shared_.abandon();
     } catch (const std::exception&) {  // the record stays that names what was written
@@ -61,6 +62,7 @@ class OutputFolder {
 
   // The run is over: records what it left.
   void finish() {
+    const FinishFirst finish(EvenInterrupted{});
     shared_.finish();
     is_finished_ = true;
   }
