@@ -320,9 +320,10 @@ TEST_CASE("what is wrong with the arguments themselves is said in one line") {
   CHECK(run({"plan"}).err ==
         "[spillway plan] expected a config file, got nothing; name one, - for standard input, or give --base_model and "
         "other keys, or --model\n");
-  CHECK(run({"train"}).err ==
-        "[spillway train] expected a config file, got nothing; name one, - for standard input, or give --base_model and "
-        "other keys\n");
+  CHECK(
+      run({"train"}).err ==
+      "[spillway train] expected a config file, got nothing; name one, - for standard input, or give --base_model and "
+      "other keys\n");
   CHECK(run({"plan", "a", "b"}).err == "[spillway plan] expected one config file, got 'a' and 'b'; remove one\n");
   CHECK(run({"plan", config.path, "--seed"}).err ==
         "[spillway plan] expected a value after --seed, got nothing; write --seed VALUE\n");
