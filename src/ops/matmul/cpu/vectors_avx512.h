@@ -23,8 +23,8 @@ constexpr std::array<uint16_t, 32> make_upper_halves() {
   for (size_t i = 0; i < 32; ++i) halves[i] = static_cast<uint16_t>(2 * i + 1);
   return halves;
 }
-alignas(64) constexpr std::array<uint16_t, 32> kUpperHalves = make_upper_halves();
-alignas(64) constexpr std::array<uint16_t, 64> kPairs = make_pairs();
+alignas(64) inline constexpr std::array<uint16_t, 32> kUpperHalves = make_upper_halves();
+alignas(64) inline constexpr std::array<uint16_t, 64> kPairs = make_pairs();
 
 struct Avx512 {
   using Vector = __m512;
