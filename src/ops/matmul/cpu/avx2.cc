@@ -5,7 +5,6 @@
 #include <immintrin.h>
 
 #include <cstring>
-#include <utility>
 
 #include "backend/cpu/target.h"
 
@@ -159,20 +158,7 @@ constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Avx2, 1, 2>, multiply_ti
 constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Avx2, 1, 1>, multiply_tile<Avx2, 2, 1>,
                                                 multiply_tile<Avx2, 3, 1>, multiply_tile<Avx2, 4, 1>,
                                                 multiply_tile<Avx2, 5, 1>, multiply_tile<Avx2, 6, 1>};
-using Rows = std::make_integer_sequence<int, 6>;
-constexpr auto kElements = streamed_tiles<Avx2, WholeWords<Avx2, 1>>(Rows());
-constexpr auto kWidened = streamed_tiles<Avx2, WidenedPairs<Avx2>>(Rows());
-constexpr auto kFourBits = coded_tiles<Avx2, FourBits<Avx2, false>>(Rows());
-constexpr auto kFourBitsToBf16 = coded_tiles<Avx2, FourBits<Avx2, true>>(Rows());
-constexpr auto kEightBits = coded_tiles<Avx2, EightBits<Avx2, false>>(Rows());
-constexpr auto kEightBitsToBf16 = coded_tiles<Avx2, EightBits<Avx2, true>>(Rows());
-constexpr MatmulKernels::Streamed kF32Streamed = {.max_rows = 18,
-                                                  .elements = kElements.data(),
-                                                  .widened = kWidened.data(),
-                                                  .four_bits = kFourBits.data(),
-                                                  .eight_bits = kEightBits.data(),
-                                                  .four_bits_to_bf16 = kFourBitsToBf16.data(),
-                                                  .eight_bits_to_bf16 = kEightBitsToBf16.data()};
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6>(18);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 16,
                                             .wide = kTiles,

@@ -9,7 +9,6 @@
 #include <immintrin.h>
 
 #include <array>
-#include <utility>
 
 #include "backend/cpu/target.h"
 
@@ -34,14 +33,6 @@ constexpr MatmulKernels::Tile kNarrowTiles[] = {
     multiply_tile<Avx512, 10, 1>, multiply_tile<Avx512, 11, 1>, multiply_tile<Avx512, 12, 1>,
     multiply_tile<Avx512, 13, 1>, multiply_tile<Avx512, 14, 1>};
 
-using Rows = std::make_integer_sequence<int, 14>;
-constexpr auto kElements = streamed_tiles<Avx512, WholeWords<Avx512, 1>>(Rows());
-constexpr auto kWidened = streamed_tiles<Avx512, WidenedPairs<Avx512>>(Rows());
-constexpr auto kFourBits = coded_tiles<Avx512, FourBits<Avx512, false>>(Rows());
-constexpr auto kFourBitsToBf16 = coded_tiles<Avx512, FourBits<Avx512, true>>(Rows());
-constexpr auto kEightBits = coded_tiles<Avx512, EightBits<Avx512, false>>(Rows());
-constexpr auto kEightBitsToBf16 = coded_tiles<Avx512, EightBits<Avx512, true>>(Rows());
-
 }  // namespace
 
 extern const MatmulKernels::Tile kAvx512Bf16Tiles[14], kAvx512Bf16NarrowTiles[14];
@@ -51,13 +42,7 @@ void release_amx_tiles();
 
 namespace {
 
-constexpr MatmulKernels::Streamed kF32Streamed = {.max_rows = 28,
-                                                  .elements = kElements.data(),
-                                                  .widened = kWidened.data(),
-                                                  .four_bits = kFourBits.data(),
-                                                  .eight_bits = kEightBits.data(),
-                                                  .four_bits_to_bf16 = kFourBitsToBf16.data(),
-                                                  .eight_bits_to_bf16 = kEightBitsToBf16.data()};
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx512, 14>(28);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 14,
                                             .columns = 32,
                                             .wide = kTiles,

@@ -190,5 +190,38 @@ constexpr std::array<MatmulKernels::CodedTile, sizeof...(kRows)> coded_tiles(std
   return {multiply_coded<Isa, Row, kRows + 1>...};
 }
 
+// The tiles of f32, of up to kRows rows.
+template <typename Isa, int kRows>
+struct F32Elements {
+  using Rows = std::make_integer_sequence<int, kRows>;
+  static constexpr auto kWhole = streamed_tiles<Isa, WholeWords<Isa, 1>>(Rows());
+  static constexpr auto kWidened = streamed_tiles<Isa, WidenedPairs<Isa>>(Rows());
+};
+template <typename Isa, int kRows>
+struct F32Codes {
+  using Rows = std::make_integer_sequence<int, kRows>;
+  static constexpr auto kFourBits = coded_tiles<Isa, FourBits<Isa, false>>(Rows());
+  static constexpr auto kFourBitsToBf16 = coded_tiles<Isa, FourBits<Isa, true>>(Rows());
+  static constexpr auto kEightBits = coded_tiles<Isa, EightBits<Isa, false>>(Rows());
+  static constexpr auto kEightBitsToBf16 = coded_tiles<Isa, EightBits<Isa, true>>(Rows());
+};
+
+// Without codes, and with them.
+template <typename Isa, int kRows>
+constexpr MatmulKernels::Streamed streamed_elements(int64_t max_rows) {
+  using Tiles = F32Elements<Isa, kRows>;
+  return {.max_rows = max_rows, .elements = Tiles::kWhole.data(), .widened = Tiles::kWidened.data()};
+}
+template <typename Isa, int kRows>
+constexpr MatmulKernels::Streamed streamed_f32(int64_t max_rows) {
+  using Tiles = F32Codes<Isa, kRows>;
+  MatmulKernels::Streamed result = streamed_elements<Isa, kRows>(max_rows);
+  result.four_bits = Tiles::kFourBits.data();
+  result.four_bits_to_bf16 = Tiles::kFourBitsToBf16.data();
+  result.eight_bits = Tiles::kEightBits.data();
+  result.eight_bits_to_bf16 = Tiles::kEightBitsToBf16.data();
+  return result;
+}
+
 }  // namespace
 }  // namespace spillway::cpu

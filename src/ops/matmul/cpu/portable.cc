@@ -1,6 +1,5 @@
 // Four-lane vectors that every compiler maps to SSE2 or NEON: 6 x 8 tiles in 12 registers.
 #include <cstring>
-#include <utility>
 
 #include "ops/matmul/cpu/kernels.h"
 #if defined(__aarch64__)
@@ -92,11 +91,7 @@ constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1, 2>, multipl
 constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Portable, 1, 1>, multiply_tile<Portable, 2, 1>,
                                                 multiply_tile<Portable, 3, 1>, multiply_tile<Portable, 4, 1>,
                                                 multiply_tile<Portable, 5, 1>, multiply_tile<Portable, 6, 1>};
-using Rows = std::make_integer_sequence<int, 6>;
-constexpr auto kElements = streamed_tiles<Portable, WholeWords<Portable, 1>>(Rows());
-constexpr auto kWidened = streamed_tiles<Portable, WidenedPairs<Portable>>(Rows());
-constexpr MatmulKernels::Streamed kF32Streamed = {
-    .max_rows = 4, .elements = kElements.data(), .widened = kWidened.data()};
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_elements<Portable, 4>(4);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 8,
                                             .wide = kTiles,
