@@ -12,8 +12,8 @@ namespace spillway {
 inline constexpr const char* kTokenIdFiles[] = {"config.json", "generation_config.json"};
 
 // Where the roles of `now` are other tokens than those of `before`, these files get their ids, as far as they are
-// there: whoever generates reads them, and not the tokenizer. Further tokens that end generation stay, as transformers'
-// Trainer has it. Throws InputError for a file that is no JSON object.
+// there: programs that generate read them, and not the tokenizer. Further tokens that end generation stay, as
+// transformers' Trainer has it. Throws InputError for a file that is no JSON object.
 void save_token_ids(const std::filesystem::path& folder, const text::Tokenizer& before, const text::Tokenizer& now);
 
 // The same of one of them, named `path`, whose text is at hand.

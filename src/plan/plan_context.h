@@ -1,4 +1,4 @@
-// What is known of a job beside its plan, for whoever reads the plan: as a page (plan/print.h), as JSON
+// What is known of a job beside its plan, for those who read the plan: as a page (plan/print.h), as JSON
 // (plan/plan_json.h), in a report.
 #pragma once
 

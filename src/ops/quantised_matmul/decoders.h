@@ -14,10 +14,10 @@ DecodeFunction decode_four_bit, decode_int8;
 inline constexpr float kInt8Step = 1.0f / 127.0f;  // of a row's scale, what an i8 counts
 
 // Scales between which no element is a number that is not normal.
-inline constexpr float kLeastScale = 0x1p-100F, kMostScale = 0x1p100F;
+inline constexpr float kMinScale = 0x1p-100F, kMaxScale = 0x1p100F;
 
 // Writes the scales of `count` blocks from `first` on, decoded, to out. False where one is neither zero nor between
-// kLeastScale and kMostScale.
+// kMinScale and kMaxScale.
 bool four_bit_scales(const QuantisedWeight& weight, int64_t first, int64_t count, float* out);
 
 // Asks for the `bytes` that lie some rows of `row_bytes` further on: the CPU sees no pattern in pieces of rows.

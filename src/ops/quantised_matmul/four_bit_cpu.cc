@@ -306,11 +306,11 @@ void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& rang
 // Scales of `count` blocks from `first` on; whether all of them are zero or far from what is not a normal number.
 bool four_bit_scales(const QuantisedWeight& weight, int64_t first, int64_t count, float* out) {
   const Scales scales(weight);
-  const Vector least = constant(kLeastScale), most = constant(kMostScale), zero = constant(0);
+  const Vector min = constant(kMinScale), max = constant(kMaxScale), zero = constant(0);
   bool normal = true;
   const auto put = [&](Vector scale, int64_t i, int64_t lanes_left) HWY_ATTR {
     const Vector size = hn::Abs(scale);
-    const auto in_range = hn::And(hn::Ge(size, least), hn::Le(size, most));
+    const auto in_range = hn::And(hn::Ge(size, min), hn::Le(size, max));
     normal &= hn::AllTrue(Floats(), hn::Or(in_range, hn::Eq(size, zero)));
     store_some(scale, out + i, lanes_left);
   };

@@ -23,7 +23,7 @@ bool row_scales(const void* coded, int64_t row, int64_t rows, float* out) {
   for (int64_t i = 0; i < rows; ++i) {
     out[i] = static_cast<const float*>(weight.scales)[row + i] * kInt8Step;
     const float size = std::fabs(out[i]);
-    normal &= size == 0 || (size >= kLeastScale && size <= kMostScale);
+    normal &= size == 0 || (size >= kMinScale && size <= kMaxScale);
   }
   return normal;
 }
