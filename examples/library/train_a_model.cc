@@ -13,7 +13,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "config/load.h"
-#include "plan/print.h"
+#include "plan/shortage.h"
 #include "train/base_identity.h"
 #include "train/measure_job.h"
 #include "train/planned_job.h"
