@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "tests/support/chat_model.h"
@@ -233,6 +234,70 @@ TEST_CASE("completions continue texts and tokens, up to a stop string") {
   const json stopped = server.answer("/v1/completions", request)["choices"][0];
   CHECK(stopped["text"] == text.substr(0, text.find(stop)));
   CHECK(stopped["finish_reason"] == "stop");
+}
+
+TEST_CASE("log-probabilities come with those of the likeliest tokens, of the prompt too where it is told again") {
+  const Server server;
+  const json chat = server.answer("/v1/chat/completions", {{"messages", messages("hello")},
+                                                           {"max_tokens", 5},
+                                                           {"min_tokens", 5},
+                                                           {"temperature", 0},
+                                                           {"logprobs", true},
+                                                           {"top_logprobs", 3}});
+  const json tokens = chat["choices"][0]["logprobs"]["content"];
+  REQUIRE(tokens.size() == 5);
+  for (const json& token : tokens) {
+    REQUIRE(token["top_logprobs"].size() == 3);
+    CHECK(token["top_logprobs"][0]["logprob"] == token["logprob"]);  // greedily
+    CHECK(token["top_logprobs"][0]["bytes"] == token["bytes"]);
+    CHECK(token["top_logprobs"][2]["logprob"] <= token["top_logprobs"][1]["logprob"]);
+  }
+  // As programs that measure models ask it.
+  json request = {{"prompt", "hello there"}, {"max_tokens", 1}, {"temperature", 0}, {"logprobs", 1}, {"echo", true}};
+  const json whole = server.answer("/v1/completions", request);
+  const json choice = whole["choices"][0], logprobs = choice["logprobs"];
+  CHECK(choice["text"].get<std::string>().starts_with("hello there"));
+  CHECK(whole["usage"]["completion_tokens"] == 1);
+  REQUIRE(logprobs["tokens"].size() == whole["usage"]["prompt_tokens"].get<size_t>() + 1);
+  CHECK(logprobs["token_logprobs"][0].is_null());
+  CHECK(logprobs["top_logprobs"][0].is_null());
+  for (size_t i = 1; i < logprobs["tokens"].size(); ++i) {
+    const double logprob = logprobs["token_logprobs"][i];
+    const json& top = logprobs["top_logprobs"][i];
+    CHECK(top.at(logprobs["tokens"][i].get<std::string>()) == logprob);
+    CHECK(logprob < 0);
+    CHECK(top.size() <= 2);
+  }
+  request["max_tokens"] = 0;
+  const json alone = server.answer("/v1/completions", request);
+  CHECK(alone["choices"][0]["text"] == "hello there");
+  CHECK(alone["choices"][0]["finish_reason"] == "length");
+  CHECK(alone["usage"]["completion_tokens"] == 0);
+  json prompt_alone = logprobs["token_logprobs"];
+  prompt_alone.erase(prompt_alone.size() - 1);
+  CHECK(alone["choices"][0]["logprobs"]["token_logprobs"] == prompt_alone);
+  request.erase("logprobs");
+  request["n"] = 2;
+  CHECK(server.answer("/v1/completions", request)["choices"][1]["text"] == "hello there");
+}
+
+TEST_CASE("penalties and a bias change what is answered") {
+  const Server server;
+  json request = {{"prompt", "hello"}, {"max_tokens", 30}, {"min_tokens", 30}, {"temperature", 0}, {"logprobs", 0}};
+  const auto tokens = [&] { return server.answer("/v1/completions", request)["choices"][0]["logprobs"]["tokens"]; };
+  const json plain = tokens();
+  request["logit_bias"] = {{"33", 100}};
+  const json biased = tokens();
+  for (const json& token : biased) CHECK(token == "!");
+  request["frequency_penalty"] = 2;  // 30 times less than the bias
+  request["presence_penalty"] = 2;
+  CHECK(tokens() == biased);
+  request.erase("logit_bias");
+  const json varied = tokens();
+  const auto distinct = [](const json& all) { return std::set<json>(all.begin(), all.end()).size(); };
+  CHECK(distinct(varied) > distinct(plain));
+  request["logit_bias"] = {{"260", 1}};
+  CHECK(server.post("/v1/completions", request.dump()).first == 400);
 }
 
 TEST_CASE("what is wrong with a request is told as OpenAI tells it") {

@@ -166,7 +166,7 @@ int cmd_chat(std::span<const std::string> args) {
   train::Decoder decoder = loaded.generator().decoder();
   ChatSession session(tokenizer, chats, decoder,
                       {.sampling = options.choice.sampling,
-                       .repetition_penalty = loaded.generator().repetition_penalty(),
+                       .penalties = loaded.generator().penalties(),
                        .context = context,
                        .vocab_size = model.vocab_size,
                        .model = options.model.model});

@@ -60,7 +60,7 @@ serve::ServedModel served_model(const ServeOptions& options, const text::Tokeniz
   serve::ServedModel served{.name = name_of(options.model.model),
                             .context = context,
                             .vocab_size = generator.text().vocab_size,
-                            .defaults = {options.choice.sampling, generator.repetition_penalty()}};
+                            .defaults = {options.choice.sampling, generator.penalties()}};
   if (tokenizer.chat_template()) served.chats = text::chat_templates_of(tokenizer, options.model.model);
   return served;
 }

@@ -52,8 +52,12 @@ void SamplingArguments::add_to(CommandLine& line) {
   line.option("--top-p P", sampling.top_p, "only from the most likely tokens that together reach P", 0.0, 1.0);
   line.option("--top-k K", sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMaxTopK);
   line.option("--min-p P", sampling.min_p, "only from tokens at least P times as likely as the likeliest", 0.0, 1.0);
-  line.option("--repetition-penalty R", repetition_penalty,
+  line.option("--repetition-penalty R", penalties.repetition,
               "1 is none; 0 takes that of the model's generation_config.json", 0.0, kMaxPenalty);
+  line.option("--presence-penalty P", penalties.presence, "makes what the answer has already said less likely",
+              -kMaxOfAnswer, kMaxOfAnswer);
+  line.option("--frequency-penalty P", penalties.frequency, "the same, once for each time it was said", -kMaxOfAnswer,
+              kMaxOfAnswer);
   line.option("--seed N", sampling.seed, "another one samples another text");
 }
 
@@ -63,7 +67,7 @@ LoadedModel::LoadedModel(const ModelArguments& arguments, const SamplingArgument
   const train::GeneratorOptions options{.model = arguments.model,
                                         .adapter = arguments.adapter,
                                         .sizes = sizes,
-                                        .repetition_penalty = sampling.repetition_penalty,
+                                        .penalties = sampling.penalties,
                                         .budget = arguments.budget(*device_, "ask for fewer or shorter answers")};
   generator_ = std::make_unique<train::Generator>(options, pool_, *device_);
 }

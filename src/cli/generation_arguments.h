@@ -30,14 +30,14 @@ struct ModelArguments {
 };
 
 constexpr int64_t kMaxNewTokens = 1 << 20, kMaxTopK = 1 << 30;
-constexpr double kMaxTemperature = 100, kMaxPenalty = 100;
+constexpr double kMaxTemperature = 100, kMaxPenalty = 100, kMaxOfAnswer = 2;
 
 struct SamplingArguments {
   train::Sampling sampling;
-  double repetition_penalty = 0;  // 0: the model's
+  train::Penalties penalties = {.repetition = 0};  // 0: the model's
 
-  // --max-new-tokens, --temperature, --top-p, --top-k, --min-p, --repetition-penalty and --seed, with the defaults that
-  // are here.
+  // --max-new-tokens, --temperature, --top-p, --top-k, --min-p, the penalties and --seed, with the defaults that are
+  // here.
   void add_to(CommandLine& line);
 };
 

@@ -42,29 +42,10 @@ Json head_of(const Conversation& conversation, const char* chat_object, const st
           {"choices", Json::array()}};
 }
 
-Json bytes_of(const std::string& text) {
-  Json bytes = Json::array();
-  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return bytes;
-}
-
-Json logprobs_of(const Conversation& conversation, const std::vector<TokenLogprob>& tokens) {
-  if (!conversation.request.logprobs) return nullptr;
-  if (conversation.is_chat) {
-    Json content = Json::array();
-    for (const TokenLogprob& one : tokens)
-      content.push_back({{"token", one.token},
-                         {"logprob", one.logprob},
-                         {"bytes", bytes_of(one.token)},
-                         {"top_logprobs", Json::array()}});
-    return {{"content", content}};
-  }
-  Json texts = Json::array(), logprobs = Json::array();
-  for (const TokenLogprob& one : tokens) {
-    texts.push_back(one.token);
-    logprobs.push_back(one.logprob);
-  }
-  return {{"tokens", texts}, {"token_logprobs", logprobs}, {"top_logprobs", nullptr}};
+Json logprobs_of(const Conversation& conversation, const std::vector<ShownToken>& tokens) {
+  const GenerationRequest& request = conversation.request;
+  if (!request.logprobs) return nullptr;
+  return conversation.is_chat ? chat_logprobs(tokens) : completion_logprobs(tokens, request.top_logprobs > 0);
 }
 
 Json reason_of(const std::string& reason) { return reason.empty() ? Json(nullptr) : Json(reason); }
@@ -99,8 +80,8 @@ void Api::check(const std::vector<int32_t>& ids, const char* param) const {
         param, "context_length_exceeded");
 }
 
-std::vector<std::vector<int32_t>> Api::prompts_of(const GenerationRequest& request, bool is_chat) const {
-  std::vector<std::vector<int32_t>> prompts;
+std::vector<Api::ReadPrompt> Api::prompts_of(const GenerationRequest& request, bool is_chat) const {
+  std::vector<ReadPrompt> prompts;
   const char* param = is_chat ? "messages" : "prompt";
   if (is_chat) {
     if (!model_.chats)
@@ -109,23 +90,39 @@ std::vector<std::vector<int32_t>> Api::prompts_of(const GenerationRequest& reque
                          "/v1/completions",
                          param);
     try {
-      const std::string text =
-          text::render_prompt(request.conversation, *model_.chats, tokenizer_, "request: messages");
-      prompts.push_back(tokenizer_.encode(text, false));
+      std::string text = text::render_prompt(request.conversation, *model_.chats, tokenizer_, "request: messages");
+      prompts.push_back({tokenizer_.encode(text, false), std::move(text)});
     } catch (const InputError& error) {  // the template's or the tokenizer's
       throw RequestError(400, error.what(), param);
     }
   }
   for (const TextOrIds& prompt : request.prompts) {
-    const auto* text = std::get_if<std::string>(&prompt);
     try {
-      prompts.push_back(text != nullptr ? tokenizer_.encode(*text, true) : std::get<std::vector<int32_t>>(prompt));
+      if (const auto* text = std::get_if<std::string>(&prompt)) {
+        prompts.push_back({tokenizer_.encode(*text, true), *text});
+      } else {
+        prompts.push_back({std::get<std::vector<int32_t>>(prompt)});
+      }
     } catch (const InputError& error) {
       throw RequestError(400, error.what(), param);
     }
   }
-  for (const std::vector<int32_t>& ids : prompts) check(ids, param);
+  for (ReadPrompt& prompt : prompts) {
+    check(prompt.ids, param);
+    if (request.echo && prompt.text.empty()) prompt.text = tokenizer_.decode(prompt.ids, false);
+  }
   return prompts;
+}
+
+void Api::check(const train::Penalties& penalties) const {
+  for (const auto& [id, bias] : penalties.logit_bias) {
+    if (id >= model_.vocab_size)
+      throw RequestError(
+          400,
+          fmt::format("[request: logit_bias] expected token ids below {}, got {}; use those of the model",
+                      model_.vocab_size, id),
+          "logit_bias");
+  }
 }
 
 // Room for fewer never comes.
@@ -146,23 +143,29 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
       is_chat ? parse_chat_request(body, model_.defaults) : parse_completion_request(body, model_.defaults);
   GenerationRequest& request = result.request;
   if (!request.has_seed) request.choice.sampling.seed = random_seed();
-  const std::vector<std::vector<int32_t>> prompts = prompts_of(request, is_chat);
+  check(request.choice.penalties);
+  const std::vector<ReadPrompt> prompts = prompts_of(request, is_chat);
   check_count(std::ssize(prompts), request.choices);
   result.reply = std::make_shared<Reply>(std::ssize(prompts) * request.choices);
   const train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
-                                   .repetition_penalty = request.choice.repetition_penalty,
-                                   .logprobs = request.logprobs};
+                                   .penalties = request.choice.penalties,
+                                   .logprobs = request.logprobs,
+                                   .top_logprobs = request.top_logprobs,
+                                   .prompt_logprobs = request.echo && request.logprobs};
+  // Without an answer, one token more is made than is told.
+  const bool answers = request.max_tokens != 0;
   std::vector<Job> jobs;
-  for (const std::vector<int32_t>& ids : prompts) {
+  for (const auto& [ids, text] : prompts) {
     result.prompt_tokens += std::ssize(ids);
     train::Sampling sampling = request.choice.sampling;
-    sampling.max_new_tokens =
-        std::min(request.max_tokens.value_or(sampling.max_new_tokens), model_.context - std::ssize(ids));
+    const int64_t wanted = answers ? request.max_tokens.value_or(sampling.max_new_tokens) : 1;
+    sampling.max_new_tokens = std::min(wanted, model_.context - std::ssize(ids));
+    ChoiceOptions options{.stops = request.stop, .logprobs = request.logprobs, .answers = answers};
+    if (request.echo) options.echoed = text;
+    if (rules.prompt_logprobs) options.first_of_prompt = ids.front();
     for (int64_t i = 0; i < request.choices; ++i, ++sampling.seed) {
       const auto choice = static_cast<int64_t>(jobs.size());
-      jobs.push_back({{ids, sampling},
-                      rules,
-                      std::make_shared<ChoiceSink>(result.reply, choice, tokenizer_, request.stop, request.logprobs)});
+      jobs.push_back({{ids, sampling}, rules, std::make_shared<ChoiceSink>(result.reply, choice, tokenizer_, options)});
     }
   }
   if (!scheduler_.submit(std::move(jobs)))
@@ -173,7 +176,7 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
 Json Api::whole(const Conversation& conversation, const std::vector<Piece>& pieces) const {
   struct Whole {
     std::string text, finish_reason;
-    std::vector<TokenLogprob> logprobs;
+    std::vector<ShownToken> logprobs;
   };
   std::vector<Whole> choices;
   for (const Piece& piece : pieces) {

@@ -60,8 +60,14 @@ class Api {
   [[nodiscard]] const std::string& name() const { return model_.name; }
 
  private:
-  [[nodiscard]] std::vector<std::vector<int32_t>> prompts_of(const GenerationRequest& request, bool is_chat) const;
+  struct ReadPrompt {
+    std::vector<int32_t> ids;
+    std::string text = {};  // where it came as one, or is to be echoed
+  };
+
+  [[nodiscard]] std::vector<ReadPrompt> prompts_of(const GenerationRequest& request, bool is_chat) const;
   void check(const std::vector<int32_t>& ids, const char* param) const;
+  void check(const train::Penalties& penalties) const;
   void check_count(int64_t prompts, int64_t choices) const;
 
   ServedModel model_;

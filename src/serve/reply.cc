@@ -1,6 +1,5 @@
 #include "serve/reply.h"
 
-#include <span>
 #include <utility>
 
 namespace spillway::serve {
@@ -26,15 +25,29 @@ void Reply::push(Piece piece, int64_t tokens) {
   changed_.notify_all();
 }
 
+ChoiceSink::ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text::Tokenizer& tokenizer,
+                       ChoiceOptions options)
+    : reply_(std::move(reply)),
+      choice_(choice),
+      tokenizer_(tokenizer),
+      text_(tokenizer, std::move(options.stops)),
+      logprobs_(options.logprobs),
+      answers_(options.answers) {
+  Piece piece{.choice = choice_, .text = std::move(options.echoed)};
+  if (options.first_of_prompt) piece.logprobs.push_back(shown_token(tokenizer_, *options.first_of_prompt));
+  if (!piece.text.empty() || !piece.logprobs.empty()) reply_->push(std::move(piece), 0);
+}
+
 bool ChoiceSink::take(const train::Chosen& chosen) {
+  if (!chosen.is_of_prompt && !answers_) return false;
   stopped_ = chosen.stopped;
   Piece piece{.choice = choice_};
   if (chosen.shown) {
-    piece.text = text_.push(chosen.id);
-    if (logprobs_) piece.logprobs.push_back({tokenizer_.decode(std::span(&chosen.id, 1), false), chosen.logprob});
+    if (!chosen.is_of_prompt) piece.text = text_.push(chosen.id);
+    if (logprobs_) piece.logprobs.push_back(shown_token(tokenizer_, chosen.id, chosen.logprob, chosen.top));
   }
   // The token that stops was decoded, too: OpenAI counts it.
-  reply_->push(std::move(piece), 1);
+  reply_->push(std::move(piece), chosen.is_of_prompt ? 0 : 1);
   return !text_.stopped();
 }
 

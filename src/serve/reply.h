@@ -12,19 +12,15 @@
 
 #include "serve/answer_text.h"
 #include "serve/scheduler.h"
+#include "serve/token_json.h"
 
 namespace spillway::serve {
-
-struct TokenLogprob {
-  std::string token;
-  double logprob = 0;
-};
 
 // What is new of a choice.
 struct Piece {
   int64_t choice = 0;
   std::string text;
-  std::vector<TokenLogprob> logprobs;
+  std::vector<ShownToken> logprobs;
   std::string finish_reason;  // of its last piece: "stop", "length", or "error" where the server failed or closed
 };
 
@@ -53,17 +49,19 @@ class Reply {
   std::atomic<bool> cancelled_ = false;
 };
 
+struct ChoiceOptions {
+  std::vector<std::string> stops = {};
+  bool logprobs = false;
+  bool answers = true;                          // not the prompt alone
+  std::string echoed = {};                      // the prompt's text, which the choice's begins with
+  std::optional<int32_t> first_of_prompt = {};  // where the prompt's log-probabilities are wanted
+};
+
 // A choice of a reply: tokens become text.
 class ChoiceSink : public TokenSink {
  public:
-  // Borrows the tokenizer.
-  ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text::Tokenizer& tokenizer,
-             std::vector<std::string> stops, bool logprobs)
-      : reply_(std::move(reply)),
-        choice_(choice),
-        tokenizer_(tokenizer),
-        text_(tokenizer, std::move(stops)),
-        logprobs_(logprobs) {}
+  // Borrows the tokenizer. What is echoed is in the reply at once.
+  ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text::Tokenizer& tokenizer, ChoiceOptions options);
 
   [[nodiscard]] bool take(const train::Chosen& chosen) override;
   [[nodiscard]] bool is_wanted() const override { return !reply_->is_cancelled(); }
@@ -74,7 +72,7 @@ class ChoiceSink : public TokenSink {
   int64_t choice_;
   const text::Tokenizer& tokenizer_;
   AnswerText text_;
-  bool logprobs_, stopped_ = false;
+  bool logprobs_, answers_, stopped_ = false;
 };
 
 }  // namespace spillway::serve

@@ -1,5 +1,6 @@
 #include "serve/request.h"
 
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -13,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kWhere = "request";
-constexpr int64_t kMaxTokens = 1 << 20, kMaxTopK = 1 << 30;
+constexpr int64_t kMaxTokens = 1 << 20, kMaxTopK = 1 << 30, kMaxTopLogprobs = 20;
+constexpr double kMaxBias = 100;
 constexpr size_t kMaxStops = 16;
 
 // "[request: stop.0] expected ..." names the field stop.0, "[request] ..." none.
@@ -28,9 +30,8 @@ RequestError request_error(const InputError& error) {
 
 // Fields that ask for what is not there. As long as they ask for nothing, they are ignored.
 void refuse_unsupported(const JsonField& root) {
-  for (const char* name : {"frequency_penalty", "presence_penalty", "logit_bias", "echo", "suffix", "functions",
-                           "function_call", "audio", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
-                           "grammar", "json_schema", "use_beam_search"}) {
+  for (const char* name : {"suffix", "functions", "function_call", "audio", "guided_json", "guided_regex",
+                           "guided_choice", "guided_grammar", "grammar", "json_schema", "use_beam_search"}) {
     const JsonField field = root[name];
     if (field.is_in_use()) throw field.bad("it to be left out", "remove it: this server has no such thing");
   }
@@ -56,16 +57,38 @@ std::vector<std::string> read_stop(const JsonField& field) {
   return stops;
 }
 
+// Ids, which are names in JSON, and what is added to their logits.
+std::vector<std::pair<int32_t, float>> read_logit_bias(const JsonField& field) {
+  std::vector<std::pair<int32_t, float>> biases;
+  if (field.is_null()) return biases;
+  for (const auto& [name, bias] : field.members()) {
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    if (error != std::errc() || end != name.data() + name.size() || id < 0)
+      throw bias.bad("a token id as its name", "write ids of the model's tokens");
+    biases.emplace_back(id, static_cast<float>(bias.real(-kMaxBias, kMaxBias)));
+  }
+  return biases;
+}
+
+train::Penalties read_penalties(const JsonField& root, const train::Penalties& defaults) {
+  return {.repetition = root["repetition_penalty"].real_or(defaults.repetition, 0.01, 100),
+          .frequency = root["frequency_penalty"].real_or(defaults.frequency, -2, 2),
+          .presence = root["presence_penalty"].real_or(defaults.presence, -2, 2),
+          .logit_bias = read_logit_bias(root["logit_bias"])};
+}
+
 // What both kinds of request have.
-GenerationRequest read_common(const JsonField& root, const Choice& defaults) {
-  GenerationRequest request;
+GenerationRequest read_common(const JsonField& root, const Choice& defaults, bool echo) {
+  GenerationRequest request{.echo = echo};
   refuse_unsupported(root);
   request.choices = root["n"].integer_or(1, 1, kMaxChoices);
   const JsonField best_of = root["best_of"];
   if (best_of.integer_or(request.choices, 1, kMaxChoices) != request.choices)
     throw best_of.bad("as many as n", "remove it: this server does not choose among answers");
   for (const char* name : {"max_tokens", "max_completion_tokens"}) {
-    if (const JsonField field = root[name]; !field.is_null()) request.max_tokens = field.integer(1, kMaxTokens);
+    if (const JsonField field = root[name]; !field.is_null())
+      request.max_tokens = field.integer(echo ? 0 : 1, kMaxTokens);
   }
   request.choice = defaults;
   train::Sampling& sampling = request.choice.sampling;
@@ -74,7 +97,7 @@ GenerationRequest read_common(const JsonField& root, const Choice& defaults) {
   sampling.top_p = root["top_p"].real_or(sampling.top_p, 0, 1);
   sampling.top_k = root["top_k"].integer_or(sampling.top_k, -1, kMaxTopK);  // -1: all, as vLLM has it
   sampling.min_p = root["min_p"].real_or(sampling.min_p, 0, 1);
-  request.choice.repetition_penalty = root["repetition_penalty"].real_or(defaults.repetition_penalty, 0.01, 100);
+  request.choice.penalties = read_penalties(root, defaults.penalties);
   if (const JsonField seed = root["seed"]; !seed.is_null()) {
     sampling.seed = static_cast<uint64_t>(seed.integer(std::numeric_limits<int64_t>::min(), INT64_MAX));
     request.has_seed = true;
@@ -147,10 +170,12 @@ Json RequestError::json() const {
 
 GenerationRequest parse_chat_request(std::string_view body, const Choice& defaults) {
   return parse(body, [&](const JsonField& root) {
-    GenerationRequest request = read_common(root, defaults);
+    if (root["echo"].is_in_use()) throw root["echo"].bad("it to be left out", "ask /v1/completions");
+    GenerationRequest request = read_common(root, defaults, false);
     request.logprobs = root["logprobs"].boolean_or(false);
-    if (root["top_logprobs"].integer_or(0, 0, 20) > 0)
-      throw root["top_logprobs"].bad("0", "remove it: this server tells the log-probability of the chosen token alone");
+    request.top_logprobs = root["top_logprobs"].integer_or(0, 0, kMaxTopLogprobs);
+    if (request.top_logprobs > 0 && !request.logprobs)
+      throw root["top_logprobs"].bad("0 without logprobs", "write logprobs: true, too");
     const std::vector<JsonField> messages = root["messages"].elements();
     if (messages.empty()) throw root["messages"].bad("at least one message", "write one");
     // The order of members may matter to a template.
@@ -176,11 +201,9 @@ GenerationRequest parse_chat_request(std::string_view body, const Choice& defaul
 
 GenerationRequest parse_completion_request(std::string_view body, const Choice& defaults) {
   return parse(body, [&](const JsonField& root) {
-    GenerationRequest request = read_common(root, defaults);
-    const JsonField logprobs = root["logprobs"];
-    request.logprobs = !logprobs.is_null();
-    if (logprobs.integer_or(0, 0, 20) > 0)
-      throw logprobs.bad("0", "write 0: this server tells the log-probability of the chosen token alone");
+    GenerationRequest request = read_common(root, defaults, root["echo"].boolean_or(false));
+    request.logprobs = !root["logprobs"].is_null();
+    request.top_logprobs = root["logprobs"].integer_or(0, 0, kMaxTopLogprobs);
     request.prompts = read_prompts(root["prompt"]);
     if (std::ssize(request.prompts) * request.choices > kMaxChoices)
       throw root["prompt"].bad(fmt::format("at most {} answers at once", kMaxChoices), "ask for fewer");

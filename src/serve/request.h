@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "train/generation/penalties.h"
 #include "train/generation/sampling.h"
 
 namespace spillway::serve {
@@ -37,7 +38,7 @@ using TextOrIds = std::variant<std::string, std::vector<int32_t>>;
 // How tokens are chosen; the length is the most that is asked for.
 struct Choice {
   train::Sampling sampling;
-  double repetition_penalty = 1;
+  train::Penalties penalties = {};
 };
 
 struct GenerationRequest {
@@ -46,11 +47,14 @@ struct GenerationRequest {
   std::vector<TextOrIds> prompts;  // of completions
 
   int64_t choices = 1;                // for each prompt
-  std::optional<int64_t> max_tokens;  // as asked for
+  std::optional<int64_t> max_tokens;  // as asked for; 0 with `echo` alone
   Choice choice;                      // its length is the default's
   bool has_seed = false;
   std::vector<std::string> stop;
-  bool stream = false, include_usage = false, logprobs = false;
+  bool stream = false, include_usage = false;
+  bool logprobs = false;
+  int64_t top_logprobs = 0;
+  bool echo = false;  // the prompt is part of the text, and its tokens are among those with log-probabilities
 };
 
 constexpr int64_t kMaxChoices = 128;

@@ -8,7 +8,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-const Choice kDefaults{{.max_new_tokens = 77, .temperature = 1, .top_p = 0.5}, 1.25};
+const Choice kDefaults{{.max_new_tokens = 77, .temperature = 1, .top_p = 0.5}, {.repetition = 1.25, .presence = 0.5}};
 
 // The body of a request with more members.
 std::string chat(const std::string& more = "") {
@@ -22,7 +22,10 @@ TEST_CASE("a request says how it is answered, and what it does not say is as the
   CHECK(plain.conversation == Json::parse(R"({"messages": [{"role": "user", "content": "hi"}]})"));
   CHECK(plain.choice.sampling.temperature == 1);
   CHECK(plain.choice.sampling.top_p == 0.5);
-  CHECK(plain.choice.repetition_penalty == 1.25);
+  CHECK(plain.choice.penalties.repetition == 1.25);
+  CHECK(plain.choice.penalties.presence == 0.5);
+  CHECK(plain.choice.penalties.frequency == 0);
+  CHECK(plain.choice.penalties.logit_bias.empty());
   CHECK(!plain.max_tokens);
   CHECK(!plain.has_seed);
   CHECK(!plain.stream);
@@ -30,8 +33,9 @@ TEST_CASE("a request says how it is answered, and what it does not say is as the
   const GenerationRequest full = parse_chat_request(
       chat(R"("model": "x", "max_tokens": 3, "max_completion_tokens": 5, "temperature": 0.25, "top_p": 0.75,
               "top_k": 4, "min_p": 0.125, "repetition_penalty": 1.5, "n": 2, "seed": 9, "stop": ["a", "b"],
-              "stream": true, "stream_options": {"include_usage": true}, "logprobs": true, "top_logprobs": 0,
-              "user": 3, "frequency_penalty": 0, "presence_penalty": null, "logit_bias": {}, "tool_choice": "auto",
+              "stream": true, "stream_options": {"include_usage": true}, "logprobs": true, "top_logprobs": 7,
+              "user": 3, "frequency_penalty": -2, "presence_penalty": 0, "logit_bias": {"5": -100, "0": 0.5},
+              "tool_choice": "auto", "echo": false,
               "response_format": {"type": "text"}, "anything": [1], "tools": [{"b": 1, "a": 2}])"),
       kDefaults);
   CHECK(full.max_tokens == 5);
@@ -39,12 +43,16 @@ TEST_CASE("a request says how it is answered, and what it does not say is as the
   CHECK(full.choice.sampling.top_p == 0.75);
   CHECK(full.choice.sampling.top_k == 4);
   CHECK(full.choice.sampling.min_p == 0.125);
-  CHECK(full.choice.repetition_penalty == 1.5);
+  CHECK(full.choice.penalties.repetition == 1.5);
+  CHECK(full.choice.penalties.frequency == -2);
+  CHECK(full.choice.penalties.presence == 0);
+  CHECK(full.choice.penalties.logit_bias == std::vector<std::pair<int32_t, float>>{{0, 0.5f}, {5, -100.0f}});
   CHECK(full.choices == 2);
   CHECK(full.has_seed);
   CHECK(full.choice.sampling.seed == 9);
   CHECK(full.stop == std::vector<std::string>{"a", "b"});
   CHECK((full.stream && full.include_usage && full.logprobs));
+  CHECK(full.top_logprobs == 7);
   CHECK(full.conversation["tools"].dump() == R"([{"b":1,"a":2}])");  // in their order
   CHECK(parse_chat_request(chat(R"("stop": "one")"), kDefaults).stop == std::vector<std::string>{"one"});
 }
@@ -67,7 +75,21 @@ TEST_CASE("a completion has one prompt or many, as text or as tokens") {
   CHECK(prompts(R"(["a", ""])") == std::vector<TextOrIds>{"a", ""});
   CHECK(prompts("[1, 2]") == std::vector<TextOrIds>{ids});
   CHECK(prompts("[[1, 2], [1, 2]]") == std::vector<TextOrIds>{ids, ids});
-  CHECK(parse_completion_request(R"({"prompt": "a", "logprobs": 0})", kDefaults).logprobs);
+}
+
+TEST_CASE("a completion may tell log-probabilities, and its prompt again, with an answer or without") {
+  const auto parsed = [](const std::string& more) {
+    return parse_completion_request(R"({"prompt": "a")" + more + "}", kDefaults);
+  };
+  CHECK(!parsed("").logprobs);
+  CHECK(!parsed(R"(, "logprobs": null)").logprobs);
+  CHECK(parsed(R"(, "logprobs": 0)").logprobs);
+  CHECK(parsed(R"(, "logprobs": 5)").top_logprobs == 5);
+  CHECK(!parsed(R"(, "echo": null)").echo);
+  CHECK(parsed(R"(, "echo": true, "max_tokens": 0)").echo);
+  CHECK(parsed(R"(, "echo": true, "max_tokens": 0)").max_tokens == 0);
+  for (const char* wrong : {R"(, "max_tokens": 0)", R"(, "logprobs": 21)", R"(, "logprobs": true)", R"(, "echo": 1)"})
+    CHECK_THROWS_AS((void)parsed(wrong), RequestError);
 }
 
 TEST_CASE("a request that is wrong is refused with the field's name") {
@@ -95,7 +117,14 @@ TEST_CASE("a request that is wrong is refused with the field's name") {
       {chat(R"("seed": "x")"), "seed"},
       {chat(R"("logprobs": 3)"), "logprobs"},
       {chat(R"("top_logprobs": 2)"), "top_logprobs"},
-      {chat(R"("frequency_penalty": 0.5)"), "frequency_penalty"},
+      {chat(R"("logprobs": true, "top_logprobs": 21)"), "top_logprobs"},
+      {chat(R"("echo": true)"), "echo"},
+      {chat(R"("frequency_penalty": 2.5)"), "frequency_penalty"},
+      {chat(R"("presence_penalty": "x")"), "presence_penalty"},
+      {chat(R"("logit_bias": [1])"), "logit_bias"},
+      {chat(R"("logit_bias": {"a": 1})"), "logit_bias.a"},
+      {chat(R"("logit_bias": {"-1": 1})"), "logit_bias.-1"},
+      {chat(R"("logit_bias": {"3": 101})"), "logit_bias.3"},
       {chat(R"("response_format": {"type": "json_object"})"), "response_format.type"},
       {chat(R"("tool_choice": "required")"), "tool_choice"},
       {chat(R"("tools": 3)"), "tools"}};
@@ -118,7 +147,6 @@ TEST_CASE("a request that is wrong is refused with the field's name") {
   for (const char* prompt : {"3", "[]", "[1, \"a\"]", "[-1]", "[[1], \"a\", 3]", "null", "[99999999999]"})
     CHECK_THROWS_AS((void)parse_completion_request(std::string(R"({"prompt": )") + prompt + "}", kDefaults),
                     RequestError);
-  CHECK_THROWS_AS((void)parse_completion_request(R"({"prompt": "a", "echo": true})", kDefaults), RequestError);
   CHECK_THROWS_AS((void)parse_completion_request(R"({"prompt": "a", "best_of": 3})", kDefaults), RequestError);
   CHECK_THROWS_AS((void)parse_chat_request(std::string(100000, '['), kDefaults), RequestError);
 }

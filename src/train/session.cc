@@ -278,7 +278,7 @@ int64_t TrainingSession::generation_bytes_streamed() const {
 
 std::vector<Generated> TrainingSession::sample() {
   return generate(job_.samples.prompts, {.stop_ids = job_.samples.tokenizer->stop_ids(),
-                                         .repetition_penalty = job_.model->text()->repetition_penalty});
+                                         .penalties = {.repetition = job_.model->text()->repetition_penalty}});
 }
 
 }  // namespace spillway::train

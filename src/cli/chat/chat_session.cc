@@ -69,7 +69,7 @@ std::vector<int32_t> ChatSession::fitting_prompt(size_t& first) const {
 }
 
 void ChatSession::begin(const train::Prompt& prompt) {
-  train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(), .repetition_penalty = options_.repetition_penalty};
+  train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(), .penalties = options_.penalties};
   if (sequence_) {
     decoder_.renew(*sequence_, prompt, std::move(rules));
     return;

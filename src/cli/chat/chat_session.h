@@ -17,7 +17,7 @@ namespace spillway {
 
 struct ChatOptions {
   train::Sampling sampling;
-  double repetition_penalty = 1;
+  train::Penalties penalties = {};
   int64_t context = 0;     // tokens that the model sees at most, its answer included
   int64_t vocab_size = 0;  // the model's
   std::string model;       // its folder, for messages

@@ -245,7 +245,7 @@ int eval_exact(const ModelArguments& model, const ExactArguments& arguments, boo
   std::vector<int64_t> lengths;
   for (const ExactItem& item : items) lengths.push_back(item.prompt.sequence_tokens());
   SamplingArguments greedy;
-  greedy.repetition_penalty = 1;
+  greedy.penalties.repetition = 1;
   LoadedModel loaded(model, greedy, train::generation_sizes(std::move(lengths)));
   std::unique_ptr<StepLines> lines;
   if (!arguments.out.empty()) lines = std::make_unique<StepLines>(arguments.out, 0);

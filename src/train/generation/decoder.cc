@@ -92,11 +92,13 @@ int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier
   return differing.first - sequence.ids.begin();
 }
 
-// Of the sequences before this one, that with which it shares most, where that is worth waiting for.
+// Of the sequences before this one whose prompts are read by read_prompts(), that with which it shares most, where that
+// is worth waiting for.
 Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
   constexpr int64_t kWorthACopy = 32;
   Shared most;
   for (const Sequence* earlier = sequences_.data(); earlier != &sequence; ++earlier) {
+    if (earlier->rules.prompt_logprobs) continue;
     const int64_t tokens = shared_tokens(sequence, *earlier);
     if (tokens > most.tokens) most = {earlier, tokens};
   }
@@ -126,7 +128,7 @@ void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
 
 void Decoder::copy_what_is_read() {
   for (Sequence& sequence : sequences_) {
-    if (sequence.unread() <= 0) continue;
+    if (sequence.unread() <= 0 || sequence.rules.prompt_logprobs) continue;
     const Shared shared = shared_with_earlier(sequence);
     if (shared.with != nullptr && shared.with->read() >= shared.tokens)
       copy_rows(*shared.with, sequence, shared.tokens);
@@ -141,8 +143,9 @@ void Decoder::read_prompts(int64_t runs) {
     int64_t room = capacity;
     for (Sequence& sequence : sequences_) {
       const int64_t tokens = std::min(sequence.unread(), room);
+      if (tokens <= 0 || sequence.rules.prompt_logprobs) continue;
       // What an earlier one will have read is copied then.
-      if (tokens <= 0 || shared_with_earlier(sequence).with != nullptr) continue;
+      if (shared_with_earlier(sequence).with != nullptr) continue;
       pieces.push_back({&sequence, tokens});
       room -= tokens;
     }
@@ -153,82 +156,87 @@ void Decoder::read_prompts(int64_t runs) {
 }
 
 std::vector<Chosen> Decoder::decode() {
+  const std::vector<Row> rows = next_rows();
+  if (rows.empty()) return {};
   std::vector<Piece> pieces;
-  std::vector<float> uniforms;
-  for (Sequence& sequence : sequences_) {
-    if (sequence.unread() > 0) continue;
-    pieces.push_back({&sequence, 1});
-    uniforms.push_back(sequence.random.uniform());
-  }
-  if (pieces.empty()) return {};
-  ask_for_choices(pieces, uniforms);
+  for (const Row& row : rows) pieces.push_back({row.sequence, 1});
+  ask_for_choices(rows);
   run(programs_.decode, programs_.graphs.decode.model, pieces);
-  const std::vector<Choice> choices = this->choices(pieces, uniforms);
+  std::vector<Choice> choices = this->choices(rows);
   std::vector<Chosen> chosen;
-  for (size_t i = 0; i < pieces.size(); ++i) chosen.push_back(take(*pieces[i].sequence, choices[i]));
+  for (size_t i = 0; i < rows.size(); ++i) chosen.push_back(take(rows[i], std::move(choices[i])));
   return chosen;
+}
+
+std::vector<Decoder::Row> Decoder::next_rows() {
+  std::vector<Row> rows;
+  int64_t room = max_sequences() - sequences();
+  for (Sequence& sequence : sequences_) {
+    const int64_t unread = sequence.unread();
+    if (unread <= 0) rows.push_back({&sequence, std::nullopt, sequence.random.uniform()});
+    if (unread <= 0 || !sequence.rules.prompt_logprobs) continue;
+    const int64_t tokens = std::min(unread, 1 + room);
+    room -= tokens - 1;
+    for (int64_t i = 1; i <= tokens; ++i) rows.push_back({&sequence, nth(sequence.ids, sequence.cached + i)});
+  }
+  return rows;
 }
 
 bool Decoder::may_stop(const Sequence& sequence) {
   return std::ssize(sequence.ids) - sequence.prompt_tokens >= sequence.sampling.min_new_tokens;
 }
 
-bool Decoder::is_chosen_by_program(const Sequence& sequence) {
-  return sequence.sampling.is_of_program() && sequence.rules.repetition_penalty == 1 &&
+bool Decoder::is_chosen_by_program(const Row& row) {
+  const Sequence& sequence = *row.sequence;
+  return !row.next && sequence.sampling.is_of_program() && !sequence.rules.penalties.change_logits() &&
          (may_stop(sequence) || std::ssize(sequence.rules.stop_ids) <= kMaxBarred);
 }
 
-void Decoder::ask_for_choices(std::span<const Piece> pieces, std::span<const float> uniforms) {
+bool Decoder::needs_logits(const Row& row) {
+  return !is_chosen_by_program(row) || row.sequence->rules.top_logprobs > 0;
+}
+
+void Decoder::ask_for_choices(std::span<const Row> rows) {
   const TokenChoice& choice = programs_.graphs.decode.choice;
   const auto column = [&](ValueId id) { return programs_.decode.home(id).as<float>(); };
   float* const factors = column(choice.inverse_temperature);
   float* const logprob_factors = column(choice.logprob_inverse_temperature);
-  std::copy(uniforms.begin(), uniforms.end(), column(choice.uniform));
+  float* const uniforms = column(choice.uniform);
   auto* const barred = programs_.decode.home(choice.barred).as<int32_t>();
-  std::fill_n(barred, std::ssize(pieces) * kMaxBarred, -1);
-  for (int64_t i = 0; i < std::ssize(pieces); ++i) {
-    const Sequence& sequence = *nth(pieces, i).sequence;
+  std::fill_n(barred, std::ssize(rows) * kMaxBarred, -1);
+  for (int64_t i = 0; i < std::ssize(rows); ++i) {
+    const Row& row = nth(rows, i);
+    const Sequence& sequence = *row.sequence;
     constexpr float kNotAskedFor = -1;
-    factors[i] = is_chosen_by_program(sequence) ? inverse_temperature(sequence.sampling.temperature) : kNotAskedFor;
+    factors[i] = is_chosen_by_program(row) ? inverse_temperature(sequence.sampling.temperature) : kNotAskedFor;
     logprob_factors[i] = sequence.rules.logprobs ? inverse_temperature(sequence.rules.logprob_temperature) : 0;
-    if (is_chosen_by_program(sequence) && !may_stop(sequence)) {
+    uniforms[i] = row.uniform;
+    if (is_chosen_by_program(row) && !may_stop(sequence)) {
       const std::vector<int32_t>& stops = sequence.rules.stop_ids;
       std::copy(stops.begin(), stops.end(), barred + i * kMaxBarred);
     }
   }
 }
 
-std::vector<Choice> Decoder::choices(std::span<const Piece> pieces, std::span<const float> uniforms) {
+std::vector<Choice> Decoder::choices(std::span<const Row> rows) {
   const auto* const ids = programs_.decode.result(kIdsResult).as<int32_t>();
   const auto* const logprobs = programs_.decode.result(kLogprobsResult).as<float>();
   std::vector<Choice> choices;
-  for (size_t i = 0; i < pieces.size(); ++i) choices.push_back({ids[i], logprobs[i]});
-  const bool is_done = std::all_of(pieces.begin(), pieces.end(),
-                                   [](const Piece& piece) { return is_chosen_by_program(*piece.sequence); });
-  if (!is_done) choose_from_logits(pieces, uniforms, choices);
+  for (size_t i = 0; i < rows.size(); ++i) choices.push_back({ids[i], logprobs[i]});
+  if (std::any_of(rows.begin(), rows.end(), needs_logits)) look_at_logits(rows, choices);
   return choices;
 }
 
-// What the program could not choose.
-void Decoder::choose_from_logits(std::span<const Piece> pieces, std::span<const float> uniforms,
-                                 std::span<Choice> choices) {
+// For what the program does not choose, and does not tell.
+void Decoder::look_at_logits(std::span<const Row> rows, std::span<Choice> choices) {
   const TensorView all = programs_.decode.result(kLogitsResult);
   const int64_t vocabulary = all.shape[1];
-  std::vector<std::exception_ptr> errors(pieces.size());
-  const auto choose = [&](int64_t i) {
-    const Sequence& sequence = *nth(pieces, i).sequence;
-    if (is_chosen_by_program(sequence)) return;
-    const std::span<const float> logits = span_of(all.as<float>() + i * vocabulary, vocabulary);
-    std::vector<float> changed;
-    const std::span<const float> scores = scores_of(sequence, logits, changed);
-    nth(choices, i) = choose_token(
-        logits, scores, sequence.sampling,
-        sequence.rules.logprobs ? std::optional(sequence.rules.logprob_temperature) : std::nullopt, nth(uniforms, i));
-  };
-  programs_.pool.parallel_for(std::ssize(pieces), 1, [&](int64_t begin, int64_t end, int) {
+  std::vector<std::exception_ptr> errors(rows.size());
+  programs_.pool.parallel_for(std::ssize(rows), 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
+      if (!needs_logits(nth(rows, i))) continue;
       try {
-        choose(i);
+        look_at_logits(nth(rows, i), span_of(all.as<float>() + i * vocabulary, vocabulary), nth(choices, i));
       } catch (const std::bad_alloc&) {  // not across the pool's threads
         nth(errors, i) = std::current_exception();
       }
@@ -239,9 +247,25 @@ void Decoder::choose_from_logits(std::span<const Piece> pieces, std::span<const 
   }
 }
 
-Chosen Decoder::take(Sequence& sequence, const Choice& choice) {
+void Decoder::look_at_logits(const Row& row, std::span<const float> logits, Choice& choice) {
+  const Sequence& sequence = *row.sequence;
   const SequenceRules& rules = sequence.rules;
-  Chosen chosen{.sequence = sequence.name, .id = choice.id, .logprob = choice.logprob};
+  if (row.next) {
+    choice = {*row.next, log_probability(logits, rules.logprob_temperature, *row.next)};
+  } else if (!is_chosen_by_program(row)) {
+    std::vector<float> changed;
+    choice = choose_token(logits, scores_of(sequence, logits, changed), sequence.sampling,
+                          rules.logprobs ? std::optional(rules.logprob_temperature) : std::nullopt, row.uniform);
+  }
+  if (rules.top_logprobs > 0) choice.top = likeliest_tokens(logits, rules.logprob_temperature, rules.top_logprobs);
+}
+
+Chosen Decoder::take(const Row& row, Choice choice) {
+  Sequence& sequence = *row.sequence;
+  const SequenceRules& rules = sequence.rules;
+  Chosen chosen{.sequence = sequence.name, .id = choice.id, .logprob = choice.logprob, .top = std::move(choice.top)};
+  chosen.is_of_prompt = row.next.has_value();
+  if (chosen.is_of_prompt) return chosen;
   chosen.stopped = std::find(rules.stop_ids.begin(), rules.stop_ids.end(), chosen.id) != rules.stop_ids.end();
   chosen.shown = !chosen.stopped || rules.keeps_stop;
   if (chosen.shown) sequence.ids.push_back(chosen.id);
@@ -250,13 +274,13 @@ Chosen Decoder::take(Sequence& sequence, const Choice& choice) {
   return chosen;
 }
 
-// The logits, or in `changed` what penalty and least length make of them.
+// The logits, or in `changed` what penalties and least length make of them.
 std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<const float> logits,
                                           std::vector<float>& changed) {
   const SequenceRules& rules = sequence.rules;
-  if (rules.repetition_penalty == 1 && may_stop(sequence)) return logits;
+  if (!rules.penalties.change_logits() && may_stop(sequence)) return logits;
   changed.assign(logits.begin(), logits.end());
-  if (rules.repetition_penalty != 1) penalise_repetition(changed, sequence.ids, rules.repetition_penalty);
+  penalise(changed, sequence.ids, sequence.prompt_tokens, rules.penalties);
   if (!may_stop(sequence)) {
     for (const int32_t id : rules.stop_ids) {
       if (id < std::ssize(changed)) nth(changed, id) = -std::numeric_limits<float>::infinity();

@@ -12,16 +12,19 @@
 #include "base/random.h"
 #include "train/generation/cache_rows.h"
 #include "train/generation/generate.h"
+#include "train/generation/penalties.h"
 
 namespace spillway::train {
 
 // What holds for a sequence beside its sampling.
 struct SequenceRules {
   std::vector<int32_t> stop_ids;
-  double repetition_penalty = 1;
+  Penalties penalties = {};
   bool keeps_stop = false;  // the token that stopped belongs to the answer
   bool logprobs = false;
   double logprob_temperature = 1;
+  int64_t top_logprobs = 0;      // of so many of the likeliest tokens, beside each that has a log-probability
+  bool prompt_logprobs = false;  // of the prompt's tokens, but for its first one, too
 };
 
 using SequenceId = int64_t;
@@ -30,10 +33,12 @@ using SequenceId = int64_t;
 struct Chosen {
   SequenceId sequence = 0;
   int32_t id = 0;
-  double logprob = 0;    // if wanted, under the model's own distribution, without penalty and filters
-  bool stopped = false;  // by this token
-  bool shown = true;     // the token belongs to the answer
-  bool is_last = false;  // it stopped, or max_new_tokens are there
+  float logprob = 0;  // if wanted, under the model's own distribution, without penalty and filters
+  std::vector<TokenLogprob> top = {};
+  bool is_of_prompt = false;  // which was not chosen: it is here for its log-probability
+  bool stopped = false;       // by this token
+  bool shown = true;          // the token belongs to the answer
+  bool is_last = false;       // it stopped, or max_new_tokens are there
 };
 
 // Belongs to one thread.
@@ -54,10 +59,11 @@ class Decoder {
 
   // Reads prompts in the order of joining, in at most so many runs of the program; all tokens but the last of each,
   // which is the first to be decoded. What sequences begin with in common, the first of them reads, and the others
-  // copy.
+  // copy. Prompts whose log-probabilities are wanted are left to decode().
   void read_prompts(int64_t runs = std::numeric_limits<int64_t>::max());
   // One token for every sequence whose prompt is read, in the order of joining. Who got its last one leaves, or is
-  // renewed, before the next call.
+  // renewed, before the next call. A prompt whose log-probabilities are wanted is read here, its next tokens in place
+  // of one: as many as max_sequences() leaves room for.
   [[nodiscard]] std::vector<Chosen> decode();
 
   [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }
@@ -75,8 +81,8 @@ class Decoder {
     int64_t cached = 0;  // tokens whose keys are in the caches
     RandomStream random;
 
-    // Of the prompt, but for its last token.
-    [[nodiscard]] int64_t read() const { return std::min(cached, prompt_tokens - 1); }
+    // Of the prompt, but for its last token, by read_prompts(): what decode() reads has other bits.
+    [[nodiscard]] int64_t read() const { return rules.prompt_logprobs ? 0 : std::min(cached, prompt_tokens - 1); }
     [[nodiscard]] int64_t unread() const { return prompt_tokens - 1 - cached; }
   };
   struct Shared {
@@ -88,6 +94,12 @@ class Decoder {
     Sequence* sequence;
     int64_t tokens;
   };
+  // A token whose logits the decoding program computes.
+  struct Row {
+    Sequence* sequence;
+    std::optional<int32_t> next;  // of the prompt: it is not to be chosen
+    float uniform = 0;
+  };
 
   [[nodiscard]] Sequence& find(SequenceId sequence);
   [[nodiscard]] static int64_t shared_tokens(const Sequence& sequence, const Sequence& earlier);
@@ -96,11 +108,14 @@ class Decoder {
   void copy_what_is_read();
   static void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces);
   [[nodiscard]] static bool may_stop(const Sequence& sequence);
-  [[nodiscard]] static bool is_chosen_by_program(const Sequence& sequence);
-  void ask_for_choices(std::span<const Piece> pieces, std::span<const float> uniforms);
-  [[nodiscard]] std::vector<Choice> choices(std::span<const Piece> pieces, std::span<const float> uniforms);
-  void choose_from_logits(std::span<const Piece> pieces, std::span<const float> uniforms, std::span<Choice> choices);
-  static Chosen take(Sequence& sequence, const Choice& choice);
+  [[nodiscard]] static bool is_chosen_by_program(const Row& row);
+  [[nodiscard]] static bool needs_logits(const Row& row);
+  [[nodiscard]] std::vector<Row> next_rows();
+  void ask_for_choices(std::span<const Row> rows);
+  [[nodiscard]] std::vector<Choice> choices(std::span<const Row> rows);
+  void look_at_logits(std::span<const Row> rows, std::span<Choice> choices);
+  static void look_at_logits(const Row& row, std::span<const float> logits, Choice& choice);
+  static Chosen take(const Row& row, Choice choice);
   static std::span<const float> scores_of(const Sequence& sequence, std::span<const float> logits,
                                           std::vector<float>& changed);
 

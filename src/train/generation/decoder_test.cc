@@ -3,13 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "base/index.h"
+#include "io/file.h"
 #include "train/generation/generator.h"
 
 using namespace spillway;
 using namespace spillway::train;
+using nlohmann::json;
 
 namespace {
 
@@ -161,7 +167,7 @@ TEST_CASE("the program chooses the tokens that the host would, side by side with
       sampling.max_new_tokens = 24;
       sampling.seed = 5;
       const SequenceRules rules{.stop_ids = std::vector<int32_t>(stop_ids, 7),
-                                .repetition_penalty = penalty,
+                                .penalties = {.repetition = penalty},
                                 .logprobs = true,
                                 .logprob_temperature = logprob_temperature};
       REQUIRE(fixture.decoder().join({ids_of(4, 30), sampling}, rules));
@@ -190,5 +196,81 @@ TEST_CASE("the program chooses the tokens that the host would, side by side with
     CHECK(std::find(answer.ids.begin(), answer.ids.end(), 7) == answer.ids.end());
     for (size_t i = 0; i < answer.logprobs.size(); ++i)
       CHECK(answer.logprobs[i] == doctest::Approx(host.logprobs[i]).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("the likeliest tokens are transformers', with the logs of their shares, and change nothing else") {
+  const json golden = json::parse(read_file(kModel / "golden.json", 1 << 20))["greedy"];
+  const auto logits = golden["first_logits"].get<std::vector<double>>();
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit);
+  std::vector<int32_t> expected(logits.size());
+  std::iota(expected.begin(), expected.end(), 0);
+  std::sort(expected.begin(), expected.end(), [&](int32_t a, int32_t b) { return nth(logits, a) > nth(logits, b); });
+  Fixture fixture;
+  const Prompt prompt{golden["prompt"].get<std::vector<int32_t>>(), {.max_new_tokens = 9, .temperature = 1, .seed = 4}};
+  REQUIRE(fixture.decoder().join(prompt, {.logprobs = true, .top_logprobs = 5}));
+  std::vector<int32_t> ids;
+  while (fixture.decoder().sequences() > 0) {
+    fixture.decoder().read_prompts();
+    const Chosen chosen = fixture.decoder().decode().at(0);
+    REQUIRE(chosen.top.size() == 5);
+    for (size_t i = 0; ids.empty() && i < chosen.top.size(); ++i) {
+      CHECK(chosen.top[i].id == expected[i]);
+      CHECK(chosen.top[i].logprob == doctest::Approx(nth(logits, expected[i]) - std::log(total)).epsilon(1e-5));
+    }
+    for (const TokenLogprob& one : chosen.top) CHECK((one.id != chosen.id || one.logprob == chosen.logprob));
+    ids.push_back(chosen.id);
+    if (chosen.is_last) fixture.decoder().leave(chosen.sequence);
+  }
+  CHECK(ids == fixture.alone(prompt));
+}
+
+TEST_CASE("a prompt's tokens have the log-probabilities that they would be chosen with, beside other sequences") {
+  const std::vector<int32_t> ids = ids_of(3, 21);
+  // What each token would have been chosen with, after those before it.
+  std::vector<float> expected;
+  for (size_t i = 1; i < ids.size(); ++i) {
+    Fixture fixture;
+    REQUIRE(fixture.decoder().join({{ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i)}, {}},
+                                   {.logprobs = true, .top_logprobs = 64}));
+    fixture.decoder().read_prompts();
+    const Chosen chosen = fixture.decoder().decode().at(0);
+    for (const TokenLogprob& one : chosen.top)
+      if (one.id == ids[i]) expected.push_back(one.logprob);
+  }
+  REQUIRE(expected.size() == 20);
+  for (const int others : {0, 2, 3}) {
+    CAPTURE(others);
+    Fixture fixture;
+    std::map<SequenceId, Prompt> joined;
+    const SequenceId scored =
+        fixture.decoder().join({ids, {.max_new_tokens = 2}}, {.logprobs = true, .prompt_logprobs = true}).value();
+    // They begin with the same, which this one does not read for them.
+    for (int i = 0; i < others; ++i) {
+      const Prompt prompt{ids, {.max_new_tokens = 30, .temperature = 1, .seed = static_cast<uint64_t>(i)}};
+      joined[fixture.decoder().join(prompt, {}).value()] = prompt;
+    }
+    std::vector<float> logprobs;
+    std::vector<int32_t> told;
+    int64_t steps = 0;
+    while (fixture.decoder().sequences() > 0) {
+      fixture.decoder().read_prompts();
+      ++steps;
+      for (const Chosen& chosen : fixture.decoder().decode()) {
+        if (chosen.sequence != scored) {
+          fixture.answers[chosen.sequence].push_back(chosen.id);
+        } else if (chosen.is_of_prompt) {
+          told.push_back(chosen.id);
+          logprobs.push_back(chosen.logprob);
+          CHECK(!chosen.is_last);
+        }
+        if (chosen.is_last) fixture.decoder().leave(chosen.sequence);
+      }
+      if (steps == 6 && others == 0) CHECK(told.size() == 20);  // four at a time, then the answer
+    }
+    CHECK(std::equal(told.begin(), told.end(), ids.begin() + 1, ids.end()));
+    for (size_t i = 0; i < expected.size(); ++i) CHECK(logprobs[i] == doctest::Approx(expected[i]).epsilon(1e-4));
+    for (const auto& [name, prompt] : joined) CHECK(fixture.answers[name] == fixture.alone(prompt));
   }
 }

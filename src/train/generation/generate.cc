@@ -33,7 +33,7 @@ class Continuations {
       const Prompt& prompt = prompts_[next_];
       const std::optional<SequenceId> name =
           decoder_.join(prompt, {.stop_ids = options_.stop_ids,
-                                 .repetition_penalty = options_.repetition_penalty,
+                                 .penalties = options_.penalties,
                                  .keeps_stop = options_.keeps_stop,
                                  .logprobs = options_.logprobs,
                                  .logprob_temperature = options_.logprob_temperature});

@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "runtime/executor.h"
 #include "train/generation/generation_graphs.h"
+#include "train/generation/penalties.h"
 #include "train/generation/sampling.h"
 
 namespace spillway::train {
@@ -30,7 +31,7 @@ struct Generated {
 
 struct GenerationOptions {
   std::vector<int32_t> stop_ids;
-  double repetition_penalty = 1;
+  Penalties penalties = {};
   bool keeps_stop = false;  // the token that stopped belongs to the answer
   bool logprobs = false;
   double logprob_temperature = 1;

@@ -8,10 +8,11 @@
 
 namespace spillway::train {
 
-Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device) : pool_(pool) {
+Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
+    : pool_(pool), penalties_(options.penalties) {
   const InferenceModel inference = read_inference_model(options.model, options.adapter);
   model_ = inference.model;
-  repetition_penalty_ = options.repetition_penalty > 0 ? options.repetition_penalty : text().repetition_penalty;
+  if (penalties_.repetition == 0) penalties_.repetition = text().repetition_penalty;
   graphs_ = build_generation_graphs(*model_, inference.options, options.sizes);
   if (options.budget.device_bytes) add_stored_weights(graphs_.decode.model.parameters, inference.base, stored_);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
@@ -26,7 +27,7 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
 }
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {
-  options.repetition_penalty = repetition_penalty_;
+  options.penalties = penalties_;
   return train::generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
 }
 

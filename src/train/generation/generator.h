@@ -20,7 +20,7 @@ struct GeneratorOptions {
   std::filesystem::path model;
   std::filesystem::path adapter;  // a PEFT folder, or empty
   GenerationSizes sizes;
-  double repetition_penalty = 0;  // of generate(); 0: the model's
+  Penalties penalties = {.repetition = 0};  // of generate(); a repetition of 0: the model's
   InferenceBudget budget = {};
 };
 
@@ -30,11 +30,11 @@ class Generator {
   // and a budget that nothing fits, MachineError where the device has too little memory.
   Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device = cpu_device());
 
-  // With repetition_penalty() for that of the options. REQUIRES: as the free function of that name.
+  // With penalties() for those of the options. REQUIRES: as the free function of that name.
   [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
   // For sequences that come and go; in the generator's memory, so that of both one is used at a time.
   [[nodiscard]] Decoder decoder() { return Decoder({graphs_, *decode_, *prompt_, pool_}); }
-  [[nodiscard]] double repetition_penalty() const { return repetition_penalty_; }
+  [[nodiscard]] const Penalties& penalties() const { return penalties_; }
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
   // What it takes of the device's memory.
   [[nodiscard]] int64_t device_bytes() const { return device_bytes_of(plans_); }
@@ -42,7 +42,7 @@ class Generator {
  private:
   ThreadPool& pool_;
   ModelPtr model_;
-  double repetition_penalty_;
+  Penalties penalties_;
   GenerationGraphs graphs_;
   StoredWeights stored_;
   std::vector<Plan> plans_;  // of decode_ and prompt_

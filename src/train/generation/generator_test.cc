@@ -69,12 +69,19 @@ void write_adapter(const std::filesystem::path& model, const std::filesystem::pa
 
 }  // namespace
 
-TEST_CASE("the repetition penalty makes each seen token less likely, once") {
+TEST_CASE("penalties change the logits of what was said, and a bias those of its tokens") {
   // As RepetitionPenaltyLogitsProcessor(1.25) of transformers does.
   std::array<float, 4> logits = {2.5f, -1.0f, 2.4f, 0.0f};
-  penalise_repetition(logits, std::vector<int32_t>{0, 1, 0, 3}, 1.25);
+  const std::vector<int32_t> ids = {0, 1, 0, 3};
+  penalise(logits, ids, 4, {.repetition = 1.25});
   CHECK(logits == std::array<float, 4>{2.0f, -1.25f, 2.4f, 0.0f});
   CHECK(sample(logits, {}, 0) == 2);
+  // logit - count * frequency - (count > 0) * presence, as OpenAI writes it, of what follows the prompt; and the bias.
+  logits = {2.5f, -1.0f, 2.0f, 0.0f};
+  penalise(logits, ids, 1, {.frequency = 0.5, .presence = 0.25, .logit_bias = {{2, -1.0f}}});
+  CHECK(logits == std::array<float, 4>{1.75f, -1.75f, 1.0f, -0.75f});
+  penalise(logits, std::vector<int32_t>{1, 1, 1}, 0, {.frequency = 0.5, .presence = -0.25});
+  CHECK(logits[1] == -3.0f);
 }
 
 TEST_CASE("top-k and top-p leave the most likely tokens to choose from") {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <unordered_set>
 #include <vector>
 
 #include "base/index.h"
@@ -24,14 +23,16 @@ class Distribution {
   Distribution(Distribution&&) = delete;
 
   [[nodiscard]] int32_t draw(double uniform) const { return all_.draw(uniform); }
-  [[nodiscard]] double log_probability(int32_t id) const { return all_.log_probability(id); }
+  // In f32, as ops::draw_token tells it.
+  [[nodiscard]] float log_probability(int32_t id) const { return static_cast<float>(all_.log_probability(id)); }
 
  private:
   std::vector<double> sums_;
   ops::TokenDistribution all_;
 };
 
-int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, double uniform) {
+// Ids of the likeliest tokens, or of all where `count` is 0, the likeliest first and of equal ones the first.
+std::vector<int32_t> by_likelihood(std::span<const float> logits, int64_t count) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   // What is no number comes last: sorting wants an order.
@@ -44,11 +45,16 @@ int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, d
     return left != right ? left > right : a < b;
   };
   // A vocabulary takes longer to sort than a small model to run.
-  if (const int64_t top = sampling.top_k; top > 0 && top < std::ssize(ids)) {
-    std::nth_element(ids.begin(), ids.begin() + top, ids.end(), is_likelier);
-    resize(ids, top);
+  if (count > 0 && count < std::ssize(ids)) {
+    std::nth_element(ids.begin(), ids.begin() + count, ids.end(), is_likelier);
+    resize(ids, count);
   }
   std::sort(ids.begin(), ids.end(), is_likelier);
+  return ids;
+}
+
+int32_t draw_filtered(std::span<const float> logits, const Sampling& sampling, double uniform) {
+  const std::vector<int32_t> ids = by_likelihood(logits, sampling.top_k);
   std::vector<double> weights;
   const float top = nth(logits, ids[0]);
   for (const int32_t id : ids)
@@ -74,15 +80,6 @@ float inverse_temperature(double temperature) {
   return temperature > 0 ? static_cast<float>(1 / temperature) : std::numeric_limits<float>::infinity();
 }
 
-void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty) {
-  const std::unordered_set<int32_t> distinct(seen.begin(), seen.end());
-  const auto factor = static_cast<float>(penalty);
-  for (const int32_t id : distinct) {
-    float& logit = nth(logits, id);
-    logit = logit < 0 ? logit * factor : logit / factor;
-  }
-}
-
 int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform) {
   if (std::isinf(inverse_temperature(sampling.temperature))) return ops::OpenLogits(logits).likeliest();
   if (sampling.draws_from_all()) return Distribution(logits, sampling.temperature).draw(uniform);
@@ -98,6 +95,17 @@ Choice choose_token(std::span<const float> logits, std::span<const float> scores
       scores.data() == logits.data() && sampling.draws_from_all() && sampling.temperature == *logprob_temperature;
   const int32_t id = is_drawn_from ? plain.draw(uniform) : sample(scores, sampling, uniform);
   return {id, plain.log_probability(id)};
+}
+
+float log_probability(std::span<const float> logits, double temperature, int32_t id) {
+  return Distribution(logits, temperature).log_probability(id);
+}
+
+std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, double temperature, int64_t count) {
+  const Distribution all(logits, temperature);
+  std::vector<TokenLogprob> tokens;
+  for (const int32_t id : by_likelihood(logits, count)) tokens.push_back({id, all.log_probability(id)});
+  return tokens;
 }
 
 }  // namespace spillway::train

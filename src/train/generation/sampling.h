@@ -26,21 +26,27 @@ struct Sampling {
 // As ops::draw_token takes it: infinite for 0.
 [[nodiscard]] float inverse_temperature(double temperature);
 
-// What transformers' repetition penalty makes of the logits: those of the tokens in `seen` are divided by `penalty`
-// where they are positive and multiplied by it where they are negative, once each.
-void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty);
-
 // Chooses a token: greedy, or by temperature, top-k, top-p and min-p in that order, as transformers does. `uniform` is
 // a random number in [0, 1).
 [[nodiscard]] int32_t sample(std::span<const float> logits, const Sampling& sampling, double uniform);
 
+struct TokenLogprob {
+  int32_t id = 0;
+  float logprob = 0;
+};
 struct Choice {
   int32_t id = 0;
-  double logprob = 0;
+  float logprob = 0;
+  std::vector<TokenLogprob> top = {};  // of the likeliest tokens, if wanted
 };
 // As sample() of `scores`, which are the logits or what penalties made of them. With `logprob_temperature`, the log of
 // the token's share of softmax(logits / *logprob_temperature) besides.
 [[nodiscard]] Choice choose_token(std::span<const float> logits, std::span<const float> scores,
                                   const Sampling& sampling, std::optional<double> logprob_temperature, double uniform);
+
+// The logs of tokens' shares of softmax(logits / temperature): of `id`, and of the `count` likeliest in their order.
+[[nodiscard]] float log_probability(std::span<const float> logits, double temperature, int32_t id);
+[[nodiscard]] std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, double temperature,
+                                                         int64_t count);
 
 }  // namespace spillway::train

@@ -62,7 +62,7 @@ void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer)
     prompts.push_back(job_.online->prompt_of(job_.config, row_of(request, row), round, std::ssize(prompts)));
   const config::CompletionSettings& settings = job_.config.online->completions;
   GenerationOptions options{.stop_ids = job_.online->tokenizer->stop_ids(),
-                            .repetition_penalty = settings.repetition_penalty,
+                            .penalties = {.repetition = settings.repetition_penalty},
                             .keeps_stop = true,
                             .logprobs = true,
                             .logprob_temperature = settings.temperature};

@@ -1,0 +1,56 @@
+#include "serve/token_json.h"
+
+namespace spillway::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_or_null(std::optional<float> number) { return number ? Json(*number) : Json(nullptr); }
+
+Json chat_token(const std::string& token, std::optional<float> logprob) {
+  Json bytes = Json::array();
+  for (const char c : token) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", token}, {"logprob", number_or_null(logprob)}, {"bytes", std::move(bytes)}};
+}
+
+// The token that is there is among its alternatives, be it as unlikely as it may.
+Json alternatives_of(const ShownToken& shown) {
+  if (!shown.logprob) return nullptr;
+  Json alternatives = Json::object();
+  for (const ShownToken::Alternative& one : shown.top) alternatives.emplace(one.token, one.logprob);
+  alternatives.emplace(shown.token, *shown.logprob);
+  return alternatives;
+}
+
+}  // namespace
+
+ShownToken shown_token(const text::Tokenizer& tokenizer, int32_t id, std::optional<float> logprob,
+                       std::span<const train::TokenLogprob> top) {
+  const auto text_of = [&](int32_t one) { return tokenizer.decode(std::span(&one, 1), false); };
+  ShownToken shown{.token = text_of(id), .logprob = logprob};
+  for (const train::TokenLogprob& one : top) shown.top.push_back({text_of(one.id), one.logprob});
+  return shown;
+}
+
+Json chat_logprobs(std::span<const ShownToken> tokens) {
+  Json content = Json::array();
+  for (const ShownToken& shown : tokens) {
+    Json token = chat_token(shown.token, shown.logprob), top = Json::array();
+    for (const ShownToken::Alternative& one : shown.top) top.push_back(chat_token(one.token, one.logprob));
+    token["top_logprobs"] = std::move(top);
+    content.push_back(std::move(token));
+  }
+  return {{"content", std::move(content)}};
+}
+
+Json completion_logprobs(std::span<const ShownToken> tokens, bool with_top) {
+  Json texts = Json::array(), logprobs = Json::array(), top = with_top ? Json::array() : Json(nullptr);
+  for (const ShownToken& shown : tokens) {
+    texts.push_back(shown.token);
+    logprobs.push_back(number_or_null(shown.logprob));
+    if (with_top) top.push_back(alternatives_of(shown));
+  }
+  return {{"tokens", std::move(texts)}, {"token_logprobs", std::move(logprobs)}, {"top_logprobs", std::move(top)}};
+}
+
+}  // namespace spillway::serve

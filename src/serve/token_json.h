@@ -1,0 +1,34 @@
+// Tokens of an answer with their log-probabilities, as OpenAI's two interfaces tell them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "text/tokenizer.h"
+#include "train/generation/sampling.h"
+
+namespace spillway::serve {
+
+struct ShownToken {
+  struct Alternative {
+    std::string token;
+    float logprob = 0;
+  };
+  std::string token;
+  std::optional<float> logprob = {};  // nothing follows from nothing: the first of a prompt has none
+  std::vector<Alternative> top = {};  // the likeliest first
+};
+
+[[nodiscard]] ShownToken shown_token(const text::Tokenizer& tokenizer, int32_t id,
+                                     std::optional<float> logprob = std::nullopt,
+                                     std::span<const train::TokenLogprob> top = {});
+
+// The member `logprobs` of a choice, of /v1/chat/completions and of /v1/completions. There, tokens whose text is the
+// same are one alternative, the likeliest.
+[[nodiscard]] nlohmann::ordered_json chat_logprobs(std::span<const ShownToken> tokens);
+[[nodiscard]] nlohmann::ordered_json completion_logprobs(std::span<const ShownToken> tokens, bool with_top);
+
+}  // namespace spillway::serve
