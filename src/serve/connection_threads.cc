@@ -52,6 +52,11 @@ int64_t ConnectionThreads::threads() const {
   return std::ssize(threads_);
 }
 
+int64_t ConnectionThreads::idle_threads() const {
+  const std::lock_guard lock(mutex_);
+  return idle_;
+}
+
 void ConnectionThreads::work() {
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -33,6 +33,7 @@ class ConnectionThreads : public httplib::TaskQueue {
   void shutdown() override;
 
   [[nodiscard]] int64_t threads() const;
+  [[nodiscard]] int64_t idle_threads() const;
 
  private:
   static std::thread start_thread(Body body);

@@ -233,7 +233,7 @@ TEST_CASE("a prompt's tokens have the log-probabilities that they would be chose
   for (size_t i = 1; i < ids.size(); ++i) {
     Fixture fixture;
     REQUIRE(fixture.decoder().join({{ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i)}, {}},
-                                   {.logprobs = true, .top_logprobs = 64}));
+                                   {.logprobs = true, .top_logprobs = 1000}));
     fixture.decoder().read_prompts();
     const Chosen chosen = fixture.decoder().decode().at(0);
     for (const TokenLogprob& one : chosen.top)
