@@ -49,15 +49,11 @@ __m512 pairs_of(__m512 first, __m512 second) {
 // As FourBits and EightBits, for a product of pairs.
 class FourBitPairs : public RowScales<Avx512Bf16> {
  public:
-  static constexpr int kElems = 8;
+  static constexpr int kElems = 8, kUnits = 4;
 
   explicit FourBitPairs(const CodedPanel& panel) : RowScales(panel), table_(panel.table) {}
-  template <typename Use>
-  void units(__m512 word, const Use& use) const {
-#pragma GCC unroll 4
-    for (int byte = 0; byte < 4; ++byte) {
-      use(pairs_of(scaled(table_.look_up(word, first_bit(byte))), scaled(table_.look_up(word, second_bit(byte)))));
-    }
+  __m512 unit(__m512 word, int u) const {
+    return pairs_of(scaled(table_.look_up(word, first_bit(u))), scaled(table_.look_up(word, second_bit(u))));
   }
 
  private:
@@ -66,18 +62,16 @@ class FourBitPairs : public RowScales<Avx512Bf16> {
 
 class EightBitPairs : public RowScales<Avx512Bf16> {
  public:
-  static constexpr int kElems = 4;
+  static constexpr int kElems = 4, kUnits = 2;
 
   explicit EightBitPairs(const CodedPanel& panel) : RowScales(panel) {}
-  template <typename Use>
-  void units(__m512 word, const Use& use) const {
-    use(pairs_of(scaled(Avx512::byte_of(word, 0)), scaled(Avx512::byte_of(word, 1))));
-    use(pairs_of(scaled(Avx512::byte_of(word, 2)), scaled(Avx512::byte_of(word, 3))));
+  __m512 unit(__m512 word, int u) const {
+    return pairs_of(scaled(Avx512::byte_of(word, 2 * u)), scaled(Avx512::byte_of(word, 2 * u + 1)));
   }
 };
 
 using Rows = std::make_integer_sequence<int, 14>;
-constexpr auto kPairTiles = streamed_tiles<Avx512Bf16, WholeWords<Avx512Bf16, 2>>(Rows());
+constexpr auto kPairTiles = streamed_tiles<Avx512Bf16, WholeWords<Avx512Bf16, 2>, 1>(Rows());
 constexpr auto kFourBits = coded_tiles<Avx512Bf16, FourBitPairs>(Rows());
 constexpr auto kEightBits = coded_tiles<Avx512Bf16, EightBitPairs>(Rows());
 
@@ -99,6 +93,8 @@ const MatmulKernels::Tile kAvx512Bf16NarrowTiles[14] = {
 
 extern const MatmulKernels::Streamed kAvx512Bf16Streamed;
 const MatmulKernels::Streamed kAvx512Bf16Streamed = {.max_rows = 28,
+                                                     .element_columns = 16,
+                                                     .code_columns = 16,
                                                      .elements = kPairTiles.data(),
                                                      .four_bits = kFourBits.data(),
                                                      .eight_bits = kEightBits.data(),

@@ -119,11 +119,15 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
   // Of few rows, right panels that lie along memory rows are multiplied as they are read or decoded.
   const bool few_rows = tiles.streamed != nullptr && m <= tiles.streamed->max_rows && right.source.k_contiguous;
   const auto* const coded = few_rows && right.decoder != nullptr ? choose_coded(tiles, right, shape.k) : nullptr;
-  const bool streamed = few_rows && (right.decoder == nullptr || coded != nullptr);
-  const bool narrow = streamed || n <= tiles.columns / 2;
+  const bool streamed =
+      few_rows && (right.decoder == nullptr ? n >= tiles.streamed->element_columns : coded != nullptr);
+  const int columns = coded != nullptr         ? tiles.streamed->code_columns
+                      : streamed               ? tiles.streamed->element_columns
+                      : n <= tiles.columns / 2 ? tiles.columns / 2
+                                               : tiles.columns;
   MatmulJob job{.kernels = kernels,
                 .tiles = tiles,
-                .products = narrow ? tiles.narrow : tiles.wide,
+                .products = columns < tiles.columns ? tiles.narrow : tiles.wide,
                 .left = left,
                 .right = right,
                 .target = target,
@@ -140,7 +144,7 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                                 ? tiles.streamed->widened
                                 : tiles.streamed->elements,
                 .coded = coded,
-                .columns = narrow ? tiles.columns / 2 : tiles.columns};
+                .columns = columns};
   choose_blocks(job);
   choose_tasks(job, threads);
   return job;

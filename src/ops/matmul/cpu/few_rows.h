@@ -15,8 +15,8 @@
 namespace spillway::cpu {
 namespace {
 
-// Sums of kRows rows and kLanes columns, and where the left operand's rows are.
-template <typename Isa, int kRows>
+// Sums of kRows rows and kVectors times kLanes columns, and where the left operand's rows are.
+template <typename Isa, int kRows, int kVectors>
 class RowSums {
  public:
   using Vector = typename Isa::Vector;
@@ -25,14 +25,19 @@ class RowSums {
 #pragma GCC unroll 5
     for (int i = 0; i < kPointers; ++i) words_[i] = static_cast<const char*>(left.data) + 3 * i * row_bytes_;
 #pragma GCC unroll 14
-    for (int row = 0; row < kRows; ++row) sums_[row] = Isa::zero();
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sums_[row][v] = Isa::zero();
+    }
   }
 
   // The next unit of k, of the right operand.
-  void multiply_add(Vector unit) {
+  void multiply_add(const Vector (&unit)[kVectors]) {
 #pragma GCC unroll 14
     for (int row = 0; row < kRows; ++row) {
-      sums_[row] = Isa::multiply_add(Isa::broadcast(words_[row / 3] + row % 3 * row_bytes_), unit, sums_[row]);
+      const Vector left = Isa::broadcast(words_[row / 3] + row % 3 * row_bytes_);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sums_[row][v] = Isa::multiply_add(left, unit[v], sums_[row][v]);
     }
 #pragma GCC unroll 5
     for (int i = 0; i < kPointers; ++i) words_[i] += unit_bytes_;
@@ -41,8 +46,11 @@ class RowSums {
   void store(float* tile, int64_t tile_stride, bool accumulate) const {
 #pragma GCC unroll 14
     for (int row = 0; row < kRows; ++row) {
-      float* out = tile + row * tile_stride;
-      Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums_[row]) : sums_[row]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        float* out = tile + row * tile_stride + v * Isa::kLanes;
+        Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums_[row][v]) : sums_[row][v]);
+      }
     }
   }
 
@@ -51,31 +59,26 @@ class RowSums {
 
   int64_t row_bytes_, unit_bytes_;
   const char* words_[kPointers];
-  Vector sums_[kRows];
+  Vector sums_[kRows][kVectors];
 };
 
-// What the words of a right operand's rows stand for: kElems elements each. start(k) comes before the words from
-// element k on; units(word, use) calls use() for each unit of k.
+// What the words of a right operand's rows stand for: kElems elements each, in kUnits units of k. start(k) comes before
+// the words from element k on; unit(word, u) is unit u of a word.
 
 // Elements, or pairs of them, as they lie there.
 template <typename Isa, int kUnitElems>
 struct WholeWords {
-  static constexpr int kElems = kUnitElems, kElemBytes = 4 / kUnitElems;
+  static constexpr int kElems = kUnitElems, kElemBytes = 4 / kUnitElems, kUnits = 1;
   static void start(int64_t) {}
-  template <typename Use>
-  static void units(typename Isa::Vector word, const Use& use) {
-    use(word);
-  }
+  static typename Isa::Vector unit(typename Isa::Vector word, int) { return word; }
 };
 
 template <typename Isa>
 struct WidenedPairs {
-  static constexpr int kElems = 2, kElemBytes = 2;
+  static constexpr int kElems = 2, kElemBytes = 2, kUnits = 2;
   static void start(int64_t) {}
-  template <typename Use>
-  static void units(typename Isa::Vector word, const Use& use) {
-    use(Isa::lower(word));
-    use(Isa::upper(word));
+  static typename Isa::Vector unit(typename Isa::Vector word, int u) {
+    return u == 0 ? Isa::lower(word) : Isa::upper(word);
   }
 };
 
@@ -106,16 +109,12 @@ typename Isa::Vector round_if(typename Isa::Vector value) {
 template <typename Isa, bool kToBf16>
 class FourBits : public RowScales<Isa> {
  public:
-  static constexpr int kElems = 8;
+  static constexpr int kElems = 8, kUnits = 8;
 
   explicit FourBits(const CodedPanel& panel) : RowScales<Isa>(panel), table_(panel.table) {}
-  template <typename Use>
-  void units(typename Isa::Vector word, const Use& use) const {
-#pragma GCC unroll 4
-    for (int byte = 0; byte < 4; ++byte) {
-      use(round_if<Isa, kToBf16>(this->scaled(table_.look_up(word, first_bit(byte)))));
-      use(round_if<Isa, kToBf16>(this->scaled(table_.look_up(word, second_bit(byte)))));
-    }
+  typename Isa::Vector unit(typename Isa::Vector word, int u) const {
+    const int bit = u % 2 == 0 ? first_bit(u / 2) : second_bit(u / 2);
+    return round_if<Isa, kToBf16>(this->scaled(table_.look_up(word, bit)));
   }
 
  private:
@@ -125,48 +124,63 @@ class FourBits : public RowScales<Isa> {
 template <typename Isa, bool kToBf16>
 class EightBits : public RowScales<Isa> {
  public:
-  static constexpr int kElems = 4;
+  static constexpr int kElems = 4, kUnits = 4;
 
   explicit EightBits(const CodedPanel& panel) : RowScales<Isa>(panel) {}
-  template <typename Use>
-  void units(typename Isa::Vector word, const Use& use) const {
-#pragma GCC unroll 4
-    for (int byte = 0; byte < 4; ++byte) use(round_if<Isa, kToBf16>(this->scaled(Isa::byte_of(word, byte))));
+  typename Isa::Vector unit(typename Isa::Vector word, int u) const {
+    return round_if<Isa, kToBf16>(this->scaled(Isa::byte_of(word, u)));
   }
 };
 
 // Adds elements [k, k_end), whole quads of words, of the rows that lie from `corner` on.
-template <typename Isa, typename Row, int kRows>
-void add_quads(Row row, const char* corner, int64_t row_bytes, int64_t k, int64_t k_end, RowSums<Isa, kRows>& sums) {
+template <typename Isa, typename Row, int kRows, int kVectors>
+void add_quads(Row row, const char* corner, int64_t row_bytes, int64_t k, int64_t k_end,
+               RowSums<Isa, kRows, kVectors>& sums) {
+  using Vector = typename Isa::Vector;
   constexpr int64_t kQuadBytes = 16, kQuadElems = 4 * Row::kElems;
-  Ahead<Isa::kLanes> ahead(row_bytes, kQuadBytes);
+  Ahead<kVectors * Isa::kLanes> ahead(row_bytes, kQuadBytes);
   corner += k / kQuadElems * kQuadBytes;
   for (; k < k_end; k += kQuadElems, corner += kQuadBytes) {
     ahead.ask(corner, k / kQuadElems * kQuadBytes);
-    typename Isa::Vector quad[4];
-    Isa::load_quad(corner, row_bytes, quad);
+    Vector quads[kVectors][4];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) Isa::load_quad(corner + v * Isa::kLanes * row_bytes, row_bytes, quads[v]);
     row.start(k);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) row.units(quad[i], [&](typename Isa::Vector unit) { sums.multiply_add(unit); });
+    for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 8
+      for (int u = 0; u < Row::kUnits; ++u) {
+        Vector unit[kVectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) unit[v] = row.unit(quads[v][i], u);
+        sums.multiply_add(unit);
+      }
+    }
   }
 }
 
-template <typename Isa, typename Row, int kRows>
+template <typename Isa, typename Row, int kVectors, int kRows>
 void multiply_streamed(const TileLeft& left, const PanelSource& right, const PanelRange& range, float* tile,
                        int64_t tile_stride, bool accumulate) {
+  using Vector = typename Isa::Vector;
   constexpr int64_t kLanes = Isa::kLanes, kQuadElems = 4 * Row::kElems;
   const int64_t row_bytes = right.stride * Row::kElemBytes, rest = (range.k_end - range.k_begin) % kQuadElems;
   const char* const first = static_cast<const char*>(right.data) + range.first * row_bytes;
-  RowSums<Isa, kRows> sums(left);
+  RowSums<Isa, kRows, kVectors> sums(left);
   add_quads<Isa>(Row(), first, row_bytes, range.k_begin, range.k_end - rest, sums);
   const Words words(right);
   int64_t rows[kLanes];
   for (int64_t lane = 0; lane < kLanes; ++lane) rows[lane] = lane * row_bytes;
   for (int64_t k = range.k_end - rest; k < range.k_end; k += kLanes * words.unit_elems) {
     const int64_t elems = at_most(range.k_end - k, kLanes * words.unit_elems);
-    typename Isa::Vector block[kLanes];
-    load_block<Isa>(first + k * Row::kElemBytes, rows, kLanes, elems, words, block);
-    for (int64_t unit = 0; unit * words.unit_elems < elems; ++unit) sums.multiply_add(block[unit]);
+    Vector blocks[kVectors][kLanes];
+    for (int v = 0; v < kVectors; ++v)
+      load_block<Isa>(first + v * kLanes * row_bytes + k * Row::kElemBytes, rows, kLanes, elems, words, blocks[v]);
+    for (int64_t u = 0; u * words.unit_elems < elems; ++u) {
+      Vector unit[kVectors];
+      for (int v = 0; v < kVectors; ++v) unit[v] = blocks[v][u];
+      sums.multiply_add(unit);
+    }
   }
   sums.store(tile, tile_stride, accumulate);
 }
@@ -174,28 +188,29 @@ void multiply_streamed(const TileLeft& left, const PanelSource& right, const Pan
 template <typename Isa, typename Row, int kRows>
 void multiply_coded(const TileLeft& left, const CodedPanel& right, int64_t k_begin, int64_t k_end, float* tile,
                     int64_t tile_stride, bool accumulate) {
-  RowSums<Isa, kRows> sums(left);
+  RowSums<Isa, kRows, 1> sums(left);
   add_quads<Isa>(Row(right), right.codes, right.row_bytes, k_begin, k_end, sums);
   sums.store(tile, tile_stride, accumulate);
 }
 
 // Tiles of 1 row to as many as there are numbers.
-template <typename Isa, typename Row, int... kRows>
+template <typename Isa, typename Row, int kVectors, int... kRows>
 constexpr std::array<MatmulKernels::StreamedTile, sizeof...(kRows)> streamed_tiles(
     std::integer_sequence<int, kRows...>) {
-  return {multiply_streamed<Isa, Row, kRows + 1>...};
+  return {multiply_streamed<Isa, Row, kVectors, kRows + 1>...};
 }
 template <typename Isa, typename Row, int... kRows>
 constexpr std::array<MatmulKernels::CodedTile, sizeof...(kRows)> coded_tiles(std::integer_sequence<int, kRows...>) {
   return {multiply_coded<Isa, Row, kRows + 1>...};
 }
 
-// The tiles of f32, of up to kRows rows.
-template <typename Isa, int kRows>
+// The tiles of f32, of up to kRows rows; of elements kVectors vectors wide, where the registers of codes leave room for
+// one.
+template <typename Isa, int kRows, int kVectors>
 struct F32Elements {
   using Rows = std::make_integer_sequence<int, kRows>;
-  static constexpr auto kWhole = streamed_tiles<Isa, WholeWords<Isa, 1>>(Rows());
-  static constexpr auto kWidened = streamed_tiles<Isa, WidenedPairs<Isa>>(Rows());
+  static constexpr auto kWhole = streamed_tiles<Isa, WholeWords<Isa, 1>, kVectors>(Rows());
+  static constexpr auto kWidened = streamed_tiles<Isa, WidenedPairs<Isa>, kVectors>(Rows());
 };
 template <typename Isa, int kRows>
 struct F32Codes {
@@ -207,15 +222,19 @@ struct F32Codes {
 };
 
 // Without codes, and with them.
-template <typename Isa, int kRows>
+template <typename Isa, int kRows, int kVectors>
 constexpr MatmulKernels::Streamed streamed_elements(int64_t max_rows) {
-  using Tiles = F32Elements<Isa, kRows>;
-  return {.max_rows = max_rows, .elements = Tiles::kWhole.data(), .widened = Tiles::kWidened.data()};
+  using Tiles = F32Elements<Isa, kRows, kVectors>;
+  return {.max_rows = max_rows,
+          .element_columns = kVectors * Isa::kLanes,
+          .code_columns = Isa::kLanes,
+          .elements = Tiles::kWhole.data(),
+          .widened = Tiles::kWidened.data()};
 }
-template <typename Isa, int kRows>
+template <typename Isa, int kRows, int kVectors>
 constexpr MatmulKernels::Streamed streamed_f32(int64_t max_rows) {
   using Tiles = F32Codes<Isa, kRows>;
-  MatmulKernels::Streamed result = streamed_elements<Isa, kRows>(max_rows);
+  MatmulKernels::Streamed result = streamed_elements<Isa, kRows, kVectors>(max_rows);
   result.four_bits = Tiles::kFourBits.data();
   result.four_bits_to_bf16 = Tiles::kFourBitsToBf16.data();
   result.eight_bits = Tiles::kEightBits.data();

@@ -85,9 +85,10 @@ struct MatmulKernels {
   // Writes the tile's range of C. `tile_stride` is in elements.
   using Finish = void (*)(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range);
 
-  // As a Tile with the panel of half a tile's columns that lies at `range`, whole, of vectors along memory rows.
+  // As a Tile with the panel of Streamed::element_columns that lies at `range`, whole, of vectors along memory rows.
   using StreamedTile = void (*)(const TileLeft& left, const PanelSource& right, const PanelRange& range, float* tile,
                                 int64_t tile_stride, bool accumulate);
+  // With one of code_columns.
   using CodedTile = void (*)(const TileLeft& left, const CodedPanel& right, int64_t k_begin, int64_t k_end, float* tile,
                              int64_t tile_stride, bool accumulate);
 
@@ -95,6 +96,7 @@ struct MatmulKernels {
   // many rows as a Tile, [r - 1] of r rows.
   struct Streamed {
     int64_t max_rows = 0;                                         // of a product, measured: some tiles' worth
+    int element_columns = 0, code_columns = 0;                    // of a tile: those of a whole Tile, or half of them
     const StreamedTile *elements = nullptr, *widened = nullptr;   // of the format; of bf16 as f32
     const CodedTile *four_bits = nullptr, *eight_bits = nullptr;  // not rounded, or as the format is
     const CodedTile *four_bits_to_bf16 = nullptr, *eight_bits_to_bf16 = nullptr;

@@ -91,7 +91,7 @@ constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1, 2>, multipl
 constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Portable, 1, 1>, multiply_tile<Portable, 2, 1>,
                                                 multiply_tile<Portable, 3, 1>, multiply_tile<Portable, 4, 1>,
                                                 multiply_tile<Portable, 5, 1>, multiply_tile<Portable, 6, 1>};
-constexpr MatmulKernels::Streamed kF32Streamed = streamed_elements<Portable, 4>(4);
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_elements<Portable, 4, 1>(4);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 8,
                                             .wide = kTiles,
