@@ -342,7 +342,7 @@ std::string_view tensors_of(std::string_view setting, const std::string& value) 
 }  // namespace
 
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
-  for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer"}) {
+  for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer", "bf16"}) {
     const auto old = before.find(name), here = now.find(name);
     if (old == before.end() || here == now.end()) continue;
     if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;

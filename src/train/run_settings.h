@@ -23,8 +23,8 @@ using RunSettings = std::map<std::string, std::string>;
 // Those that a checkpoint has. A version that did not write a setting says nothing of it: it may be any.
 [[nodiscard]] RunSettings settings_from_json(const nlohmann::ordered_json& json);
 
-// Throws InputError where the tensors of a run with the old settings are others: for the adapter, its rank and the
-// optimizer. `where` names what has the old ones.
+// Throws InputError where the tensors of a run with the old settings are others: for the adapter, its rank, the
+// optimizer and the precision, which decides which master weights there are. `where` names what has the old ones.
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where);
 
 // One warning a value that is now another.

@@ -171,8 +171,11 @@ TEST_CASE(
 }
 
 TEST_CASE("settings whose tensors are others are refused by their key, and unknown ones are not") {
-  const RunSettings before = {
-      {"adapter", "lora"}, {"lora_r", "8"}, {"optimizer", "adamw_torch_fused"}, {"learning_rate", "1"}};
+  const RunSettings before = {{"adapter", "lora"},
+                              {"lora_r", "8"},
+                              {"optimizer", "adamw_torch_fused"},
+                              {"bf16", "true"},
+                              {"learning_rate", "1"}};
   const auto with = [&](const char* name, const char* value) {
     RunSettings now = before;
     now[name] = value;
@@ -184,6 +187,7 @@ TEST_CASE("settings whose tensors are others are refused by their key, and unkno
       "begin a new run");
   CHECK_THROWS_AS(check_same_tensors(before, with("optimizer", "lion"), ""), InputError);
   CHECK_THROWS_AS(check_same_tensors(before, with("adapter", "none"), ""), InputError);
+  CHECK_THROWS_AS(check_same_tensors(before, with("bf16", "false"), ""), InputError);
   CHECK_NOTHROW(check_same_tensors(before, with("optimizer", "paged_adamw_32bit"), ""));
   CHECK_NOTHROW(check_same_tensors(before, with("learning_rate", "2"), ""));
   CHECK_NOTHROW(check_same_tensors({}, before, ""));
