@@ -1,11 +1,16 @@
 #include "serve/token_json.h"
 
+#include <algorithm>
+
 namespace spillway::serve {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number_or_null(std::optional<float> number) { return number ? Json(*number) : Json(nullptr); }
+// JSON has no infinity; clients know this number for it.
+float finite(float logprob) { return std::max(logprob, -9999.0F); }
+
+Json number_or_null(std::optional<float> logprob) { return logprob ? Json(finite(*logprob)) : Json(nullptr); }
 
 Json chat_token(const std::string& token, std::optional<float> logprob) {
   Json bytes = Json::array();
@@ -17,8 +22,8 @@ Json chat_token(const std::string& token, std::optional<float> logprob) {
 Json alternatives_of(const ShownToken& shown) {
   if (!shown.logprob) return nullptr;
   Json alternatives = Json::object();
-  for (const ShownToken::Alternative& one : shown.top) alternatives.emplace(one.token, one.logprob);
-  alternatives.emplace(shown.token, *shown.logprob);
+  for (const ShownToken::Alternative& one : shown.top) alternatives.emplace(one.token, finite(one.logprob));
+  alternatives.emplace(shown.token, finite(*shown.logprob));
   return alternatives;
 }
 

@@ -158,6 +158,7 @@ constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Avx2, 1, 2>, multiply_ti
 constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Avx2, 1, 1>, multiply_tile<Avx2, 2, 1>,
                                                 multiply_tile<Avx2, 3, 1>, multiply_tile<Avx2, 4, 1>,
                                                 multiply_tile<Avx2, 5, 1>, multiply_tile<Avx2, 6, 1>};
+// Two vectors a row: one would leave a chain of multiply-adds alone with its latency.
 constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6, 2>(18);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 16,
