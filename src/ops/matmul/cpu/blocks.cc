@@ -83,6 +83,27 @@ const MatmulKernels::CodedTile* choose_coded(const MatmulKernels::Tiles& tiles, 
   return tiles.streamed->coded(rows.table != nullptr, rows.to_bf16 || right.source.dtype == DType::kBF16);
 }
 
+// How whole right panels are multiplied as they are read or decoded: by one of both, or, without columns, not at all.
+struct Streaming {
+  const MatmulKernels::StreamedTile* elements = nullptr;
+  const MatmulKernels::CodedTile* coded = nullptr;
+  int columns = 0;
+};
+
+// Of few rows `m`, where the right operand's vectors lie along memory rows.
+Streaming choose_streaming(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, int64_t m, int64_t n,
+                           int64_t k) {
+  const MatmulKernels::Streamed* const streamed = tiles.streamed;
+  if (streamed == nullptr || m > streamed->max_rows || !right.source.k_contiguous) return {};
+  if (right.decoder != nullptr) {
+    const MatmulKernels::CodedTile* const coded = choose_coded(tiles, right, k);
+    return {.coded = coded, .columns = coded != nullptr ? streamed->code_columns : 0};
+  }
+  if (n < streamed->element_columns) return {};
+  const bool widened = right.source.format == PanelFormat::kF32 && right.source.dtype == DType::kBF16;
+  return {.elements = widened ? streamed->widened : streamed->elements, .columns = streamed->element_columns};
+}
+
 // Whether to compute C's transpose so that the long side is columns of tiles, where it is packed several times faster
 // than as rows.
 bool better_swapped(const MatmulOperand& left, const MatmulShape& shape) {
@@ -116,13 +137,8 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                           .bias = args.bias,
                           .bias_dtype = args.bias_dtype};
   const int64_t unit_elems = pairs ? 2 : 1;
-  // Of few rows, right panels that lie along memory rows are multiplied as they are read or decoded.
-  const bool few_rows = tiles.streamed != nullptr && m <= tiles.streamed->max_rows && right.source.k_contiguous;
-  const auto* const coded = few_rows && right.decoder != nullptr ? choose_coded(tiles, right, shape.k) : nullptr;
-  const bool streamed =
-      few_rows && (right.decoder == nullptr ? n >= tiles.streamed->element_columns : coded != nullptr);
-  const int columns = coded != nullptr         ? tiles.streamed->code_columns
-                      : streamed               ? tiles.streamed->element_columns
+  const Streaming streaming = choose_streaming(tiles, right, m, n, shape.k);
+  const int columns = streaming.columns > 0    ? streaming.columns
                       : n <= tiles.columns / 2 ? tiles.columns / 2
                                                : tiles.columns;
   MatmulJob job{.kernels = kernels,
@@ -139,11 +155,8 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                 .swapped = swapped,
                 .direct = can_read_directly(left, shape.k),
                 .reads_right = reads_right,
-                .streamed = !streamed || right.decoder != nullptr ? nullptr
-                            : format == PanelFormat::kF32 && right.source.dtype == DType::kBF16
-                                ? tiles.streamed->widened
-                                : tiles.streamed->elements,
-                .coded = coded,
+                .streamed = streaming.elements,
+                .coded = streaming.coded,
                 .columns = columns};
   choose_blocks(job);
   choose_tasks(job, threads);
