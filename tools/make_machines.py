@@ -4,7 +4,7 @@
 usage: tools/make_machines.py [--check]
 
 The tables below are public figures: of GPUs NVIDIA's data sheets and architecture white papers, of models the config.json
-that their makers publish on the Hugging Face hub. --check: says whether the files are those of the tables.
+that their makers publish on the Hugging Face hub (of a pipeline, its transformer's). --check: says whether the files are those of the tables.
 """
 import json
 import pathlib
@@ -154,6 +154,14 @@ MODELS = {
     "phi-3-medium-4k": ("microsoft/Phi-3-medium-4k-instruct", "phi3", 5120, 17920, 40, 40, 10, 32064, 4096, 1e4, 1e-5, False, PHI3),
     "phi-4": ("microsoft/phi-4", "phi3", 5120, 17920, 40, 40, 10, 100352, 16384, 250e3, 1e-5, False, {"sliding_window": None}),
 }
+# name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
+WANS = {
+    "wan2.1-t2v-1.3b": ("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", 12, 8960, 30, 16, 16, None),
+    "wan2.1-t2v-14b": ("Wan-AI/Wan2.1-T2V-14B-Diffusers", 40, 13824, 40, 16, 16, None),
+    "wan2.1-i2v-14b": ("Wan-AI/Wan2.1-I2V-14B-480P-Diffusers", 40, 13824, 40, 36, 16, 1280),
+    "wan2.2-ti2v-5b": ("Wan-AI/Wan2.2-TI2V-5B-Diffusers", 24, 14336, 30, 48, 48, None),
+    "wan2.2-t2v-a14b": ("Wan-AI/Wan2.2-T2V-A14B-Diffusers", 40, 13824, 40, 16, 16, None),
+}
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM"}
 
@@ -178,6 +186,29 @@ def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta,
     } | more
 
 
+def of_wan(hub, heads, inner, layers, channels_in, channels_out, image):
+    return {
+        "_class_name": "WanTransformer3DModel",
+        "_name_or_path": hub,
+        "added_kv_proj_dim": heads * 128 if image else None,
+        "attention_head_dim": 128,
+        "cross_attn_norm": True,
+        "eps": 1e-06,
+        "ffn_dim": inner,
+        "freq_dim": 256,
+        "image_dim": image,
+        "in_channels": channels_in,
+        "num_attention_heads": heads,
+        "num_layers": layers,
+        "out_channels": channels_out,
+        "patch_size": [1, 2, 2],
+        "pos_embed_seq_len": None,
+        "qk_norm": "rms_norm_across_heads",
+        "rope_max_seq_len": 1024,
+        "text_dim": 4096,
+    }
+
+
 def files():
     for name, figures in GPUS.items():
         yield FOLDER / f"{name}.json", of_gpu(*figures)
@@ -185,6 +216,8 @@ def files():
         yield FOLDER / f"{name}.json", of_cpu(*figures)
     for name, figures in MODELS.items():
         yield FOLDER / "models" / f"{name}.json", of_model(*figures)
+    for name, figures in WANS.items():
+        yield FOLDER / "models" / f"{name}.json", of_wan(*figures)
 
 
 def main():

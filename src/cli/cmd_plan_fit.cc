@@ -23,13 +23,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::vector<FitMethod> methods_of(const ConfigArguments& arguments) {
-  if (!arguments.has("--method")) return {kFitMethods.begin(), kFitMethods.end()};
+std::span<const FitMethod> methods_of(const ConfigArguments& arguments, const FitFamily& family) {
+  if (!arguments.has("--method")) return family.methods;
   const std::string name = arguments.value("--method");
-  for (const FitMethod& method : kFitMethods) {
-    if (method.name == name) return {method};
+  std::vector<std::string_view> known;
+  for (size_t i = 0; i < family.methods.size(); ++i) {
+    if (family.methods[i].name == name) return family.methods.subspan(i, 1);
+    known.push_back(family.methods[i].name);
   }
-  throw input_error("--method", "expected full, lora or qlora, got {}; name one of them", quote(name));
+  throw input_error("--method", "expected {}, got {}; name one of them", joined_names(known), quote(name));
 }
 
 std::string gib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(kGiB)); }
@@ -50,10 +52,10 @@ std::string row_line(const FitRow& row) {
   return line;
 }
 
-void print_rows(const NamedModel& model, const Machine& machine, std::span<const FitRow> rows) {
-  fmt::print("{} on {}\n\n", shown_line(model.name), machine.name);
+void print_rows(const NamedModel& model, const FitQuestion& question, std::span<const FitRow> rows) {
+  fmt::print("{} on {}\n\n", shown_line(model.name), question.machine.name);
   fmt::print("         memory of                       what the fastest plan takes, GiB\n");
-  fmt::print("  method  device  tokens/s   rows   device     host     disk\n");
+  fmt::print("  method  device {:>9}   rows   device     host     disk\n", fmt::format("{}/s", question.family.unit));
   std::string_view last;
   for (const FitRow& row : rows) {
     if (!last.empty() && last != row.method) fmt::print("\n");
@@ -92,18 +94,20 @@ std::vector<FitRow> all_rows(const FitQuestion& question, std::span<const FitMet
   return rows;
 }
 
-// Of what the fastest plan was made of. The budgets are left to the machine that it will run on.
-std::string config_of(const NamedModel& model, const FitRow& best) {
-  const auto method = std::find_if(kFitMethods.begin(), kFitMethods.end(),
-                                   [&](const FitMethod& one) { return one.name == best.method; });
-  return fit_config(model.name, *method, best.micro_batch_size);
+// Of what the fastest plan was made of. Budgets that nobody named are left to the machine that it will run on.
+std::string config_of(const NamedModel& model, const FitQuestion& question, const FitRow& best) {
+  const std::span<const FitMethod> methods = question.family.methods;
+  const auto method =
+      std::find_if(methods.begin(), methods.end(), [&](const FitMethod& one) { return one.name == best.method; });
+  return config::written_config({fit_config(model.name, question.family, *method, best.micro_batch_size), "--model",
+                                 question.overrides, config::ConfigUse::kTrain});
 }
 
 // Where no other is named, this one as a run of the config would see it.
-Machine machine_for(const ConfigArguments& arguments, const NamedModel& model) {
+Machine machine_for(const ConfigArguments& arguments, const NamedModel& model, const FitFamily& family) {
   if (is_elsewhere(arguments)) return machine_elsewhere(arguments);
-  const config::LoadedConfig loaded = config::load_config(fit_config(model.folder, kFitMethods.front(), 1), "--model",
-                                                          arguments.overrides, config::ConfigUse::kTrain);
+  const config::LoadedConfig loaded = config::load_config(fit_config(model.folder, family, family.methods.front(), 1),
+                                                          "--model", arguments.overrides, config::ConfigUse::kTrain);
   return train::machine_of(loaded.config, *open_device(loaded.config.device));
 }
 
@@ -114,13 +118,14 @@ int plan_fit(const ConfigArguments& arguments) {
   if (arguments.has("--html"))
     throw input_error("--html", "expected a config beside it, whose plan the page shows, got --model alone; remove it");
   if (!file.empty()) check_new_file("--write", file);
-  const std::vector<FitMethod> methods = methods_of(arguments);
   const TemporaryFolder room;
   const NamedModel model = named_model(arguments.value("--model"), room.path(), "--model");
-  const FitQuestion question = {model.folder, machine_for(arguments, model), arguments.overrides};
+  const FitFamily family = fit_family(model.folder);
+  const std::span<const FitMethod> methods = methods_of(arguments, family);
+  const FitQuestion question = {model.folder, family, machine_for(arguments, model, family), arguments.overrides};
   const std::vector<FitRow> rows = all_rows(question, methods);
   const FitRow* best = fastest(rows);
-  const std::string config = best == nullptr ? "" : config_of(model, *best);
+  const std::string config = best == nullptr ? "" : config_of(model, question, *best);
   if (arguments.has("--json")) {
     ordered_json document = {
         {"model", model.name}, {"machine", question.machine.name}, {"rows", ordered_json::array()}};
@@ -129,7 +134,7 @@ int plan_fit(const ConfigArguments& arguments) {
     document["config"] = config;
     fmt::print("{}\n", json_text(document, 2));
   } else {
-    print_rows(model, question.machine, rows);
+    print_rows(model, question, rows);
   }
   if (best == nullptr)
     throw input_error("memory",

@@ -92,6 +92,20 @@ void check_push(std::span<const Setting> settings) {
                     token == nullptr ? "none" : token->value.shown());
 }
 
+// The place of a key with dots in nested mappings, which are made where they are missing.
+YamlNode* value_at(YamlNode& root, std::string_view name) {
+  YamlNode* node = &root;
+  for (;;) {
+    const size_t dot = std::min(name.find('.'), name.size());
+    const std::string_view part = name.substr(0, dot);
+    node->kind = YamlNode::Kind::kMap;
+    YamlNode* found = node->find(part);
+    node = found != nullptr ? found : &node->entries.emplace_back(YamlNode::Entry{std::string(part), 0, {}}).value;
+    if (dot == name.size()) return node;
+    name.remove_prefix(dot + 1);
+  }
+}
+
 }  // namespace
 
 LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
@@ -150,6 +164,17 @@ LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOve
   LoadedConfig loaded = check_config_file(path, overrides, use);
   if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
   return loaded;
+}
+
+std::string written_config(const ConfigSource& source) {
+  (void)load_config(source.text, source.name, source.overrides, source.use);
+  Verdicts verdicts;
+  std::vector<Setting> settings =
+      collect_settings(parse_yaml(source.text, source.name), KeyPlace{source.name, 0, ""}, verdicts);
+  apply_overrides(settings, source.overrides, verdicts);
+  YamlNode root{.kind = YamlNode::Kind::kMap};
+  for (const Setting& setting : settings) *value_at(root, setting.spelled) = setting.value;
+  return print_yaml(root);
 }
 
 LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes) {

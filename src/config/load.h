@@ -71,6 +71,10 @@ struct LoadedConfig {
 [[nodiscard]] LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
                                             ConfigUse use);
 
+// One text for what the source's text and its command line say, each key under the name that is in force. Throws
+// InputError as load_config does.
+[[nodiscard]] std::string written_config(const ConfigSource& source);
+
 // The same config with more on its command line. Throws InputError as load_config does.
 [[nodiscard]] LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes);
 

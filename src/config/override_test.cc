@@ -18,6 +18,36 @@ LoadedConfig load_with(std::string_view more, std::vector<ConfigOverride> overri
 
 }  // namespace
 
+TEST_CASE("a config is written with what the command line says in it, and is the same config") {
+  const std::string text =
+      small_config("per_device_train_batch_size: 4\nmemory: {device: 1GiB}\nadapter: lora\nlora_r: 4\nseed: \"1\"\n");
+  const ConfigSource source = {text,
+                               "c.yml",
+                               {{"sequence_len", "512"},
+                                {"micro_batch_size", "2"},
+                                {"memory.device", "400MiB"},
+                                {"memory.disk", "80%"},
+                                {"datasets.1.path", "y: #1.jsonl"},
+                                {"chat_template_jinja", "{{ a }}: [b]"},
+                                {"lora_target_modules", "[q_proj, v_proj]"}},
+                               ConfigUse::kTrain};
+  const std::string written = written_config(source);
+  CAPTURE(written);
+  CHECK(written.find("per_device") == std::string::npos);
+  const Config said = load_config(source.text, source.name, source.overrides, source.use).config;
+  const Config again = load_config(written, "d.yml", {}, ConfigUse::kTrain).config;
+  for (const Config* config : {&said, &again}) {
+    CHECK(config->batches.sequence_len == 512);
+    CHECK(config->batches.micro_batch_size == 2);
+    CHECK(config->memory.device.size == "400MiB");
+    CHECK(config->memory.disk.size == "80%");
+    CHECK(config->data.datasets.at(1).path == "y: #1.jsonl");
+    CHECK(config->adapter->target_modules.names == std::vector<std::string>{"q_proj", "v_proj"});
+    CHECK(config->seed == 1);
+  }
+  CHECK(written_config({written, "d.yml", {}, ConfigUse::kTrain}) == written);
+}
+
 TEST_CASE("the command line overrides any key") {
   const Config config = load_with("per_device_train_batch_size: 4\nmemory: {device: 1GiB}\nadapter: lora\nlora_r: 4\n",
                                   {{"micro-batch-size", "2"},

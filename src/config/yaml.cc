@@ -1,5 +1,7 @@
 #include "config/yaml.h"
 
+#include <yaml-cpp/emitter.h>
+#include <yaml-cpp/emittermanip.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -34,6 +36,35 @@ int64_t count_nodes(const YamlNode& node) {
 
 bool is_null_word(const std::string& text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
+}
+
+void emit(YAML::Emitter& out, const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      out << YAML::Null;
+      return;
+    case YamlNode::Kind::kScalar:
+      if (node.quoted) out << YAML::DoubleQuoted;
+      out << node.text;
+      return;
+    case YamlNode::Kind::kList: {
+      const bool has_maps = std::any_of(node.items.begin(), node.items.end(),
+                                        [](const YamlNode& item) { return item.kind == YamlNode::Kind::kMap; });
+      if (!has_maps) out << YAML::Flow;
+      out << YAML::BeginSeq;
+      for (const YamlNode& item : node.items) emit(out, item);
+      out << YAML::EndSeq;
+      return;
+    }
+    case YamlNode::Kind::kMap:
+      out << YAML::BeginMap;
+      for (const YamlNode::Entry& entry : node.entries) {
+        out << YAML::Key << entry.key << YAML::Value;
+        emit(out, entry.value);
+      }
+      out << YAML::EndMap;
+      return;
+  }
 }
 
 // Builds the tree from the library's events. Every open list or map is a frame; a map's frame holds the key that waits
@@ -291,6 +322,12 @@ YamlNode parse_yaml(std::string_view text, std::string_view name) {
                       "expected YAML, got an error ({}); mend the line", error.msg);
   }
   return builder.take();
+}
+
+std::string print_yaml(const YamlNode& node) {
+  YAML::Emitter out;
+  emit(out, node);
+  return std::string(out.c_str()) + "\n";
 }
 
 }  // namespace spillway::config

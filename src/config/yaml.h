@@ -45,4 +45,7 @@ struct YamlNode::Entry {
 // Throws InputError.
 [[nodiscard]] YamlNode parse_yaml(std::string_view text, std::string_view name);
 
+// A text that parses as `node`: maps and lists of maps as blocks, other lists in a line.
+[[nodiscard]] std::string print_yaml(const YamlNode& node);
+
 }  // namespace spillway::config

@@ -192,7 +192,8 @@ std::string make_title(const Job& job, const Machine& machine) {
   std::filesystem::path folder = job.config.model.base_model;
   if (!folder.has_filename()) folder = folder.parent_path();
   // A transformer of diffusers goes by its pipeline's name.
-  if (job.clips && folder.has_parent_path()) folder = folder.parent_path();
+  const bool is_part = job.clips && folder.filename().string().starts_with("transformer");
+  if (is_part && folder.has_parent_path()) folder = folder.parent_path();
   const std::string name = folder.filename().string();
   const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
   std::string objective;

@@ -20,21 +20,24 @@ struct FitMethod {
   std::string_view name;  // "lora"
   std::string_view keys;  // lines of YAML
 };
-inline constexpr std::array kFitMethods = {
-    FitMethod{"full",
-              "parameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n"},
-    FitMethod{"lora", "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 2e-4\n"},
-    FitMethod{"qlora",
-              "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
-              "learning_rate: 2e-4\n"},
-};
-// Shares of the device memory that are planned for, and most rows of a micro-batch that are tried.
+// Shares of the device memory that are planned for.
 inline constexpr std::array kFitShares = {1.0, 0.75, 0.5, 0.25};
-constexpr int64_t kMostFitRows = 8;
+
+// What models of a family are trained on, and how.
+struct FitFamily {
+  std::string rows;  // lines of YAML: where rows are, and how long
+  int64_t rows_per_step = 1;
+  int64_t max_rows = 1;   // of a micro-batch, that are tried
+  std::string_view unit;  // "tokens": what a plan's speed counts
+  std::span<const FitMethod> methods;
+};
+// By the folder's config.json: packed chats of 2,048 tokens, or clips of 81 frames of 480 x 832 pixels.
+[[nodiscard]] FitFamily fit_family(const std::string& model_folder);
 
 // What is asked: the same for all plans.
 struct FitQuestion {
   std::string model_folder;  // holds config.json
+  FitFamily family;
   Machine machine;
   std::vector<config::ConfigOverride> overrides;  // of keys of the config, as typed
 };
@@ -51,7 +54,8 @@ struct FitRow {
 };
 
 // The text of a config, whole but for the rows that a user has.
-[[nodiscard]] std::string fit_config(std::string_view base_model, const FitMethod& method, int64_t micro_batch_size);
+[[nodiscard]] std::string fit_config(std::string_view base_model, const FitFamily& family, const FitMethod& method,
+                                     int64_t micro_batch_size);
 
 // Hears which plan is looked for next: method, micro-batch and the budget of the device. Called by several threads.
 using OnFitPlan = std::function<void(const FitRow& tried)>;

@@ -7,7 +7,8 @@ namespace spillway {
 namespace {
 
 constexpr std::array<std::string_view, 3> kMakers = {"nvidia", "geforce", "tesla"};
-constexpr std::array<std::string_view, 7> kVersions = {"meta", "instruct", "chat", "it", "base", "hf", "pt"};
+constexpr std::array<std::string_view, 8> kVersions = {"meta", "instruct", "chat", "it",
+                                                       "base", "hf",       "pt",   "diffusers"};
 
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
