@@ -26,7 +26,8 @@ class PlanSearch {
   // and those that alternate. REQUIRES: after begin(), which was false.
   void climb();
   // The second climb: from the best of these, or of `starts`, if that is better than where the first one ended. Then
-  // what was found, as in search_plan. REQUIRES: once, after climb() or a begin() that was true.
+  // what was found, as in search_plan; after a begin() that was true, that alone. REQUIRES: once, after climb() or a
+  // begin() that was true.
   [[nodiscard]] Found finish(std::span<const Choices> starts);
 
  private:

@@ -14,7 +14,7 @@
 #include "base/sizes.h"
 #include "graph/builder.h"
 #include "plan/plan_builder.h"
-#include "plan/search.h"
+#include "plan/plan_search.h"
 
 namespace spillway {
 namespace {
@@ -46,7 +46,6 @@ class FrontierSearch {
   // The least, and if it takes no more than `enough` the most and those between them. All of it, and `beside`, on as
   // many threads.
   void run(int64_t enough, int threads, const std::function<void()>& beside) {
-    has_run_ = true;
     std::once_flag ends;
     Found most;
     std::vector<Found> between(kFrontierPoints - 2);
@@ -69,8 +68,6 @@ class FrontierSearch {
       if (found.fits) add(found);
     if (most.fits) add(most);
   }
-
-  [[nodiscard]] bool has_run() const { return has_run_; }
 
   // From the most to the least; a plan that takes no more than a slower one stands for both, and one that is slower
   // than a smaller one is left out.
@@ -104,11 +101,7 @@ class FrontierSearch {
     Budget limited = budget_;
     limited.device = device;
     PlanCandidates candidates(builder_, accumulation_, known_);
-    return search_plan(candidates, limited, policy_, SearchEffort::kSketch,
-                       [&](const std::function<void()>& first_half) {
-                         first_half();
-                         return std::vector<Choices>(starts.begin(), starts.end());
-                       });
+    return search_plan(candidates, limited, policy_, SearchEffort::kSketch, starts);
   }
 
   // No plan fits no device memory at all, but it may fit the other tiers.
@@ -127,7 +120,6 @@ class FrontierSearch {
   const Policy& policy_;
   std::vector<Sketch> sketches_;  // from the least to the most
   Found least_;
-  bool has_run_ = false;
 };
 
 // The points but for those between the ends to which the plan is faster and smaller.
@@ -181,10 +173,14 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
   const auto run_sketches = [&](const std::function<void()>& beside) {
     sketches.run(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
                  beside);
-    return sketches.choices();
   };
-  const Found found = search_plan(candidates, budget, policy, SearchEffort::kFull, run_sketches);
-  if (frontier && !sketches.has_run()) (void)run_sketches([] {});
+  PlanSearch search(candidates, budget, policy, SearchEffort::kFull);
+  if (!search.begin()) {
+    run_sketches([&] { search.climb(); });
+  } else if (frontier) {
+    run_sketches([] {});
+  }
+  const Found found = search.finish(sketches.choices());
   Plan plan = builder.build(found.choices, found.effort);
   compare_with(plan, budget);
   if (frontier) *frontier = without_beaten(sketches.points(), plan, accumulation);

@@ -158,12 +158,12 @@ void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
   }
 }
 
-// What seems to fit, the fastest first; then what seems to be nearest to it.
 void PlanSearch::allow_work(int64_t share) {
   const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1)) / share;
   work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
 }
 
+// What seems to fit, the fastest first; then what seems to be nearest to it.
 void PlanSearch::look_at(std::vector<Idea> ideas) {
   std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
     return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
@@ -368,12 +368,10 @@ Found PlanSearch::packed_well() {
 }
 
 Found search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort,
-                  const FindStarts& find_starts) {
+                  std::span<const Choices> starts) {
   PlanSearch search(candidates, budget, policy, effort);
-  if (search.begin()) return search.finish({});
-  if (find_starts) return search.finish(find_starts([&] { search.climb(); }));
-  search.climb();
-  return search.finish({});
+  if (!search.begin()) search.climb();
+  return search.finish(starts);
 }
 
 }  // namespace spillway

@@ -12,8 +12,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <vector>
+#include <span>
 
 #include "plan/candidates.h"
 
@@ -30,13 +29,10 @@ struct Found {
   bool fits = false;
 };
 
-// What else a search may start from in its second half, found out while `first_half` runs: called once.
-using FindStarts = std::function<std::vector<Choices>(const std::function<void()>& first_half)>;
-
 // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false. It is no
-// slower than the plan of any of the starts that fits. What it looks at depends on its arguments alone. `find_starts`
-// is not called where nothing can be faster than the plan that moves nothing.
+// slower than the plan of any of the starts that fits. What it looks at depends on its arguments alone. Whoever finds
+// the starts while the first half of the search runs takes its halves from plan/plan_search.h.
 [[nodiscard]] Found search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy,
-                                SearchEffort effort = SearchEffort::kFull, const FindStarts& find_starts = {});
+                                SearchEffort effort = SearchEffort::kFull, std::span<const Choices> starts = {});
 
 }  // namespace spillway
