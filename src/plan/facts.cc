@@ -1,6 +1,5 @@
 #include "plan/facts.h"
 
-#include "base/math.h"
 #include "graph/recompute.h"
 
 namespace spillway {
@@ -69,18 +68,12 @@ void find_tables(const Graph& graph, GraphFacts& facts) {
 
 GraphFacts facts_of(const Graph& graph) {
   GraphFacts facts{.values = value_facts_of(graph)};
-  const auto append = [&](const std::vector<ValueId>& values) {
-    facts.operands.insert(facts.operands.end(), values.begin(), values.end());
-    return narrow<int32_t>(std::ssize(facts.operands));
-  };
   for (const Operation& op : graph.ops) {
     OpFacts one{.section = op.section,
                 .block = op.block,
+                .operands = facts.operands.add(op.inputs, op.outputs),
                 .in_place = op.def->in_place,
                 .recompute_cost = op.def->recompute_cost};
-    one.first_operand = append({});
-    one.first_output = append(op.inputs);
-    one.end = append(op.outputs);
     if (op.def->table_input >= 0) one.table = facts.value(nth(op.inputs, op.def->table_input)).storage;
     facts.ops.push_back(one);
   }

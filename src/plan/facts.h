@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/index.h"
-#include "base/sizes.h"
 #include "graph/graph.h"
 #include "graph/operation.h"
 #include "plan/budget.h"
+#include "plan/operand_lists.h"
 
 namespace spillway {
 
@@ -35,9 +35,9 @@ struct ValueFacts {
 struct OpFacts {
   SectionId section = 0;
   BlockId block = kNone;
-  int32_t first_operand = 0, first_output = 0, end = 0;  // into GraphFacts::operands
-  int64_t workspace_bytes = 0;                           // of the machine's kernel
-  std::span<const InPlace> in_place;                     // as its definition says
+  OperandRange operands;              // in GraphFacts::operands
+  int64_t workspace_bytes = 0;        // of the machine's kernel
+  std::span<const InPlace> in_place;  // as its definition says
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
   ValueId table = kNone;  // the value of which it reads no more than rows
 };
@@ -45,16 +45,12 @@ struct OpFacts {
 struct GraphFacts {
   std::vector<ValueFacts> values;
   std::vector<OpFacts> ops;
-  std::vector<ValueId> operands;  // of one operation after another, inputs before outputs
+  OperandLists<ValueId> operands;  // kNone where one is absent
 
   [[nodiscard]] const ValueFacts& value(ValueId id) const { return nth(values, id); }
   [[nodiscard]] const OpFacts& op(OpId id) const { return nth(ops, id); }
-  [[nodiscard]] std::span<const ValueId> inputs(const OpFacts& op) const {
-    return subspan_of(operands, op.first_operand, op.first_output - op.first_operand);
-  }
-  [[nodiscard]] std::span<const ValueId> outputs(const OpFacts& op) const {
-    return subspan_of(operands, op.first_output, op.end - op.first_output);
-  }
+  [[nodiscard]] std::span<const ValueId> inputs(const OpFacts& op) const { return operands.inputs(op.operands); }
+  [[nodiscard]] std::span<const ValueId> outputs(const OpFacts& op) const { return operands.outputs(op.operands); }
 };
 
 // Without workspaces. The graph has to outlive them.

@@ -1,6 +1,7 @@
 #include "plan/schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/error.h"
@@ -107,7 +108,7 @@ class BufferAssigner {
 
   void place_fixed() {
     schedule_.steps.reserve(order_.size());
-    schedule_.operands.reserve(sequence_.operands.size() + 2 * order_.size());
+    schedule_.operands.reserve(sequence_.operands.size() + 2 * std::ssize(order_));
     schedule_.buffers.reserve(graph_.values.size() + 2 * order_.size());
     written_.reserve(graph_.values.size() + 2 * order_.size());
     buffers_.assign(2 * graph_.values.size(), kNone);
@@ -167,17 +168,12 @@ class BufferAssigner {
     return step_after(is_away(last) ? last.first : last.last);
   }
 
-  [[nodiscard]] int32_t operands() const { return static_cast<int32_t>(schedule_.operands.size()); }
-
   void add_transfer(ValueId value, BufferId from, BufferId to) {
     const Tier source = buffer(from).tier, target = buffer(to).tier;
     if (source == Tier::kDisk || target == Tier::kDisk) buffer(from).meets_disk = buffer(to).meets_disk = true;
-    Step step{.lane = lane_between(source, target), .moved = value, .first_operand = operands()};
-    schedule_.operands.push_back(from);
-    step.first_output = operands();
-    schedule_.operands.push_back(to);
-    step.end = operands();
-    schedule_.steps.push_back(step);
+    schedule_.steps.push_back({.lane = lane_between(source, target),
+                               .moved = value,
+                               .operands = schedule_.operands.add(std::array{from}, std::array{to})});
   }
 
   void load(int32_t step, const Stay& stay) {
@@ -217,14 +213,12 @@ class BufferAssigner {
     const Execution& execution = this->execution(at);
     Step result{.op = execution.op,
                 .recompute = execution.recompute,
-                .lane = site(execution) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute,
-                .first_operand = operands()};
-    for (const Instance i : sequence_.inputs(execution))
-      schedule_.operands.push_back(i == kNone ? kNone : operand_buffer(i, at));
-    result.first_output = operands();
-    for (size_t i = 0; i < sequence_.outputs(execution).size(); ++i)
-      schedule_.operands.push_back(place_output(step, at, execution, static_cast<int8_t>(i)));
-    result.end = operands();
+                .lane = site(execution) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute};
+    int8_t output = 0;
+    result.operands = schedule_.operands.add(
+        sequence_.inputs(execution), sequence_.outputs(execution),
+        [&](Instance input) { return input == kNone ? kNone : operand_buffer(input, at); },
+        [&](Instance) { return place_output(step, at, execution, output++); });
     if (const int64_t bytes = facts_.op(execution.op).workspace_bytes; bytes > 0) {
       result.workspace = new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
     }

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "base/sizes.h"
 #include "plan/choices.h"
 #include "plan/cost_model.h"
+#include "plan/operand_lists.h"
 #include "plan/program.h"
 
 namespace spillway {
@@ -42,24 +42,19 @@ struct Step {
   Lane lane = Lane::kCompute;
   ValueId moved = kNone;  // of a transfer: the version that moves
   BufferId workspace = kNone;
-  int32_t first_operand = 0, first_output = 0, end = 0;  // into Schedule::operands
+  OperandRange operands;  // in Schedule::operands
 };
 
 struct Schedule {
   std::vector<Step> steps;
-  std::vector<BufferId> operands;  // of one step after another, inputs before outputs
+  OperandLists<BufferId> operands;  // kNone where one is absent
   std::vector<Buffer> buffers;
   std::vector<SectionRange> sections;  // in steps
   std::vector<BufferId> persistent;    // by value: the home of a persistent or batch value, else kNone
   std::vector<BufferId> results;       // in the order of Graph::results
 
-  // kNone where an operand is absent.
-  [[nodiscard]] std::span<const BufferId> inputs(const Step& step) const {
-    return subspan_of(operands, step.first_operand, step.first_output - step.first_operand);
-  }
-  [[nodiscard]] std::span<const BufferId> outputs(const Step& step) const {
-    return subspan_of(operands, step.first_output, step.end - step.first_output);
-  }
+  [[nodiscard]] std::span<const BufferId> inputs(const Step& step) const { return operands.inputs(step.operands); }
+  [[nodiscard]] std::span<const BufferId> outputs(const Step& step) const { return operands.outputs(step.operands); }
 };
 
 // `facts` is facts_of(graph), with workspaces. REQUIRES: verify(graph) is empty.

@@ -134,14 +134,14 @@ class Sequencer {
   // `late`: it runs where recomputed values stand in for the originals.
   void append(OpId id, bool late, bool recompute) {
     const OpFacts& op = facts_.op(id);
-    const auto end = [&] { return static_cast<int32_t>(sequence_.operands.size()); };
-    Execution result{.op = id, .recompute = recompute, .first_operand = end()};
-    for (const ValueId v : facts_.inputs(op))
-      sequence_.operands.push_back(v == kNone ? kNone : late && is_recomputed(v) ? recomputed(v) : original(v));
-    result.first_output = end();
-    for (const ValueId v : facts_.outputs(op)) sequence_.operands.push_back(recompute ? recomputed(v) : original(v));
-    result.end = end();
-    sequence_.executions.push_back(result);
+    const auto read = [&](ValueId v) {
+      return v == kNone ? kNone : late && is_recomputed(v) ? recomputed(v) : original(v);
+    };
+    const auto written = [&](ValueId v) { return recompute ? recomputed(v) : original(v); };
+    sequence_.executions.push_back(
+        {.op = id,
+         .recompute = recompute,
+         .operands = sequence_.operands.add(facts_.inputs(op), facts_.outputs(op), read, written)});
   }
 
   // Depth first, so that a value is recomputed right before its first reader and its own inputs right before it.

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "base/sizes.h"
 #include "plan/choices.h"
+#include "plan/operand_lists.h"
 
 namespace spillway {
 
@@ -24,22 +24,17 @@ using Instance = int32_t;
 struct Execution {
   OpId op = kNone;
   bool recompute = false;
-  int32_t first_operand = 0, first_output = 0, end = 0;  // into Sequence::operands
+  OperandRange operands;  // in Sequence::operands
 };
 
 struct Sequence {
   std::vector<Execution> executions;
-  std::vector<Instance> operands;  // of one execution after another, inputs before outputs
+  OperandLists<Instance> operands;  // kNone where one is absent
   // By section: its executions are [bounds[i], bounds[i + 1]).
   std::vector<int32_t> bounds;
 
-  // kNone where an operand is absent.
-  [[nodiscard]] std::span<const Instance> inputs(const Execution& e) const {
-    return subspan_of(operands, e.first_operand, e.first_output - e.first_operand);
-  }
-  [[nodiscard]] std::span<const Instance> outputs(const Execution& e) const {
-    return subspan_of(operands, e.first_output, e.end - e.first_output);
-  }
+  [[nodiscard]] std::span<const Instance> inputs(const Execution& e) const { return operands.inputs(e.operands); }
+  [[nodiscard]] std::span<const Instance> outputs(const Execution& e) const { return operands.outputs(e.operands); }
 };
 
 // REQUIRES: placement.recomputed are some of recomputable_values (graph/recompute.h).
