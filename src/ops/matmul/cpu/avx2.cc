@@ -4,7 +4,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "backend/cpu/target.h"
 
@@ -152,18 +154,14 @@ struct Avx2 {
   }
 };
 
-constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Avx2, 1, 2>, multiply_tile<Avx2, 2, 2>,
-                                          multiply_tile<Avx2, 3, 2>, multiply_tile<Avx2, 4, 2>,
-                                          multiply_tile<Avx2, 5, 2>, multiply_tile<Avx2, 6, 2>};
-constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Avx2, 1, 1>, multiply_tile<Avx2, 2, 1>,
-                                                multiply_tile<Avx2, 3, 1>, multiply_tile<Avx2, 4, 1>,
-                                                multiply_tile<Avx2, 5, 1>, multiply_tile<Avx2, 6, 1>};
+using Rows = std::make_integer_sequence<int, 6>;
+constexpr auto kTiles = multiply_tiles<Avx2, 2>(Rows()), kNarrowTiles = multiply_tiles<Avx2, 1>(Rows());
 // Two vectors a row: one would leave a chain of multiply-adds alone with its latency.
 constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6, 2>(18);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 16,
-                                            .wide = kTiles,
-                                            .narrow = kNarrowTiles,
+                                            .wide = kTiles.data(),
+                                            .narrow = kNarrowTiles.data(),
                                             .pack_left = pack_panel<Avx2>,
                                             .streamed = &kF32Streamed};
 

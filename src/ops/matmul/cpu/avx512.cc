@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #include <array>
+#include <utility>
 
 #include "backend/cpu/target.h"
 
@@ -20,22 +21,12 @@ SPILLWAY_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,fma")
 namespace spillway::cpu {
 namespace {
 
-constexpr MatmulKernels::Tile kTiles[] = {
-    multiply_tile<Avx512, 1, 2>,  multiply_tile<Avx512, 2, 2>,  multiply_tile<Avx512, 3, 2>,
-    multiply_tile<Avx512, 4, 2>,  multiply_tile<Avx512, 5, 2>,  multiply_tile<Avx512, 6, 2>,
-    multiply_tile<Avx512, 7, 2>,  multiply_tile<Avx512, 8, 2>,  multiply_tile<Avx512, 9, 2>,
-    multiply_tile<Avx512, 10, 2>, multiply_tile<Avx512, 11, 2>, multiply_tile<Avx512, 12, 2>,
-    multiply_tile<Avx512, 13, 2>, multiply_tile<Avx512, 14, 2>};
-constexpr MatmulKernels::Tile kNarrowTiles[] = {
-    multiply_tile<Avx512, 1, 1>,  multiply_tile<Avx512, 2, 1>,  multiply_tile<Avx512, 3, 1>,
-    multiply_tile<Avx512, 4, 1>,  multiply_tile<Avx512, 5, 1>,  multiply_tile<Avx512, 6, 1>,
-    multiply_tile<Avx512, 7, 1>,  multiply_tile<Avx512, 8, 1>,  multiply_tile<Avx512, 9, 1>,
-    multiply_tile<Avx512, 10, 1>, multiply_tile<Avx512, 11, 1>, multiply_tile<Avx512, 12, 1>,
-    multiply_tile<Avx512, 13, 1>, multiply_tile<Avx512, 14, 1>};
+using Rows = std::make_integer_sequence<int, 14>;
+constexpr auto kTiles = multiply_tiles<Avx512, 2>(Rows()), kNarrowTiles = multiply_tiles<Avx512, 1>(Rows());
 
 }  // namespace
 
-extern const MatmulKernels::Tile kAvx512Bf16Tiles[14], kAvx512Bf16NarrowTiles[14];
+extern const std::array<MatmulKernels::Tile, 14> kAvx512Bf16Tiles, kAvx512Bf16NarrowTiles;
 extern const MatmulKernels::Streamed kAvx512Bf16Streamed;
 extern const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles, kAmxBf16NarrowTiles;
 void release_amx_tiles();
@@ -45,8 +36,8 @@ namespace {
 constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx512, 14, 1>(28);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 14,
                                             .columns = 32,
-                                            .wide = kTiles,
-                                            .narrow = kNarrowTiles,
+                                            .wide = kTiles.data(),
+                                            .narrow = kNarrowTiles.data(),
                                             .pack_left = pack_panel<Avx512>,
                                             .streamed = &kF32Streamed};
 
@@ -57,8 +48,8 @@ extern const MatmulKernels kAvx512Bf16Kernels = {"avx512_bf16",
                                                  kF32Tiles,
                                                  {.rows = 14,
                                                   .columns = 32,
-                                                  .wide = kAvx512Bf16Tiles,
-                                                  .narrow = kAvx512Bf16NarrowTiles,
+                                                  .wide = kAvx512Bf16Tiles.data(),
+                                                  .narrow = kAvx512Bf16NarrowTiles.data(),
                                                   .pack_left = pack_panel<Avx512>,
                                                   .streamed = &kAvx512Bf16Streamed},
                                                  pack_panel<Avx512>,

@@ -77,19 +77,9 @@ constexpr auto kEightBits = coded_tiles<Avx512Bf16, EightBitPairs>(Rows());
 
 }  // namespace
 
-extern const MatmulKernels::Tile kAvx512Bf16Tiles[14], kAvx512Bf16NarrowTiles[14];
-const MatmulKernels::Tile kAvx512Bf16Tiles[14] = {
-    multiply_tile<Avx512Bf16, 1, 2>,  multiply_tile<Avx512Bf16, 2, 2>,  multiply_tile<Avx512Bf16, 3, 2>,
-    multiply_tile<Avx512Bf16, 4, 2>,  multiply_tile<Avx512Bf16, 5, 2>,  multiply_tile<Avx512Bf16, 6, 2>,
-    multiply_tile<Avx512Bf16, 7, 2>,  multiply_tile<Avx512Bf16, 8, 2>,  multiply_tile<Avx512Bf16, 9, 2>,
-    multiply_tile<Avx512Bf16, 10, 2>, multiply_tile<Avx512Bf16, 11, 2>, multiply_tile<Avx512Bf16, 12, 2>,
-    multiply_tile<Avx512Bf16, 13, 2>, multiply_tile<Avx512Bf16, 14, 2>};
-const MatmulKernels::Tile kAvx512Bf16NarrowTiles[14] = {
-    multiply_tile<Avx512Bf16, 1, 1>,  multiply_tile<Avx512Bf16, 2, 1>,  multiply_tile<Avx512Bf16, 3, 1>,
-    multiply_tile<Avx512Bf16, 4, 1>,  multiply_tile<Avx512Bf16, 5, 1>,  multiply_tile<Avx512Bf16, 6, 1>,
-    multiply_tile<Avx512Bf16, 7, 1>,  multiply_tile<Avx512Bf16, 8, 1>,  multiply_tile<Avx512Bf16, 9, 1>,
-    multiply_tile<Avx512Bf16, 10, 1>, multiply_tile<Avx512Bf16, 11, 1>, multiply_tile<Avx512Bf16, 12, 1>,
-    multiply_tile<Avx512Bf16, 13, 1>, multiply_tile<Avx512Bf16, 14, 1>};
+extern const std::array<MatmulKernels::Tile, 14> kAvx512Bf16Tiles, kAvx512Bf16NarrowTiles;
+const std::array<MatmulKernels::Tile, 14> kAvx512Bf16Tiles = multiply_tiles<Avx512Bf16, 2>(Rows());
+const std::array<MatmulKernels::Tile, 14> kAvx512Bf16NarrowTiles = multiply_tiles<Avx512Bf16, 1>(Rows());
 
 extern const MatmulKernels::Streamed kAvx512Bf16Streamed;
 const MatmulKernels::Streamed kAvx512Bf16Streamed = {.max_rows = 28,

@@ -85,17 +85,13 @@ struct Portable {
   }
 };
 
-constexpr MatmulKernels::Tile kTiles[] = {multiply_tile<Portable, 1, 2>, multiply_tile<Portable, 2, 2>,
-                                          multiply_tile<Portable, 3, 2>, multiply_tile<Portable, 4, 2>,
-                                          multiply_tile<Portable, 5, 2>, multiply_tile<Portable, 6, 2>};
-constexpr MatmulKernels::Tile kNarrowTiles[] = {multiply_tile<Portable, 1, 1>, multiply_tile<Portable, 2, 1>,
-                                                multiply_tile<Portable, 3, 1>, multiply_tile<Portable, 4, 1>,
-                                                multiply_tile<Portable, 5, 1>, multiply_tile<Portable, 6, 1>};
+using Rows = std::make_integer_sequence<int, 6>;
+constexpr auto kTiles = multiply_tiles<Portable, 2>(Rows()), kNarrowTiles = multiply_tiles<Portable, 1>(Rows());
 constexpr MatmulKernels::Streamed kF32Streamed = streamed_elements<Portable, 4, 1>(4);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 8,
-                                            .wide = kTiles,
-                                            .narrow = kNarrowTiles,
+                                            .wide = kTiles.data(),
+                                            .narrow = kNarrowTiles.data(),
                                             .pack_left = pack_panel<Portable>,
                                             .streamed = &kF32Streamed};
 

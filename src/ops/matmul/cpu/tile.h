@@ -8,6 +8,9 @@
 // these: store_two, store_pairs, load_quad (four words of kLanes rows, transposed).
 #pragma once
 
+#include <array>
+#include <utility>
+
 #include "ops/matmul/cpu/kernels.h"
 
 namespace spillway::cpu {
@@ -52,6 +55,13 @@ void multiply_tile(const TileLeft& left, const float* right, int64_t units, floa
       Isa::store(out, accumulate ? Isa::add(Isa::load(out), sums[row][i]) : sums[row][i]);
     }
   }
+}
+
+// Tiles of 1 row to as many as there are numbers: [r - 1] of r rows.
+template <typename Isa, int kVectors, int... kRowsBelow>
+constexpr std::array<MatmulKernels::Tile, sizeof...(kRowsBelow)> multiply_tiles(
+    std::integer_sequence<int, kRowsBelow...>) {
+  return {multiply_tile<Isa, kRowsBelow + 1, kVectors>...};
 }
 
 inline int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
