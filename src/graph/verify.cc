@@ -16,7 +16,7 @@ class GraphVerifier {
   explicit GraphVerifier(const Graph& graph) : graph_(graph) {}
 
   std::vector<std::string> run() {
-    if (!check_ids()) return std::move(violations_);  // the rest would read out of range
+    if (!check_ids()) return std::move(violations_);  // the rest would read out of range, or never end
     check_names();
     for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) check_operation(id);
     check_producers();
@@ -44,10 +44,16 @@ class GraphVerifier {
       if (op.block != kNone && (op.block < 0 || op.block >= static_cast<BlockId>(graph_.blocks.size()))) {
         report("operation {} is in block {}, which does not exist", i, op.block);
       }
+      if (op.section < 0 || op.section >= static_cast<SectionId>(graph_.sections.size()))
+        report("operation {} is in section {}, which does not exist", i, op.section);
     }
-    for (const Value& value : graph_.values) {
-      if (value.updates != kNone && !is_value(value.updates))
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.updates != kNone && !is_value(value.updates)) {
         report("{} updates value {}, which does not exist", value.name, value.updates);
+      } else if (value.updates >= id) {  // a chain of updates has an end
+        report("{} updates a later value", value.name);
+      }
       if (value.producer != kNone && (value.producer < 0 || value.producer >= static_cast<OpId>(graph_.ops.size()))) {
         report("{} is produced by operation {}, which does not exist", value.name, value.producer);
       }
@@ -78,9 +84,6 @@ class GraphVerifier {
 
   void check_operation(OpId id) {
     const Operation& op = graph_.op(id);
-    if (op.section < 0 || op.section >= static_cast<SectionId>(graph_.sections.size())) {
-      report("operation {} ({}) is in section {}, which does not exist", id, op.def->name, op.section);
-    }
     if (id > 0 && op.section < graph_.op(id - 1).section)
       report("operation {} ({}) goes back to an earlier section", id, op.def->name);
     std::vector<const ValueType*> types;
@@ -120,6 +123,9 @@ class GraphVerifier {
       if (value.producer != kNone && !writers.count(id))
         report("{} names a producer that does not write it", value.name);
     }
+    for (const ValueId id : graph_.results) {
+      if (!writers.count(id)) report("{} is a result, but nothing produces it", graph_.value(id).name);
+    }
   }
 
   void check_updates() {
@@ -127,10 +133,6 @@ class GraphVerifier {
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
       const Value& value = graph_.value(id);
       if (value.updates == kNone) continue;
-      if (value.updates >= id) {
-        report("{} updates a later value", value.name);
-        continue;
-      }
       if (value.producer == kNone) report("{} updates a value, but nothing produces it", value.name);
       if (graph_.persistent_root(id) == kNone)
         report("{} updates {}, which is not persistent", value.name, graph_.value(value.updates).name);

@@ -10,9 +10,9 @@ namespace spillway {
 
 // Every violation found, one sentence each; empty for a good graph. Checked: ids in range; single assignment (each
 // produced value has exactly one producer, which stands before all readers); types equal to what the operation infers;
-// sections in order; unique names; updates that go to a persistent value of the same type, form a chain, and after
-// which nobody reads the previous version, not even a forward operation that is run again for the backward pass;
-// results that exist.
+// sections in order; unique names; updates that go to an earlier, persistent value of the same type, form a chain, and
+// after which nobody reads the previous version, not even a forward operation that is run again for the backward pass;
+// results that operations produce.
 [[nodiscard]] std::vector<std::string> verify(const Graph& graph);
 
 }  // namespace spillway

@@ -80,6 +80,9 @@ TEST_CASE("ids out of range are reported, and nothing else is read") {
   t.graph.ops[0].block = 3;
   CHECK(t.reports("operation 0 is in block 3, which does not exist"));
   t = Training();
+  t.graph.ops[1].section = 7;
+  CHECK(t.reports("operation 1 is in section 7, which does not exist"));
+  t = Training();
   t.graph.ops[0].def = nullptr;
   CHECK(t.reports("operation 0 has no description"));
   t = Training();
@@ -88,6 +91,19 @@ TEST_CASE("ids out of range are reported, and nothing else is read") {
   t = Training();
   t.graph.value(t.hidden).producer = 50;
   CHECK(t.reports("is produced by operation 50, which does not exist"));
+}
+
+TEST_CASE("updates that lead in a circle are reported, and end") {
+  Training t;
+  REQUIRE(t.graph.value(t.gradient).updates == t.accumulator);
+  t.graph.value(t.accumulator).updates = t.gradient;
+  CHECK(t.reports("w.grad updates a later value"));
+}
+
+TEST_CASE("a result that nothing produces is reported") {
+  Training t;
+  t.graph.results.push_back(t.w);
+  CHECK(t.reports("w is a result, but nothing produces it"));
 }
 
 TEST_CASE("two writers of one value, a wrong producer and a reader before its writer are reported") {
