@@ -52,7 +52,7 @@ void PlanCandidates::place(const Choices& choices, const std::string& key, PackE
 
 std::array<int64_t, kTiers> PlanCandidates::newest_bytes() const {
   std::array<int64_t, kTiers> bytes{};
-  for (size_t tier = 0; tier < kTiers; ++tier) bytes[tier] = newest_.peaks[tier].bytes;
+  for (const Tier tier : kEachTier) nth(bytes, tier) = nth(newest_.peaks, tier).bytes;
   return bytes;
 }
 

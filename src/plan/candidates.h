@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/index.h"
 #include "plan/plan_builder.h"
 
 namespace spillway {
@@ -20,6 +21,8 @@ struct Estimate {
   int64_t buffers = 0;
   LaneWork work{};
   PartBytes part_bytes{};  // live
+
+  [[nodiscard]] int64_t device_bytes() const { return nth(bytes, Tier::kDevice); }
 };
 
 // Any thread may ask. Who asks for what another thread is finding out waits for it.

@@ -4,11 +4,13 @@
 #include <limits>
 #include <numeric>
 
+#include "base/index.h"
+
 namespace spillway {
 namespace {
 
-double allowed(const Budget& budget, size_t tier) {
-  const std::optional<int64_t> bytes = budget.of(static_cast<Tier>(tier));
+double allowed(const Budget& budget, Tier tier) {
+  const std::optional<int64_t> bytes = budget.of(tier);
   return bytes ? static_cast<double>(*bytes) : std::numeric_limits<double>::infinity();
 }
 
@@ -22,8 +24,8 @@ Forecast Forecast::changed(const Forecast& from, const Forecast& to, double shar
   Forecast result = *this;
   if (share == 0) return result;
   for (size_t part = 0; part < bytes.size(); ++part) {
-    for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
-      result.bytes[part][tier] += share * (to.bytes[part][tier] - from.bytes[part][tier]);
+    for (const Tier tier : kEachBudgetedTier)
+      nth(result.bytes[part], tier) += share * (nth(to.bytes[part], tier) - nth(from.bytes[part], tier));
   }
   for (size_t section = 0; section < work.size(); ++section) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -37,23 +39,23 @@ Forecast Forecast::changed(const Forecast& from, const Forecast& to, double shar
 double Forecast::share_that_fits(const Forecast& other, const Budget& budget) const {
   double share = 0;
   for (size_t part = 0; part < bytes.size(); ++part) {
-    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-      const double excess = bytes[part][tier] - allowed(budget, tier),
-                   saved = bytes[part][tier] - other.bytes[part][tier];
+    for (const Tier tier : kEachBudgetedTier) {
+      const double here = nth(bytes[part], tier), excess = here - allowed(budget, tier),
+                   saved = here - nth(other.bytes[part], tier);
       if (excess > 0) share = std::max(share, saved > 0 ? excess / saved : 2);
     }
   }
   return share;
 }
 
-double Forecast::peak(size_t tier) const {
+double Forecast::peak(Tier tier) const {
   double most = 0;
-  for (const auto& part : bytes) most = std::max(most, part[tier]);
+  for (const auto& part : bytes) most = std::max(most, nth(part, tier));
   return most;
 }
 
 bool Forecast::fits(const Budget& budget, double slack) const {
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+  for (const Tier tier : kEachBudgetedTier) {
     if (peak(tier) > slack * allowed(budget, tier)) return false;
   }
   return true;
@@ -61,7 +63,7 @@ bool Forecast::fits(const Budget& budget, double slack) const {
 
 double Forecast::excess(const Budget& budget) const {
   double sum = 0;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) sum += std::max(0.0, peak(tier) - allowed(budget, tier));
+  for (const Tier tier : kEachBudgetedTier) sum += std::max(0.0, peak(tier) - allowed(budget, tier));
   return sum;
 }
 

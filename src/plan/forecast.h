@@ -29,7 +29,7 @@ struct Forecast {
   // By how many bytes they are exceeded.
   [[nodiscard]] double excess(const Budget& budget) const;
   // Most of a tier.
-  [[nodiscard]] double peak(size_t tier) const;
+  [[nodiscard]] double peak(Tier tier) const;
   // All lanes together.
   [[nodiscard]] double lane_seconds() const;
 };

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway {
 namespace {
@@ -55,10 +56,10 @@ void read_operation_flops(const nlohmann::json& json, std::string_view where, Ma
 
 // An object with a number for each of the tiers that have budgets, or for each lane.
 void read_tiers(const nlohmann::json& json, std::string_view where, std::array<int64_t, kTiers>& values) {
-  for (size_t i = 0; i < kBudgetedTiers; ++i) read_number(json, name_of(static_cast<Tier>(i)), where, values[i]);
+  for (const Tier tier : kEachBudgetedTier) read_number(json, name_of(tier), where, nth(values, tier));
 }
 void read_lanes(const nlohmann::json& json, std::string_view where, std::array<double, kLanes>& values) {
-  for (size_t i = 0; i < kLanes; ++i) read_number(json, name_of(static_cast<Lane>(i)), where, values[i]);
+  for (const Lane lane : kEachLane) read_number(json, name_of(lane), where, nth(values, lane));
 }
 
 // Shares of a whole, which may be missing.
@@ -96,13 +97,13 @@ DeviceKind read_device(const nlohmann::json& json, std::string_view where) {
 
 nlohmann::ordered_json tiers_json(const std::array<int64_t, kTiers>& values) {
   nlohmann::ordered_json json;
-  for (size_t i = 0; i < kBudgetedTiers; ++i) json[std::string(name_of(static_cast<Tier>(i)))] = values[i];
+  for (const Tier tier : kEachBudgetedTier) json[std::string(name_of(tier))] = nth(values, tier);
   return json;
 }
 
 nlohmann::ordered_json lanes_json(const std::array<double, kLanes>& values) {
   nlohmann::ordered_json json;
-  for (size_t i = 0; i < kLanes; ++i) json[std::string(name_of(static_cast<Lane>(i)))] = values[i];
+  for (const Lane lane : kEachLane) json[std::string(name_of(lane))] = nth(values, lane);
   return json;
 }
 

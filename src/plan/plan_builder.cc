@@ -71,18 +71,19 @@ void take_parts(const std::vector<int64_t>& live, std::span<const SectionRange> 
 
 int64_t missing_bytes(const std::array<int64_t, kTiers>& arenas, const Budget& budget) {
   int64_t sum = 0;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (const auto allowed = budget.of(static_cast<Tier>(tier))) sum += std::max<int64_t>(0, arenas[tier] - *allowed);
+  for (const Tier tier : kEachBudgetedTier) {
+    if (const auto allowed = budget.of(tier)) sum += std::max<int64_t>(0, nth(arenas, tier) - *allowed);
   }
   return sum;
 }
 
 void compare_with(Plan& plan, const Budget& budget) {
   plan.fits = true;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    const std::optional<int64_t> allowed = budget.of(static_cast<Tier>(tier));
-    plan.missing_bytes[tier] = allowed ? std::max<int64_t>(0, plan.peaks[tier].bytes - *allowed) : 0;
-    plan.fits = plan.fits && plan.missing_bytes[tier] == 0;
+  for (const Tier tier : kEachBudgetedTier) {
+    const std::optional<int64_t> allowed = budget.of(tier);
+    int64_t& missing = nth(plan.missing_bytes, tier);
+    missing = allowed ? std::max<int64_t>(0, nth(plan.peaks, tier).bytes - *allowed) : 0;
+    plan.fits = plan.fits && missing == 0;
   }
 }
 
@@ -107,7 +108,7 @@ Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
   place(plan, effort);
   predict(plan);
   std::array<int64_t, kTiers> arena_bytes{};
-  for (size_t tier = 0; tier < kTiers; ++tier) arena_bytes[tier] = plan.peaks[tier].bytes;
+  for (const Tier tier : kEachTier) nth(arena_bytes, tier) = nth(plan.peaks, tier).bytes;
   plan.program = emit_program(graph_, plan.schedule, plan.offsets, arena_bytes, costs_.machine().threads);
   return plan;
 }
@@ -131,9 +132,9 @@ Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
 
 void PlanBuilder::place(Plan& plan, PackEffort effort) const {
   plan.offsets.assign(plan.schedule.buffers.size(), -1);
-  for (size_t tier = 0; tier < kTiers; ++tier) {
-    place_tier(plan, static_cast<Tier>(tier), effort,
-               static_cast<Tier>(tier) == Tier::kDevice ? arena_alignment(costs_.machine().device) : kArenaAlignment);
+  for (const Tier tier : kEachTier) {
+    const bool is_device = tier == Tier::kDevice;
+    place_tier(plan, tier, effort, is_device ? arena_alignment(costs_.machine().device) : kArenaAlignment);
   }
 }
 
@@ -186,8 +187,8 @@ double PlanBuilder::min_seconds(const LaneWork& work, int64_t accumulation) cons
       busiest =
           std::max(busiest, both_seconds(nth(seconds, lane), nth(losses, lane), nth(seconds, back), nth(losses, back)));
     }
-    const bool once = graph_.sections[section].repeats == Repeats::kStep;
-    sum += (once ? 1 : static_cast<double>(accumulation)) * std::max(computing, busiest);
+    const int64_t runs = runs_per_step(graph_.sections[section].repeats, accumulation);
+    sum += static_cast<double>(runs) * std::max(computing, busiest);
   }
   return sum;
 }

@@ -55,8 +55,7 @@ ordered_json blocks_json(const Graph& graph, const Choices& choices) {
 ordered_json change_json(const PlanContext::Change& change) {
   ordered_json json = {{"change", change.text}, {"step_seconds", change.step_seconds}};
   if (!change.trains.empty()) json["trains"] = change.trains;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier)
-    json[fmt::format("{}_bytes", name_of(static_cast<Tier>(tier)))] = change.bytes[tier];
+  for (const Tier tier : kEachBudgetedTier) json[fmt::format("{}_bytes", name_of(tier))] = nth(change.bytes, tier);
   return json;
 }
 
@@ -64,11 +63,11 @@ ordered_json change_json(const PlanContext::Change& change) {
 void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& context, ordered_json& json) {
   json["missing"] = ordered_json::object();
   json["alive_at_peak"] = ordered_json::array();
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    if (plan.missing_bytes[i] == 0) continue;
-    const auto tier = static_cast<Tier>(i);
-    json["missing"][std::string(name_of(tier))] = plan.missing_bytes[i];
-    for (const LiveBuffer& b : live_at(graph, plan.schedule, tier, plan.peaks[i].step)) {
+  for (const Tier tier : kEachBudgetedTier) {
+    const int64_t missing = nth(plan.missing_bytes, tier);
+    if (missing == 0) continue;
+    json["missing"][std::string(name_of(tier))] = missing;
+    for (const LiveBuffer& b : live_at(graph, plan.schedule, tier, nth(plan.peaks, tier).step)) {
       json["alive_at_peak"].push_back(
           {{"tier", name_of(tier)}, {"name", b.name}, {"kind", name_of(b.memory_class)}, {"bytes", b.bytes}});
     }
@@ -80,8 +79,9 @@ void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& conte
 
 ordered_json reference_json(const PlanContext::Reference& reference) {
   ordered_json copies = ordered_json::object();
-  for (size_t i = 0; i < reference.copy_bytes.size(); ++i) {
-    if (reference.copy_bytes[i] > 0) copies[std::string(name_of(static_cast<Tier>(i)))] = reference.copy_bytes[i];
+  for (const Tier tier : kEachTier) {
+    const int64_t bytes = nth(reference.copy_bytes, tier);
+    if (bytes > 0) copies[std::string(name_of(tier))] = bytes;
   }
   return {{"text", reference.text}, {"copy_bytes", copies}};
 }
@@ -91,10 +91,10 @@ ordered_json reference_json(const PlanContext::Reference& reference) {
 ordered_json frontier_json(const PlanContext& context) {
   ordered_json json = ordered_json::array();
   for (const FrontierPoint& point : context.frontier) {
-    json.push_back({{"device_bytes", point.bytes[0]},
-                    {"host_bytes", point.bytes[1]},
-                    {"disk_bytes", point.bytes[2]},
-                    {"step_seconds", context.step_seconds(point)}});
+    ordered_json entry;
+    for (const Tier tier : kEachBudgetedTier) entry[fmt::format("{}_bytes", name_of(tier))] = nth(point.bytes, tier);
+    entry["step_seconds"] = context.step_seconds(point);
+    json.push_back(std::move(entry));
   }
   return json;
 }
@@ -124,10 +124,8 @@ ordered_json generation_json(const PlanContext& context, const Simulation& train
 
 ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& context) {
   ordered_json json = {{"fits", plan.fits}};
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    const auto tier = static_cast<Tier>(i);
+  for (const Tier tier : kEachBudgetedTier)
     json["tiers"][std::string(name_of(tier))] = tier_json(graph, plan, tier, context);
-  }
   if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
   if (context.reference) json["reference"] = reference_json(*context.reference);
   if (context.generation) json["generation"] = generation_json(context, plan.simulation);

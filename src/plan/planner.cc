@@ -54,11 +54,11 @@ class FrontierSearch {
       if (task == 0) return beside();
       std::call_once(ends, [&] {
         least_ = plan_within(0, {});
-        is_enough = least_.estimate.bytes[0] <= enough;
+        is_enough = least_.estimate.device_bytes() <= enough;
         if (is_enough) most = plan_within(std::nullopt, {&least_.choices, 1});
       });
       if (!is_enough) return;
-      const int64_t low = least_.estimate.bytes[0], high = most.estimate.bytes[0];
+      const int64_t low = least_.estimate.device_bytes(), high = most.estimate.device_bytes();
       const int64_t device = low + (high - low) * task / (kFrontierPoints - 1);
       nth(between, task - 1) = plan_within(device, {&least_.choices, 1});
     });
@@ -76,7 +76,7 @@ class FrontierSearch {
     for (const Sketch& sketch : sketches_) {
       const double seconds = sketch.point.step_seconds(accumulation_);
       if (!result.empty() && seconds > result.back().step_seconds(accumulation_)) continue;
-      while (!result.empty() && sketch.point.bytes[0] <= result.back().bytes[0]) result.pop_back();
+      while (!result.empty() && sketch.point.device_bytes() <= result.back().device_bytes()) result.pop_back();
       result.push_back(sketch.point);
     }
     std::reverse(result.begin(), result.end());
@@ -126,7 +126,7 @@ class FrontierSearch {
 std::vector<FrontierPoint> without_beaten(std::vector<FrontierPoint> points, const Plan& plan, int64_t accumulation) {
   if (!plan.fits || points.size() < 3) return points;
   const auto beaten = std::remove_if(points.begin() + 1, points.end() - 1, [&](const FrontierPoint& point) {
-    return point.bytes[0] >= plan.peaks[0].bytes &&
+    return point.device_bytes() >= nth(plan.peaks, Tier::kDevice).bytes &&
            point.step_seconds(accumulation) > plan.simulation.step_seconds(accumulation);
   });
   points.erase(beaten, points.end() - 1);

@@ -6,9 +6,9 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "base/index.h"
 #include "plan/budget.h"
 #include "plan/choices.h"
 #include "plan/machine.h"
@@ -41,6 +41,7 @@ struct FrontierPoint {
   double micro_step_seconds = 0;
   double update_seconds = 0;
 
+  [[nodiscard]] int64_t device_bytes() const { return nth(bytes, Tier::kDevice); }
   [[nodiscard]] double step_seconds(int64_t accumulation) const {
     return static_cast<double>(accumulation) * micro_step_seconds + update_seconds;
   }

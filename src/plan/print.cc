@@ -109,10 +109,10 @@ std::string layers_text(const std::vector<BlockChoice>& blocks) {
 
 std::string reference_text(const PlanContext::Reference& reference) {
   std::string copies;
-  for (size_t i = 0; i < reference.copy_bytes.size(); ++i) {
-    if (reference.copy_bytes[i] == 0) continue;
-    copies += fmt::format("{}{} in {}", copies.empty() ? ": " : ", ", format_bytes(reference.copy_bytes[i]),
-                          name_of(static_cast<Tier>(i)));
+  for (const Tier tier : kEachTier) {
+    const int64_t bytes = nth(reference.copy_bytes, tier);
+    if (bytes > 0)
+      copies += fmt::format("{}{} in {}", copies.empty() ? ": " : ", ", format_bytes(bytes), name_of(tier));
   }
   return fmt::format("reference  {}{}\n", reference.text, copies);
 }
@@ -124,9 +124,8 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
   std::string live = fmt::format("{:<8} {:>8}  {:>15}  {:>9}  {:>8}  {:>8}\n", "tier", "weights", "trainable+state",
                                  "gradients", "saved", "working");
   std::string_view there = "then lives there";
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    const auto tier = static_cast<Tier>(i);
-    const TierPeak& peak = plan.peaks[i];
+  for (const Tier tier : kEachBudgetedTier) {
+    const TierPeak& peak = nth(plan.peaks, tier);
     const PlanContext::Program* const beside = context.largest_beside(plan, tier);
     if (tier != Tier::kDevice && peak.bytes == 0 && beside == nullptr) continue;
     if (beside != nullptr) there = "at training's own peak lives";
@@ -139,7 +138,7 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
     };
     const std::optional<int64_t> budget = context.budget.of(tier);
     peaks += fmt::format("{:<8} {:<11} {:<11} {}\n", name_of(tier), budget ? format_bytes(*budget) : "no limit",
-                         format_bytes(beside ? beside->bytes[i] : peak.bytes), shortened(at, kAtColumns));
+                         format_bytes(beside ? nth(beside->bytes, tier) : peak.bytes), shortened(at, kAtColumns));
     live += fmt::format("{:<8} {:>8}  {:>15}  {:>9}  {:>8}  {:>8}\n", name_of(tier), sum({MemoryClass::kFrozenWeight}),
                         sum({MemoryClass::kTrainableWeight, MemoryClass::kOptimizerState}),
                         sum({MemoryClass::kGradient}), sum({MemoryClass::kSavedActivation}),
@@ -150,22 +149,23 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
 
 std::string comparison(const Plan& plan, const PlanContext& context) {
   // Nothing is to be said of device memory where another tier is in the way.
-  if (context.frontier.size() < 2 || (!plan.fits && plan.missing_bytes[0] == 0)) return "";
+  if (context.frontier.size() < 2 || (!plan.fits && nth(plan.missing_bytes, Tier::kDevice) == 0)) return "";
   // Each plan of the frontier would give the programs beside it other memory, too.
   const char* const job = context.largest_beside(plan, Tier::kDevice) ? "training" : "this job";
+  const int64_t peak = nth(plan.peaks, Tier::kDevice).bytes;
   const FrontierPoint& most = context.frontier.front();
-  int64_t least = context.frontier.back().bytes[0];
+  int64_t least = context.frontier.back().device_bytes();
   double min_seconds = context.step_seconds(context.frontier.back());
-  if (!plan.fits || plan.peaks[0].bytes < least) {
+  if (!plan.fits || peak < least) {
     // Where nothing fits, the error names this number, too.
-    least = plan.fits ? plan.peaks[0].bytes : context.needed_bytes(plan, Tier::kDevice);
+    least = plan.fits ? peak : context.needed_bytes(plan, Tier::kDevice);
     min_seconds = context.step_seconds(plan.simulation);
   }
-  if (plan.peaks[0].bytes >= most.bytes[0])
+  if (peak >= most.device_bytes())
     return fmt::format("the least {} can run in is {} ({} per step)\n", job, format_bytes(least),
                        duration_text(min_seconds));
   return fmt::format("without a budget {} would peak at {} and take {};\nthe least it can run in is {} ({})\n", job,
-                     format_bytes(most.bytes[0]), duration_text(context.step_seconds(most)), format_bytes(least),
+                     format_bytes(most.device_bytes()), duration_text(context.step_seconds(most)), format_bytes(least),
                      duration_text(min_seconds));
 }
 
@@ -180,9 +180,9 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
     bool is_this = false;
   };
   std::vector<Row> rows;
-  if (plan.fits) rows.push_back({plan.peaks[0].bytes, context.step_seconds(plan.simulation), true});
+  if (plan.fits) rows.push_back({nth(plan.peaks, Tier::kDevice).bytes, context.step_seconds(plan.simulation), true});
   for (const FrontierPoint& point : context.frontier) {
-    const Row row{point.bytes[0], context.step_seconds(point)};
+    const Row row{point.device_bytes(), context.step_seconds(point)};
     const bool is_this = plan.fits && row.bytes == rows[0].bytes && row.seconds == rows[0].seconds;
     if (!is_this) rows.push_back(row);
   }
@@ -217,10 +217,10 @@ std::string moves_text(const Plan& plan, const PlanContext& context) {
     }
   }
   std::string text;
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    if (bytes[lane] == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "moves    " : "    ", name_of(static_cast<Lane>(lane)),
-                        format_bytes(static_cast<int64_t>(bytes[lane])));
+  for (const Lane lane : kEachLane) {
+    if (nth(bytes, lane) == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "moves    " : "    ", name_of(lane),
+                        format_bytes(static_cast<int64_t>(nth(bytes, lane))));
   }
   return text.empty() ? "" : text + " per step\n";
 }
@@ -229,10 +229,8 @@ std::string moves_text(const Plan& plan, const PlanContext& context) {
 // needs more than training does.
 std::string beside_text(const Plan& plan, const PlanContext& context) {
   const auto needs_more = [&](const PlanContext::Program& program) {
-    for (size_t i = 0; i < kBudgetedTiers; ++i) {
-      if (program.bytes[i] > plan.peaks[i].bytes) return true;
-    }
-    return false;
+    return std::any_of(kEachBudgetedTier.begin(), kEachBudgetedTier.end(),
+                       [&](Tier tier) { return nth(program.bytes, tier) > nth(plan.peaks, tier).bytes; });
   };
   std::string text;
   for (const PlanContext::Program& program : context.beside) {
@@ -270,8 +268,9 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const Simulation& s = plan.simulation;
   const double seconds = context.step_seconds(s);
   const double waiting = context.stall_seconds(s);
+  const TierPeak& device = nth(plan.peaks, Tier::kDevice);
   const double packed =
-      static_cast<double>(plan.peaks[0].bytes) / static_cast<double>(std::max<int64_t>(1, plan.peaks[0].lower_bound));
+      static_cast<double>(device.bytes) / static_cast<double>(std::max<int64_t>(1, device.lower_bound));
   text += plan.fits ? "\n" : "\nThe smallest plan found, which does not fit:\n";
   text += layers_text(plan.choices.blocks);
   text += outside_text(plan.choices);

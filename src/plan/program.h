@@ -22,10 +22,16 @@ namespace spillway {
 enum class Tier : uint8_t { kDevice, kHost, kDisk, kFiles };
 constexpr int kTiers = 4;
 constexpr int kBudgetedTiers = 3;  // all but kFiles have a capacity, a budget and an arena
+inline constexpr std::array kEachTier = {Tier::kDevice, Tier::kHost, Tier::kDisk, Tier::kFiles};
+inline constexpr std::array kEachBudgetedTier = {Tier::kDevice, Tier::kHost, Tier::kDisk};
+static_assert(kEachTier.size() == kTiers && kEachBudgetedTier.size() == kBudgetedTiers);
 [[nodiscard]] std::string_view name_of(Tier tier);
 
 enum class Lane : uint8_t { kCompute, kHostToDevice, kDeviceToHost, kDiskRead, kDiskWrite, kHostCompute, kPeer };
 constexpr int kLanes = 7;
+inline constexpr std::array kEachLane = {Lane::kCompute,   Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kDiskRead,
+                                         Lane::kDiskWrite, Lane::kHostCompute,  Lane::kPeer};
+static_assert(kEachLane.size() == kLanes);
 [[nodiscard]] std::string_view name_of(Lane lane);
 // The lane that copies between the same two tiers the other way; itself where there is none.
 [[nodiscard]] constexpr Lane opposite_of(Lane lane) {
@@ -76,6 +82,11 @@ struct Instruction {
 
 // Whether it is a transfer from or to the scratch file, which moves whole blocks.
 [[nodiscard]] bool meets_disk(const Instruction& instruction);
+
+// How often a section runs in a step of so many micro-batches.
+[[nodiscard]] constexpr int64_t runs_per_step(Repeats repeats, int64_t micro_batches) {
+  return repeats == Repeats::kStep ? 1 : micro_batches;
+}
 
 // The instructions [begin, end) of one of the graph's sections.
 struct SectionRange {

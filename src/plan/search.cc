@@ -53,8 +53,8 @@ bool PlanSearch::begin() {
   const LaneWork work = candidates_.scheduled(ideas_.choices_of(mixture, 0)).work;
   double computing = 0;
   for (size_t section = 0; section < work.size(); ++section) {
-    const bool once = builder_.graph().sections[section].repeats == Repeats::kStep;
-    computing += nth(work[section], Lane::kCompute) * (once ? 1 : static_cast<double>(candidates_.accumulation()));
+    const int64_t runs = runs_per_step(builder_.graph().sections[section].repeats, candidates_.accumulation());
+    computing += nth(work[section], Lane::kCompute) * static_cast<double>(runs);
   }
   constexpr double kRounding = 1e-9;
   return is_fastest_ = best_.seconds <= computing * (1 + kRounding);
@@ -342,11 +342,12 @@ void PlanSearch::settle_all() {
 // plan is the same from every budget. A plan that overfills another tier is farther than any that does not.
 int64_t PlanSearch::distance_to_fitting(const Estimate& estimate) const {
   constexpr int64_t kFar = int64_t{1} << 50;
-  const int64_t device = estimate.bytes[0] - budget_.device.value_or(0);
+  const int64_t device = estimate.device_bytes() - budget_.device.value_or(0);
   int64_t others = 0;
-  for (size_t tier = 1; tier < kBudgetedTiers; ++tier) {
-    const std::optional<int64_t> budget = budget_.of(static_cast<Tier>(tier));
-    if (budget && estimate.bytes[tier] > *budget) others += kFar + estimate.bytes[tier] - *budget;
+  for (const Tier tier : {Tier::kHost, Tier::kDisk}) {
+    const std::optional<int64_t> budget = budget_.of(tier);
+    const int64_t bytes = nth(estimate.bytes, tier);
+    if (budget && bytes > *budget) others += kFar + bytes - *budget;
   }
   return others > 0 ? others + std::max<int64_t>(0, device) : device;
 }
@@ -361,7 +362,7 @@ Found PlanSearch::packed_well() {
   Found quick = packed(best_.effort);
   if (effort_ == SearchEffort::kSketch) return quick;
   Found thorough = packed(PackEffort::kThorough);
-  const bool is_better = thorough.estimate.bytes[0] < quick.estimate.bytes[0] &&
+  const bool is_better = thorough.estimate.device_bytes() < quick.estimate.device_bytes() &&
                          missing(thorough.estimate) <= missing(quick.estimate) &&
                          thorough.estimate.seconds <= quick.estimate.seconds;
   return is_better ? thorough : quick;

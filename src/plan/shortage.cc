@@ -40,8 +40,8 @@ std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
 // The tiers with too small a budget.
 std::vector<Tier> short_tiers(const Plan& plan) {
   std::vector<Tier> tiers;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (plan.missing_bytes[tier] > 0) tiers.push_back(static_cast<Tier>(tier));
+  for (const Tier tier : kEachBudgetedTier) {
+    if (nth(plan.missing_bytes, tier) > 0) tiers.push_back(tier);
   }
   return tiers;
 }
@@ -66,10 +66,9 @@ std::string duration_text(double seconds) {
 
 std::string peaks_text(const std::array<int64_t, kBudgetedTiers>& bytes) {
   std::string text;
-  for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-    if (bytes[tier] == 0) continue;
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(static_cast<Tier>(tier)), format_bytes(bytes[tier]));
+  for (const Tier tier : kEachBudgetedTier) {
+    if (nth(bytes, tier) == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(tier), format_bytes(nth(bytes, tier)));
   }
   return text;
 }

@@ -228,9 +228,10 @@ class TransferPlanner {
       return stays[i].stores ? group(stays[i].store_after, stays[i].tier, home(stays[i].storage)) : kNone;
     });
     for (size_t section = 0; section < sections; ++section) {
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        place_loads(section, static_cast<Lane>(lane), stays_of(loads[section * kLanes + lane]));
-        place_stores(section, static_cast<Lane>(lane), stays_of(stores[section * kLanes + lane]));
+      for (const Lane lane : kEachLane) {
+        const size_t in_group = section * kLanes + static_cast<size_t>(lane);
+        place_loads(section, lane, stays_of(loads[in_group]));
+        place_stores(section, lane, stays_of(stores[in_group]));
       }
     }
   }

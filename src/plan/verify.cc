@@ -59,12 +59,11 @@ class ProgramVerifier {
   [[nodiscard]] const std::string& name(ValueId id) const { return graph_.value(id).name; }
 
   void check_arenas(const Budget& budget) {
-    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
-      const std::optional<int64_t> bytes = budget.of(static_cast<Tier>(tier));
-      if (bytes && program_.arena_bytes[tier] > *bytes) {
-        report("the {} arena has {} bytes, its budget is {}", name_of(static_cast<Tier>(tier)),
-               program_.arena_bytes[tier], *bytes);
-      }
+    for (const Tier tier : kEachBudgetedTier) {
+      const std::optional<int64_t> allowed = budget.of(tier);
+      const int64_t arena = nth(program_.arena_bytes, tier);
+      if (allowed && arena > *allowed)
+        report("the {} arena has {} bytes, its budget is {}", name_of(tier), arena, *allowed);
     }
   }
 

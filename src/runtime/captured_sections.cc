@@ -22,7 +22,7 @@ bool is_kernels_alone(const Program& program, const SectionRange& section) {
 }
 
 int64_t runs_before(const SectionRange& section, const LaneProfile& profile) {
-  return kStepsBefore * (section.repeats == Repeats::kStep ? 1 : std::max<int64_t>(1, profile.traced_micro_steps()));
+  return kStepsBefore * runs_per_step(section.repeats, std::max<int64_t>(1, profile.traced_micro_steps()));
 }
 
 }  // namespace

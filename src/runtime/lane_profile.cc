@@ -21,10 +21,10 @@ LaneProfile::LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps
   std::array<int64_t, kLanes> events{};
   for (const SectionRange& section : program.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
-      nth(events, nth(program.instructions, i).lane) += section.repeats == Repeats::kStep ? 1 : traced_micro_steps;
+      nth(events, nth(program.instructions, i).lane) += runs_per_step(section.repeats, traced_micro_steps);
     }
   }
-  for (size_t lane = 0; lane < kLanes; ++lane) reserve(lanes_[lane].events, events[lane]);
+  for (const Lane lane : kEachLane) reserve(nth(lanes_, lane).events, nth(events, lane));
 }
 
 void LaneProfile::record(Lane lane, int32_t instruction, double start, double finish) {

@@ -49,9 +49,9 @@ LaneThreads::LaneThreads(LoadedProgram& loaded, LaneProfile& profile, Hook befor
     begin_ = loaded.device().make_event();
     finish_seconds_.resize(instructions.size());
   }
-  for (size_t lane = 0; lane < kLanes; ++lane) {
-    LaneState& state = lanes_[lane];
-    state.lane = static_cast<Lane>(lane);
+  for (const Lane lane : kEachLane) {
+    LaneState& state = nth(lanes_, lane);
+    state.lane = lane;
     if (state.instructions.empty() || state.lane == Lane::kCompute) continue;
     threads_.push_back(&state);
   }
