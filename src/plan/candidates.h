@@ -1,5 +1,5 @@
-// What searches know of the plans they have looked at, by their choices: so nothing is scheduled or packed twice,
-// neither in one search nor in those of other budgets, on whatever threads they run.
+// The plans that searches look at, and what has been found out of each: nothing is scheduled or packed twice, neither
+// within one search nor by those of other budgets that run beside it.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ struct Estimate {
   [[nodiscard]] int64_t device_bytes() const { return nth(bytes, Tier::kDevice); }
 };
 
-// Any thread may ask. Who asks for what another thread is finding out waits for it.
+// What is known of plans, for all searches of one graph. Any thread; whoever wants what another thread is finding out
+// waits for it on the entry's mutex.
 class KnownPlans {
  public:
   struct Entry {
@@ -58,8 +59,8 @@ class PlanCandidates {
 
   [[nodiscard]] const PlanBuilder& builder() const { return builder_; }
   [[nodiscard]] int64_t accumulation() const { return accumulation_; }
-  // How many plans were asked for so far, each counted once; those that another search has made count as well, so that
-  // what a search looks at does not depend on what others do beside it.
+  // How many different plans this search has asked for so far, whichever search made them: so what it looks at does
+  // not depend on what others do beside it.
   [[nodiscard]] int64_t scheduled_count() const { return std::ssize(seen_); }
   [[nodiscard]] int64_t packed_count() const { return packed_count_; }
 

@@ -58,8 +58,8 @@ struct Choices {
 // On which side the update of those weights runs: kDevice or kHost.
 [[nodiscard]] Tier update_tier(const Choices& choices, BlockId block);
 
-// Whether it is so, for each of many things that are asked often: reading bits out of words takes several times as
-// long.
+// Yes or no for each of many items, a byte each: these are read often, and the bits of a std::vector<bool> take several
+// times as long to read.
 using Flags = std::vector<uint8_t>;
 
 struct Placement {

@@ -1,5 +1,5 @@
-// What every plan of a graph asks of its values and operations: computed once, and side by side. In the graph they lie
-// far from each other in memory.
+// What every plan of a graph asks of its values and operations, computed once and laid side by side: a search asks
+// millions of times, and in the graph these things are far apart in memory.
 #pragma once
 
 #include <cstdint>

@@ -20,17 +20,17 @@ struct Forecast {
 
   explicit Forecast(const Estimate& scheduled);
 
-  // With this share of what is different between two others.
+  // This forecast plus `share` of the difference between two others: what going from the one to the other would add.
   [[nodiscard]] Forecast changed(const Forecast& from, const Forecast& to, double share = 1) const;
   // The least share of the way to `other` from which on every tier fits; above 1 where even all of it is too little.
   [[nodiscard]] double share_that_fits(const Forecast& other, const Budget& budget) const;
   // Whether no tier holds more than `slack` times its budget.
   [[nodiscard]] bool fits(const Budget& budget, double slack) const;
-  // By how many bytes they are exceeded.
+  // The bytes above the budget, of all tiers together.
   [[nodiscard]] double excess(const Budget& budget) const;
-  // Most of a tier.
+  // The most bytes of a tier in any part of a section.
   [[nodiscard]] double peak(Tier tier) const;
-  // All lanes together.
+  // How long the lanes are busy, one after the other.
   [[nodiscard]] double lane_seconds() const;
 };
 

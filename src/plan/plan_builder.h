@@ -36,8 +36,8 @@ class PlanBuilder {
   void place(Plan& plan, PackEffort effort) const;
   void predict(Plan& plan) const;
   [[nodiscard]] LaneWork work_of(const Schedule& schedule) const;
-  // No plan with this work takes less for an optimizer step: neither the busiest lane nor the compute lane, of whose
-  // time the others take their share.
+  // A lower bound for the seconds of an optimizer step of any plan with this work: what the busiest lane needs, or the
+  // compute lane with the share of its speed that the others take.
   [[nodiscard]] double min_seconds(const LaneWork& work, int64_t accumulation) const;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }

@@ -49,13 +49,14 @@ class PlanSearch {
   bool consider(const Mixture& mixture, size_t first);
   // As few of the first blocks as fit are treated as the mixture's head; the search for them starts at `first`.
   void consider_mixture(const Mixture& mixture, size_t first);
-  // From now on candidates may cost 1 / `share` of what all that a search looks at may.
+  // Sets how much work candidates may cost from here on: 1 / `share` of what looking at all ideas may.
   void allow_work(int64_t share);
-  // The most promising first, as far as the work allowed reaches.
+  // The most promising ones first, until the work that was allowed is done.
   void look_at(std::vector<Idea> ideas);
-  // In candidates: what they have cost so far.
+  // The work of the candidates so far, in plans scheduled: packing and simulating one counts as two more.
   [[nodiscard]] int64_t work_done() const;
-  // A mixture that differs from the best in other things than the number of its blocks, which may have to change then.
+  // Considers a mixture like the best one but for something else than the number of blocks with its head, and looks for
+  // that number anew.
   void consider_again(const Mixture& mixture);
   // From the best mixture: transfers that run less far ahead, so that more may stay on the device.
   void hold_less();

@@ -1,14 +1,16 @@
 // The search for the fastest plan within a budget.
 //
-// A *setting* says what happens to the saved activations and the weights of a block, and where gradients and optimizer
-// state live. The search looks at uniform settings, and at mixtures in which the first k blocks have one setting and
-// the others a faster one (or optimizer state that stays on the device), with k as small as the budget allows: the
-// backward pass reaches the first blocks last, when what all later blocks kept is gone, and their saved values have the
-// longest way to be away. Where weights are away, some blocks keep theirs all the same, spread evenly over the model,
-// so that the link loads the others' while they compute: what activations and weights have of the device is traded, one
-// for the other. Forecasts (plan/forecast.h) put them in order. How many are looked at is a number that falls
-// with the size of the graph: all of them where it is small. The search ends with changes of one block or two. Every
-// candidate is a complete plan with its offsets and its simulated time, so what is said to fit fits.
+// A *setting* says what happens to the saved activations of a block, *homes* where weights, gradients and optimizer
+// state live (plan/ideas.h). For all homes, the search looks at plans that give every block the same setting, and at
+// mixtures: the first k blocks have one setting and the others a faster one (or optimizer state that stays on the
+// device), with k as small as the budget allows. The first blocks, because the backward pass reaches them last: then
+// what all later blocks kept is gone, and there is the most time to bring their saved values back. Where weights are
+// away, some blocks keep theirs all the same, spread evenly over the model, so that the link loads the others' while
+// these compute.
+//
+// Forecasts (plan/forecast.h) put the candidates in order. How many of them are looked at falls with the size of the
+// graph; of a small one it is all. The search ends with changes of one block or two. Every candidate is a complete plan
+// with its offsets and its simulated time, so what is said to fit fits. docs/planner.md tells it at length.
 #pragma once
 
 #include <cstdint>

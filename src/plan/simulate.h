@@ -16,7 +16,7 @@
 
 namespace spillway {
 
-// However many lanes take their share, so much of a lane's speed at most.
+// The most of its speed that a lane loses to all others together.
 constexpr double kMaxShare = 0.95;
 
 struct LaneUse {

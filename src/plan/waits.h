@@ -17,7 +17,7 @@ class Waits {
     steps_.insert(steps_.end(), waits.begin(), waits.end());
     ends_.push_back(static_cast<int32_t>(steps_.size()));
   }
-  // All of them before `step`. Steps that were not added wait for none.
+  // What `step` waits for, all of it earlier; nothing where the step was not added.
   [[nodiscard]] std::span<const int32_t> of(size_t step) const {
     if (step >= ends_.size()) return {};
     const int32_t begin = step == 0 ? 0 : ends_[step - 1];
