@@ -43,7 +43,8 @@ class Executor {
   [[nodiscard]] ValueStore& values() { return *values_; }
 
   [[nodiscard]] const Device& device() const { return loaded_.device(); }
-  // The number of rows that per-token tensors have in the next runs. REQUIRES: 0 <= tokens <= Graph::tokens.
+  // The number of rows that values which follow the axis have in the next runs; at first it is the axis's capacity.
+  // REQUIRES: 0 <= rows <= that capacity.
   void set_rows(AxisId axis, int64_t rows) { loaded_.set_rows(axis, rows); }
   // Returns when all lanes have finished the section. Throws MachineError where a transfer fails, when nothing is in
   // flight any more; what the tiers hold is lost then, and every later call throws the same.

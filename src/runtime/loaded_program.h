@@ -90,7 +90,7 @@ class LoadedProgram {
     std::byte* to = nullptr;
     Place from_place, to_place;
     FilePlace file;         // where from_place is in Tier::kFiles
-    AxisId axis = kNoAxis;  // that the value follows; kNone: all of it moves, whatever the rows
+    AxisId axis = kNoAxis;  // that the value follows; kNoAxis: all of it moves, whatever the rows
     int64_t row_bytes = 0;
     int64_t bytes = 0;
 
