@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/home.h"
 #include "base/json_field.h"
+#include "hub/pipeline.h"
 #include "io/file.h"
 
 namespace spillway::hub {
@@ -56,8 +57,9 @@ fs::path absence_of(const fs::path& snapshot, std::string_view name) {
   return snapshot.parent_path().parent_path() / ".no_exist" / snapshot.filename() / name;
 }
 
-void add_missing_weights(const fs::path& snapshot, std::vector<std::string>& missing) {
-  const std::string single = "model.safetensors", index = single + ".index.json";
+// `single` is what the weights are called, below the snapshot, where they are one file.
+void add_missing_weights(const fs::path& snapshot, const std::string& single, std::vector<std::string>& missing) {
+  const std::string index = single + ".index.json";
   if (is_file(snapshot / single)) return;
   if (!is_file(snapshot / index)) {
     missing.push_back(single);
@@ -66,8 +68,23 @@ void add_missing_weights(const fs::path& snapshot, std::vector<std::string>& mis
   const JsonDocument document(read_file(snapshot / index, kMaxIndexBytes), (snapshot / index).string());
   std::set<std::string> files;
   for (const auto& [name, file] : document.root()["weight_map"].members()) files.insert(file.string());
-  for (const std::string& file : files) {
-    if (!is_inner_path(file) || !is_file(snapshot / file)) missing.push_back(file);
+  for (const std::string& name : files) {
+    const std::string file = (fs::path(single).parent_path() / name).string();
+    if (!is_inner_path(name) || !is_file(snapshot / file)) missing.push_back(file);
+  }
+}
+
+// Of the transformers that the index of a pipeline names; of one that it leaves out there is null, or a list of nulls.
+void add_missing_parts(const fs::path& snapshot, bool reads_weights, std::vector<std::string>& missing) {
+  const fs::path index = snapshot / kPipelineIndex;
+  const JsonDocument document(read_file(index, kMaxIndexBytes), index.string());
+  for (const std::string part : kTransformers) {
+    const JsonField classes = document.root()[part];
+    if (classes.is_null() ||
+        (classes.is_array() && (classes.elements().empty() || classes.elements().front().is_null())))
+      continue;
+    if (!is_file(snapshot / part / "config.json")) missing.push_back(part + "/config.json");
+    if (reads_weights) add_missing_weights(snapshot, part + "/" + kPartWeights, missing);
   }
 }
 
@@ -149,11 +166,17 @@ std::vector<std::string> missing_files(const fs::path& snapshot, FolderUse use) 
   const auto need = [&](const char* name) {
     if (!is_file(snapshot / name)) missing.emplace_back(name);
   };
+  const bool reads_weights = use == FolderUse::kModel;
+  if ((reads_weights || use == FolderUse::kConfig) && is_file(snapshot / kPipelineIndex)) {
+    add_missing_parts(snapshot, reads_weights, missing);
+    return missing;
+  }
   switch (use) {
     case FolderUse::kTokenizer:
       need("tokenizer.json");
       break;
     case FolderUse::kAdapter:
+      if (is_file(snapshot / "pytorch_lora_weights.safetensors")) break;  // diffusers', which says all in one file
       need("adapter_config.json");
       need("adapter_model.safetensors");
       break;
@@ -162,7 +185,7 @@ std::vector<std::string> missing_files(const fs::path& snapshot, FolderUse use) 
       break;
     case FolderUse::kModel:
       need("config.json");
-      add_missing_weights(snapshot, missing);
+      add_missing_weights(snapshot, "model.safetensors", missing);
       break;
   }
   return missing;

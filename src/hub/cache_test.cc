@@ -169,6 +169,57 @@ TEST_CASE("a model's usual files are those that a folder is read for, weights on
         std::string::npos);
 }
 
+TEST_CASE("of a pipeline the transformers are fetched, and what is read of its other parts") {
+  const Names pipeline = {"model_index.json",
+                          "README.md",
+                          "assets/picture.png",
+                          "original.safetensors",
+                          "scheduler/scheduler_config.json",
+                          "text_encoder/config.json",
+                          "text_encoder/model.safetensors",
+                          "tokenizer/tokenizer.json",
+                          "transformer/config.json",
+                          "transformer/diffusion_pytorch_model-00001-of-00002.safetensors",
+                          "transformer/diffusion_pytorch_model-00002-of-00002.safetensors",
+                          "transformer/diffusion_pytorch_model.fp16.safetensors",
+                          "transformer/diffusion_pytorch_model.safetensors.index.json",
+                          "vae/config.json",
+                          "vae/diffusion_pytorch_model.safetensors"};
+  CHECK(selected(pipeline) == Names{"README.md", "model_index.json", "scheduler/scheduler_config.json",
+                                    "transformer/config.json",
+                                    "transformer/diffusion_pytorch_model-00001-of-00002.safetensors",
+                                    "transformer/diffusion_pytorch_model-00002-of-00002.safetensors",
+                                    "transformer/diffusion_pytorch_model.safetensors.index.json", "vae/config.json"});
+  CHECK(selected(pipeline, {}, hub::FolderUse::kConfig) ==
+        Names{"README.md", "model_index.json", "scheduler/scheduler_config.json", "transformer/config.json",
+              "transformer/diffusion_pytorch_model.safetensors.index.json", "vae/config.json"});
+}
+
+TEST_CASE("a snapshot of a pipeline lacks what its transformers lack, and diffusers' adapters are adapters") {
+  const TemporaryFolder place;
+  const fs::path& snapshot = place.path();
+  const auto missing = [&](hub::FolderUse use) { return hub::missing_files(snapshot, use); };
+  const auto write = [&](const fs::path& name, const std::string& text) {
+    fs::create_directories((snapshot / name).parent_path());
+    write_file(snapshot / name, text);
+  };
+  write("model_index.json",
+        R"({"transformer": ["diffusers", "WanTransformer3DModel"], "transformer_2": [null, null], "vae": ["a", "b"]})");
+  CHECK(missing(hub::FolderUse::kModel) ==
+        Names{"transformer/config.json", "transformer/diffusion_pytorch_model.safetensors"});
+  write("transformer/config.json", "{}");
+  CHECK(missing(hub::FolderUse::kConfig).empty());
+  write("transformer/diffusion_pytorch_model.safetensors.index.json",
+        R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
+  write("transformer/one.safetensors", "");
+  CHECK(missing(hub::FolderUse::kModel) == Names{"transformer/two.safetensors"});
+  write("transformer/two.safetensors", "");
+  CHECK(missing(hub::FolderUse::kModel).empty());
+  CHECK_FALSE(missing(hub::FolderUse::kAdapter).empty());
+  write("pytorch_lora_weights.safetensors", "");
+  CHECK(missing(hub::FolderUse::kAdapter).empty());
+}
+
 TEST_CASE("patterns take the place of what is usual, and a data set's files are its data") {
   const Names files = {"README.md", "a/b/train-0.parquet", "a/test.parquet", "rows.jsonl.gz", "run.py", "video.mp4"};
   CHECK(selected(files, {"a/*"}) == Names{"a/b/train-0.parquet", "a/test.parquet"});

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "hub/pipeline.h"
 
 namespace spillway::hub {
 namespace {
@@ -20,11 +21,13 @@ bool matches_one(std::string_view path, std::span<const std::string> patterns) {
 
 bool is_at_top(std::string_view path) { return path.find('/') == std::string_view::npos; }
 
-// "model.safetensors" or "model-00001-of-00002.safetensors".
-bool is_model_weights(std::string_view path) {
-  return path == "model.safetensors" ||
-         matches(path, "model-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors");
+// "model.safetensors" or "model-00001-of-00002.safetensors", of `stem` "model".
+bool is_weights(std::string_view name, std::string_view stem) {
+  return name == fmt::format("{}.safetensors", stem) ||
+         matches(name, fmt::format("{}-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors", stem));
 }
+
+bool is_model_weights(std::string_view path) { return is_weights(path, "model"); }
 
 const std::vector<std::string> kBesideWeights = {"*.json",  "*.jinja", "*.model",  "tokenizer*", "vocab*",
                                                  "merges*", "README*", "LICENSE*", "NOTICE*"};
@@ -32,6 +35,12 @@ const std::vector<std::string> kOtherWeights = {"*.bin",  "*.pt",   "*.pth", "*.
                                                 "*.onnx", "*.gguf", "*.ot",  "*.index.json"};
 const std::vector<std::string> kData = {"*.json", "*.jsonl",   "*.json.*", "*.jsonl.*", "*.csv",   "*.csv.*",
                                         "*.tsv",  "*.parquet", "*.arrow",  "*.txt",     "*.txt.*", "README.md"};
+
+// Whether a list of names has this one.
+template <typename Names>
+bool contains(const Names& names, std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
 
 bool has_weights(FolderUse use) { return use == FolderUse::kModel || use == FolderUse::kAdapter; }
 
@@ -54,6 +63,25 @@ std::vector<RemoteFile> files_of_model(const Listing& listing, FolderUse use) {
     if (file.path != "model.safetensors.index.json" && !is_safetensors && matches_one(file.path, kOtherWeights))
       continue;
     files.push_back(file);
+  }
+  return files;
+}
+
+// Of a pipeline the transformers, and what is read of its other parts.
+std::vector<RemoteFile> files_of_pipeline(const Listing& listing, FolderUse use) {
+  constexpr std::string_view kReadOfOthers[] = {"vae/config.json", "scheduler/scheduler_config.json"};
+  const std::string_view weights = kPartWeights, stem = weights.substr(0, weights.rfind('.'));
+  const auto is_of_transformer = [&](std::string_view path) {
+    const size_t slash = path.find('/');
+    if (slash == std::string_view::npos || !contains(kTransformers, path.substr(0, slash))) return false;
+    const std::string_view name = path.substr(slash + 1);
+    return name == "config.json" || name == fmt::format("{}.index.json", weights) ||
+           (has_weights(use) && is_weights(name, stem));
+  };
+  std::vector<RemoteFile> files;
+  for (const RemoteFile& file : listing.files) {
+    const bool is_beside = is_at_top(file.path) && belongs_to_model(file) && !file.path.ends_with(".safetensors");
+    if (is_beside || contains(kReadOfOthers, file.path) || is_of_transformer(file.path)) files.push_back(file);
   }
   return files;
 }
@@ -92,7 +120,9 @@ std::vector<RemoteFile> select_files(const Repository& repository, const Listing
                                      std::span<const std::string> include, FolderUse use) {
   std::vector<RemoteFile> files;
   if (include.empty() && repository.kind == RepositoryKind::kModel) {
-    files = files_of_model(listing, use);
+    const bool is_pipeline = std::any_of(listing.files.begin(), listing.files.end(),
+                                         [](const RemoteFile& file) { return file.path == kPipelineIndex; });
+    files = is_pipeline ? files_of_pipeline(listing, use) : files_of_model(listing, use);
     if (has_weights(use)) check_weights(repository, listing, files);
   } else {
     const std::span<const std::string> patterns = include.empty() ? kData : include;
