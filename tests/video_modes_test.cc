@@ -11,6 +11,7 @@
 #include "model/model_folder.h"
 #include "report/progress.h"
 #include "tests/support/preference_run.h"
+#include "tests/support/process.h"
 #include "tests/support/video_run.h"
 
 using namespace spillway;
@@ -139,7 +140,7 @@ TEST_CASE("a video run that is cut in two ends with the same bits, under another
   }
 }
 
-TEST_CASE("what full training leaves of a video model can be trained on by its name") {
+TEST_CASE("what full training leaves of a video model can be trained on, and sampled from, by its name") {
   const TemporaryFolder folder;
   const VideoChanges base = with_lines(common(clips_to_draw_for("t2v", folder.path())), {{"max_steps", "1"}});
   const fs::path first = folder.path() / "first";
@@ -148,6 +149,11 @@ TEST_CASE("what full training leaves of a video model can be trained on by its n
   next.model.base_model = model_folder(first.string(), "base_model");
   CHECK(next.model.base_model == (first / "transformer").string());
   CHECK(run_preference(next).steps.size() == 1);
+  const std::string given = (video_golden("t2v") / "sample.safetensors").string();
+  const Finished sampled = run_spillway({"sample", first.string(), "--text", given, "--noise", given, "--steps", "1",
+                                         "--out", (folder.path() / "clip.safetensors").string()});
+  CAPTURE(sampled.err);
+  CHECK(sampled.status == 0);
 }
 
 TEST_CASE("what preprocess writes of a video job trains to the same bits") {

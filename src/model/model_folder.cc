@@ -34,14 +34,18 @@ bool is_gguf(const fs::path& path) {
   return std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
-std::string chosen_component(std::string folder, std::string_view where, std::string_view component) {
-  if (component.empty()) return folder;
+// What full training leaves: a component alone, without the pipeline's index.
+bool is_part_of_pipeline(const fs::path& folder, std::string_view component) {
   std::error_code error;
+  return !fs::exists(folder / "config.json", error) && fs::is_regular_file(folder / component / "config.json", error);
+}
+
+std::string chosen_component(std::string folder, std::string_view where, std::string_view component) {
+  if (component.empty() || folder.empty()) return folder;
+  std::error_code error;
+  const bool is_pipeline = fs::is_regular_file(fs::path(folder) / "model_index.json", error);
+  if (!is_pipeline && !is_part_of_pipeline(folder, component)) return folder;
   const fs::path path = fs::path(folder) / component;
-  // What full training leaves is a part of a pipeline, without its index.
-  const bool is_part =
-      !fs::exists(fs::path(folder) / "config.json", error) && fs::is_regular_file(path / "config.json", error);
-  if (folder.empty() || (!is_part && !fs::is_regular_file(fs::path(folder) / "model_index.json", error))) return folder;
   if (fs::is_directory(path, error)) return path.string();
   throw input_error(where, "expected a folder {} in the pipeline {}, got none; name another component", component,
                     folder);
@@ -116,11 +120,12 @@ void check_model_folder(const std::string& folder, std::string_view where, hub::
                         "PEFT saves it",
                         quote(folder));
   } else if (use != hub::FolderUse::kTokenizer && !has("config.json") && !has("model_index.json") &&
-             (!has("tokenizer.json") || has("adapter_config.json"))) {
+             !is_part_of_pipeline(folder, "transformer") && (!has("tokenizer.json") || has("adapter_config.json"))) {
     const bool is_of_adapter = has("adapter_config.json");
     throw input_error(where, "expected the folder of a model, with config.json, got {} {}; {}", quote(folder),
                       is_of_adapter ? "with an adapter" : "without",
-                      is_of_adapter ? "name its base, and this as the adapter" : "name one as transformers saves it");
+                      is_of_adapter ? "name its base, and this as the adapter, or what `spillway merge` makes of both"
+                                    : "name one as transformers saves it");
   }
 }
 

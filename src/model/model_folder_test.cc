@@ -62,3 +62,14 @@ TEST_CASE("a GGUF file that is broken leaves nothing in the cache") {
   CHECK_THROWS_AS((void)model_folder((place.path() / "bad.gguf").string(), "MODEL"), InputError);
   CHECK(folders_in(cache.path() / "spillway" / "models") == 0);
 }
+
+TEST_CASE("what full training leaves of a pipeline is the folder of a model") {
+  const TemporaryFolder place;
+  const std::string folder = (place.path() / "run").string();
+  const auto check = [&] { check_model_folder(folder, "MODEL", hub::FolderUse::kModel); };
+  fs::create_directories(place.path() / "run" / "transformer");
+  CHECK_THROWS_AS(check(), InputError);
+  write_file(place.path() / "run" / "transformer" / "config.json", "{}");
+  check();
+  CHECK(model_folder(folder, "MODEL") == (place.path() / "run" / "transformer").string());
+}
