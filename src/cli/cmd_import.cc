@@ -4,12 +4,14 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "model/import_gguf.h"
+#include "report/progress.h"
 
 namespace spillway {
 
@@ -26,7 +28,13 @@ int cmd_import(std::span<const std::string> args) {
   if (dtype != "bf16" && dtype != "f32")
     throw input_error("--dtype", "expected bf16 or f32, got {}; choose one of them", dtype);
 
-  const ImportReport report = import_gguf(file, folder, {.dtype = dtype == "f32" ? DType::kF32 : DType::kBF16});
+  Progress progress({});
+  ImportOptions options{.dtype = dtype == "f32" ? DType::kF32 : DType::kBF16};
+  options.progress = [&](int64_t done, int64_t total) {
+    progress.load({.what = "weights", .bytes = done, .total_bytes = total}, now_seconds());
+  };
+  const ImportReport report = import_gguf(file, folder, options);
+  progress.clear();
   if (json) {
     const nlohmann::ordered_json document = {
         {"folder", folder},          {"architecture", report.architecture}, {"dtype", dtype},

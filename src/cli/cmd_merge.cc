@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "model/merge.h"
+#include "report/progress.h"
 
 namespace spillway {
 
@@ -28,7 +30,12 @@ int cmd_merge(std::span<const std::string> args) {
   if (!line.parse(args)) return kDone;
   if (base != "files" && base != "quantised")
     throw input_error("--base", "expected files or quantised, got {}; choose one of them", quote(base));
-  merge_adapter(model, adapter, out, base == "files" ? MergeBase::kFiles : MergeBase::kQuantised);
+  Progress progress({});
+  merge_adapter(model, adapter, out, base == "files" ? MergeBase::kFiles : MergeBase::kQuantised,
+                [&](int64_t done, int64_t total) {
+                  progress.load({.what = "weights", .bytes = done, .total_bytes = total}, now_seconds());
+                });
+  progress.clear();
   if (json) {
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"out", out}}, 2));
   } else {

@@ -138,8 +138,11 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
     report.bytes += transfer.to.bytes();
   }
   SafetensorsFolderWriter writer(out.path(), specs, options.max_shard_bytes);
+  int64_t done = 0;
   for (const Transfer& transfer : transfers) {
     transfer.permuted_heads > 0 ? copy_permuted(file, transfer, writer) : copy_plain(file, transfer, writer);
+    done += transfer.to.bytes();
+    if (options.progress) options.progress(done, report.bytes);
   }
   writer.commit();
   out.publish();

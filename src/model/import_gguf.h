@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "io/safetensors_writer.h"
@@ -15,6 +16,7 @@ struct ImportOptions {
   // kBF16: what models are trained in, and half the size; values of 4-bit blocks are rounded to it. kF32: exact.
   DType dtype = DType::kBF16;
   int64_t max_shard_bytes = SafetensorsFolderWriter::kDefaultShardBytes;
+  std::function<void(int64_t done, int64_t total)> progress = nullptr;  // bytes of the result; may throw to end it
 };
 
 struct ImportReport {

@@ -29,17 +29,30 @@ std::string dense_config(const std::string& text) {
   return json_text(json, 2) + "\n";
 }
 
+void write_weights(const MergedWeights& merged, SafetensorsFolderWriter& writer, const MergeProgress& progress) {
+  ThreadPool pool(available_cpus());
+  int64_t done = 0, total = 0;
+  for (const TensorSpec& spec : merged.tensors()) total += spec.bytes();
+  for (const TensorSpec& spec : merged.tensors()) {
+    writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
+    done += spec.bytes();
+    if (progress) progress(done, total);
+  }
+}
+
 bool has_tokenizer(const fs::path& folder) { return fs::is_regular_file(folder / "tokenizer.json"); }
 
 }  // namespace
 
-void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
+void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base,
+                   const MergeProgress& progress) {
   check_apart("--out", out, std::array{CommandInput{"MODEL", model}, CommandInput{"--adapter", adapter}});
   check_replaceable("--out", out, kMergeCommand);
-  merge_adapter(read_model(model), model, adapter, out, base);
+  merge_adapter(read_model(model), model, adapter, out, base, progress);
 }
 
-void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base) {
+void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base,
+                   const MergeProgress& progress) {
   const MergedWeights merged(std::move(read), model, adapter, base);
   const std::vector<fs::path> of_model = other_files(model, [](std::string_view) { return true; });
   const std::vector<fs::path> of_adapter = other_files(adapter, is_of_tokenizer);
@@ -49,9 +62,7 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   create_folders(weights);
   SafetensorsFolderWriter writer(weights, merged.tensors(), SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout));
-  ThreadPool pool(available_cpus());
-  for (const TensorSpec& spec : merged.tensors())
-    writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
+  write_weights(merged, writer, progress);
   writer.commit();
   copy_files(of_model, weights);
   if (layout == Layout::kDiffusers) {

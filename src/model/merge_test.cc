@@ -23,7 +23,15 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
     CAPTURE(variant);
     const TemporaryFolder folder;
     const std::filesystem::path out = folder.path() / "merged";
-    merge_adapter(kGoldenModels / name, kGoldenModels / name / fmt::format("adapter_{}", variant), out);
+    int64_t told = 0, announced = 0;
+    merge_adapter(kGoldenModels / name, kGoldenModels / name / fmt::format("adapter_{}", variant), out,
+                  MergeBase::kFiles, [&](int64_t done, int64_t total) {
+                    CHECK(done > told);
+                    told = done;
+                    announced = total;
+                  });
+    CHECK(told > 0);
+    CHECK(told == announced);
     const std::filesystem::path file = kGoldenModels / name / fmt::format("golden_{}.json", variant);
     const auto expected = nlohmann::json::parse(read_file(file, 1 << 24))["merged"];
     const SafetensorsFolder merged(out);
