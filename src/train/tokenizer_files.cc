@@ -69,6 +69,26 @@ text::Tokenizer add_tokens(const text::SpecialTokenNames& names, const fs::path&
   return tokenizer;
 }
 
+// In a file of its own, as transformers 5 saves one, and in the place where the config of the tokenizer had another:
+// programs that know only that place would go on with the one that training did not use.
+void add_template(const std::string& source, const fs::path& from, FileTexts& files) {
+  files[kTemplate] = source;
+  const auto file = files.find(kConfig);
+  if (file == files.end()) return;
+  Json config = object_of(file->second, from / kConfig);
+  const auto before = config.find("chat_template");
+  if (before == config.end()) return;
+  Json* place = &*before;
+  if (before->is_array()) {  // several with names, of which only this one is another now
+    for (Json& named : *before) {
+      if (named.is_object() && named.value("name", Json()) == "default") place = &named["template"];
+    }
+    if (place == &*before) return;
+  }
+  *place = source;
+  file->second = json_text(config, 2) + "\n";
+}
+
 }  // namespace
 
 void add_tokenizer_files(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& base,
@@ -83,7 +103,7 @@ void add_tokenizer_files(const config::TokenizerSettings& settings, const data::
   if (!rows.chat_template.empty() || !rows.chat_template_jinja.empty()) {
     const std::optional<std::string> own = text::Tokenizer::load(from).chat_template();
     const text::ChosenTemplate chosen = text::choose_chat_template(rows.chat_template, rows.chat_template_jinja, own);
-    if (chosen.source != own) files[kTemplate] = chosen.source;
+    if (chosen.source != own) add_template(chosen.source, from, files);
   }
   if (!fs::is_regular_file(base / kTokenizer)) return;
   if (!now && from != base) now = text::Tokenizer::load(from);

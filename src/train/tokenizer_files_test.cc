@@ -106,3 +106,23 @@ TEST_CASE("a saved tokenizer has the chat template of the config") {
   save_tokenizer({.folder = from.path().string()}, {.chat_template = "chatml"}, from.path(), to.path());
   CHECK(text::Tokenizer::load(to.path()).chat_template() == std::string(*text::builtin_chat_template("chatml")));
 }
+
+TEST_CASE("no file of a saved tokenizer has the chat template that training did not use") {
+  const TemporaryFolder from, to;
+  write_file(from.path() / "tokenizer.json", kTokenizer);
+  const std::string chatml(*text::builtin_chat_template("chatml"));
+  const auto saved = [&](const nlohmann::json& before) {
+    write_file(from.path() / "tokenizer_config.json", nlohmann::json{{"chat_template", before}}.dump());
+    save_tokenizer({.folder = from.path().string()}, {.chat_template = "chatml"}, from.path(), to.path());
+    CHECK(text::Tokenizer::load(to.path()).chat_template() == chatml);
+    return parse_json(read_file(to.path() / "tokenizer_config.json", 1 << 20), "c")["chat_template"];
+  };
+  CHECK(saved("{{ messages[0].content }}") == chatml);
+  const auto named = [](const char* name, const std::string& text) {
+    return nlohmann::json{{"name", name}, {"template", text}};
+  };
+  CHECK(saved({named("default", "old"), named("tool_use", "tools")}) ==
+        nlohmann::json{named("default", chatml), named("tool_use", "tools")});
+  fs::remove(to.path() / "chat_template.jinja");
+  CHECK(text::Tokenizer::load(to.path()).chat_template() == chatml);
+}
