@@ -141,6 +141,8 @@ TEST_CASE("questions that cannot be asked are named with their line") {
   CHECK(says(message(fine, {"--extract", "("}), "[--extract]"));
   CHECK(says(message(fine, {"--ignore-regex", "\\h"}), "[--ignore-regex]"));
   CHECK(says(message(fine, {"--stop", ""}), "--stop"));
+  CHECK(says(message(fine, {"--match", "1"}), "[--match] expected it with --extract"));
+  CHECK(says(message(fine, {"--fallback", "none"}), "[--fallback] expected it with --extract"));
   const Finished alone = run_spillway({"eval", model(), "--choices", golden("choices.jsonl"), "--ignore-case"});
   CHECK(alone.status == 2);
   CHECK(says(alone.err, "[--ignore-case] expected it with --exact"));

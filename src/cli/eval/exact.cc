@@ -35,7 +35,18 @@ struct ExactItem {
   std::string where;
 };
 
+// Without a pattern nothing is looked for, so that these would do nothing.
+void check_belongs_to_extract(const ExactArguments& arguments) {
+  if (!arguments.extract.empty()) return;
+  const ExactArguments defaults;
+  for (const auto& [is_given, name] : {std::pair{arguments.match != defaults.match, "--match"},
+                                       {arguments.fallback != defaults.fallback, "--fallback"}}) {
+    if (is_given) throw input_error(name, "expected it with --extract, got it alone; give a pattern, or remove it");
+  }
+}
+
 ExactRules rules_of(const ExactArguments& arguments) {
+  check_belongs_to_extract(arguments);
   ExactRules rules{.match = arguments.match,
                    .fallback = arguments.fallback,
                    .strips = arguments.strips,
