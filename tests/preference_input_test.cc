@@ -59,6 +59,11 @@ TEST_CASE("wrong preferences are refused by row, column or key") {
   // The prompt fills all that there is room for: the row is dropped, and nothing remains.
   CHECK(refused(kPair, {{"rl", "dpo"}, {"sequence_len", nullptr}, {"max_length", 2}})
             .find("expected at least one row to train on") != std::string::npos);
+  // Answers alone, of which nobody says what was asked.
+  const std::string answers = R"("chosen": [{"role": "assistant", "content": "b"}],)"
+                              R"( "rejected": [{"role": "assistant", "content": "c"}]})";
+  for (const std::string prompt : {R"({"prompt": "a", )", "{"})
+    CHECK(pairs(prompt + answers).find("rows.jsonl:1] expected a prompt of messages") != std::string::npos);
   const std::string labels = R"({"prompt": "a", "completion": " b", "label": true})"
                              "\n"
                              R"({"prompt": "c", "completion": " d", "label": true})";

@@ -34,7 +34,8 @@ InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary&
   return input_error(
       fmt::format("datasets: {}", paths),
       "expected at least one row to train on, got none ({} rows read; {} empty, {} too short, {} too long, {} without "
-      "targets); look at the data, sequence_len and roles_to_train",
+      "targets); see that fields and roles are named as the rows name them, and that prompts leave room below "
+      "sequence_len (max_length)",
       summary.rows_read, dropped.empty, dropped.too_short, dropped.too_long, dropped.no_targets);
 }
 

@@ -227,6 +227,10 @@ PreferenceBuilder::Ids PreferenceBuilder::encode_whole(const Record& record, con
 }
 
 PreferenceRow PreferenceBuilder::tokenize(const Record& record, const PreferenceExample& example) const {
+  if (objective_ != Objective::kReward && example.prompt.is_array() && example.prompt.empty())
+    throw input_error(record.where,
+                      "expected a prompt of messages, or conversations that begin with the same message, got neither; "
+                      "correct the row");
   PreferenceRow row;
   row.label = example.label;
   row.margin = example.margin;
