@@ -16,6 +16,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 warns falsely of `"literal" + std::string` wherever it inlines it (GCC bug 105651).
   target_compile_options(spillway_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>>)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # It first looks for garbage at twice this many KiB: by default at 256 MiB, where with precompiled headers nearly all is in use, and
+  # up to a fifth of its time went into looking. Objects are the same, byte for byte.
+  target_compile_options(spillway_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>>)
+endif()
 if(CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(spillway_flags INTERFACE $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>>)
 endif()
