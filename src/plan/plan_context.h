@@ -77,6 +77,10 @@ struct PlanContext {
     return *budget.of(tier) + nth(plan.missing_bytes, tier);
   }
   [[nodiscard]] int64_t micro_batches() const { return accumulation * updates; }  // per step
+  // How often a section runs in a step.
+  [[nodiscard]] int64_t runs_per_step(Repeats repeats) const {
+    return repeats == Repeats::kStep ? updates : micro_batches();
+  }
   // What programs beside training take of a step: its share of rounds of completions.
   [[nodiscard]] double round_seconds() const {
     if (!generation) return 0;

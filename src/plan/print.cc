@@ -1,7 +1,7 @@
 #include "plan/print.h"
 
 #include <algorithm>
-#include <array>
+#include <numeric>
 #include <utility>
 
 #include "base/bytes.h"
@@ -10,6 +10,7 @@
 #include "base/sizes.h"
 #include "base/utf8.h"
 #include "plan/block_runs.h"
+#include "plan/moved_bytes.h"
 #include "plan/shortage.h"
 #include "plan/usage.h"
 
@@ -205,22 +206,14 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
 }
 
 // "moves    host_to_device 212.3 MiB    device_to_host 212.3 MiB per step"
-std::string moves_text(const Plan& plan, const PlanContext& context) {
-  std::array<double, kLanes> bytes{};
-  for (const SectionRange& section : plan.program.sections) {
-    const auto times =
-        static_cast<double>(section.repeats == Repeats::kStep ? context.updates : context.micro_batches());
-    for (int32_t i = section.begin; i < section.end; ++i) {
-      const Instruction& instruction = nth(plan.program.instructions, i);
-      if (instruction.kind != Instruction::Kind::kCopy) continue;
-      nth(bytes, instruction.lane) += times * static_cast<double>(instruction.inputs[0].place.bytes);
-    }
-  }
+std::string moves_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  const MovedBytes moved = moved_bytes(graph, plan.program, context);
   std::string text;
   for (const Lane lane : kEachLane) {
-    if (nth(bytes, lane) == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "moves    " : "    ", name_of(lane),
-                        format_bytes(static_cast<int64_t>(nth(bytes, lane))));
+    const ClassBytes& classes = nth(moved, lane);
+    const int64_t bytes = std::accumulate(classes.begin(), classes.end(), int64_t{0});
+    if (bytes > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "moves    " : "    ", name_of(lane), format_bytes(bytes));
   }
   return text.empty() ? "" : text + " per step\n";
 }
@@ -291,7 +284,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
                       duration_text(seconds), round > 0 ? fmt::format("completions {}, ", duration_text(round)) : "",
                       duration_text(seconds - round - waiting), duration_text(waiting), name_of(s.bottleneck),
                       static_cast<double>(graph.tokens() * context.micro_batches()) / seconds);
-  text += moves_text(plan, context);
+  text += moves_text(graph, plan, context);
   text += comparison(plan, context);
   text += frontier_text(plan, context);
   text = folded(text);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plan/moved_bytes.h"
 #include "plan/testing/random_plan.h"
 #include "plan/testing/random_program.h"
-#include "report/moved_bytes.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -6,9 +6,9 @@
 
 #include "base/index.h"
 #include "graph/operation.h"
+#include "plan/moved_bytes.h"
 #include "plan/plan_json.h"
 #include "report/memory_over_step.h"
-#include "report/moved_bytes.h"
 #include "report/round_json.h"
 #include "report/step_difference.h"
 #include "report/timeline.h"

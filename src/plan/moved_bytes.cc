@@ -1,4 +1,4 @@
-#include "report/moved_bytes.h"
+#include "plan/moved_bytes.h"
 
 #include "base/index.h"
 
@@ -7,7 +7,7 @@ namespace spillway {
 MovedBytes moved_bytes(const Graph& graph, const Program& program, const PlanContext& context) {
   MovedBytes result{};
   for (const SectionRange& section : program.sections) {
-    const int64_t times = section.repeats == Repeats::kStep ? context.updates : context.micro_batches();
+    const int64_t times = context.runs_per_step(section.repeats);
     for (int32_t i = section.begin; i < section.end; ++i) {
       const Instruction& instruction = nth(program.instructions, i);
       if (instruction.kind != Instruction::Kind::kCopy) continue;
