@@ -102,7 +102,7 @@ class Levers {
     }
   }
 
-  // With as much more accumulation: the same step.
+  // With as much more accumulation, and as many more micro-batches a round: the same step, of the same completions.
   void add_rows() {
     Lever lever;
     const config::BatchSettings& batches = config_.batches;
@@ -111,8 +111,12 @@ class Levers {
       Overrides& change = lever.grades.emplace_back();
       change.push_back({spelled("micro_batch_size"), fmt::format("{}", rows)});
       if (loaded_.given.contains("batch_size")) continue;  // of which accumulation follows
-      const int64_t steps = batches.gradient_accumulation_steps * (batches.micro_batch_size / rows);
-      change.push_back({spelled("gradient_accumulation_steps"), fmt::format("{}", steps)});
+      const int64_t parts = batches.micro_batch_size / rows;
+      change.push_back(
+          {spelled("gradient_accumulation_steps"), fmt::format("{}", batches.gradient_accumulation_steps * parts)});
+      if (config_.online && loaded_.given.contains("steps_per_generation"))
+        change.push_back(
+            {spelled("steps_per_generation"), fmt::format("{}", config_.online->steps_per_generation * parts)});
     }
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -12,6 +13,7 @@
 #include "plan/shortage.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
+#include "train/levers.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -21,7 +23,8 @@ namespace {
 // A full fine-tuning of a tiny model with these lines in its config, as a user would write it. The lines may have their
 // own keys for the size of a batch.
 config::LoadedConfig load_lines(const std::string& lines, const std::vector<config::ConfigOverride>& overrides = {}) {
-  std::string text = fmt::format("output_dir: unused\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\n{}", lines);
+  std::string text = fmt::format("output_dir: unused\nlearning_rate: 0.01\n{}", lines);
+  if (lines.find("datasets") == std::string::npos) text += "datasets: [{path: unused}]\n";
   if (lines.find("base_model") == std::string::npos) text += "base_model: " + (kGoldenModels / "qwen3").string() + "\n";
   if (lines.find("batch_size") == std::string::npos) text += "micro_batch_size: 4\n";
   if (lines.find("max_") == std::string::npos) text += "sequence_len: 256\n";
@@ -167,6 +170,29 @@ TEST_CASE("changes are written with the keys that the config uses") {
   const Refusal limited = refusal_of(axolotl + fmt::format("gpu_memory_limit: {}KiB\n", least * 9 / 10 / kKiB));
   CHECK(limited.offers("gpu_memory_limit: "));
   CHECK(std::find(limited.changes.begin(), limited.changes.end(), "micro_batch_size: 2") != limited.changes.end());
+}
+
+TEST_CASE("a round of completions stays as large as it was where its micro-batches shrink") {
+  const std::filesystem::path golden = kGoldenModels.parent_path() / "online_rl";
+  const std::string grpo = fmt::format(
+      "rl: grpo\nreward_funcs: [think_format_reward]\nnum_generations: 2\nmax_completion_length: 8\n"
+      "gradient_accumulation_steps: 2\nbase_model: {}\ndatasets: [{{path: {}}}]\n",
+      (golden / "model_qwen3").string(), (golden / "prompts.jsonl").string());
+  const auto halved = [&](const std::string& round) {
+    const config::LoadedConfig loaded = load_lines(grpo + round + device_line(1, ""));
+    const Machine machine = tiered_machine();
+    const train::Job job = train::make_job(loaded.config, machine);
+    std::string text;
+    for (const train::Lever& lever : train::levers_of(loaded, job, train::plan_job(job, machine).plan, machine)) {
+      if (lever.grades.front().front().key != "micro_batch_size") continue;
+      for (const config::ConfigOverride& change : lever.grades.front()) text += change.key + " " + change.value + "; ";
+    }
+    return text;
+  };
+  CHECK(halved("steps_per_generation: 4\n") ==
+        "micro_batch_size 2; gradient_accumulation_steps 4; steps_per_generation 8; ");
+  // Without that key a round is as many micro-batches as a step is.
+  CHECK(halved("") == "micro_batch_size 2; gradient_accumulation_steps 4; ");
 }
 
 TEST_CASE("a length that must shrink is that of the key in the config") {
