@@ -164,15 +164,15 @@ TEST_CASE("what fits is shown by method and budget, and the fastest config is on
 TEST_CASE("of a video transformer, clips are planned, and its config is one of clips") {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "fit.yml").string();
-  const Captured fit = run_fit({"plan", "--model", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "--gpu", "rtx4090", "--method",
-                                "lora", "--clip_shape", "[16, 5, 60, 104]", "--write", file});
+  const Captured fit = run_fit({"plan", "--model", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "--gpu", "h100-80gb", "--method",
+                                "lora", "--clip_shape", "[16, 1, 60, 104]", "--write", file});
   CAPTURE(fit.err);
   CHECK(fit.status == 0);
   CHECK(fit.out.find("patches/s") != std::string::npos);
-  CHECK(fit.out.find("wan2.1-t2v-1.3b · LoRA r=32, all linear · 1 x 7800 patches") != std::string::npos);
+  CHECK(fit.out.find("wan2.1-t2v-1.3b · LoRA r=32, all linear · 1 x 1560 patches") != std::string::npos);
   const config::LoadedConfig written = config::load_config_file(file, {}, config::ConfigUse::kTrain);
   CHECK(written.config.model.base_model == "Wan-AI/Wan2.1-T2V-1.3B-Diffusers");
-  CHECK(written.config.video.clip_shape == std::array<int64_t, 4>{16, 5, 60, 104});
+  CHECK(written.config.video.clip_shape == std::array<int64_t, 4>{16, 1, 60, 104});
   CHECK(run_fit({"plan", "--model", "wan2.2-ti2v-5b", "--gpu", "rtx4090", "--method", "qlora"}).err ==
         "[--method] expected full or lora, got 'qlora'; name one of them\n");
 }
