@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "hub/pipeline.h"
 #include "io/cache_folder.h"
 #include "io/checksum.h"
 #include "io/file.h"
@@ -43,7 +44,7 @@ bool is_part_of_pipeline(const fs::path& folder, std::string_view component) {
 std::string chosen_component(std::string folder, std::string_view where, std::string_view component) {
   if (component.empty() || folder.empty()) return folder;
   std::error_code error;
-  const bool is_pipeline = fs::is_regular_file(fs::path(folder) / "model_index.json", error);
+  const bool is_pipeline = fs::is_regular_file(fs::path(folder) / hub::kPipelineIndex, error);
   if (!is_pipeline && !is_part_of_pipeline(folder, component)) return folder;
   const fs::path path = fs::path(folder) / component;
   if (fs::is_directory(path, error)) return path.string();
@@ -119,7 +120,7 @@ void check_model_folder(const std::string& folder, std::string_view where, hub::
                         "expected the folder of an adapter, with adapter_config.json, got {} without; name one as "
                         "PEFT saves it",
                         quote(folder));
-  } else if (use != hub::FolderUse::kTokenizer && !has("config.json") && !has("model_index.json") &&
+  } else if (use != hub::FolderUse::kTokenizer && !has("config.json") && !has(hub::kPipelineIndex) &&
              !is_part_of_pipeline(folder, "transformer") && (!has("tokenizer.json") || has("adapter_config.json"))) {
     const bool is_of_adapter = has("adapter_config.json");
     throw input_error(where, "expected the folder of a model, with config.json, got {} {}; {}", quote(folder),

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/json_field.h"
+#include "hub/pipeline.h"
 #include "io/file.h"
 #include "model/model_folder.h"
 
@@ -18,7 +19,7 @@ constexpr const char* kWhere = "MODEL";
 VideoPipeline read_video_pipeline(const std::string& folder) {
   VideoPipeline pipeline;
   pipeline.transformers.emplace_back(model_folder(folder, kWhere));
-  const fs::path index = fs::path(folder) / "model_index.json";
+  const fs::path index = fs::path(folder) / hub::kPipelineIndex;
   std::error_code error;
   if (!fs::is_regular_file(index, error)) return pipeline;
   const JsonDocument document(read_file(index, 4 * kMiB), index.string());
