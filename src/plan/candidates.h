@@ -25,8 +25,8 @@ struct Estimate {
   [[nodiscard]] int64_t device_bytes() const { return nth(bytes, Tier::kDevice); }
 };
 
-// What is known of plans, for all searches of one graph. Any thread; whoever wants what another thread is finding out
-// waits for it on the entry's mutex.
+// What is known of plans, for all searches of one graph. Any thread; one that wants what another is finding out waits
+// for it on the entry's mutex.
 class KnownPlans {
  public:
   struct Entry {

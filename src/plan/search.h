@@ -32,8 +32,8 @@ struct Found {
 };
 
 // The fastest plan found that fits; where none does, the one that is nearest to fitting, with `fits` false. It is no
-// slower than the plan of any of the starts that fits. What it looks at depends on its arguments alone. Whoever finds
-// the starts while the first half of the search runs takes its halves from plan/plan_search.h.
+// slower than the plan of any of the starts that fits. What it looks at depends on its arguments alone. A caller that
+// finds the starts while the first half of the search runs takes its halves from plan/plan_search.h.
 [[nodiscard]] Found search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy,
                                 SearchEffort effort = SearchEffort::kFull, std::span<const Choices> starts = {});
 
