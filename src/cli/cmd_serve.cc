@@ -72,8 +72,8 @@ int serve_until_told(serve::HttpServer& server, serve::Scheduler& scheduler) {
   const bool was_told = interrupt_requested();
   if (was_told) log_line("ending: no more requests are taken");
   scheduler.close(kPatience);
-  server.shut_down();
   const auto until = std::chrono::steady_clock::now() + kLastPatience;
+  server.shut_down(kLastPatience);
   while (!listener.has_ended() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(20ms);
   if (!listener.has_ended()) ::_exit(was_told ? kInterrupted : kMachineFailed);  // for who neither reads nor leaves
   listener.end();

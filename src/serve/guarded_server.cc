@@ -54,9 +54,13 @@ void GuardedServer::throw_unbound() const {
 
 void GuardedServer::run() { (void)listen_after_bind(); }
 
-void GuardedServer::shut_down() {
+void GuardedServer::shut_down(std::chrono::milliseconds patience) {
   stopping_ = true;
-  stop();
+  {
+    std::unique_lock lock(mutex_);
+    answered_.wait_for(lock, patience, [&] { return answering_ == 0; });
+  }
+  stop();  // from here on the library asks for no further chunk, the last one included
 }
 
 Connection& GuardedServer::connection() {
@@ -70,13 +74,23 @@ void GuardedServer::leave_unread(httplib::Response& response) {
 }
 
 bool GuardedServer::answer(Connection& connection, bool is_last, bool& closed) {
-  return [&](auto& server) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++answering_;
+  }
+  const bool is_answered = [&](auto& server) {
     if constexpr (requires { server.process_request(connection, is_last, closed, nullptr); }) {
       return server.process_request(connection, is_last, closed, nullptr);
     } else {  // cpp-httplib since 0.18 is told who is there; nothing here asks
       return server.process_request(connection, "", 0, "", 0, is_last, closed, nullptr);
     }
   }(*this);
+  {
+    const std::lock_guard lock(mutex_);
+    --answering_;
+  }
+  answered_.notify_all();
+  return is_answered;
 }
 
 bool GuardedServer::process_and_close_socket(socket_t socket) {

@@ -4,8 +4,11 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "serve/connection.h"
@@ -26,8 +29,9 @@ class GuardedServer : protected httplib::Server {
   [[nodiscard]] int port() const { return port_; }
   // Serves until shut_down(), and until the last connection is closed. Once.
   void run();
-  // Takes no connection any more. Any thread.
-  void shut_down();
+  // Takes no request any more, lets those that are being answered end within `patience`, then cuts answers in chunks
+  // and takes no connection. Any thread.
+  void shut_down(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
  protected:
   explicit GuardedServer(GuardedOptions options);
@@ -43,13 +47,16 @@ class GuardedServer : protected httplib::Server {
  private:
   [[noreturn]] void throw_unbound() const;
   bool process_and_close_socket(socket_t socket) override;
-  // One request of `connection`; false where it cannot be read or the client is gone.
+  // One request of `connection`, counted while it lasts; false where it cannot be read or the client is gone.
   bool answer(Connection& connection, bool is_last, bool& closed);
 
   GuardedOptions options_;
   std::unique_ptr<ConnectionThreads> threads_;  // until run() takes them
   int port_ = 0;
   std::atomic<bool> stopping_ = false;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable answered_;
+  int64_t answering_ = 0;  // requests
 };
 
 }  // namespace spillway::serve
