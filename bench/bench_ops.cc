@@ -216,7 +216,7 @@ std::vector<Case> all_cases() {
     const auto turned = with_gradient([=](Builder& b, ValueId x, ValueId, ValueId) {
       const ValueId positions = b.input("positions", numbers, ValueKind::kBatch);
       const ValueId inv_freq = b.input("inv_freq", {DType::kF32, {kHeadSize / 2}}, ValueKind::kBatch);
-      return ops::rope(b, x, positions, inv_freq, kHeadSize);
+      return ops::rope(b, x, positions, inv_freq, {.head_size = kHeadSize});
     });
     const auto dropped = with_gradient([=](Builder& b, ValueId x, ValueId, ValueId) {
       return ops::dropout(b, x, b.input("seed", {DType::kI64, {1}}, ValueKind::kBatch), 0.1, 0);

@@ -39,6 +39,15 @@ TEST_CASE("20 steps of LoRA follow peft with torch's AdamW") {
   check_curve("llama2", {.adapter = "adapter_rslora"});
 }
 
+// Of its sequences some are longer than the original length, and turn by other angles than those beside them.
+TEST_CASE("sequences of a stream that longrope tells apart are trained as transformers trains them one by one") {
+  for (const char* adapter : {"", "adapter"}) {
+    CAPTURE(adapter);
+    check_gradients("phi3_long", {.adapter = adapter});
+    check_curve("phi3_long", {.adapter = adapter});
+  }
+}
+
 // Of llama2 the embedding and all norms, so that its head is left; qwen2_tied's embedding and head with four more rows.
 TEST_CASE("modules to save are trained in full beside LoRA as peft trains them") {
   for (const std::string model : {"llama2", "qwen2_tied"}) {

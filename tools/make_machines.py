@@ -115,6 +115,7 @@ GEMMA2 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window"
 GEMMA3 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
                  "rope_local_base_freq": 10000.0}
 PHI3 = {"sliding_window": 2047}
+GLM4 = HEAD128 | {"partial_rotary_factor": 0.5}
 MODELS = {
     "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", "llama", 576, 1536, 30, 9, 3, 49152, 8192, 1e5, 1e-5, True, {}),
     "smollm2-360m": ("HuggingFaceTB/SmolLM2-360M", "llama", 960, 2560, 32, 15, 5, 49152, 8192, 1e5, 1e-5, True, {}),
@@ -152,7 +153,11 @@ MODELS = {
     "gemma-3-1b": ("google/gemma-3-1b-pt", "gemma3_text", 1152, 6912, 26, 4, 1, 262144, 32768, 1e6, 1e-6, True, GEMMA3),
     "phi-3-mini-4k": ("microsoft/Phi-3-mini-4k-instruct", "phi3", 3072, 8192, 32, 32, 32, 32064, 4096, 1e4, 1e-5, False, PHI3),
     "phi-3-medium-4k": ("microsoft/Phi-3-medium-4k-instruct", "phi3", 5120, 17920, 40, 40, 10, 32064, 4096, 1e4, 1e-5, False, PHI3),
+    "phi-3.5-mini": ("microsoft/Phi-3.5-mini-instruct", "phi3", 3072, 8192, 32, 32, 32, 32064, 131072, 1e4, 1e-5, False, {"sliding_window": None}),
+    "phi-4-mini": ("microsoft/Phi-4-mini-instruct", "phi3", 3072, 8192, 32, 24, 8, 200064, 131072, 1e4, 1e-5, True, {"sliding_window": None, "partial_rotary_factor": 0.75}),
     "phi-4": ("microsoft/phi-4", "phi3", 5120, 17920, 40, 40, 10, 100352, 16384, 250e3, 1e-5, False, {"sliding_window": None}),
+    "glm-4-9b-0414": ("zai-org/GLM-4-9B-0414", "glm4", 4096, 13696, 40, 32, 2, 151552, 32768, 1e4, 1e-5, False, GLM4 | {"attention_bias": True}),
+    "glm-4-32b-0414": ("zai-org/GLM-4-32B-0414", "glm4", 6144, 23040, 61, 48, 2, 151552, 32768, 1e4, 1e-5, False, GLM4 | {"attention_bias": False}),
 }
 # name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
 WANS = {
@@ -163,7 +168,8 @@ WANS = {
     "wan2.2-t2v-a14b": ("Wan-AI/Wan2.2-T2V-A14B-Diffusers", 40, 13824, 40, 16, 16, None),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
-           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM"}
+           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
+           "glm4": "Glm4ForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Writes tests/golden/models: tiny random models and what transformers, torch and peft make of them.
 
-    pip install torch transformers peft safetensors     # made with torch 2.15, transformers 5.23, peft 0.21
-    python tools/make_model_goldens.py tests/golden/models
+    pip install torch transformers peft safetensors     # made with torch 2.15, transformers 5.24, peft 0.21
+    python tools/make_model_goldens.py tests/golden/models [--only NAME...]
 
 Every number is computed on the CPU in float32 with eager attention, from the folder as it lies on disk. A batch is a list
 of sequences that run one by one, so nothing here depends on padding, packing or position arithmetic of ours.
 
     batches.json             {"check": BATCH, "train": [[BATCH, ...] a step]}; BATCH = [{"input_ids", "labels"} a sequence]
-    rope.json                [{"name", "config" (parts of a config.json), "inv_freq"}]
+    rope.json                [{"name", "config" (parts of a config.json), "inv_freq", "long_inv_freq" of longrope,
+                             "attention_factor"}]
     NAME/                    a Hugging Face folder: config.json, safetensors
     NAME/golden.json         loss, gradient norms, training curves, greedy generation (see `make_goldens`)
     NAME/golden_grads.safetensors, NAME/golden_full.safetensors    for FULL_DETAIL: gradients and final weights, complete
@@ -29,8 +30,8 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (Gemma2Config, Gemma3TextConfig, LlamaConfig, MistralConfig, Phi3Config, Qwen2Config,
-                          Qwen3Config)
+from transformers import (Gemma2Config, Gemma3TextConfig, Glm4Config, LlamaConfig, Ministral3Config, MistralConfig,
+                          Phi3Config, Qwen2Config, Qwen3Config)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -51,6 +52,9 @@ def model_specs():
               "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
     linear = {"rope_type": "linear", "rope_theta": 5000.0, "factor": 2.5}
     plain = {"rope_type": "default", "rope_theta": 10000.0}
+    yarn = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16}
+    longrope = {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.75,
+                "short_factor": [1.0, 1.1, 1.5], "long_factor": [1.0, 2.0, 5.0]}
     return {
         # Llama 2: as many key-value heads as query heads.
         "llama2": (LlamaConfig(**SMALL, rms_norm_eps=1e-5, rope_parameters=plain), torch.float32, None, 4),
@@ -85,6 +89,24 @@ def model_specs():
                                                                         "factor": 2.0}}), torch.bfloat16, None, 5),
         "phi3": (Phi3Config(**SMALL, num_key_value_heads=2, sliding_window=6, rope_parameters=plain), torch.float32,
                  None, 4),
+        # Frequencies of all three kinds, and a factor of cos and sin.
+        "qwen3_yarn": (Qwen3Config(**SMALL, num_key_value_heads=2, head_dim=16, rope_parameters=yarn), torch.float32,
+                       None, 5),
+        # All sequences are short ones; six of eight elements of a head turn.
+        "phi3_longrope": (Phi3Config(**SMALL, num_key_value_heads=2, original_max_position_embeddings=20,
+                                     rope_parameters=longrope), torch.float32, None, 5),
+        # Some sequences are long ones.
+        "phi3_long": (Phi3Config(**SMALL, num_key_value_heads=2, original_max_position_embeddings=8,
+                                 rope_parameters=longrope), torch.float32, None, 4),
+        # Without biases: where a key does not turn, the gradient of its bias is rounding alone.
+        "glm4": (Glm4Config(**SMALL, num_key_value_heads=2, head_dim=12, attention_bias=False,
+                            rope_parameters={**plain, "partial_rotary_factor": 0.5}), torch.float32, None, 5),
+        # Queries grow at the positions 4, 8 and 12.
+        "ministral3": (Ministral3Config(**SMALL, num_key_value_heads=2, head_dim=16, sliding_window=None,
+                                        rope_parameters={**yarn, "original_max_position_embeddings": 4,
+                                                         "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0,
+                                                         "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}),
+                       torch.bfloat16, None, 5),
     }
 
 
@@ -126,7 +148,11 @@ def write_config_in_style_of_4(folder):
     path = folder / "config.json"
     config = json.loads(path.read_text())
     rope = config.pop("rope_parameters")
-    rope.pop("partial_rotary_factor", None)
+    part = rope.pop("partial_rotary_factor", 1.0)
+    if part != 1.0:
+        config["partial_rotary_factor"] = part
+    if "original_max_position_embeddings" in config:  # Phi-3's files have it there alone
+        rope.pop("original_max_position_embeddings", None)
     config["rope_theta"] = rope.pop("rope_theta")
     kind = rope.pop("rope_type")
     config["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
@@ -330,6 +356,11 @@ def rope_goldens():
     """Inverse frequencies of models people use, and of odd corners."""
     llama3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0,
               "original_max_position_embeddings": 8192}
+    yarn = {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 4.0, "original_max_position_embeddings": 32768}
+    ministral3 = {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                  "original_max_position_embeddings": 16384, "mscale": 1.0, "mscale_all_dim": 1.0}
+    longrope = {"rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 4096,
+                "short_factor": [1 + i / 64 for i in range(48)], "long_factor": [1.5 + i for i in range(48)]}
     cases = {
         "llama2 7b": (128, {"rope_type": "default", "rope_theta": 10000.0}),
         "llama 3.1 8b": (128, {**llama3, "rope_theta": 500000.0, "factor": 8.0}),
@@ -337,34 +368,50 @@ def rope_goldens():
         "smollm2 135m": (64, {"rope_type": "default", "rope_theta": 100000.0}),
         "qwen3 8b": (128, {"rope_type": "default", "rope_theta": 1000000.0}),
         "linear by 4": (96, {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}),
+        "qwen3 stretched by 4": (128, yarn),
+        "yarn of all options": (64, {**yarn, "beta_fast": 16.0, "beta_slow": 2.0, "truncate": False,
+                                     "attention_factor": 1.25}),
+        "yarn with two scales": (64, {**yarn, "mscale": 0.7, "mscale_all_dim": 1.4}),
+        "yarn by the lengths": (64, {**yarn, "factor": None}),
+        "ministral 3": (128, ministral3),
+        "longrope": (96, longrope),
+        "longrope with a factor": (96, {**longrope, "attention_factor": 1.5}),
     }
     result = []
     for name, (head_dim, rope) in cases.items():
         config = LlamaConfig(head_dim=head_dim, max_position_embeddings=131072, rope_parameters=dict(rope))
         compute = ROPE_INIT_FUNCTIONS.get(rope["rope_type"], LlamaRotaryEmbedding.compute_default_rope_parameters)
         inv_freq, scale = compute(config)
-        assert scale == 1.0
-        result.append({"name": name, "config": {"head_dim": head_dim, "rope_parameters": rope},
-                       "inv_freq": inv_freq.tolist()})
+        case = {"name": name, "config": {"head_dim": head_dim, "rope_parameters": rope}, "inv_freq": inv_freq.tolist(),
+                "attention_factor": scale}
+        if rope["rope_type"] == "longrope":
+            case["long_inv_freq"] = compute(config, seq_len=4097)[0].tolist()
+        result.append(case)
     return result
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    out = parser.parse_args().out
+    parser.add_argument("--only", nargs="+", default=[], help="write these models alone, and leave everything else")
+    arguments = parser.parse_args()
+    out, only = arguments.out, arguments.only
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    if not only:
+        shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
     batches = make_batches()
     (out / "batches.json").write_text(
         '{"check": ' + json.dumps(batches["check"]) + ',\n"train": [\n'
         + ",\n".join(json.dumps(step) for step in batches["train"]) + "]}\n")
     (out / "rope.json").write_text("[\n" + ",\n".join(json.dumps(case) for case in rope_goldens()) + "\n]\n")
     for seed, (name, spec) in enumerate(model_specs().items()):
+        if only and name not in only:
+            continue
+        shutil.rmtree(out / name, ignore_errors=True)
         write_model(out / name, spec, seed)
         make_goldens(out / name, batches, seed)
 

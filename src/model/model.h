@@ -125,7 +125,8 @@ class Model {
   [[nodiscard]] virtual const TextModel* text() const { return nullptr; }
   // Null for a model that reads no clips.
   [[nodiscard]] virtual const VideoModel* video() const { return nullptr; }
-  // `rows` of each cache. A graph for kPrompt adopts one for kDecode, which has all weights.
+  // `rows` of each cache; options.sequence_len bounds sequences here. A graph for kPrompt adopts one for kDecode, which
+  // has all weights.
   [[nodiscard]] virtual CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
                                                       CacheUse use) const;
   // The model with more tokens than its files have rows for.

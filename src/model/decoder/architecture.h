@@ -9,6 +9,7 @@
 #include "base/json_field.h"
 #include "model/decoder/config.h"
 #include "model/decoder/parts.h"
+#include "ops/rope/rope.h"
 
 namespace spillway {
 
@@ -39,6 +40,11 @@ struct Architecture {
   double default_rms_norm_eps = 1e-6;
   double default_rope_theta = 10000;
   double default_local_rope_theta = 0;  // above 0: layers with a window are rotated in their own way
+  bool rotates_in_part = false;         // partial_rotary_factor of each head
+  double default_partial_rotary_factor = 1;
+  ops::RopeLayout rope_layout = ops::RopeLayout::kHalves;
+  bool scales_queries = false;       // by llama_4_scaling_beta and the position
+  bool only_knows_longrope = false;  // whatever its files call it
   bool ties_by_default = false;
   // What no config.json has a say in.
   GatedActivation activation = GatedActivation::kSilu;
@@ -58,7 +64,7 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

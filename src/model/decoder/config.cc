@@ -1,7 +1,6 @@
 #include "model/decoder/config.h"
 
 #include <cmath>
-#include <numbers>
 #include <string>
 #include <utility>
 
@@ -72,82 +71,6 @@ void read_head_dim(const JsonField& json, const Architecture& architecture, Deco
                       "num_attention_heads and head_dim",
                       kMaxHeadDim, config.head_dim);
   }
-}
-
-constexpr double kMinTheta = 1, kMaxTheta = 1e30;
-
-void check_rotates_whole_heads(const JsonField& place) {
-  if (const double part = place["partial_rotary_factor"].real_or(1.0, 0.0, 1.0); part != 1.0) {
-    throw input_error(place.where(), "expected partial_rotary_factor 1, got {}; use a model that rotates whole heads",
-                      part);
-  }
-}
-
-RopeType rope_type_of(const JsonField& rope) {
-  const std::string type = rope["rope_type"].string_or(rope["type"].string_or("default"));
-  if (type == "default") return RopeType::kDefault;
-  if (type == "linear") return RopeType::kLinear;
-  if (type == "llama3") return RopeType::kLlama3;
-  throw input_error(rope.where(),
-                    "expected rope_type default, linear or llama3, got {}, which is not supported; use a "
-                    "model without it",
-                    quote(type));
-}
-
-// `inner` says what it does not leave to `theta`.
-RopeConfig read_rope(const JsonField& inner, double theta, const DecoderConfig& config) {
-  RopeConfig rope;
-  rope.type = rope_type_of(inner);
-  rope.theta = inner["rope_theta"].real_or(theta, kMinTheta, kMaxTheta);
-  check_rotates_whole_heads(inner);
-  if (rope.type == RopeType::kDefault) return rope;
-  rope.factor = inner["factor"].real(1e-6, 1e6);
-  if (rope.type == RopeType::kLinear) return rope;
-  rope.low_freq_factor = inner["low_freq_factor"].real(1e-6, 1e6);
-  rope.high_freq_factor = inner["high_freq_factor"].real(1e-6, 1e6);
-  rope.original_max_position_embeddings =
-      inner["original_max_position_embeddings"].integer_or(config.max_position_embeddings, 1, kMaxPositions);
-  if (rope.high_freq_factor <= rope.low_freq_factor) {
-    throw input_error(inner.where(),
-                      "expected high_freq_factor above low_freq_factor, got {} and {}; check both numbers",
-                      rope.high_freq_factor, rope.low_freq_factor);
-  }
-  return rope;
-}
-
-constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
-
-// transformers 4 has rope_theta beside rope_scaling, transformers 5 all in rope_parameters; the inner rope_theta wins.
-void read_one_rope(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
-  const JsonField inner = json[json["rope_scaling"].is_null() ? "rope_parameters" : "rope_scaling"].object_or_empty();
-  for (const std::string_view nested : {kFull, kSliding}) {
-    if (inner.has(nested)) {
-      throw input_error(inner.where(), "expected one rope for all layers, got one for {}; use a model without it",
-                        nested);
-    }
-  }
-  config.rope =
-      read_rope(inner, json["rope_theta"].real_or(architecture.default_rope_theta, kMinTheta, kMaxTheta), config);
-}
-
-// One for layers with a window and one for the others: transformers 4 stretches the second alone, by rope_scaling.
-void read_two_ropes(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
-  const double theta = json["rope_theta"].real_or(architecture.default_rope_theta, kMinTheta, kMaxTheta);
-  const double local_theta =
-      json["rope_local_base_freq"].real_or(architecture.default_local_rope_theta, kMinTheta, kMaxTheta);
-  const JsonField both = json["rope_parameters"].object_or_empty();
-  for (const auto& [name, member] : both.members()) {
-    if (name != kFull && name != kSliding) {
-      throw input_error(both.where(), "expected a rope for {} and one for {}, got {} beside them; name the layers",
-                        kFull, kSliding, name);
-    }
-  }
-  if (!json["rope_scaling"].is_null() && !both[kFull].is_null()) {
-    throw input_error(json.where(), "expected rope_scaling or rope_parameters, got both; remove one of them");
-  }
-  const JsonField full = json["rope_scaling"].is_null() ? both[kFull] : json["rope_scaling"];
-  config.rope = read_rope(full.object_or_empty(), theta, config);
-  config.local_rope = read_rope(both[kSliding].object_or_empty(), local_theta, config);
 }
 
 std::optional<DType> read_dtype(const JsonField& json) {
@@ -237,8 +160,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   config.attention_scale = 1 / std::sqrt(static_cast<double>(config.head_dim));
   config.sliding_window = make_vector<int64_t>(config.num_hidden_layers);
   architecture.read(json, config);
-  check_rotates_whole_heads(json);
-  (architecture.default_local_rope_theta > 0 ? read_two_ropes : read_one_rope)(json, architecture, config);
+  read_ropes(json, architecture, config);
   config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(architecture.ties_by_default);
   config.dtype = read_dtype(json);
   if (const JsonField quantised = json["quantization_config"]; !quantised.is_null())
@@ -283,34 +205,6 @@ std::string decoder_config_json(const std::filesystem::path& folder, const Decod
   }
   if (config.score && config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
   return json_text(json, 2) + "\n";
-}
-
-std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head_dim) {
-  auto result = make_vector<float>(head_dim / 2);
-  for (size_t i = 0; i < result.size(); ++i) {
-    // The power rounds once, from double; everything after it is f32 step by step, as in transformers.
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
-    const float power = static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
-    float frequency = 1.0f / power;
-    if (rope.type == RopeType::kLinear) frequency /= static_cast<float>(rope.factor);
-    if (rope.type == RopeType::kLlama3) {
-      // Long waves are stretched by `factor`, short ones are left, those between are blended (Llama 3.1).
-      const auto factor = static_cast<float>(rope.factor);
-      const auto context = static_cast<float>(rope.original_max_position_embeddings);
-      const float wavelength = static_cast<float>(2 * std::numbers::pi) / frequency;
-      const double longest = static_cast<double>(rope.original_max_position_embeddings) / rope.low_freq_factor;
-      const double shortest = static_cast<double>(rope.original_max_position_embeddings) / rope.high_freq_factor;
-      if (wavelength > static_cast<float>(longest)) {
-        frequency /= factor;
-      } else if (wavelength >= static_cast<float>(shortest)) {
-        const float blend = (context / wavelength - static_cast<float>(rope.low_freq_factor)) /
-                            static_cast<float>(rope.high_freq_factor - rope.low_freq_factor);
-        frequency = (1 - blend) * frequency / factor + blend * frequency;
-      }
-    }
-    result[i] = frequency;
-  }
-  return result;
 }
 
 }  // namespace spillway

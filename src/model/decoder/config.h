@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/decoder/rope_config.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/score_head.h"
 #include "model/storage.h"
@@ -16,18 +17,6 @@
 namespace spillway {
 
 struct Architecture;
-
-enum class RopeType : uint8_t { kDefault, kLinear, kLlama3 };
-
-// Rotary position embedding: the base and how the frequencies are stretched for longer contexts.
-struct RopeConfig {
-  RopeType type = RopeType::kDefault;
-  double theta = 10000.0;
-  double factor = 1.0;                           // linear, llama3
-  double low_freq_factor = 1.0;                  // llama3
-  double high_freq_factor = 4.0;                 // llama3
-  int64_t original_max_position_embeddings = 0;  // llama3
-};
 
 // Fields carry their Hugging Face names where they have one.
 struct DecoderConfig {
@@ -77,8 +66,5 @@ struct DecoderConfig {
 
 // The text of FOLDER/config.json, with the vocabulary's size, the tie of the head and a new score as `config` has them.
 [[nodiscard]] std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config);
-
-// The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.
-[[nodiscard]] std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head_dim);
 
 }  // namespace spillway

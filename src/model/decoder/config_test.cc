@@ -148,17 +148,26 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
   }
 }
 
+namespace {
+
+void check_frequencies(const std::vector<float>& got, const std::vector<float>& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    CHECK(std::abs(std::bit_cast<int32_t>(got[i]) - std::bit_cast<int32_t>(expected[i])) <= 4);
+}
+
+}  // namespace
+
 TEST_CASE("rope frequencies equal those of transformers to the last bits") {
   for (const json& item : json::parse(read_file(kGoldenModels / "rope.json", kMiB))) {
     CAPTURE(item["name"]);
     json changes = item["config"];
     changes["max_position_embeddings"] = 131072;
-    const std::vector<float> got = rope_inverse_frequencies(parse(changes).rope, parse(changes).head_dim);
-    const auto expected = item["inv_freq"].get<std::vector<float>>();
-    REQUIRE(got.size() == expected.size());
-    for (size_t i = 0; i < got.size(); ++i) {
-      CHECK(std::abs(std::bit_cast<int32_t>(got[i]) - std::bit_cast<int32_t>(expected[i])) <= 4);
-    }
+    const DecoderConfig config = parse(changes);
+    check_frequencies(rope_inverse_frequencies(config.rope, config.head_dim), item["inv_freq"]);
+    if (item.contains("long_inv_freq"))
+      check_frequencies(rope_inverse_frequencies(config.rope, config.head_dim, true), item["long_inv_freq"]);
+    CHECK(config.rope.attention_factor == doctest::Approx(item["attention_factor"].get<double>()).epsilon(1e-12));
   }
 }
 
@@ -212,6 +221,22 @@ TEST_CASE("keys that a config of Gemma or Phi-3 leaves out get the defaults of t
   CHECK(phi3.max_position_embeddings == 4096);
   CHECK(phi3.sliding_window == std::vector<int64_t>(7, 0));
   CHECK(!phi3.tie_word_embeddings);
+
+  minimal.update({{"architectures", {"Glm4ForCausalLM"}}, {"model_type", "glm4"}});
+  const DecoderConfig glm4 = parse_decoder_config(minimal.dump(), "config.json");
+  CHECK(glm4.head_dim == 128);
+  CHECK(glm4.rope.partial_rotary_factor == 0.5);
+  CHECK(glm4.qkv_bias);
+  CHECK(!glm4.output_bias);
+
+  minimal.update({{"architectures", {"Ministral3ForCausalLM"}},
+                  {"model_type", "ministral3"},
+                  {"num_attention_heads", 8},
+                  {"rope_parameters", {{"llama_4_scaling_beta", 0.1}, {"original_max_position_embeddings", 16384}}}});
+  const DecoderConfig ministral3 = parse_decoder_config(minimal.dump(), "config.json");
+  CHECK(ministral3.max_position_embeddings == 262144);
+  CHECK(ministral3.sliding_window == std::vector<int64_t>(7, 0));
+  CHECK(ministral3.rope.llama_4_scaling_beta == 0.1);
 }
 
 TEST_CASE("Gemma 3 has the two ropes of transformers 4, of which rope_scaling stretches that of all tokens") {
@@ -239,7 +264,12 @@ TEST_CASE("what would change Gemma or Phi-3 is refused by name") {
   CHECK(gemma({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}},
                {"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}})
             .find("got both") != std::string::npos);
-  CHECK(config_error({{"rope_scaling", {{"type", "longrope"}}}}, "Phi3ForCausalLM").find("got 'longrope'") !=
+  CHECK(config_error({{"rope_scaling", {{"type", "longrope"}}}}, "Phi3ForCausalLM").find("rope_scaling.short_factor") !=
+        std::string::npos);
+  CHECK(config_error({{"rope_scaling", {{"type", "su"}, {"short_factor", {1, 1}}, {"long_factor", {1}}}}},
+                     "Phi3ForCausalLM")
+            .find("expected a factor for each of 4 pairs of a head, got 2") != std::string::npos);
+  CHECK(config_error({{"partial_rotary_factor", 0.1}}, "Phi3ForCausalLM").find("to be an even number, got 0") !=
         std::string::npos);
   CHECK(config_error({{"resid_pdrop", 0.1}}, "Phi3ForCausalLM").find("expected resid_pdrop 0") != std::string::npos);
 }
@@ -281,23 +311,25 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
         "[config.json] expected model_type llama beside LlamaForCausalLM, got none; correct the one that is wrong");
   json config = json::parse(config_text({{"model_type", ""}}));
   config.erase("architectures");
-  CHECK(
-      config_error(config.dump()) ==
-      "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text or phi3, got none; add it");
+  CHECK(config_error(config.dump()) ==
+        "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4 or "
+        "ministral3, got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
-  CHECK(
-      config_error(json::object(), "GemmaForCausalLM") ==
-      "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-      "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM or Phi3ForCausalLM, got 'GemmaForCausalLM'; use a model "
-      "of one of these");
+  CHECK(config_error(json::object(), "GemmaForCausalLM") ==
+        "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
+        "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Phi3ForCausalLM, Glm4ForCausalLM or "
+        "Ministral3ForCausalLM, got 'GemmaForCausalLM'; use a model of one of these");
   CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=
         std::string::npos);
-  CHECK(config_error({{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}) ==
-        "[config.json: rope_scaling] expected rope_type default, linear or llama3, got 'yarn', which is not supported; "
-        "use a "
-        "model without it");
+  CHECK(config_error({{"rope_scaling", {{"type", "ntk"}, {"factor", 4.0}}}}) ==
+        "[config.json: rope_scaling] expected rope_type default, linear, llama3, yarn or longrope, got 'ntk', which is "
+        "not supported; use a model without it");
+  CHECK(config_error(json::object(), "Ministral3ForCausalLM").find("expected rope_parameters, got none") !=
+        std::string::npos);
+  CHECK(config_error({{"rope_parameters", {{"rope_type", "default"}}}}, "Ministral3ForCausalLM")
+            .find("llama_4_scaling_beta") != std::string::npos);
   CHECK(config_error({{"rope_parameters", {{"rope_type", "dynamic"}}}}).find("got 'dynamic'") != std::string::npos);
   CHECK(config_error({{"hidden_act", "gelu"}}).find("expected hidden_act silu, got 'gelu'") != std::string::npos);
   CHECK(config_error({{"quantization_config", {{"bits", 4}}}}).find("quantization_config") != std::string::npos);

@@ -129,7 +129,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   const ValueId offsets = column(kSeqOffsets, {DType::kI32, {options.max_sequences + 1}});
   Layers layers(builder, options, config_.linear_storage);
   result.dropout_seed = layers.declare_dropout();
-  DecoderParts parts(layers, config_, positions);
+  DecoderParts parts(layers, config_, {.positions = positions, .seq_offsets = offsets, .longest = options.tokens});
   result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
     return ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention_options(config_, options, layer));
   });
@@ -150,7 +150,7 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   result.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
   result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
   Layers layers(builder, options, config_.linear_storage);
-  DecoderParts parts(layers, config_, result.positions);
+  DecoderParts parts(layers, config_, {.positions = result.positions, .longest = options.sequence_len});
   std::vector<ValueId> caches;
   const ValueId hidden =
       append_layers(builder, config_, options, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {

@@ -41,8 +41,12 @@ void check_expressible(const DecoderConfig& config, std::string_view where) {
   const auto window = std::find_if(config.sliding_window.begin(), config.sliding_window.end(), sees_less);
   if (window != config.sliding_window.end())
     refuse(where, "sliding_window", "attention to all tokens", fmt::format("a window of {}", *window));
-  if (config.rope.type == RopeType::kLlama3 && !architecture.gguf.has_rope_factors)
-    refuse(where, "rope_scaling.rope_type", "default or linear", "llama3");
+  const RopeType rope = config.rope.type;
+  const std::string_view known = architecture.gguf.has_rope_factors ? "default, linear or llama3" : "default or linear";
+  if (rope == RopeType::kLlama3 && !architecture.gguf.has_rope_factors)
+    refuse(where, "rope_scaling.rope_type", known, "llama3");
+  if (rope == RopeType::kYarn || rope == RopeType::kLongrope)
+    refuse(where, "rope_scaling.rope_type", known, rope == RopeType::kYarn ? "yarn" : "longrope");
 }
 
 // What llama.cpp divides the frequencies by, in f32 step by step, as the converter computes it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/index.h"
@@ -9,7 +10,6 @@
 #include "ops/add/add.h"
 #include "ops/embedding/embedding.h"
 #include "ops/rms_norm/rms_norm.h"
-#include "ops/rope/rope.h"
 #include "ops/split_columns/split_columns.h"
 #include "ops/swiglu/swiglu.h"
 
@@ -17,18 +17,34 @@ namespace spillway {
 
 std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.", layer); }
 
-DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, ValueId positions)
-    : layers_(layers), config_(config), positions_(positions) {
+DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const RotationInputs& inputs)
+    : layers_(layers), config_(config), inputs_(inputs) {
   const auto is_local = [&](int64_t window) { return config.local_rope && window > 0; };
   const std::vector<int64_t>& windows = config.sliding_window;
-  if (!std::all_of(windows.begin(), windows.end(), is_local))
-    inv_freq_ = layers.constant("rope.inv_freq", rope_inverse_frequencies(config.rope, config.head_dim));
-  if (std::any_of(windows.begin(), windows.end(), is_local)) {
-    local_inv_freq_ =
-        layers.constant("rope.local_inv_freq", rope_inverse_frequencies(*config.local_rope, config.head_dim));
-  }
+  if (!std::all_of(windows.begin(), windows.end(), is_local)) rotation_ = rotation("rope.inv_freq", config.rope);
+  if (std::any_of(windows.begin(), windows.end(), is_local))
+    local_rotation_ = rotation("rope.local_inv_freq", *config.local_rope);
   // Old Llama files keep them.
   layers.parameters().ignore_ending("rotary_emb.inv_freq");
+}
+
+// The names tell apart what differs, since the graphs of a job share constants by their names.
+DecoderParts::Rotation DecoderParts::rotation(std::string name, const RopeConfig& rope) {
+  const int64_t original = rope.original_max_position_embeddings;
+  const bool may_be_long = rope.type == RopeType::kLongrope && inputs_.longest > original;
+  const bool is_by_length = may_be_long && inputs_.seq_offsets != kNone;
+  std::vector<float> angles = rope_inverse_frequencies(rope, config_.head_dim, may_be_long && !is_by_length);
+  if (is_by_length) {
+    const std::vector<float> of_long = rope_inverse_frequencies(rope, config_.head_dim, true);
+    angles.insert(angles.end(), of_long.begin(), of_long.end());
+  }
+  if (may_be_long) name += is_by_length ? "_by_length" : "_long";
+  Rotation result{.inv_freq = layers_.constant(std::move(name), std::move(angles)),
+                  .options = {.head_size = config_.head_dim,
+                              .layout = config_.architecture->rope_layout,
+                              .attention_scaling = rope.attention_factor}};
+  if (is_by_length) result.by_length = {.offsets = inputs_.seq_offsets, .max_short = original};
+  return result;
 }
 
 ValueId DecoderParts::embed(ValueId ids) {
@@ -81,9 +97,18 @@ void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads) {
 
 void DecoderParts::rotate_heads(int64_t layer, AttentionHeads& heads) {
   const bool is_local = config_.local_rope && nth(config_.sliding_window, layer) > 0;
-  const ValueId inv_freq = is_local ? local_inv_freq_ : inv_freq_;
-  heads.q = ops::rope(layers_.builder(), heads.q, positions_, inv_freq, config_.head_dim);
-  heads.k = ops::rope(layers_.builder(), heads.k, positions_, inv_freq, config_.head_dim);
+  const Rotation& rotation = is_local ? local_rotation_ : rotation_;
+  const RopeConfig& rope = is_local ? *config_.local_rope : config_.rope;
+  const auto rotate = [&](ValueId x, const ops::RopeOptions& options) {
+    return ops::rope(layers_.builder(), x, inputs_.positions, rotation.inv_freq, options, rotation.by_length);
+  };
+  ops::RopeOptions of_queries = rotation.options;
+  if (config_.architecture->scales_queries) {
+    of_queries.growth = rope.llama_4_scaling_beta;
+    of_queries.growth_length = rope.original_max_position_embeddings;
+  }
+  heads.q = rotate(heads.q, of_queries);
+  heads.k = rotate(heads.k, rotation.options);
 }
 
 ValueId DecoderParts::project_output(int64_t layer, ValueId attended, ValueId residual) {

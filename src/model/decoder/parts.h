@@ -9,6 +9,7 @@
 
 #include "model/decoder/config.h"
 #include "model/layers.h"
+#include "ops/rope/rope.h"
 
 namespace spillway {
 
@@ -24,11 +25,17 @@ struct AttentionHeads {
 // "model.layers.3."
 [[nodiscard]] std::string layer_prefix(int64_t layer);
 
+// What heads are rotated by.
+struct RotationInputs {
+  ValueId positions = kNone;    // i32 [T]
+  ValueId seq_offsets = kNone;  // i32 [sequences + 1]; kNone: all sequences are taken for `longest` tokens long
+  int64_t longest = 0;          // tokens of a sequence at most
+};
+
 // All references are borrowed and must outlive the parts.
 class DecoderParts {
  public:
-  // `positions`: what the heads are rotated by.
-  DecoderParts(Layers& layers, const DecoderConfig& config, ValueId positions);
+  DecoderParts(Layers& layers, const DecoderConfig& config, const RotationInputs& inputs);
 
   // Rows of the embedding table, scaled where the architecture says so.
   [[nodiscard]] ValueId embed(ValueId ids);
@@ -68,9 +75,19 @@ class DecoderParts {
   // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
   Parameter vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const;
 
+  // The angles of a rope as a constant, and what else the operation asks for.
+  struct Rotation {
+    ValueId inv_freq = kNone;
+    ops::RopeOptions options;
+    ops::RopeByLength by_length;
+  };
+  [[nodiscard]] Rotation rotation(std::string name, const RopeConfig& rope);
+
   Layers& layers_;
   const DecoderConfig& config_;
-  ValueId embedding_ = kNone, inv_freq_ = kNone, local_inv_freq_ = kNone, positions_ = kNone;
+  RotationInputs inputs_;
+  Rotation rotation_, local_rotation_;
+  ValueId embedding_ = kNone;
 };
 
 }  // namespace spillway

@@ -22,6 +22,8 @@ const Architecture kPhi3{.name = "Phi3ForCausalLM",
                          .model_type = "phi3",
                          .default_max_position_embeddings = 4096,
                          .default_rms_norm_eps = 1e-5,
+                         .rotates_in_part = true,
+                         .only_knows_longrope = true,
                          .read = read_phi3,
                          .layer = kPhi3Layer};
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ops/axial_rope/frequencies.h"
+#include "ops/turn_pairs-inl.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,24 +31,6 @@ void fill_tables(const AxialFrequencies& frequencies, const int32_t* position, T
   map(0, 2 * frequencies.pairs, cosine, tables.cosines, tables.cosines);
 }
 
-// (a, b) becomes (a c - b s, b c + a s), for all pairs of a head.
-template <typename T>
-void turn_pairs(const T* x, int64_t size, const TurnTables& tables, T* out) {
-#if HWY_TARGET == HWY_SCALAR  // a vector is no whole pair
-  for (int64_t i = 0; i < size; i += 2) {
-    const Vector a = load(x + i), b = load(x + i + 1), c = load(tables.cosines + i), s = load(tables.sines + i);
-    store(hn::NegMulAdd(b, s, hn::Mul(a, c)), out + i);
-    store(hn::MulAdd(a, s, hn::Mul(b, c)), out + i + 1);
-  }
-#else
-  const auto turn = [](Vector v, Vector c, Vector s) HWY_ATTR {
-    const Vector other = hn::Shuffle2301(v);  // of the pair
-    return hn::MulAdd(other, hn::OddEven(s, hn::Neg(s)), hn::Mul(v, c));
-  };
-  map(0, size, turn, out, x, tables.cosines, tables.sines);
-#endif
-}
-
 void axial_rope(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &positions = args.inputs[1];
   const AxialFrequencies frequencies(args.attributes);
@@ -58,7 +41,7 @@ void axial_rope(const KernelArgs& args) {
       fill_tables(frequencies, positions.as<int32_t>() + row * positions.shape[1], tables);
       with_real(x.dtype, [&]<typename T>(T*) {
         for (int64_t at = row * width; at < (row + 1) * width; at += size)
-          turn_pairs(x.as<T>() + at, size, tables, args.outputs[0].as<T>() + at);
+          turn_pairs(x.as<T>() + at, size, tables.cosines, tables.sines, args.outputs[0].as<T>() + at);
       });
     }
   });

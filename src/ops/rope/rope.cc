@@ -22,7 +22,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
                       size);
   }
   expect_row_numbers("rope", "positions", *inputs[1], DType::kI32, x);
-  expect_same("rope", "inv_freq", inv_freq, {DType::kF32, {size / 2}});
+  const bool is_by_length = inputs[3] != nullptr;
+  if (is_by_length) expect_same("rope", "offsets", *inputs[3], {DType::kI32, {inputs[3]->shape.elems()}});
+  const int64_t kinds = is_by_length ? 2 : 1, half = inv_freq.shape.elems() / kinds;
+  expect_same("rope", "inv_freq", inv_freq, {DType::kF32, {kinds * half}});
+  if (half == 0 || 2 * half > size)
+    throw input_error("rope", "expected angles of 1 to {} pairs, got {}; check the model's sizes", size / 2, half);
   return {x};
 }
 
@@ -39,19 +44,24 @@ const OpDef kRope{.name = "rope",
 
 void vjp(VjpContext& context) {
   if (!context.wants(0)) return;
-  const Attributes forward = context.attributes();
-  context.add(0, context.builder().append_one(kRope, {context.cotangent(0), context.input(1), context.input(2)},
-                                              {{"head_size", forward.integer("head_size")},
-                                               {"attention_scaling", forward.real("attention_scaling")},
-                                               {"sign", -forward.integer("sign")}}));
+  Attributes back = context.attributes();
+  back.set("sign", -back.integer("sign"));
+  context.add(0, context.builder().append_one(
+                     kRope, {context.cotangent(0), context.input(1), context.input(2), context.input(3)}, back));
 }
 
 }  // namespace
 
-ValueId rope(Builder& builder, ValueId x, ValueId positions, ValueId inv_freq, int64_t head_size,
-             double attention_scaling) {
-  return builder.append_one(kRope, {x, positions, inv_freq},
-                            {{"head_size", head_size}, {"attention_scaling", attention_scaling}, {"sign", int64_t{1}}});
+ValueId rope(Builder& builder, ValueId x, ValueId positions, ValueId inv_freq, const RopeOptions& options,
+             const RopeByLength& by_length) {
+  return builder.append_one(kRope, {x, positions, inv_freq, by_length.offsets},
+                            {{"head_size", options.head_size},
+                             {"layout", static_cast<int64_t>(options.layout)},
+                             {"attention_scaling", options.attention_scaling},
+                             {"growth", options.growth},
+                             {"growth_length", options.growth_length},
+                             {"max_short", by_length.max_short},
+                             {"sign", int64_t{1}}});
 }
 
 }  // namespace spillway::ops

@@ -6,28 +6,39 @@
 
 #include <cmath>
 
-#include "ops/rope/rope.h"
+#include "ops/rope/turn.h"
+#include "ops/turn_pairs-inl.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// cos and sin of position * inv_freq, times `scaling`. The angle is rounded to f32 as transformers rounds it; it is
-// brought near zero in f64, where the vector functions are exact to some units in the last place.
-void fill_tables(int32_t position, const float* inv_freq, int64_t half, float scaling, float* cosines, float* sines) {
+// Of a row: of each pair, and each twice where pairs are neighbours.
+struct RowTables {
+  alignas(64) float cosines[kMaxHeadSize], sines[kMaxHeadSize];
+};
+
+// The angle is rounded to f32 as transformers rounds it; it is brought near zero in f64, where the vector functions are
+// exact to some units in the last place.
+void fill_row_tables(const Turn& turn, int64_t row, RowTables& tables) {
   constexpr double kTurn = 6.283185307179586476925;
-  for (int64_t i = 0; i < half; ++i) {
-    const double angle = static_cast<float>(position) * inv_freq[i];
-    cosines[i] = static_cast<float>(angle - std::nearbyint(angle / kTurn) * kTurn);
+  const float* frequencies = turn.frequencies_of(row);
+  const auto position = static_cast<float>(turn.sign * turn.positions[row]);
+  const int64_t times = turn.is_of_pairs != 0 ? 2 : 1, count = times * turn.half;
+  for (int64_t i = 0; i < count; ++i) {
+    const double angle = position * frequencies[i / times];
+    tables.cosines[i] = static_cast<float>(angle - std::nearbyint(angle / kTurn) * kTurn);
   }
-  const auto sine = [&](Vector v) HWY_ATTR { return hn::Mul(hn::Sin(Floats(), v), constant(scaling)); };
-  const auto cosine = [&](Vector v) HWY_ATTR { return hn::Mul(hn::Cos(Floats(), v), constant(scaling)); };
-  map(0, half, sine, sines, cosines);
-  map(0, half, cosine, cosines, cosines);
+  const Vector scaling = constant(turn.scaling_of(row));
+  const auto sine = [&](Vector v) HWY_ATTR { return hn::Mul(hn::Sin(Floats(), v), scaling); };
+  const auto cosine = [&](Vector v) HWY_ATTR { return hn::Mul(hn::Cos(Floats(), v), scaling); };
+  map(0, count, sine, tables.sines, tables.cosines);
+  map(0, count, cosine, tables.cosines, tables.cosines);
 }
 
 template <typename T>
-void rotate(const T* x, int64_t half, const float* cosines, const float* sines, T* out) {
+void turn_halves(const T* x, int64_t half, const RowTables& tables, T* out) {
+  const float *cosines = tables.cosines, *sines = tables.sines;
   const auto turn = [&](Vector first, Vector second, Vector c, Vector s, Vector* left, Vector* right) HWY_ATTR {
     *left = hn::NegMulAdd(second, s, hn::Mul(first, c));
     *right = hn::MulAdd(first, s, hn::Mul(second, c));
@@ -46,19 +57,28 @@ void rotate(const T* x, int64_t half, const float* cosines, const float* sines, 
   store_some(right, out + half + i, half - i);
 }
 
+template <typename T>
+void turn_head(const Turn& turn, const T* x, const RowTables& tables, T* out) {
+  const int64_t size = int64_t{2} * turn.half;
+  if (turn.is_of_pairs != 0) {
+    turn_pairs(x, size, tables.cosines, tables.sines, out);
+  } else {
+    turn_halves(x, turn.half, tables, out);
+  }
+  if (out != x && size < turn.head_size) copy_elems(out + size, x + size, turn.head_size - size);
+}
+
 void rope(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &positions = args.inputs[1], &inv_freq = args.inputs[2];
-  const int64_t size = args.attributes.integer("head_size"), half = size / 2, width = x.shape[1];
-  const auto scaling = static_cast<float>(args.attributes.real("attention_scaling"));
-  const auto sign = static_cast<int32_t>(args.attributes.integer("sign"));
+  const TensorView& x = args.inputs[0];
+  const Turn turn(args);
+  const int64_t width = x.shape[1];
   args.threads->parallel_for(x.shape[0], row_grain(2 * width), [&](int64_t begin, int64_t end, int) {
-    alignas(64) float cosines[kMaxHeadSize / 2], sines[kMaxHeadSize / 2];
+    RowTables tables;
     for (int64_t row = begin; row < end; ++row) {
-      fill_tables(sign * positions.as<int32_t>()[row], inv_freq.as<float>(), half, scaling, cosines, sines);
+      fill_row_tables(turn, row, tables);
       with_real(x.dtype, [&]<typename T>(T*) {
-        for (int64_t at = row * width; at < (row + 1) * width; at += size) {
-          rotate(x.as<T>() + at, half, cosines, sines, args.outputs[0].as<T>() + at);
-        }
+        for (int64_t at = row * width; at < (row + 1) * width; at += turn.head_size)
+          turn_head(turn, x.as<T>() + at, tables, args.outputs[0].as<T>() + at);
       });
     }
   });

@@ -21,7 +21,7 @@ void penalise_repetition(std::span<float> logits, std::span<const int32_t> ids, 
 void penalise_answered(std::span<float> logits, std::span<const int32_t> answer, double frequency, double presence) {
   std::unordered_map<int32_t, int64_t> counts;
   for (const int32_t id : answer) ++counts[id];
-  for (const auto [id, count] : counts)
+  for (const auto& [id, count] : counts)
     nth(logits, id) -= static_cast<float>(frequency * static_cast<double>(count) + presence);
 }
 

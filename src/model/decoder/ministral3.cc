@@ -1,0 +1,27 @@
+// Ministral 3: Mistral whose queries grow with the logarithm of their position, beside a rope stretched by YaRN.
+#include "base/error.h"
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
+
+namespace spillway::architectures {
+namespace {
+
+void read_ministral3(const JsonField& json, DecoderConfig& config) {
+  if (!json["sliding_window"].is_null()) config.sliding_window.assign(config.sliding_window.size(), window_of(json));
+  if (json["rope_parameters"].is_null() && json["rope_scaling"].is_null())
+    throw input_error(json.where(), "expected rope_parameters, got none; add them as the model's files have them");
+}
+
+}  // namespace
+
+const Architecture kMinistral3{.name = "Ministral3ForCausalLM",
+                               .model_type = "ministral3",
+                               .default_kv_heads = 8,
+                               .default_head_dim = 128,
+                               .default_max_position_embeddings = 262144,
+                               .default_rms_norm_eps = 1e-5,
+                               .scales_queries = true,
+                               .read = read_ministral3,
+                               .layer = layer::kLlama};
+
+}  // namespace spillway::architectures

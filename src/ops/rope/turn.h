@@ -1,0 +1,56 @@
+// What the kernels of rope read of an operation, on either side.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/kernel.h"
+#include "ops/optimizers/either_side.h"
+#include "ops/rope/rope.h"
+
+namespace spillway::ops {
+
+struct Turn {
+  const int32_t* positions;
+  const float* inv_freq;
+  const int32_t* offsets;  // null: there is one kind of sequences
+  int32_t sequences, max_short;
+  int32_t head_size, half;  // S and R / 2
+  int32_t sign, is_of_pairs;
+  int32_t growth_length;
+  float scaling;
+  double growth;
+
+  explicit Turn(const KernelArgs& args)
+      : positions(args.inputs[1].as<int32_t>()),
+        inv_freq(args.inputs[2].as<float>()),
+        offsets(args.inputs[3].as<int32_t>()),
+        sequences(offsets != nullptr ? static_cast<int32_t>(args.inputs[3].elems()) - 1 : 0),
+        max_short(static_cast<int32_t>(args.attributes.integer("max_short"))),
+        head_size(static_cast<int32_t>(args.attributes.integer("head_size"))),
+        half(static_cast<int32_t>(args.inputs[2].elems() / (offsets != nullptr ? 2 : 1))),
+        sign(static_cast<int32_t>(args.attributes.integer("sign"))),
+        is_of_pairs(static_cast<int32_t>(args.attributes.integer("layout")) ==
+                    static_cast<int32_t>(RopeLayout::kPairs)),
+        growth_length(static_cast<int32_t>(args.attributes.integer("growth_length"))),
+        scaling(static_cast<float>(args.attributes.real("attention_scaling"))),
+        growth(args.attributes.real("growth")) {}
+
+  // The angles of a row.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE const float* frequencies_of(int64_t row) const {
+    if (offsets == nullptr || row >= offsets[sequences]) return inv_freq;
+    int32_t low = 0, high = sequences;  // offsets[low] <= row < offsets[high]
+    while (high - low > 1) {
+      const int32_t middle = (low + high) / 2;
+      (offsets[middle] <= row ? low : high) = middle;
+    }
+    return inv_freq + (offsets[high] - offsets[low] > max_short ? half : 0);
+  }
+
+  // Of cos and sin.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE float scaling_of(int64_t row) const {
+    const int32_t lengths = positions[row] / growth_length;
+    return lengths == 0 ? scaling : static_cast<float>(scaling * (1 + growth * logarithm(1.0 + lengths)));
+  }
+};
+
+}  // namespace spillway::ops
