@@ -183,6 +183,15 @@ TEST_CASE("no plan changes a bit of DoRA") {
   }
 }
 
+TEST_CASE("no plan changes a bit of training with noise on embeddings") {
+  for (const Method method : {Method::kFull, Method::kLora, Method::kLoraWithDropout}) {
+    CAPTURE(static_cast<int>(method));
+    TinySetup setup = planned_setup(method, DType::kBF16, true);
+    setup.noise = 5;
+    check_plans(kGoldenModels / "gemma3", setup, 3);
+  }
+}
+
 TEST_CASE("the number of threads changes no bit") {
   const std::filesystem::path model = kGoldenModels / "qwen3";
   for (const Method method : {Method::kFull, Method::kLoraWithDropout}) {
@@ -217,6 +226,13 @@ TEST_CASE("dropout changes the training") {
   const std::filesystem::path model = kGoldenModels / "llama2";
   CHECK(train_tiny(model, planned_setup(Method::kLora, DType::kF32, true), 3).losses !=
         train_tiny(model, planned_setup(Method::kLoraWithDropout, DType::kF32, true), 3).losses);
+}
+
+TEST_CASE("noise on embeddings changes the training") {
+  TinySetup setup = planned_setup(Method::kFull, DType::kF32, true);
+  const TinyOutcome plain = train_tiny(kGoldenModels / "llama2", setup, 3);
+  setup.noise = 5;
+  CHECK(train_tiny(kGoldenModels / "llama2", setup, 3).losses != plain.losses);
 }
 
 TEST_CASE("packing comes within 5 % of the lower bound on every tiny model") {

@@ -55,6 +55,10 @@ KeySection preference_section() {
       key<&Spelled::center_rewards_coefficient>("center_rewards_coefficient",
                                                 "of the square of a pair's summed rewards, for rewards around 0")
           .least(0),
+      key<&Spelled::num_labels>("num_labels",
+                                "scores of the classifier: 1 of a reward model, 2 of a process reward model")
+          .least(1)
+          .most(1 << 20),
       key<&Spelled::disable_dropout>(
           "disable_dropout",
           "lora_dropout is not used; left out: so for preferences and online_dpo, not for grpo, gdpo and rloo"),

@@ -62,6 +62,13 @@ KeySection optimisation_section() {
           .alias({"bfloat16"}),
       key<&Spelled::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 where bf16 is not full")
           .alias({"torch_dtype"}),
+      key<&Spelled::neftune_noise_alpha>(
+          "neftune_noise_alpha",
+          "NEFTune: noise on the embeddings of a sequence of L tokens, at most this over the root of L times the "
+          "model's width")
+          .alias({"noisy_embedding_alpha"})
+          .least(0)
+          .most(1e6),
       key<&Spelled::seed>("seed", "of everything random").least(0),
       key<&Spelled::gradient_checkpointing>("gradient_checkpointing",
                                             "compute activations again in the backward pass; auto: the plan decides; "

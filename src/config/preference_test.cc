@@ -85,6 +85,15 @@ TEST_CASE("losses have the names of TRL and axolotl, and weights") {
   CHECK(preference_error("loss_type: dft\n").find("not yet supported") != std::string::npos);
 }
 
+TEST_CASE("a classifier has as many labels as its objective scores") {
+  CHECK(preference_error("reward_model: true\nnum_labels: 1\n").empty());
+  CHECK(preference_error("process_reward_model: true\nnum_labels: 2\n").empty());
+  CHECK(
+      preference_error("reward_model: true\nnum_labels: 2\n").find("num_labels] expected 1 for reward_model, got 2") !=
+      std::string::npos);
+  CHECK(ignores("num_labels: 2\n", "num_labels"));
+}
+
 TEST_CASE("a key of another objective is passed over, and said to be") {
   CHECK(ignores("rl: dpo\nkto_desirable_weight: 2\n", "kto_desirable_weight"));
   CHECK(ignores("rl: orpo\nprecompute_ref_log_probs: true\n", "precompute_ref_log_probs"));

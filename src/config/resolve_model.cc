@@ -92,7 +92,8 @@ ModelSettings resolve_model(const Resolution& r) {
   ModelSettings model{.base_model = r.keys.base_model,
                       .revision = r.keys.revision_of_model,
                       .bf16 = r.keys.bf16 != Bf16::kFalse,
-                      .masters = r.keys.bf16 != Bf16::kFull};
+                      .masters = r.keys.bf16 != Bf16::kFull,
+                      .neftune_noise_alpha = r.keys.neftune_noise_alpha};
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

@@ -72,6 +72,7 @@ const std::vector<KeyUse>& key_uses() {
       {"simpo_gamma", {Kind::kCpo}, "cpo and simpo"},
       {"alpha", {Kind::kCpo}, "cpo and simpo"},
       {"center_rewards_coefficient", {Kind::kReward}, "reward_model"},
+      {"num_labels", {Kind::kReward, Kind::kSteps}, "reward_model and process_reward_model"},
       {"disable_dropout",
        {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo, Kind::kReward, Kind::kSteps},
        "preference training"},
@@ -207,6 +208,13 @@ void ignore_all(const Resolution& r, std::string_view why) {
   }
 }
 
+// axolotl's: what it makes the classifier with.
+void check_labels(const Resolution& r, const RlName& objective) {
+  const int64_t labels = objective.kind == Kind::kSteps ? 2 : 1, said = r.keys.num_labels.value_or(labels);
+  if (said != labels)
+    throw input_error(r.where("num_labels"), "expected {} for {}, got {}; remove it", labels, objective.name, said);
+}
+
 // The objectives that have the loss, as a config says them.
 std::vector<std::string_view> owners_of(std::string_view loss) {
   std::vector<std::string_view> owners;
@@ -322,6 +330,7 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
     settings.sync = resolve_reference_sync(r);
   }
   check_losses(r, settings);
+  if (trains_score(objective.kind)) check_labels(r, objective);
   if (use == ConfigUse::kTrain && lends_completions(keys)) check_mismatched(r);
   return settings;
 }

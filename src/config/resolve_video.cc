@@ -51,7 +51,8 @@ constexpr std::string_view kTextKeys[] = {"max_length",
                                           "dataset_exact_deduplication",
                                           "load_in_4bit",
                                           "load_in_8bit",
-                                          "ref_model"};
+                                          "ref_model",
+                                          "neftune_noise_alpha"};
 
 // Of an entry of datasets; the other keys are about rows of text.
 constexpr std::string_view kClipKeys[] = {"path", "type", "weight", "skip", "shards", "shards_idx"};

@@ -170,6 +170,7 @@ struct Spelled {
   std::optional<double> loraplus_lr_ratio;
   double loraplus_lr_embedding = 1e-6;
   std::vector<std::string> unfrozen_parameters;
+  double neftune_noise_alpha = 0;
   bool load_in_4bit = false, load_in_8bit = false;
   BnbConfig bnb_config_kwargs;
 
@@ -205,6 +206,7 @@ struct Spelled {
   double kto_desirable_weight = 1, kto_undesirable_weight = 1;
   double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
   std::optional<double> center_rewards_coefficient;
+  std::optional<int64_t> num_labels;
   std::optional<bool> disable_dropout;
   std::string ref_model;
   bool precompute_ref_log_probs = false, sync_ref_model = false;

@@ -5,6 +5,7 @@
 #include "ops/adapted_norm/adapted_norm.h"
 #include "ops/add/add.h"
 #include "ops/dropout/dropout.h"
+#include "ops/embedding_noise/embedding_noise.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/scale_columns/scale_columns.h"
@@ -15,9 +16,16 @@ Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorag
     : builder_(builder), options_(options), in_files_(in_files) {}
 
 ValueId Layers::declare_dropout() {
-  if (options_.lora && options_.lora->dropout > 0)
+  if (asks_for_dropout() || options_.neftune_noise_alpha > 0)
     dropout_seed_ = builder_.input("batch.dropout_seed", {DType::kI64, {1}}, ValueKind::kBatch);
   return dropout_seed_;
+}
+
+ValueId Layers::with_noise(ValueId x, ValueId seq_offsets) {
+  constexpr int64_t kStream = -1;  // those of dropout are numbers of parameters
+  const double alpha = options_.neftune_noise_alpha;
+  if (dropout_seed_ == kNone || alpha == 0) return x;
+  return ops::embedding_noise(builder_, x, dropout_seed_, seq_offsets, alpha, kStream);
 }
 
 Parameter Layers::base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const {

@@ -29,8 +29,11 @@ class Layers {
   // options say otherwise.
   Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files = {});
 
-  // Declares what adapters with dropout read, i64 [1], below 0 for none. Returns kNone where there is no dropout.
+  // Declares what adapters with dropout and noise on embeddings read, i64 [1], below 0 for none. Returns kNone where
+  // there is neither.
   ValueId declare_dropout();
+  // x with noise, where the options ask for it. seq_offsets i32 [sequences + 1].
+  ValueId with_noise(ValueId x, ValueId seq_offsets);
 
   // A weight of the base, "MODULE.weight", or "MODULE.bias".
   ValueId weight(ParameterRole role, const std::string& module, const Shape& shape) {
@@ -59,7 +62,8 @@ class Layers {
     double scale = 1;
   };
   [[nodiscard]] bool is_adapted(const LinearLayer& layer) const;
-  [[nodiscard]] bool is_dropped() const { return dropout_seed_ != kNone; }
+  [[nodiscard]] bool is_dropped() const { return dropout_seed_ != kNone && asks_for_dropout(); }
+  [[nodiscard]] bool asks_for_dropout() const { return options_.lora && options_.lora->dropout > 0; }
   // REQUIRES: the layer is adapted, and the adapter not off.
   Adapter adapter(const LinearLayer& layer, ValueId x);
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);

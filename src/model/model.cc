@@ -9,6 +9,7 @@ namespace spillway {
 ModelOptions ModelOptions::without_dropout() const {
   ModelOptions options = *this;
   if (options.lora) options.lora->dropout = 0;
+  options.neftune_noise_alpha = 0;
   return options;
 }
 

@@ -33,6 +33,7 @@ struct ModelOptions {
   // In full fine-tuning the weights that are trained, by their names; empty: all.
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
+  double neftune_noise_alpha = 0;  // of the noise on embeddings; 0: none
   // The adapter is left out; everything else is computed as beside one of zeros, to the last bit.
   bool adapter_is_off = false;
   std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
@@ -46,14 +47,14 @@ struct ModelOptions {
   // names of its parameters are those of its files.
   std::string prefix;
 
-  // For all but the pass that gradients are taken of.
+  // Without dropout and noise: for all but the pass that gradients are taken of.
   [[nodiscard]] ModelOptions without_dropout() const;
 };
 
 // A model in a graph.
 struct ModelGraph {
   std::vector<BatchColumn> columns;  // that it reads
-  ValueId dropout_seed = kNone;      // batch value, i64 [1], below 0 for none; absent without dropout
+  ValueId dropout_seed = kNone;      // batch value, i64 [1], below 0 for none; absent without dropout and noise
   ValueId hidden = kNone;            // what it computes for each row of the stream: [T, width], before any head
   ValueId head = kNone;       // of a model of text: [vocab_size, width], perhaps the embedding; or [labels, width]
   ValueId head_bias = kNone;  // [labels], of scores that have one

@@ -38,6 +38,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
     options.max_sequences = batches.micro_batch_size;
     options.text_tokens = text_tokens;
   }
+  options.neftune_noise_alpha = model.neftune_noise_alpha;
   options.train_base = !lora;
   options.lora = std::move(lora);
   return options;

@@ -281,6 +281,7 @@ void add_optimisation(RunSettings& settings, const config::Config& config, int64
   settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
   add_schedule(settings, config.schedule);
   settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);
+  settings["neftune_noise_alpha"] = config::print_value(config.model.neftune_noise_alpha);
   settings["seed"] = config::print_value(config.seed);
 }
 

@@ -74,6 +74,7 @@ struct TinySetup {
   std::optional<Treatment> activations = Treatment::kKeep;
   DType dtype = DType::kF32;
   double dropout = 0;  // of the adapter
+  double noise = 0;    // on embeddings: neftune_noise_alpha
   bool accumulates = true;
   int threads = 2;
   std::optional<int64_t> device_budget;
@@ -98,6 +99,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   options.tokens = 48;
   options.max_sequences = 5;
   options.linear_storage = setup.linear_storage;
+  options.neftune_noise_alpha = setup.noise;
   options.train_base = setup.adapter.empty();
   if (!setup.adapter.empty()) {
     job.config.adapter.emplace().model_dir = (model / setup.adapter).string();

@@ -73,6 +73,18 @@ TEST_CASE("a decoder's graph is well formed and has exactly the model's weights"
   }
 }
 
+TEST_CASE("noise is added to embeddings once, and in no pass without dropout") {
+  const ModelPtr model = read_model(kGoldenModels / "llama32");
+  const ModelOptions options{.tokens = 16, .train_base = true, .neftune_noise_alpha = 5};
+  Graph noisy, plain;
+  Builder noisy_builder(noisy), plain_builder(plain);
+  CHECK(model->build(noisy_builder, options).dropout_seed != kNone);
+  CHECK(model->build(plain_builder, options.without_dropout()).dropout_seed == kNone);
+  CHECK(verify(noisy).empty());
+  CHECK(count_ops(noisy, "embedding_noise") == 1);
+  CHECK(count_ops(plain, "embedding_noise") == 0);
+}
+
 TEST_CASE("adapters add two small products to each adapted layer and freeze the base") {
   const ModelPtr model = read_model(kGoldenModels / "llama32");
   const LoraOptions lora{.r = 4, .alpha = 8, .dropout = 0.1, .target_modules = {"q_proj", "down_proj"}};

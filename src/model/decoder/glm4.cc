@@ -21,10 +21,9 @@ void join_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
   state.stream = parts.join(state.stream, parts.norm(state.x, layer_prefix(state.layer) + "post_mlp_layernorm"));
 }
 
-constexpr LayerPart kGlm4Layer[] = {
-    layer::input_norm,    layer::project_heads, layer::rotate_heads,        layer::attention,
-    layer::branch_output, join_self_attention,  layer::post_attention_norm, branch_fused_mlp,
-    join_mlp};
+constexpr LayerPart kGlm4Layer[] = {layer::input_norm,          layer::project_heads, layer::rotate_heads,
+                                    layer::attention,           layer::branch_output, join_self_attention,
+                                    layer::post_attention_norm, branch_fused_mlp,     join_mlp};
 
 }  // namespace
 

@@ -56,7 +56,7 @@ ValueId DecoderParts::embed(ValueId ids) {
     const auto root = static_cast<float>(std::sqrt(static_cast<double>(config_.hidden_size)));
     scale = layers_.builder().type(embedding_).dtype == DType::kBF16 ? to_float(to_bf16(root)) : root;
   }
-  return ops::embedding(layers_.builder(), ids, embedding_, scale);
+  return layers_.with_noise(ops::embedding(layers_.builder(), ids, embedding_, scale), inputs_.seq_offsets);
 }
 
 ValueId DecoderParts::norm(ValueId x, const std::string& module) { return norm(x, module, config_.hidden_size); }

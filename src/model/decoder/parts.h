@@ -37,7 +37,7 @@ class DecoderParts {
  public:
   DecoderParts(Layers& layers, const DecoderConfig& config, const RotationInputs& inputs);
 
-  // Rows of the embedding table, scaled where the architecture says so.
+  // Rows of the embedding table, scaled where the architecture says so, and with noise where the options do.
   [[nodiscard]] ValueId embed(ValueId ids);
   // RMS norm over rows.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module);

@@ -6,14 +6,15 @@
 #include "backend/kernel.h"
 #include "ops/optimizers/either_side.h"
 #include "ops/rope/rope.h"
+#include "ops/sequence_rows.h"
 
 namespace spillway::ops {
 
 struct Turn {
   const int32_t* positions;
   const float* inv_freq;
-  const int32_t* offsets;  // null: there is one kind of sequences
-  int32_t sequences, max_short;
+  SequenceRows rows;  // undivided: there is one kind of sequences
+  int32_t max_short;
   int32_t head_size, half;  // S and R / 2
   int32_t sign, is_of_pairs;
   int32_t growth_length;
@@ -23,11 +24,10 @@ struct Turn {
   explicit Turn(const KernelArgs& args)
       : positions(args.inputs[1].as<int32_t>()),
         inv_freq(args.inputs[2].as<float>()),
-        offsets(args.inputs[3].as<int32_t>()),
-        sequences(offsets != nullptr ? static_cast<int32_t>(args.inputs[3].elems()) - 1 : 0),
+        rows(args.inputs[3]),
         max_short(static_cast<int32_t>(args.attributes.integer("max_short"))),
         head_size(static_cast<int32_t>(args.attributes.integer("head_size"))),
-        half(static_cast<int32_t>(args.inputs[2].elems() / (offsets != nullptr ? 2 : 1))),
+        half(static_cast<int32_t>(args.inputs[2].elems() / (rows.offsets != nullptr ? 2 : 1))),
         sign(static_cast<int32_t>(args.attributes.integer("sign"))),
         is_of_pairs(static_cast<int32_t>(args.attributes.integer("layout")) ==
                     static_cast<int32_t>(RopeLayout::kPairs)),
@@ -37,13 +37,7 @@ struct Turn {
 
   // The angles of a row.
   [[nodiscard]] SPILLWAY_EITHER_SIDE const float* frequencies_of(int64_t row) const {
-    if (offsets == nullptr || row >= offsets[sequences]) return inv_freq;
-    int32_t low = 0, high = sequences;  // offsets[low] <= row < offsets[high]
-    while (high - low > 1) {
-      const int32_t middle = (low + high) / 2;
-      (offsets[middle] <= row ? low : high) = middle;
-    }
-    return inv_freq + (offsets[high] - offsets[low] > max_short ? half : 0);
+    return rows.length_at(row) > max_short ? inv_freq + half : inv_freq;
   }
 
   // Of cos and sin.

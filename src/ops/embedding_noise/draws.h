@@ -1,0 +1,40 @@
+// What the kernels of embedding_noise read of an operation, on either side.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/kernel.h"
+#include "base/math.h"
+#include "ops/sequence_rows.h"
+
+namespace spillway::ops {
+
+struct NoiseDraws {
+  const int64_t* seed;
+  SequenceRows rows;
+  uint64_t stream;
+  int64_t blocks;     // of philox, a row
+  float whole_range;  // twice what is added at most, in a sequence of one row
+
+  explicit NoiseDraws(const KernelArgs& args)
+      : seed(args.inputs[1].as<int64_t>()),
+        rows(args.inputs[2]),
+        stream(static_cast<uint64_t>(args.attributes.integer("stream"))),
+        blocks(div_ceil(args.inputs[0].shape[1], 4)),
+        whole_range(static_cast<float>(2 * args.attributes.real("alpha") /
+                                       std::sqrt(static_cast<double>(args.inputs[0].shape[1])))) {}
+
+  // For one row: 0 where it stays as it is.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE float range_at(int64_t row) const {
+    const int32_t length = rows.length_at(row);
+    return length == 0 || *seed < 0 ? 0 : whole_range / sqrtf(static_cast<float>(length));
+  }
+
+  // What 32 random bits add.
+  [[nodiscard]] static SPILLWAY_EITHER_SIDE float noise_of(uint32_t bits, float range) {
+    return (static_cast<float>(bits >> 8) * 0x1p-24f - 0.5f) * range;
+  }
+};
+
+}  // namespace spillway::ops

@@ -1,0 +1,43 @@
+#include "ops/embedding_noise/embedding_noise.h"
+
+#include "backend/kernel.h"
+#include "graph/autodiff.h"
+#include "ops/check.h"
+
+namespace spillway::ops {
+
+void embedding_noise_cpu(const KernelArgs& args);
+void embedding_noise_cuda(const KernelArgs& args);
+
+namespace {
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  constexpr const char* kName = "embedding_noise";
+  if (const double alpha = attributes.real("alpha"); !(alpha >= 0))
+    throw input_error(kName, "expected an alpha of 0 or more, got {}; set another", alpha);
+  expect_real(kName, "x", *inputs[0]);
+  expect_rank(kName, "x", *inputs[0], 2);
+  expect_scalar(kName, "seed", *inputs[1], DType::kI64);
+  expect_same(kName, "seq_offsets", *inputs[2], {DType::kI32, {inputs[2]->shape.elems()}});
+  return {*inputs[0]};
+}
+
+void vjp(VjpContext& context) {
+  if (context.wants(0)) context.add(0, context.cotangent(0));
+}
+
+const OpDef kEmbeddingNoise{.name = "embedding_noise",
+                            .infer = infer,
+                            .vjp = vjp,
+                            .cost = memory_cost,
+                            .in_place = {{0, 0}},
+                            .cpu = embedding_noise_cpu,
+                            .cuda = SPILLWAY_CUDA_KERNEL(embedding_noise_cuda)};
+
+}  // namespace
+
+ValueId embedding_noise(Builder& builder, ValueId x, ValueId seed, ValueId seq_offsets, double alpha, int64_t stream) {
+  return builder.append_one(kEmbeddingNoise, {x, seed, seq_offsets}, {{"alpha", alpha}, {"stream", stream}});
+}
+
+}  // namespace spillway::ops

@@ -1,0 +1,33 @@
+// Which sequence of a flat stream a row belongs to, on either side.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/optimizers/either_side.h"
+#include "tensor/view.h"
+
+namespace spillway::ops {
+
+struct SequenceRows {
+  const int32_t* offsets = nullptr;  // null: the stream is not divided
+  int32_t sequences = 0;
+
+  SequenceRows() = default;
+  // `view`: i32 [sequences + 1], where each begins, and the stream's length. May be absent.
+  explicit SequenceRows(const TensorView& view) : offsets(view.as<int32_t>()) {
+    if (offsets != nullptr) sequences = static_cast<int32_t>(view.elems()) - 1;
+  }
+
+  // Rows of the sequence that `row` belongs to; 0 behind the last one and in a stream that is not divided.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int32_t length_at(int64_t row) const {
+    if (offsets == nullptr || row >= offsets[sequences]) return 0;
+    int32_t low = 0, high = sequences;  // offsets[low] <= row < offsets[high]
+    while (high - low > 1) {
+      const int32_t middle = (low + high) / 2;
+      (offsets[middle] <= row ? low : high) = middle;
+    }
+    return offsets[high] - offsets[low];
+  }
+};
+
+}  // namespace spillway::ops
