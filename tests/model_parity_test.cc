@@ -39,6 +39,15 @@ TEST_CASE("20 steps of LoRA follow peft with torch's AdamW") {
   check_curve("llama2", {.adapter = "adapter_rslora"});
 }
 
+// Gemma 2 caps logits.
+TEST_CASE("tokens that count by their probability train as torch's autograd has it") {
+  for (const std::string model : {"llama2", "gemma2"}) {
+    CAPTURE(model);
+    check_gradients(model, {.is_dft = true});
+    check_curve(model, {.is_dft = true});
+  }
+}
+
 // Of its sequences some are longer than the original length, and turn by other angles than those beside them.
 TEST_CASE("sequences of a stream that longrope tells apart are trained as transformers trains them one by one") {
   for (const char* adapter : {"", "adapter"}) {

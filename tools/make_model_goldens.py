@@ -13,6 +13,7 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/                    a Hugging Face folder: config.json, safetensors
     NAME/golden.json         loss, gradient norms, training curves, greedy generation (see `make_goldens`)
     NAME/golden_grads.safetensors, NAME/golden_full.safetensors    for FULL_DETAIL: gradients and final weights, complete
+    NAME/golden_dft.json     for DFT: loss and training where each token's loss counts by its probability (TRL's loss_type dft)
     NAME/adapter/            a PEFT folder to start LoRA from
     NAME/adapter_rslora/     the same numbers with use_rslora, for one model
     NAME/golden_lora.safetensors       the adapter after training, for FULL_DETAIL
@@ -39,6 +40,7 @@ VOCAB = 96
 STEPS = 20
 WARMUP = 3
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
+DFT = {"llama2", "gemma2"}
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"]}  # everything else: PEFT's "all-linear"
 # modules_to_save, and rows of the embedding.
 SAVED = {"llama2": (["embed_tokens", "norm"], VOCAB), "qwen2_tied": (["embed_tokens", "lm_head"], VOCAB + 4)}
@@ -178,24 +180,28 @@ def load(folder):
     return model.eval()
 
 
-def sum_of_losses(model, batch):
-    """Sum of the negative log-likelihoods of a batch's targets, and how many there are. labels[0] is never a target."""
+def sum_of_losses(model, batch, dft=False):
+    """Sum of the negative log-likelihoods of a batch's targets, and how many there are. labels[0] is never a target.
+    With `dft` each counts by the probability that it stands for, a constant to gradients."""
     total, targets = torch.zeros(()), 0
     for sequence in batch:
         logits = model(input_ids=torch.tensor([sequence["input_ids"]])).logits[0]
         labels = torch.tensor(sequence["labels"])[1:]
         if (labels != -100).any():
-            total = total + torch.nn.functional.cross_entropy(logits[:-1], labels, ignore_index=-100, reduction="sum")
+            losses = torch.nn.functional.cross_entropy(logits[:-1], labels, ignore_index=-100, reduction="none")
+            if dft:
+                losses = losses * torch.exp(-losses.detach()) * (labels != -100)
+            total = total + losses.sum()
             targets += int((labels != -100).sum())
     return total, targets
 
 
-def backward(model, micro_batches):
+def backward(model, micro_batches, dft=False):
     """Accumulates the gradient of the mean over all targets of the step; returns that mean."""
     targets = sum(label != -100 for batch in micro_batches for s in batch for label in s["labels"][1:])
     loss = 0.0
     for batch in micro_batches:
-        total, _ = sum_of_losses(model, batch)
+        total, _ = sum_of_losses(model, batch, dft)
         (total / targets).backward()
         loss += total.item()
     return loss / targets
@@ -210,9 +216,9 @@ def trainable(model):
     return {plain_name(n): p for n, p in model.named_parameters() if p.requires_grad}
 
 
-def check_values(model, batch):
+def check_values(model, batch, dft=False):
     model.zero_grad()
-    loss = backward(model, [batch])
+    loss = backward(model, [batch], dft)
     grads = {n: (torch.zeros_like(p) if p.grad is None else p.grad.clone()) for n, p in trainable(model).items()}
     norms = {n: g.norm().item() for n, g in grads.items()}
     return {"loss": loss, "grad_norm": math.sqrt(sum(n * n for n in norms.values())), "grad_norms": norms}, grads
@@ -225,7 +231,7 @@ def digest(before, after):
             "samples": [flat[i * (flat.numel() - 1) // 7].item() for i in range(8)]}
 
 
-def train(model, steps, learning_rate):
+def train(model, steps, learning_rate, dft=False):
     """torch's AdamW as transformers' Trainer sets it up: no decay on norms and biases, linear schedule with warmup."""
     parameters = trainable(model)
     before = {n: p.detach().clone() for n, p in parameters.items()}
@@ -237,7 +243,7 @@ def train(model, steps, learning_rate):
     curve = {"loss": [], "grad_norm": [], "learning_rate": []}
     for micro_batches in steps:
         optimizer.zero_grad()
-        curve["loss"].append(backward(model, micro_batches))
+        curve["loss"].append(backward(model, micro_batches, dft))
         curve["grad_norm"].append(torch.nn.utils.clip_grad_norm_(parameters.values(), 1.0).item())
         curve["learning_rate"].append(schedule.get_last_lr()[0])
         optimizer.step()
@@ -313,6 +319,12 @@ def saved_goldens(folder, batches, seed):
     (folder / "golden_saved.json").write_text(compact(golden))
 
 
+def dft_goldens(folder, batches):
+    check, _ = check_values(load(folder), batches["check"], dft=True)
+    curve, _ = train(load(folder), batches["train"], learning_rate=4e-3, dft=True)
+    (folder / "golden_dft.json").write_text(compact({"check": check, "full": curve}))
+
+
 def make_goldens(folder, batches, seed):
     name = folder.name
     check, grads = check_values(load(folder), batches["check"])
@@ -325,6 +337,8 @@ def make_goldens(folder, batches, seed):
         golden["rslora"], _ = lora_goldens(folder, folder / "adapter_rslora", batches)
     if name in SAVED:
         saved_goldens(folder, batches, seed)
+    if name in DFT:
+        dft_goldens(folder, batches)
     if name in FULL_DETAIL:
         save_file(grads, folder / "golden_grads.safetensors")
         save_file(after, folder / "golden_full.safetensors")

@@ -42,6 +42,9 @@ enum class SavedOutputs { kAttention, kProducts };  // entries of selective_chec
 enum class LayerType { kFullAttention, kSlidingAttention, kOther };
 enum class PlanMode { kAuto, kFixed };
 
+// What is made small of text: the cross-entropy of each token, or that times the token's probability (TRL's dft).
+enum class TextLoss : uint8_t { kCrossEntropy, kWeightedByProbability };
+
 struct ModelSettings {
   std::string base_model;  // a Hugging Face folder
   std::string revision;    // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
@@ -270,6 +273,7 @@ struct Config {
   std::optional<AdapterSettings> adapter;  // none: all weights are trained
   std::optional<QuantisationSettings> quantisation;
   SaidQuantisation said_quantisation;
+  TextLoss text_loss = TextLoss::kCrossEntropy;
   // At most one of these; without both, text is learned.
   std::optional<PreferenceSettings> preference;
   std::optional<OnlineSettings> online;

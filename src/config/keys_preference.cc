@@ -13,9 +13,11 @@ KeySection preference_section() {
       key<&Spelled::max_prompt_length>("max_prompt_length", "a limit of preference rows' prompts")
           .alias({"max_prompt_len"})
           .least(1),
-      key<&Spelled::dpo_loss_type>("dpo_loss_type",
-                                   "the losses that compare completions, several of which add up, or grpo's; left out: "
-                                   "sigmoid, or rl's own")
+      key<&Spelled::dpo_loss_type>(
+          "dpo_loss_type",
+          "the losses that compare completions, several of which add up, or grpo's; left out: "
+          "sigmoid, or rl's own; without rl that of text: nll, or dft, where each token counts "
+          "by its probability")
           .alias({"loss_type", "trl.loss_type"}),
       key<&Spelled::dpo_loss_weights>("dpo_loss_weights", "what each of them is multiplied by; left out: 1")
           .alias({"loss_weights"}),

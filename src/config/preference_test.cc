@@ -82,7 +82,12 @@ TEST_CASE("losses have the names of TRL and axolotl, and weights") {
   CHECK(preference_error("rl: cpo\nloss_type: [hinge, ipo]\n").find("only dpo adds several up") != std::string::npos);
   CHECK(preference_error("rl: ipo\ndpo_loss_type: [sigmoid]\n").find("got both") != std::string::npos);
   CHECK(preference_error("loss_type: nll\n").empty());
-  CHECK(preference_error("loss_type: dft\n").find("not yet supported") != std::string::npos);
+  CHECK(preference_error("loss_type: [nll, dft]\n").find("expected one loss of text without rl, got 2") !=
+        std::string::npos);
+  CHECK(preference_error("loss_type: other\n").find("expected nll, chunked_nll or dft without rl, got 'other'") !=
+        std::string::npos);
+  CHECK(load_preference("loss_type: nll\n").config.text_loss == TextLoss::kCrossEntropy);
+  CHECK(load_preference("loss_type: dft\n").config.text_loss == TextLoss::kWeightedByProbability);
 }
 
 TEST_CASE("a classifier has as many labels as its objective scores") {

@@ -153,11 +153,10 @@ TEST_CASE("the section trl has axolotl's defaults of the reference, a config wit
 
 TEST_CASE("a TRL config that says by its keys that it is no plain text has to say rl") {
   CHECK(program_error(kTrlConfig + "loss_type: [sigmoid]\n") ==
-        "[c.yml:4: loss_type] expected nll or chunked_nll without rl, got 'sigmoid'; write rl: dpo or rl: cpo");
+        "[c.yml:4: loss_type] expected nll, chunked_nll or dft without rl, got 'sigmoid'; write rl: dpo or rl: cpo");
   CHECK(program_error(kTrlConfig + "loss_type: apo_zero_unpaired\n").ends_with("; write rl: kto"));
   CHECK(program_error(kTrlConfig + "loss_type: dapo\n").ends_with("; write rl: grpo"));
-  CHECK(program_error(kTrlConfig + "loss_type: dft\n").find("another loss of text is not yet supported") !=
-        std::string::npos);
+  CHECK(program_error(kTrlConfig + "loss_type: dft\n").empty());
   CHECK(program_error(kTrlConfig + "loss_type: chunked_nll\n").empty());
   for (const char* line : {"reward_funcs: [think_format_reward]\n", "num_generations: 4\n"}) {
     CHECK(

@@ -61,6 +61,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.quantisation = resolve_quantisation(r);
   config.said_quantisation = said_quantisation(r);
   config.preference = resolve_preference(r, use);
+  config.text_loss = resolve_text_loss(r);
   config.online = resolve_online(r, config.batches, config.data.rows);
   config.video = resolve_video(r);
   config.schedule = resolve_schedule(r);

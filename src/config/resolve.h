@@ -50,6 +50,8 @@ struct Resolution {
 [[nodiscard]] std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r);
 [[nodiscard]] SaidQuantisation said_quantisation(const Resolution& r);
 [[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
+// Of a config without rl; else the usual one.
+[[nodiscard]] TextLoss resolve_text_loss(const Resolution& r);
 [[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
                                                            const data::RowOptions& rows);
 // rl_beta, `usual` where it is left out, of an objective that has one for the whole run.

@@ -228,18 +228,6 @@ std::vector<std::string_view> owners_of(std::string_view loss) {
   return owners;
 }
 
-// TRL's key for the loss of text, too.
-void check_text_loss(const Resolution& r) {
-  constexpr const char* kKey = "dpo_loss_type";
-  for (const std::string& name : r.keys.dpo_loss_type) {
-    if (name == "nll" || name == "chunked_nll") continue;
-    if (const auto owners = owners_of(name); !owners.empty())
-      throw input_error(r.where(kKey), "expected nll or chunked_nll without rl, got {}; write rl: {}", quote(name),
-                        fmt::join(owners, " or rl: "));
-    r.not_yet(kKey, fmt::format("nll or chunked_nll, got {}; another loss of text is", quote(name)));
-  }
-}
-
 // TRL says by the script what a config trains; here it is a key, and without it all rows would be text.
 void check_objective(const Resolution& r) {
   if (program_of(r.loaded) != Program::kTrl) return;
@@ -270,6 +258,20 @@ std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r) {
   return ReferenceSync{keys.ref_model_mixup_alpha, keys.ref_model_sync_steps};
 }
 
+TextLoss resolve_text_loss(const Resolution& r) {
+  constexpr const char* kKey = "dpo_loss_type";  // TRL's for the loss of text, too
+  const std::vector<std::string>& names = r.keys.dpo_loss_type;
+  if (has_preferences(r.keys) || is_online(r.keys) || names.empty()) return TextLoss::kCrossEntropy;
+  if (names.size() > 1)
+    throw input_error(r.where(kKey), "expected one loss of text without rl, got {}; name one", names.size());
+  const std::string& name = names.front();
+  if (name == "dft") return TextLoss::kWeightedByProbability;
+  if (name == "nll" || name == "chunked_nll") return TextLoss::kCrossEntropy;
+  const std::vector<std::string_view> owners = owners_of(name);
+  throw input_error(r.where(kKey), "expected nll, chunked_nll or dft without rl, got {}; {}", quote(name),
+                    owners.empty() ? "write one of them" : fmt::format("write rl: {}", fmt::join(owners, " or rl: ")));
+}
+
 std::string_view name_of(PreferenceLoss loss) {
   const auto* const found = std::find_if(std::begin(kPreferenceLosses), std::end(kPreferenceLosses),
                                          [&](const PreferenceLossName& one) { return one.loss == loss; });
@@ -289,10 +291,7 @@ double resolve_beta(const Resolution& r, double usual) {
 std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use) {
   const Spelled& keys = r.keys;
   if (!has_preferences(keys)) {
-    if (!is_online(keys)) {
-      check_text_loss(r);
-      check_objective(r);
-    }
+    if (!is_online(keys)) check_objective(r);
     ignore_all(r, "it belongs to preference training, which rl, reward_model or process_reward_model asks for");
     return {};
   }

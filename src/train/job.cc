@@ -198,6 +198,7 @@ std::string make_title(const Job& job, const Machine& machine) {
   const std::string name = folder.filename().string();
   const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
   std::string objective;
+  if (job.config.text_loss == config::TextLoss::kWeightedByProbability) objective = "dft · ";
   if (job.config.preference) objective = fmt::format("{} · ", job.config.preference->name);
   if (job.config.online) objective = fmt::format("{} · ", job.config.online->name);
   return fmt::format("{} · {}{} · {} x {}{} {} per micro-batch · {} · {}, {} {}", name, objective,
@@ -264,6 +265,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   take_optimizer(job);
   take_unfrozen(job);
   take_base(parameters, job);
+  if (config.text_loss == config::TextLoss::kWeightedByProbability) job.graph.objective = weighted_text_objective();
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
   if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)

@@ -28,7 +28,7 @@ const std::set<std::string_view> kElsewhere = {
     "disable_dropout", "generation_batch_size", "num_ppo_epochs", "orpo_alpha", "train_sampling_strategy",
     // Tensors of another shape or name, or initial values that the checkpoint's replace.
     "lora_rank_pattern", "peft_layers_to_transform", "peft_layers_pattern", "lora_target_modules", "lora_target_linear",
-    "lora_modules_to_save", "lora_model_dir", "reward_model", "process_reward_model",
+    "lora_modules_to_save", "lora_model_dir", "reward_model", "process_reward_model", "num_labels",
     // Rows have a checksum, or streams one of their options.
     "datasets", "test_datasets", "pretraining_dataset", "pretraining_sample_concatenation", "streaming",
     "streaming_multipack_buffer_size", "dataset_name", "dataset_config", "dataset_train_split", "dataset_test_split",

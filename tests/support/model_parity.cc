@@ -48,7 +48,7 @@ struct Golden {
 Golden golden_of(const std::string& model, const TinySetup& setup) {
   const std::filesystem::path folder = kGoldenModels / model;
   const std::string& adapter = setup.adapter;
-  // Variants have files of their own, "golden_saved.json", and more where the base is quantised.
+  // Variants of adapters have files of their own, "golden_saved.json", and more where the base is quantised.
   const size_t end = std::min(adapter.find('_'), adapter.size());
   const std::string stem =
       fmt::format("golden{}{}", end == adapter.size() ? "_" : adapter.substr(end), setup.linear_storage ? "_nf4" : "");
@@ -56,7 +56,8 @@ Golden golden_of(const std::string& model, const TinySetup& setup) {
     const json golden = read_json(file);
     return {golden["check"], golden["curve"], {}, folder / (stem + ".safetensors")};
   }
-  const json all = read_json(folder / "golden.json");
+  const json all = read_json(folder / (setup.is_dft ? "golden_dft.json" : "golden.json"));
+  if (setup.is_dft) return {all["check"], all["full"], {}, {}};
   if (adapter.empty())
     return {all["check"], all["full"], folder / "golden_grads.safetensors", folder / "golden_full.safetensors"};
   if (adapter == "adapter") return {all["lora"]["check"], all["lora"]["curve"], {}, folder / "golden_lora.safetensors"};

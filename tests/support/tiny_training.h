@@ -73,8 +73,9 @@ struct TinySetup {
   std::optional<LoraStart> start = {};  // a fresh adapter with the options of that folder's
   std::optional<Treatment> activations = Treatment::kKeep;
   DType dtype = DType::kF32;
-  double dropout = 0;  // of the adapter
-  double noise = 0;    // on embeddings: neftune_noise_alpha
+  double dropout = 0;   // of the adapter
+  double noise = 0;     // on embeddings: neftune_noise_alpha
+  bool is_dft = false;  // each token counts by its probability
   bool accumulates = true;
   int threads = 2;
   std::optional<int64_t> device_budget;
@@ -111,6 +112,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
       job.config.adapter->model_dir.clear();
     }
   }
+  if (setup.is_dft) job.graph.objective = train::weighted_text_objective();
   job.graph.optimizer = setup.optimizer;
   job.graph.optimizer_options =
       ops::options_of(*setup.optimizer, {{"weight_decay", 0.01}, {"momentum", 0.9}, {"min_8bit_size", 256}});

@@ -1,5 +1,5 @@
-// x is read and written (4 bytes per element in bf16), and ten rounds of philox make four numbers, as in dropout; of one
-// layer of a model it is a small part. Not yet measured.
+// x is read and written (4 bytes per element in bf16), and ten rounds of philox make four numbers, as in dropout; of
+// one layer of a model it is a small part. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
 #include "base/random.h"

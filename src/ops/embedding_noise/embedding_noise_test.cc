@@ -43,12 +43,15 @@ TEST_CASE("noise on embeddings draws from philox by element, scaled by the lengt
                          .inputs = {{{dtype, {kRows, width}, kTokenAxis}, random_numbers(kRows * width, 1)},
                                     {{DType::kI64, {1}}, {seed}, false},
                                     {{DType::kI32, {4}}, kSequences, false}},
-                         .build = [&](Builder& b, const std::vector<ValueId>& in) {
-                           return ops::embedding_noise(b, in[0], in[1], in[2], 5, 7);
-                         },
-                         .reference = [&](const std::vector<Numbers>& in) {
-                           return reference_noise(in[0], static_cast<size_t>(width), static_cast<int64_t>(in[1][0]), 5, 7);
-                         }});
+                         .build =
+                             [&](Builder& b, const std::vector<ValueId>& in) {
+                               return ops::embedding_noise(b, in[0], in[1], in[2], 5, 7);
+                             },
+                         .reference =
+                             [&](const std::vector<Numbers>& in) {
+                               return reference_noise(in[0], static_cast<size_t>(width), static_cast<int64_t>(in[1][0]),
+                                                      5, 7);
+                             }});
       }
     }
   }

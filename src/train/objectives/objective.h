@@ -133,5 +133,7 @@ using ObjectivePtr = std::shared_ptr<const Objective>;
 
 // Text: the cross-entropy of each token that has a label, as supervised fine-tuning and pretraining have it.
 [[nodiscard]] const ObjectivePtr& text_objective();
+// The same where each token counts by its probability (DFT).
+[[nodiscard]] const ObjectivePtr& weighted_text_objective();
 
 }  // namespace spillway::train

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/linear_log_prob/linear_log_prob.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/row_sum/row_sum.h"
 #include "train/objectives/objective.h"
 
 namespace spillway::train {
 namespace {
 
-constexpr std::string_view kAccuracy = "mean_token_accuracy";
+constexpr std::string_view kAccuracy = "mean_token_accuracy", kLogProb = "log_prob";
 
-class Text final : public Objective {
+class Text : public Objective {
  public:
   [[nodiscard]] std::string_view name() const override { return "text"; }
 
@@ -49,7 +52,42 @@ class Text final : public Objective {
   }
 };
 
+// DFT: a token's cross-entropy counts as much as the model already gives it (Wu et al., On the Generalization of SFT,
+// 2025), as a weight without a gradient, as TRL has it.
+class WeightedText final : public Text {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "dft"; }
+
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
+    namespace pw = ops::pointwise;
+    const ModelGraph& model = in.model();
+    const ops::LogProb tokens =
+        ops::linear_log_prob(builder, model.hidden, model.head, in.column("labels"), 1, model.logit_cap);
+    const ValueId weight = pw::detach(builder, pw::exp(builder, tokens.log_prob));
+    const ValueId sum = ops::row_sum(builder, pw::mul(builder, tokens.log_prob, weight));
+    const ValueId loss = pw::mul(builder, pw::affine(builder, sum, -1), scale);
+    return {loss, {ops::row_sum(builder, tokens.is_likeliest), ops::row_sum(builder, tokens.log_prob)}};
+  }
+
+  void observe(const Observation& seen, MetricSums& sums) const override {
+    Text::observe(seen, sums);
+    const auto targets = static_cast<double>(seen.streams[0].targets);
+    if (targets != 0) sums.add(kLogProb, seen.number(1) / targets, targets);
+  }
+  void metrics(const MetricSums& sums, std::vector<Metric>& into) const override {
+    into.clear();
+    into.push_back({"loss", sums.mean("loss")});
+    into.push_back({"perplexity", std::exp(-sums.mean(kLogProb))});
+    into.push_back({kAccuracy, sums.mean(kAccuracy), true});
+  }
+};
+
 }  // namespace
+
+const ObjectivePtr& weighted_text_objective() {
+  static const ObjectivePtr kText = std::make_shared<WeightedText>();
+  return kText;
+}
 
 const ObjectivePtr& text_objective() {
   static const ObjectivePtr kText = std::make_shared<Text>();
