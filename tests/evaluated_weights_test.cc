@@ -235,6 +235,20 @@ TEST_CASE("the last evaluation is that of the saved adapter, and however many th
   CHECK(std::abs(evaluation_losses(job.output("again")).at(0) - last) <= 1e-6 * last);
 }
 
+TEST_CASE("eval_delay keeps evaluations from the first steps or epochs, as transformers does") {
+  const TinyJob job;
+  const auto evaluated = [&](const std::string& name, const std::vector<std::string>& more) {
+    const std::vector<std::string> base = {"--val_set_size", "8", "--max_steps", "6"};
+    REQUIRE(run_spillway(job.train(name, base + more)).status == 0);
+    std::vector<int64_t> steps;
+    for (const auto& [step, loss] : evaluation_losses(job.output(name))) steps.push_back(step);
+    return steps;
+  };
+  CHECK(evaluated("all", {"--eval_steps", "2"}) == std::vector<int64_t>{2, 4, 6});
+  CHECK(evaluated("steps", {"--eval_steps", "2", "--eval_delay", "4"}) == std::vector<int64_t>{4, 6});
+  CHECK(evaluated("late", {"--eval_steps", "2", "--eval_delay", "99"}) == std::vector<int64_t>{6});
+}
+
 TEST_CASE("a schedule-free optimizer warms up by itself, from the first step on") {
   const TinyJob job;
   const auto rates = [&](const std::string& name, const std::vector<std::string>& more) {

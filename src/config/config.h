@@ -217,6 +217,7 @@ struct OutputSettings {
   StepCount logging_steps{.value = 1};
   Interval save, evaluate;
   bool evaluates_first = false;  // before the first step, too
+  double eval_delay = 0;         // steps before the first other one; epochs where `evaluate` is kPerEpoch
   std::optional<int64_t> save_total_limit;
   bool auto_resume_from_checkpoints = false;
   std::string resume_from_checkpoint;  // a folder; empty: none

@@ -106,6 +106,10 @@ KeySection output_section() {
       key<&Spelled::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
       key<&Spelled::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
       key<&Spelled::eval_on_start>("eval_on_start", "evaluate before the first step, too"),
+      key<&Spelled::eval_delay>("eval_delay",
+                                "no evaluation before so many steps, or epochs where evaluations are counted by them")
+          .least(0)
+          .most(1e12),
       key<&Spelled::eval_strategy>("eval_strategy", "when to evaluate; left out: every epoch")
           .alias({"evaluation_strategy"}),
       key<&Spelled::load_best_model_at_end>("load_best_model_at_end",

@@ -77,6 +77,7 @@ void check_evaluation(const Resolution& r, bool has_rows) {
     if (keys.eval_steps) r.ignore("eval_steps", kWhy);
     if (keys.evals_per_epoch.value_or(0) > 0) r.ignore("evals_per_epoch", kWhy);
     if (keys.eval_on_start) r.ignore("eval_on_start", kWhy);
+    if (keys.eval_delay > 0) r.ignore("eval_delay", kWhy);
   }
   r.exclude("val_set_size", keys.val_set_size > 0, "test_datasets", !keys.test_datasets.empty());
   r.check_whole("val_set_size", keys.val_set_size);
@@ -195,6 +196,7 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
                         .save = interval_of(save),
                         .evaluate = interval_of(eval),
                         .evaluates_first = keys.eval_on_start,
+                        .eval_delay = keys.eval_delay,
                         .save_total_limit = keys.save_total_limit,
                         .auto_resume_from_checkpoints = keys.auto_resume_from_checkpoints,
                         .resume_from_checkpoint = keys.resume_from_checkpoint,

@@ -228,8 +228,8 @@ TEST_CASE("TRL evaluates a split of its dataset where eval_strategy asks for it"
 TEST_CASE("where nothing is evaluated, keys that say how often are told to be ignored") {
   CHECK(error_of("eval_strategy: steps\neval_steps: 2\n") ==
         "[c.yml:7: eval_steps] expected rows to evaluate on, got none; set val_set_size or test_datasets");
-  for (const char* key :
-       {"evals_per_epoch: 2\n", "eval_steps: 2\n", "eval_on_start: true\n", "evals_per_epoch: 2\nval_set_size: 0\n"}) {
+  for (const char* key : {"evals_per_epoch: 2\n", "eval_steps: 2\n", "eval_on_start: true\n", "eval_delay: 2\n",
+                          "evals_per_epoch: 2\nval_set_size: 0\n"}) {
     const LoadedConfig loaded = load(key);
     CHECK(ignored_line(loaded).find("there are no rows to evaluate on") != std::string::npos);
     CHECK(loaded.config.output.evaluate.kind == Interval::Kind::kNever);

@@ -275,6 +275,7 @@ struct Spelled {
   std::optional<int64_t> save_total_limit;
   std::optional<double> eval_steps;
   std::optional<int64_t> evals_per_epoch;
+  double eval_delay = 0;
   bool eval_on_start = false;
   std::optional<IntervalStrategy> eval_strategy;
   std::optional<int64_t> sample_every_steps;

@@ -313,7 +313,12 @@ void Trainer::load_best(TrainingOutcome& outcome) {
 
 bool Trainer::is_due(int64_t every) const { return every > 0 && position_.step % every == 0; }
 
-bool Trainer::is_evaluation_due() const { return is_due(evaluation_interval()); }
+bool Trainer::is_evaluation_due() const {
+  const config::OutputSettings& output = job_.config.output;
+  const bool is_by_epoch = output.evaluate.kind == config::Interval::Kind::kPerEpoch;
+  const double unit = is_by_epoch ? static_cast<double>(length_.epoch.steps()) : 1;
+  return is_due(evaluation_interval()) && static_cast<double>(position_.step) >= output.eval_delay * unit;
+}
 
 // What comes between a step and the next. Where a signal cuts its evaluation short, a run that goes on from the
 // checkpoint does all of it.
