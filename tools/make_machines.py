@@ -115,6 +115,13 @@ GEMMA2 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window"
 GEMMA3 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
                  "rope_local_base_freq": 10000.0}
 PHI3 = {"sliding_window": 2047}
+
+
+def granite(attention_multiplier, logits_scaling):
+    return {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": attention_multiplier,
+            "logits_scaling": logits_scaling}
+
+
 MODELS = {
     "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", "llama", 576, 1536, 30, 9, 3, 49152, 8192, 1e5, 1e-5, True, {}),
     "smollm2-360m": ("HuggingFaceTB/SmolLM2-360M", "llama", 960, 2560, 32, 15, 5, 49152, 8192, 1e5, 1e-5, True, {}),
@@ -153,6 +160,8 @@ MODELS = {
     "phi-3-mini-4k": ("microsoft/Phi-3-mini-4k-instruct", "phi3", 3072, 8192, 32, 32, 32, 32064, 4096, 1e4, 1e-5, False, PHI3),
     "phi-3-medium-4k": ("microsoft/Phi-3-medium-4k-instruct", "phi3", 5120, 17920, 40, 40, 10, 32064, 4096, 1e4, 1e-5, False, PHI3),
     "phi-4": ("microsoft/phi-4", "phi3", 5120, 17920, 40, 40, 10, 100352, 16384, 250e3, 1e-5, False, {"sliding_window": None}),
+    "granite-3.3-2b": ("ibm-granite/granite-3.3-2b-instruct", "granite", 2048, 8192, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.015625, 8.0)),
+    "granite-3.3-8b": ("ibm-granite/granite-3.3-8b-instruct", "granite", 4096, 12800, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.0078125, 16.0)),
 }
 # name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
 WANS = {
@@ -163,7 +172,8 @@ WANS = {
     "wan2.2-t2v-a14b": ("Wan-AI/Wan2.2-T2V-A14B-Diffusers", 40, 13824, 40, 16, 16, None),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
-           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM"}
+           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
+           "granite": "GraniteForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):

@@ -42,9 +42,9 @@ struct Architecture {
   bool ties_by_default = false;
   // What no config.json has a say in.
   GatedActivation activation = GatedActivation::kSilu;
-  double norm_weight_shift = 0;   // what is added to the weights of norms
-  bool scales_embedding = false;  // by sqrt(hidden_size), rounded to the dtype of the weights
-  std::string_view classifier{};  // what its classifiers are named after; empty: as the name begins
+  double norm_weight_shift = 0;         // what is added to the weights of norms
+  bool rounds_embedding_scale = false;  // to the dtype of the weights
+  std::string_view classifier{};        // what its classifiers are named after; empty: as the name begins
   // Reads biases, windows and whatever else is its own. The sizes are there.
   void (*read)(const JsonField& json, DecoderConfig& config);
   std::span<const LayerPart> layer;
@@ -58,7 +58,7 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

@@ -53,9 +53,12 @@ struct DecoderConfig {
   bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers with a window; empty: `rope`
-  double attention_scale = 0;            // of scores; 1 / sqrt(head_dim) unless the architecture has its own
-  double attention_soft_cap = 0;         // of scaled scores; 0: none
-  double logit_soft_cap = 0;             // 0: none
+  double embedding_scale = 1;            // of the embedding's rows
+  double residual_scale = 1;             // of what a branch adds to the stream
+  double logit_scale = 1;
+  double attention_scale = 0;     // of scores; 1 / sqrt(head_dim) unless the architecture has its own
+  double attention_soft_cap = 0;  // of scaled scores; 0: none
+  double logit_soft_cap = 0;      // of scaled logits; 0: none
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
 

@@ -22,6 +22,7 @@ void read_attention(const JsonField& json, double missing_score_cap, double miss
                       "expected use_bidirectional_attention false, got true; use a model that predicts the next token");
   }
   config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+  config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   config.attention_scale = 1 / std::sqrt(json["query_pre_attn_scalar"].real_or(256, 1e-3, 1e9));
   config.attention_soft_cap = cap_of(json, "attn_logit_softcapping", missing_score_cap);
   config.logit_soft_cap = cap_of(json, "final_logit_softcapping", missing_logit_cap);
@@ -57,7 +58,7 @@ const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .ties_by_default = true,
                            .activation = GatedActivation::kGeluTanh,
                            .norm_weight_shift = 1,
-                           .scales_embedding = true,
+                           .rounds_embedding_scale = true,
                            .read = read_gemma2,
                            .layer = kGemma2Layer};
 
@@ -71,7 +72,7 @@ const Architecture kGemma3{.name = "Gemma3ForCausalLM",
                            .ties_by_default = true,
                            .activation = GatedActivation::kGeluTanh,
                            .norm_weight_shift = 1,
-                           .scales_embedding = true,
+                           .rounds_embedding_scale = true,
                            .classifier = "Gemma3Text",
                            .read = read_gemma3,
                            .layer = kGemma3Layer};

@@ -1,7 +1,6 @@
 #include "model/decoder/parts.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "base/index.h"
@@ -10,6 +9,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
+#include "ops/scale/scale.h"
 #include "ops/split_columns/split_columns.h"
 #include "ops/swiglu/swiglu.h"
 
@@ -35,11 +35,9 @@ ValueId DecoderParts::embed(ValueId ids) {
   Parameter embedding = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding);
   if (config_.tie_word_embeddings || config_.copies_head) embedding.copy_in_files = kHead;
   embedding_ = layers_.add(std::move(embedding)).value();
-  double scale = 1;
-  if (config_.architecture->scales_embedding) {
-    const auto root = static_cast<float>(std::sqrt(static_cast<double>(config_.hidden_size)));
-    scale = layers_.builder().type(embedding_).dtype == DType::kBF16 ? to_float(to_bf16(root)) : root;
-  }
+  auto scale = static_cast<float>(config_.embedding_scale);
+  if (config_.architecture->rounds_embedding_scale && layers_.builder().type(embedding_).dtype == DType::kBF16)
+    scale = to_float(to_bf16(scale));
   return ops::embedding(layers_.builder(), ids, embedding_, scale);
 }
 
@@ -87,11 +85,11 @@ void DecoderParts::rotate_heads(int64_t layer, AttentionHeads& heads) {
 }
 
 ValueId DecoderParts::project_output(int64_t layer, ValueId attended, ValueId residual) {
-  return layers_.linear({.module = layer_prefix(layer) + "self_attn.o_proj",
-                         .in_features = config_.num_attention_heads * config_.head_dim,
-                         .out_features = config_.hidden_size,
-                         .bias = config_.output_bias},
-                        attended, residual);
+  return add_branch({.module = layer_prefix(layer) + "self_attn.o_proj",
+                     .in_features = config_.num_attention_heads * config_.head_dim,
+                     .out_features = config_.hidden_size,
+                     .bias = config_.output_bias},
+                    attended, residual);
 }
 
 LinearLayer DecoderParts::mlp_layer(int64_t layer, std::string_view name, int64_t in, int64_t out) const {
@@ -115,10 +113,21 @@ ValueId DecoderParts::fused_mlp(int64_t layer, ValueId x, ValueId residual) {
 ValueId DecoderParts::gated(int64_t layer, ValueId gate, ValueId up, ValueId residual) {
   const bool is_silu = config_.architecture->activation == GatedActivation::kSilu;
   const ValueId inner = (is_silu ? ops::swiglu : ops::geglu)(layers_.builder(), gate, up);
-  return layers_.linear(mlp_layer(layer, "down_proj", config_.intermediate_size, config_.hidden_size), inner, residual);
+  return add_branch(mlp_layer(layer, "down_proj", config_.intermediate_size, config_.hidden_size), inner, residual);
 }
 
-ValueId DecoderParts::join(ValueId residual, ValueId branch) { return ops::add(layers_.builder(), residual, branch); }
+ValueId DecoderParts::add_branch(const LinearLayer& last, ValueId x, ValueId residual) {
+  if (residual == kNone || config_.residual_scale == 1) return layers_.linear(last, x, residual);
+  return join(residual, layers_.linear(last, x));
+}
+
+ValueId DecoderParts::join(ValueId residual, ValueId branch) {
+  return ops::add(layers_.builder(), residual, ops::scale(layers_.builder(), branch, config_.residual_scale));
+}
+
+ValueId DecoderParts::scaled_for_head(ValueId hidden) {
+  return config_.score ? hidden : ops::scale(layers_.builder(), hidden, config_.logit_scale);
+}
 
 ValueId DecoderParts::head() {
   if (config_.score)

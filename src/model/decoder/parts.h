@@ -30,7 +30,7 @@ class DecoderParts {
   // `positions`: what the heads are rotated by.
   DecoderParts(Layers& layers, const DecoderConfig& config, ValueId positions);
 
-  // Rows of the embedding table, scaled where the architecture says so.
+  // Rows of the embedding table, scaled where the config says so.
   [[nodiscard]] ValueId embed(ValueId ids);
   // RMS norm over rows.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
@@ -42,15 +42,17 @@ class DecoderParts {
   [[nodiscard]] AttentionHeads project_fused_heads(int64_t layer, ValueId x);
   // Rotary position embedding of queries and keys.
   void rotate_heads(int64_t layer, AttentionHeads& heads);
-  // residual + o_proj(attended); the residual may be kNone, as below.
+  // residual + residual_scale * o_proj(attended); the residual may be kNone, as below: then nothing is scaled.
   [[nodiscard]] ValueId project_output(int64_t layer, ValueId attended, ValueId residual);
-  // residual + down_proj(activation(gate_proj(x)) * up_proj(x)).
+  // residual + residual_scale * down_proj(activation(gate_proj(x)) * up_proj(x)).
   [[nodiscard]] ValueId mlp(int64_t layer, ValueId x, ValueId residual);
   // The same where gate_proj and, below it, up_proj are one: gate_up_proj (Phi-3).
   [[nodiscard]] ValueId fused_mlp(int64_t layer, ValueId x, ValueId residual);
-  // residual + branch.
+  // residual + residual_scale * branch.
   [[nodiscard]] ValueId join(ValueId residual, ValueId branch);
 
+  // What the head's product with gives the logits: the last norm's rows, times their scale.
+  [[nodiscard]] ValueId scaled_for_head(ValueId hidden);
   // The matrix of the head: of the vocabulary (the embedding where they are tied), or of scores.
   [[nodiscard]] ValueId head();
   // Of scores that have one, else kNone.
@@ -61,7 +63,9 @@ class DecoderParts {
   ValueId norm(ValueId x, const std::string& module, int64_t width);
   [[nodiscard]] LinearLayer attention_layer(int64_t layer, std::string_view name, int64_t heads) const;
   [[nodiscard]] LinearLayer mlp_layer(int64_t layer, std::string_view name, int64_t in, int64_t out) const;
-  // down_proj(activation(gate) * up) + residual.
+  // residual + residual_scale * last(x).
+  [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId residual);
+  // down_proj(activation(gate) * up), added as above.
   [[nodiscard]] ValueId gated(int64_t layer, ValueId gate, ValueId up, ValueId residual);
   // The matrix or the bias of scores.
   [[nodiscard]] ValueId score(ParameterRole role, const Shape& shape, double start_deviation);
