@@ -162,6 +162,7 @@ MODELS = {
     "phi-4": ("microsoft/phi-4", "phi3", 5120, 17920, 40, 40, 10, 100352, 16384, 250e3, 1e-5, False, {"sliding_window": None}),
     "granite-3.3-2b": ("ibm-granite/granite-3.3-2b-instruct", "granite", 2048, 8192, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.015625, 8.0)),
     "granite-3.3-8b": ("ibm-granite/granite-3.3-8b-instruct", "granite", 4096, 12800, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.0078125, 16.0)),
+    "smollm3-3b": ("HuggingFaceTB/SmolLM3-3B", "smollm3", 2048, 11008, 36, 16, 4, 128256, 65536, 5e6, 1e-6, True, {"no_rope_layer_interval": 4}),
 }
 # name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
 WANS = {
@@ -173,7 +174,7 @@ WANS = {
 }
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
-           "granite": "GraniteForCausalLM"}
+           "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):

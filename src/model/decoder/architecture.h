@@ -58,7 +58,7 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

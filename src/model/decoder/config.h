@@ -53,6 +53,7 @@ struct DecoderConfig {
   bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers with a window; empty: `rope`
+  std::vector<bool> rotates;             // for each layer, whether by its rope; empty: all
   double embedding_scale = 1;            // of the embedding's rows
   double residual_scale = 1;             // of what a branch adds to the stream
   double logit_scale = 1;

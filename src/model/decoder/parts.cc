@@ -1,6 +1,5 @@
 #include "model/decoder/parts.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "base/index.h"
@@ -19,11 +18,12 @@ std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.",
 
 DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, ValueId positions)
     : layers_(layers), config_(config), positions_(positions) {
-  const auto is_local = [&](int64_t window) { return config.local_rope && window > 0; };
-  const std::vector<int64_t>& windows = config.sliding_window;
-  if (!std::all_of(windows.begin(), windows.end(), is_local))
-    inv_freq_ = layers.constant("rope.inv_freq", rope_inverse_frequencies(config.rope, config.head_dim));
-  if (std::any_of(windows.begin(), windows.end(), is_local)) {
+  bool has_local = false, has_other = false;
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    if (rotates(layer)) (has_local_rope(layer) ? has_local : has_other) = true;
+  }
+  if (has_other) inv_freq_ = layers.constant("rope.inv_freq", rope_inverse_frequencies(config.rope, config.head_dim));
+  if (has_local) {
     local_inv_freq_ =
         layers.constant("rope.local_inv_freq", rope_inverse_frequencies(*config.local_rope, config.head_dim));
   }
@@ -77,9 +77,15 @@ void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads) {
   heads.k = norm(heads.k, layer_prefix(layer) + "self_attn.k_norm", config_.head_dim);
 }
 
+bool DecoderParts::rotates(int64_t layer) const { return config_.rotates.empty() || nth(config_.rotates, layer); }
+
+bool DecoderParts::has_local_rope(int64_t layer) const {
+  return config_.local_rope && nth(config_.sliding_window, layer) > 0;
+}
+
 void DecoderParts::rotate_heads(int64_t layer, AttentionHeads& heads) {
-  const bool is_local = config_.local_rope && nth(config_.sliding_window, layer) > 0;
-  const ValueId inv_freq = is_local ? local_inv_freq_ : inv_freq_;
+  if (!rotates(layer)) return;
+  const ValueId inv_freq = has_local_rope(layer) ? local_inv_freq_ : inv_freq_;
   heads.q = ops::rope(layers_.builder(), heads.q, positions_, inv_freq, config_.head_dim);
   heads.k = ops::rope(layers_.builder(), heads.k, positions_, inv_freq, config_.head_dim);
 }

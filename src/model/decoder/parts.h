@@ -40,7 +40,7 @@ class DecoderParts {
   void normalise_heads(int64_t layer, AttentionHeads& heads);
   // The same heads, by one product with the matrices of all three below each other: qkv_proj (Phi-3).
   [[nodiscard]] AttentionHeads project_fused_heads(int64_t layer, ValueId x);
-  // Rotary position embedding of queries and keys.
+  // Rotary position embedding of queries and keys, in layers that have one.
   void rotate_heads(int64_t layer, AttentionHeads& heads);
   // residual + residual_scale * o_proj(attended); the residual may be kNone, as below: then nothing is scaled.
   [[nodiscard]] ValueId project_output(int64_t layer, ValueId attended, ValueId residual);
@@ -61,6 +61,8 @@ class DecoderParts {
  private:
   // RMS norm over the rows of `x`, [T, n * width] as [T * n, width].
   ValueId norm(ValueId x, const std::string& module, int64_t width);
+  [[nodiscard]] bool rotates(int64_t layer) const;
+  [[nodiscard]] bool has_local_rope(int64_t layer) const;
   [[nodiscard]] LinearLayer attention_layer(int64_t layer, std::string_view name, int64_t heads) const;
   [[nodiscard]] LinearLayer mlp_layer(int64_t layer, std::string_view name, int64_t in, int64_t out) const;
   // residual + residual_scale * last(x).
