@@ -163,6 +163,9 @@ MODELS = {
     "granite-3.3-2b": ("ibm-granite/granite-3.3-2b-instruct", "granite", 2048, 8192, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.015625, 8.0)),
     "granite-3.3-8b": ("ibm-granite/granite-3.3-8b-instruct", "granite", 4096, 12800, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.0078125, 16.0)),
     "smollm3-3b": ("HuggingFaceTB/SmolLM3-3B", "smollm3", 2048, 11008, 36, 16, 4, 128256, 65536, 5e6, 1e-6, True, {"no_rope_layer_interval": 4}),
+    "olmo-2-1b": ("allenai/OLMo-2-0425-1B", "olmo2", 2048, 8192, 16, 16, 16, 100352, 4096, 5e5, 1e-6, False, {}),
+    "olmo-2-7b": ("allenai/OLMo-2-1124-7B", "olmo2", 4096, 11008, 32, 32, 32, 100352, 4096, 5e5, 1e-6, False, {}),
+    "olmo-2-13b": ("allenai/OLMo-2-1124-13B", "olmo2", 5120, 13824, 40, 40, 40, 100352, 4096, 5e5, 1e-6, False, {}),
 }
 # name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
 WANS = {
@@ -174,7 +177,7 @@ WANS = {
 }
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
-           "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM"}
+           "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM", "olmo2": "Olmo2ForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):

@@ -58,7 +58,7 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3, kOlmo2;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
@@ -86,6 +86,11 @@ void join_attention(DecoderParts& parts, const Attend& attend, LayerState& state
 void pre_feedforward_norm(DecoderParts& parts, const Attend& attend, LayerState& state);  // x = norm(stream)
 void branch_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);            // x = mlp(x)
 void join_feedforward(DecoderParts& parts, const Attend& attend, LayerState& state);      // stream += norm(x)
+
+// Of layers that normalise nothing but that, and the queries and keys.
+void take_stream(DecoderParts& parts, const Attend& attend, LayerState& state);            // x = stream
+void normalise_projections(DecoderParts& parts, const Attend& attend, LayerState& state);  // RMS norm of all queries
+                                                                                           // of a token, and all keys
 
 // Of layers whose weights are fused.
 void project_fused_heads(DecoderParts& parts, const Attend& attend, LayerState& state);  // heads of x, by one product

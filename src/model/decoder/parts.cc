@@ -73,8 +73,17 @@ AttentionHeads DecoderParts::project_fused_heads(int64_t layer, ValueId x) {
 }
 
 void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads) {
-  heads.q = norm(heads.q, layer_prefix(layer) + "self_attn.q_norm", config_.head_dim);
-  heads.k = norm(heads.k, layer_prefix(layer) + "self_attn.k_norm", config_.head_dim);
+  normalise_heads(layer, heads, config_.head_dim, config_.head_dim);
+}
+
+void DecoderParts::normalise_projections(int64_t layer, AttentionHeads& heads) {
+  normalise_heads(layer, heads, config_.num_attention_heads * config_.head_dim,
+                  config_.num_key_value_heads * config_.head_dim);
+}
+
+void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads, int64_t query_width, int64_t key_width) {
+  heads.q = norm(heads.q, layer_prefix(layer) + "self_attn.q_norm", query_width);
+  heads.k = norm(heads.k, layer_prefix(layer) + "self_attn.k_norm", key_width);
 }
 
 bool DecoderParts::rotates(int64_t layer) const { return config_.rotates.empty() || nth(config_.rotates, layer); }

@@ -38,6 +38,8 @@ class DecoderParts {
   [[nodiscard]] AttentionHeads project_heads(int64_t layer, ValueId x);
   // RMS norm of each query and key head (Qwen3).
   void normalise_heads(int64_t layer, AttentionHeads& heads);
+  // RMS norm of all query heads together, and of all key heads (OLMo 2).
+  void normalise_projections(int64_t layer, AttentionHeads& heads);
   // The same heads, by one product with the matrices of all three below each other: qkv_proj (Phi-3).
   [[nodiscard]] AttentionHeads project_fused_heads(int64_t layer, ValueId x);
   // Rotary position embedding of queries and keys, in layers that have one.
@@ -61,6 +63,7 @@ class DecoderParts {
  private:
   // RMS norm over the rows of `x`, [T, n * width] as [T * n, width].
   ValueId norm(ValueId x, const std::string& module, int64_t width);
+  void normalise_heads(int64_t layer, AttentionHeads& heads, int64_t query_width, int64_t key_width);
   [[nodiscard]] bool rotates(int64_t layer) const;
   [[nodiscard]] bool has_local_rope(int64_t layer) const;
   [[nodiscard]] LinearLayer attention_layer(int64_t layer, std::string_view name, int64_t heads) const;
