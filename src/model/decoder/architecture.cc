@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kArchitectures = {&architectures::kLlama, &architectures::kMistral, &architectures::kQwen2,
                                        &architectures::kQwen3, &architectures::kGemma2,  &architectures::kGemma3,
                                        &architectures::kPhi3,  &architectures::kGranite, &architectures::kSmolLm3,
-                                       &architectures::kOlmo2};
+                                       &architectures::kOlmo2, &architectures::kArcee};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>
@@ -119,6 +119,10 @@ void take_stream(DecoderParts&, const Attend&, LayerState& state) { state.x = st
 
 void normalise_projections(DecoderParts& parts, const Attend&, LayerState& state) {
   parts.normalise_projections(state.layer, state.heads);
+}
+
+void plain_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.stream = parts.plain_mlp(state.layer, state.x, state.stream);
 }
 
 void project_fused_heads(DecoderParts& parts, const Attend&, LayerState& state) {

@@ -12,7 +12,12 @@
 
 namespace spillway {
 
-enum class GatedActivation : uint8_t { kSilu, kGeluTanh };
+enum class MlpActivation : uint8_t { kSilu, kGeluTanh, kReluSquared };
+
+// What config.json may call an activation; the first is what it means where it says nothing.
+using ActivationNames = std::span<const std::string_view>;
+inline constexpr std::string_view kSiluNames[] = {"silu", "swish"}, kGeluTanhNames[] = {"gelu_pytorch_tanh"},
+                                  kReluSquaredNames[] = {"relu2"};
 
 // What a layer works on, handed from part to part.
 struct LayerState {
@@ -41,7 +46,9 @@ struct Architecture {
   double default_local_rope_theta = 0;  // above 0: layers with a window are rotated in their own way
   bool ties_by_default = false;
   // What no config.json has a say in.
-  GatedActivation activation = GatedActivation::kSilu;
+  MlpActivation activation = MlpActivation::kSilu;
+  std::string_view activation_key = "hidden_act";
+  ActivationNames activation_names = kSiluNames;
   double norm_weight_shift = 0;         // what is added to the weights of norms
   bool rounds_embedding_scale = false;  // to the dtype of the weights
   std::string_view classifier{};        // what its classifiers are named after; empty: as the name begins
@@ -58,7 +65,7 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3, kOlmo2;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3, kOlmo2, kArcee;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
@@ -91,6 +98,9 @@ void join_feedforward(DecoderParts& parts, const Attend& attend, LayerState& sta
 void take_stream(DecoderParts& parts, const Attend& attend, LayerState& state);            // x = stream
 void normalise_projections(DecoderParts& parts, const Attend& attend, LayerState& state);  // RMS norm of all queries
                                                                                            // of a token, and all keys
+
+// Of layers whose feed-forward has no gate.
+void plain_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);  // stream += down(relu(up(x))^2)
 
 // Of layers whose weights are fused.
 void project_fused_heads(DecoderParts& parts, const Attend& attend, LayerState& state);  // heads of x, by one product

@@ -1,7 +1,9 @@
 #include "model/decoder/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -173,12 +175,11 @@ std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key
 
 // What would silently change the numbers if it were passed over.
 void refuse_unsupported_decoder(const JsonField& json, const Architecture& architecture) {
-  const auto [key, activation] = architecture.activation == GatedActivation::kSilu
-                                     ? std::pair("hidden_act", "silu")
-                                     : std::pair("hidden_activation", "gelu_pytorch_tanh");
-  const std::string act = json[key].string_or(activation);
-  if (act != activation && !(act == "swish" && architecture.activation == GatedActivation::kSilu)) {
-    throw input_error(json.where(), "expected {} {}, got {}; use a model with that activation", key, activation,
+  const std::string_view key = architecture.activation_key;
+  const std::span<const std::string_view> names = architecture.activation_names;
+  const std::string act = json[key].string_or(names[0]);
+  if (std::find(names.begin(), names.end(), act) == names.end()) {
+    throw input_error(json.where(), "expected {} {}, got {}; use a model with that activation", key, names[0],
                       quote(act));
   }
   if (const double dropout = json["attention_dropout"].real_or(0.0, 0.0, 1.0); dropout != 0.0) {

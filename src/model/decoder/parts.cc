@@ -4,6 +4,7 @@
 
 #include "base/index.h"
 #include "model/decoder/architecture.h"
+#include "ops/activation/activation.h"
 #include "ops/add/add.h"
 #include "ops/embedding/embedding.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -125,9 +126,17 @@ ValueId DecoderParts::fused_mlp(int64_t layer, ValueId x, ValueId residual) {
   return gated(layer, parts[0], parts[1], residual);
 }
 
+ValueId DecoderParts::plain_mlp(int64_t layer, ValueId x, ValueId residual) {
+  const ValueId up = layers_.linear(mlp_layer(layer, "up_proj", config_.hidden_size, config_.intermediate_size), x);
+  return project_down(layer, ops::relu_squared(layers_.builder(), up), residual);
+}
+
 ValueId DecoderParts::gated(int64_t layer, ValueId gate, ValueId up, ValueId residual) {
-  const bool is_silu = config_.architecture->activation == GatedActivation::kSilu;
-  const ValueId inner = (is_silu ? ops::swiglu : ops::geglu)(layers_.builder(), gate, up);
+  const bool is_silu = config_.architecture->activation == MlpActivation::kSilu;
+  return project_down(layer, (is_silu ? ops::swiglu : ops::geglu)(layers_.builder(), gate, up), residual);
+}
+
+ValueId DecoderParts::project_down(int64_t layer, ValueId inner, ValueId residual) {
   return add_branch(mlp_layer(layer, "down_proj", config_.intermediate_size, config_.hidden_size), inner, residual);
 }
 

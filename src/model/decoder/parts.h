@@ -48,7 +48,9 @@ class DecoderParts {
   [[nodiscard]] ValueId project_output(int64_t layer, ValueId attended, ValueId residual);
   // residual + residual_scale * down_proj(activation(gate_proj(x)) * up_proj(x)).
   [[nodiscard]] ValueId mlp(int64_t layer, ValueId x, ValueId residual);
-  // The same where gate_proj and, below it, up_proj are one: gate_up_proj (Phi-3).
+  // Without a gate: residual + residual_scale * down_proj(relu(up_proj(x))^2) (Arcee).
+  [[nodiscard]] ValueId plain_mlp(int64_t layer, ValueId x, ValueId residual);
+  // As mlp, where gate_proj and, below it, up_proj are one: gate_up_proj (Phi-3).
   [[nodiscard]] ValueId fused_mlp(int64_t layer, ValueId x, ValueId residual);
   // residual + residual_scale * branch.
   [[nodiscard]] ValueId join(ValueId residual, ValueId branch);
@@ -72,6 +74,8 @@ class DecoderParts {
   [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId residual);
   // down_proj(activation(gate) * up), added as above.
   [[nodiscard]] ValueId gated(int64_t layer, ValueId gate, ValueId up, ValueId residual);
+  // down_proj(inner), added as above.
+  [[nodiscard]] ValueId project_down(int64_t layer, ValueId inner, ValueId residual);
   // The matrix or the bias of scores.
   [[nodiscard]] ValueId score(ParameterRole role, const Shape& shape, double start_deviation);
   // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
