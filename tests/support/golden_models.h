@@ -11,6 +11,6 @@ inline const std::filesystem::path kGoldenModels = source_folder() / "tests/gold
 // Their folders there, one of each architecture and of what its configs may say.
 inline constexpr const char* kTinyModels[] = {"llama2",     "llama32", "llama_linear", "llama_bias", "mistral", "qwen2",
                                               "qwen2_tied", "qwen3",   "qwen3_tied",   "gemma2",     "gemma3",  "phi3",
-                                              "granite",    "smollm3", "olmo2",        "arcee"};
+                                              "granite",    "smollm3", "olmo2",        "arcee",      "seed_oss"};
 
 }  // namespace spillway::testing

@@ -43,6 +43,7 @@ struct Architecture {
   int64_t default_max_position_embeddings = 0;
   double default_rms_norm_eps = 1e-6;
   double default_rope_theta = 10000;
+  double default_dropout = 0;           // attention_dropout
   double default_local_rope_theta = 0;  // above 0: layers with a window are rotated in their own way
   bool ties_by_default = false;
   // What no config.json has a say in.
@@ -65,7 +66,8 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3, kOlmo2, kArcee;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3, kOlmo2, kArcee,
+    kSeedOss;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_field.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/score_head.h"
 #include "model/storage.h"
@@ -74,6 +75,9 @@ struct DecoderConfig {
 // Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
 // or not supported (architectures, activations, rope types, quantised weights are refused by name).
 [[nodiscard]] DecoderConfig parse_decoder_config(std::string_view json, std::string_view where);
+
+// Throws InputError at json.where() where dropout `key` is not 0. `missing`: what it is where the file leaves it out.
+void refuse_dropout(const JsonField& json, std::string_view key, double missing = 0);
 
 // Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
 // FOLDER/generation_config.json if it is there.
