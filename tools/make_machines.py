@@ -115,6 +115,7 @@ GEMMA2 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window"
 GEMMA3 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
                  "rope_local_base_freq": 10000.0}
 PHI3 = {"sliding_window": 2047}
+GEMMA = {"hidden_act": "gelu_pytorch_tanh", "head_dim": 256}
 
 
 def granite(attention_multiplier, logits_scaling):
@@ -169,6 +170,8 @@ MODELS = {
     "olmo-2-7b": ("allenai/OLMo-2-1124-7B", "olmo2", 4096, 11008, 32, 32, 32, 100352, 4096, 5e5, 1e-6, False, {}),
     "olmo-2-13b": ("allenai/OLMo-2-1124-13B", "olmo2", 5120, 13824, 40, 40, 40, 100352, 4096, 5e5, 1e-6, False, {}),
     "seed-oss-36b": ("ByteDance-Seed/Seed-OSS-36B-Instruct", "seed_oss", 5120, 27648, 64, 80, 8, 155136, 524288, 1e7, 1e-6, False, SEED_OSS),
+    "gemma-2b": ("google/gemma-2b", "gemma", 2048, 16384, 18, 8, 1, 256000, 8192, 1e4, 1e-6, True, GEMMA),
+    "gemma-7b": ("google/gemma-7b", "gemma", 3072, 24576, 28, 16, 16, 256000, 8192, 1e4, 1e-6, True, GEMMA),
 }
 # name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
 WANS = {
@@ -181,7 +184,7 @@ WANS = {
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
            "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM", "olmo2": "Olmo2ForCausalLM",
-           "seed_oss": "SeedOssForCausalLM"}
+           "seed_oss": "SeedOssForCausalLM", "gemma": "GemmaForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):

@@ -14,7 +14,8 @@ namespace {
 constexpr std::array kArchitectures = {&architectures::kLlama, &architectures::kMistral, &architectures::kQwen2,
                                        &architectures::kQwen3, &architectures::kGemma2,  &architectures::kGemma3,
                                        &architectures::kPhi3,  &architectures::kGranite, &architectures::kSmolLm3,
-                                       &architectures::kOlmo2, &architectures::kArcee,   &architectures::kSeedOss};
+                                       &architectures::kOlmo2, &architectures::kArcee,   &architectures::kSeedOss,
+                                       &architectures::kGemma};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

@@ -156,7 +156,7 @@ TEST_CASE("queries, keys and values that the files fuse are one layer, which an 
 }
 
 TEST_CASE("a family that is not written as GGUF is refused by name") {
-  for (const char* model : {"gemma2", "gemma3", "phi3", "granite", "smollm3", "olmo2", "arcee", "seed_oss"}) {
+  for (const char* model : {"gemma2", "gemma3", "phi3", "granite", "smollm3", "olmo2", "arcee", "seed_oss", "gemma"}) {
     CAPTURE(model);
     std::string message;
     try {
