@@ -15,7 +15,7 @@ constexpr std::array kArchitectures = {&architectures::kLlama, &architectures::k
                                        &architectures::kQwen3, &architectures::kGemma2,  &architectures::kGemma3,
                                        &architectures::kPhi3,  &architectures::kGranite, &architectures::kSmolLm3,
                                        &architectures::kOlmo2, &architectures::kArcee,   &architectures::kSeedOss,
-                                       &architectures::kGemma};
+                                       &architectures::kGemma, &architectures::kOlmo3};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

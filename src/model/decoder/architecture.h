@@ -67,7 +67,7 @@ struct Architecture {
 
 namespace architectures {
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGranite, kSmolLm3, kOlmo2, kArcee,
-    kSeedOss, kGemma;
+    kSeedOss, kGemma, kOlmo3;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

@@ -156,7 +156,8 @@ TEST_CASE("queries, keys and values that the files fuse are one layer, which an 
 }
 
 TEST_CASE("a family that is not written as GGUF is refused by name") {
-  for (const char* model : {"gemma2", "gemma3", "phi3", "granite", "smollm3", "olmo2", "arcee", "seed_oss", "gemma"}) {
+  for (const char* model :
+       {"gemma2", "gemma3", "phi3", "granite", "smollm3", "olmo2", "arcee", "seed_oss", "gemma", "olmo3"}) {
     CAPTURE(model);
     std::string message;
     try {

@@ -38,3 +38,22 @@ TEST_CASE("what a config of OLMo 2 leaves out gets the defaults of transformers"
   CHECK(!config.tie_word_embeddings);
   CHECK(!config.output_bias);
 }
+
+TEST_CASE("OLMo 3 has a window in three of four layers, whose rope rope_scaling does not stretch") {
+  const DecoderConfig config = read_decoder_config(kGoldenModels / "olmo3");
+  CHECK(config.architecture == &architectures::kOlmo3);
+  CHECK(config.sliding_window == std::vector<int64_t>{6, 0, 6});
+  CHECK(config.rope.type == RopeType::kLinear);
+  REQUIRE(config.local_rope);
+  CHECK(config.local_rope->type == RopeType::kDefault);
+  CHECK(config.local_rope->theta == 1e4);
+  const json stretched = {
+      {"num_hidden_layers", 5}, {"rope_theta", 1e4}, {"rope_scaling", {{"rope_type", "linear"}, {"factor", 4.0}}}};
+  const DecoderConfig old = parse(stretched, "Olmo3ForCausalLM");
+  CHECK(old.sliding_window == std::vector<int64_t>{4096, 4096, 4096, 0, 4096});
+  CHECK(old.rope.factor == 4);
+  CHECK(old.rope.theta == 1e4);
+  // As transformers 5 has it.
+  CHECK(old.local_rope->theta == 5e5);
+  CHECK(old.local_rope->type == RopeType::kDefault);
+}
