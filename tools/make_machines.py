@@ -116,6 +116,16 @@ GEMMA3 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window"
                  "rope_local_base_freq": 10000.0}
 PHI3 = {"sliding_window": 2047}
 GLM4 = HEAD128 | {"partial_rotary_factor": 0.5}
+GEMMA = {"hidden_act": "gelu_pytorch_tanh", "head_dim": 256}
+
+
+def granite(attention_multiplier, logits_scaling):
+    return {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": attention_multiplier,
+            "logits_scaling": logits_scaling}
+
+
+# The published file has dropouts of 0.1, with which it is not trained here.
+SEED_OSS = HEAD128 | {"attention_bias": True, "attention_out_bias": False, "attention_dropout": 0.0, "residual_dropout": 0.0}
 MODELS = {
     "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", "llama", 576, 1536, 30, 9, 3, 49152, 8192, 1e5, 1e-5, True, {}),
     "smollm2-360m": ("HuggingFaceTB/SmolLM2-360M", "llama", 960, 2560, 32, 15, 5, 49152, 8192, 1e5, 1e-5, True, {}),
@@ -158,6 +168,15 @@ MODELS = {
     "phi-4": ("microsoft/phi-4", "phi3", 5120, 17920, 40, 40, 10, 100352, 16384, 250e3, 1e-5, False, {"sliding_window": None}),
     "glm-4-9b-0414": ("zai-org/GLM-4-9B-0414", "glm4", 4096, 13696, 40, 32, 2, 151552, 32768, 1e4, 1e-5, False, GLM4 | {"attention_bias": True}),
     "glm-4-32b-0414": ("zai-org/GLM-4-32B-0414", "glm4", 6144, 23040, 61, 48, 2, 151552, 32768, 1e4, 1e-5, False, GLM4 | {"attention_bias": False}),
+    "granite-3.3-2b": ("ibm-granite/granite-3.3-2b-instruct", "granite", 2048, 8192, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.015625, 8.0)),
+    "granite-3.3-8b": ("ibm-granite/granite-3.3-8b-instruct", "granite", 4096, 12800, 40, 32, 8, 49159, 131072, 1e7, 1e-5, True, granite(0.0078125, 16.0)),
+    "smollm3-3b": ("HuggingFaceTB/SmolLM3-3B", "smollm3", 2048, 11008, 36, 16, 4, 128256, 65536, 5e6, 1e-6, True, {"no_rope_layer_interval": 4}),
+    "olmo-2-1b": ("allenai/OLMo-2-0425-1B", "olmo2", 2048, 8192, 16, 16, 16, 100352, 4096, 5e5, 1e-6, False, {}),
+    "olmo-2-7b": ("allenai/OLMo-2-1124-7B", "olmo2", 4096, 11008, 32, 32, 32, 100352, 4096, 5e5, 1e-6, False, {}),
+    "olmo-2-13b": ("allenai/OLMo-2-1124-13B", "olmo2", 5120, 13824, 40, 40, 40, 100352, 4096, 5e5, 1e-6, False, {}),
+    "seed-oss-36b": ("ByteDance-Seed/Seed-OSS-36B-Instruct", "seed_oss", 5120, 27648, 64, 80, 8, 155136, 524288, 1e7, 1e-6, False, SEED_OSS),
+    "gemma-2b": ("google/gemma-2b", "gemma", 2048, 16384, 18, 8, 1, 256000, 8192, 1e4, 1e-6, True, GEMMA),
+    "gemma-7b": ("google/gemma-7b", "gemma", 3072, 24576, 28, 16, 16, 256000, 8192, 1e4, 1e-6, True, GEMMA),
 }
 # name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
 WANS = {
@@ -169,7 +188,8 @@ WANS = {
 }
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
-           "glm4": "Glm4ForCausalLM"}
+           "glm4": "Glm4ForCausalLM", "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM", "olmo2": "Olmo2ForCausalLM",
+           "seed_oss": "SeedOssForCausalLM", "gemma": "GemmaForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes tests/golden/models: tiny random models and what transformers, torch and peft make of them.
 
-    pip install torch transformers peft safetensors     # made with torch 2.15, transformers 5.24, peft 0.21
-    python tools/make_model_goldens.py tests/golden/models [--only NAME...]
+    pip install torch transformers peft safetensors     # made with torch 2.15, transformers 5.23 and 5.24, peft 0.21
+    python tools/make_model_goldens.py tests/golden/models
+    python tools/make_model_goldens.py tests/golden/models --only granite,olmo2     # these folders; nothing else is touched
 
 Every number is computed on the CPU in float32 with eager attention, from the folder as it lies on disk. A batch is a list
 of sequences that run one by one, so nothing here depends on padding, packing or position arithmetic of ours.
@@ -25,20 +26,23 @@ import argparse
 import json
 import math
 import shutil
+import zlib
 from pathlib import Path
 
 import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (Gemma2Config, Gemma3TextConfig, Glm4Config, LlamaConfig, Ministral3Config, MistralConfig,
-                          Phi3Config, Qwen2Config, Qwen3Config)
+from transformers import (ArceeConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GraniteConfig, LlamaConfig,
+                          Ministral3Config, MistralConfig, Olmo2Config, Olmo3Config, Phi3Config, Qwen2Config,
+                          Qwen3Config, SeedOssConfig, SmolLM3Config)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 VOCAB = 96
 STEPS = 20
 WARMUP = 3
+NUMBERED = 12  # the first models, whose seed is their place
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 DFT = {"llama2", "gemma2"}
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"]}  # everything else: PEFT's "all-linear"
@@ -109,7 +113,31 @@ def model_specs():
                                                          "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0,
                                                          "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}),
                        torch.bfloat16, None, 5),
+        # None of the four multipliers is a power of two, or what it would be elsewhere.
+        "granite": (GraniteConfig(**SMALL, num_key_value_heads=2, embedding_multiplier=3.0, attention_multiplier=0.3,
+                                  residual_multiplier=0.6, logits_scaling=1.7, rope_parameters=plain), torch.float32, None, 4),
+        # The second layer rotates nothing, and has a window.
+        "smollm3": (SmolLM3Config(**SMALL, num_key_value_heads=2, no_rope_layer_interval=2, use_sliding_window=True,
+                                  sliding_window=6, rope_parameters=plain), torch.float32, None, 4),
+        "olmo2": (Olmo2Config(**SMALL, num_key_value_heads=2, rope_parameters=plain), torch.float32, None, 5),
+        "arcee": (ArceeConfig(**SMALL, num_key_value_heads=2, mlp_bias=True, rope_parameters=plain), torch.float32, None,
+                  4),
+        "seed_oss": (SeedOssConfig(**SMALL, num_key_value_heads=2, head_dim=12, attention_dropout=0.0,
+                                   residual_dropout=0.0, rope_parameters=plain), torch.float32, None, 5),
+        "gemma": (GemmaConfig(**SMALL, num_key_value_heads=1, head_dim=12, rope_parameters=plain), torch.bfloat16, None,
+                  4),
+        # The layer in the middle sees everything, and is alone in being stretched.
+        "olmo3": (Olmo3Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6,
+                              layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                              rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                                               "full_attention": {"rope_type": "linear", "rope_theta": 10000.0,
+                                                                  "factor": 2.0}}), torch.float32, None, 5),
     }
+
+
+def seed_of(name, place):
+    """So that a model beside others changes none of them."""
+    return place if place < NUMBERED else zlib.crc32(name.encode())
 
 
 def make_sequence(generator, length, ignored_prefix):
@@ -404,30 +432,36 @@ def rope_goldens():
     return result
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--only", nargs="+", default=[], help="write these models alone, and leave everything else")
-    arguments = parser.parse_args()
-    out, only = arguments.out, arguments.only
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    if not only:
-        shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
-    batches = make_batches()
+def write_shared(out, batches):
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
     (out / "batches.json").write_text(
         '{"check": ' + json.dumps(batches["check"]) + ',\n"train": [\n'
         + ",\n".join(json.dumps(step) for step in batches["train"]) + "]}\n")
     (out / "rope.json").write_text("[\n" + ",\n".join(json.dumps(case) for case in rope_goldens()) + "\n]\n")
-    for seed, (name, spec) in enumerate(model_specs().items()):
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", default="", help="names of models, with commas between them: their folders alone")
+    arguments = parser.parse_args()
+    out, specs, only = arguments.out, model_specs(), [name for name in arguments.only.split(",") if name]
+    if unknown := [name for name in only if name not in specs]:
+        parser.error(f"expected names of {', '.join(specs)}, got {', '.join(unknown)}")
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    batches = make_batches()
+    if not only:
+        write_shared(out, batches)
+    for place, (name, spec) in enumerate(specs.items()):
         if only and name not in only:
             continue
         shutil.rmtree(out / name, ignore_errors=True)
-        write_model(out / name, spec, seed)
-        make_goldens(out / name, batches, seed)
+        write_model(out / name, spec, seed_of(name, place))
+        make_goldens(out / name, batches, seed_of(name, place))
 
 
 if __name__ == "__main__":

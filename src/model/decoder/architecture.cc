@@ -11,9 +11,11 @@
 namespace spillway {
 namespace {
 
-constexpr std::array kArchitectures = {&architectures::kLlama, &architectures::kMistral, &architectures::kQwen2,
-                                       &architectures::kQwen3, &architectures::kGemma2,  &architectures::kGemma3,
-                                       &architectures::kPhi3,  &architectures::kGlm4,    &architectures::kMinistral3};
+constexpr std::array kArchitectures = {
+    &architectures::kLlama,      &architectures::kMistral, &architectures::kQwen2,   &architectures::kQwen3,
+    &architectures::kGemma2,     &architectures::kGemma3,  &architectures::kPhi3,    &architectures::kGlm4,
+    &architectures::kMinistral3, &architectures::kGranite, &architectures::kSmolLm3, &architectures::kOlmo2,
+    &architectures::kArcee,      &architectures::kSeedOss, &architectures::kGemma,   &architectures::kOlmo3};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>
@@ -112,6 +114,16 @@ void branch_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
 void join_feedforward(DecoderParts& parts, const Attend&, LayerState& state) {
   state.stream =
       parts.join(state.stream, parts.norm(state.x, layer_prefix(state.layer) + "post_feedforward_layernorm"));
+}
+
+void take_stream(DecoderParts&, const Attend&, LayerState& state) { state.x = state.stream; }
+
+void normalise_projections(DecoderParts& parts, const Attend&, LayerState& state) {
+  parts.normalise_projections(state.layer, state.heads);
+}
+
+void plain_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
+  state.stream = parts.plain_mlp(state.layer, state.x, state.stream);
 }
 
 void project_fused_heads(DecoderParts& parts, const Attend&, LayerState& state) {

@@ -13,7 +13,12 @@
 
 namespace spillway {
 
-enum class GatedActivation : uint8_t { kSilu, kGeluTanh };
+enum class MlpActivation : uint8_t { kSilu, kGeluTanh, kReluSquared };
+
+// What config.json may call an activation; the first is what it means where it says nothing.
+using ActivationNames = std::span<const std::string_view>;
+inline constexpr std::string_view kSiluNames[] = {"silu", "swish"}, kGeluTanhNames[] = {"gelu_pytorch_tanh"},
+                                  kReluSquaredNames[] = {"relu2"};
 
 // What a layer works on, handed from part to part.
 struct LayerState {
@@ -39,6 +44,7 @@ struct Architecture {
   int64_t default_max_position_embeddings = 0;
   double default_rms_norm_eps = 1e-6;
   double default_rope_theta = 10000;
+  double default_dropout = 0;           // attention_dropout
   double default_local_rope_theta = 0;  // above 0: layers with a window are rotated in their own way
   bool rotates_in_part = false;         // partial_rotary_factor of each head
   double default_partial_rotary_factor = 1;
@@ -47,10 +53,12 @@ struct Architecture {
   bool only_knows_longrope = false;  // whatever its files call it
   bool ties_by_default = false;
   // What no config.json has a say in.
-  GatedActivation activation = GatedActivation::kSilu;
-  double norm_weight_shift = 0;   // what is added to the weights of norms
-  bool scales_embedding = false;  // by sqrt(hidden_size), rounded to the dtype of the weights
-  std::string_view classifier{};  // what its classifiers are named after; empty: as the name begins
+  MlpActivation activation = MlpActivation::kSilu;
+  std::string_view activation_key = "hidden_act";
+  ActivationNames activation_names = kSiluNames;
+  double norm_weight_shift = 0;         // what is added to the weights of norms
+  bool rounds_embedding_scale = false;  // to the dtype of the weights
+  std::string_view classifier{};        // what its classifiers are named after; empty: as the name begins
   // Reads biases, windows and whatever else is its own. The sizes are there.
   void (*read)(const JsonField& json, DecoderConfig& config);
   std::span<const LayerPart> layer;
@@ -64,7 +72,8 @@ struct Architecture {
 };
 
 namespace architectures {
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3, kGranite,
+    kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
@@ -92,6 +101,14 @@ void join_attention(DecoderParts& parts, const Attend& attend, LayerState& state
 void pre_feedforward_norm(DecoderParts& parts, const Attend& attend, LayerState& state);  // x = norm(stream)
 void branch_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);            // x = mlp(x)
 void join_feedforward(DecoderParts& parts, const Attend& attend, LayerState& state);      // stream += norm(x)
+
+// Of layers that normalise nothing but that, and the queries and keys.
+void take_stream(DecoderParts& parts, const Attend& attend, LayerState& state);            // x = stream
+void normalise_projections(DecoderParts& parts, const Attend& attend, LayerState& state);  // RMS norm of all queries
+                                                                                           // of a token, and all keys
+
+// Of layers whose feed-forward has no gate.
+void plain_mlp(DecoderParts& parts, const Attend& attend, LayerState& state);  // stream += down(relu(up(x))^2)
 
 // Of layers whose weights are fused.
 void project_fused_heads(DecoderParts& parts, const Attend& attend, LayerState& state);  // heads of x, by one product

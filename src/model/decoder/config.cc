@@ -1,6 +1,8 @@
 #include "model/decoder/config.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -55,7 +57,7 @@ void read_head_dim(const JsonField& json, const Architecture& architecture, Deco
   if (!json["head_dim"].is_null()) {
     config.head_dim = json["head_dim"].integer(2, kMaxHeadDim);
     config.names_head_dim = true;
-  } else if (architecture.default_head_dim != 0) {
+  } else if (architecture.default_head_dim != 0 && !json.has("head_dim")) {
     config.head_dim = architecture.default_head_dim;
   } else if (config.hidden_size % config.num_attention_heads == 0) {
     config.head_dim = config.hidden_size / config.num_attention_heads;
@@ -96,17 +98,14 @@ std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key
 
 // What would silently change the numbers if it were passed over.
 void refuse_unsupported_decoder(const JsonField& json, const Architecture& architecture) {
-  const auto [key, activation] = architecture.activation == GatedActivation::kSilu
-                                     ? std::pair("hidden_act", "silu")
-                                     : std::pair("hidden_activation", "gelu_pytorch_tanh");
-  const std::string act = json[key].string_or(activation);
-  if (act != activation && !(act == "swish" && architecture.activation == GatedActivation::kSilu)) {
-    throw input_error(json.where(), "expected {} {}, got {}; use a model with that activation", key, activation,
+  const std::string_view key = architecture.activation_key;
+  const std::span<const std::string_view> names = architecture.activation_names;
+  const std::string act = json[key].string_or(names[0]);
+  if (std::find(names.begin(), names.end(), act) == names.end()) {
+    throw input_error(json.where(), "expected {} {}, got {}; use a model with that activation", key, names[0],
                       quote(act));
   }
-  if (const double dropout = json["attention_dropout"].real_or(0.0, 0.0, 1.0); dropout != 0.0) {
-    throw input_error(json.where(), "expected attention_dropout 0, got {}; set it to 0", dropout);
-  }
+  refuse_dropout(json, "attention_dropout", architecture.default_dropout);
 }
 
 // The files say more of it than the config.
@@ -145,6 +144,13 @@ std::optional<ScoreHead> read_score(const JsonField& json) {
 }
 
 }  // namespace
+
+void refuse_dropout(const JsonField& json, std::string_view key, double missing) {
+  if (const double dropout = json[key].real_or(missing, 0.0, 1.0); dropout != 0.0) {
+    throw input_error(json.where(), "expected {} 0, got {}{}; set it to 0", key, dropout,
+                      json[key].is_null() ? ", which transformers takes where it is left out" : "");
+  }
+}
 
 DecoderConfig parse_decoder_config(std::string_view text, std::string_view where) {
   const JsonDocument document(text, where);

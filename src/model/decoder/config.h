@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_field.h"
 #include "model/decoder/rope_config.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/score_head.h"
@@ -42,9 +43,13 @@ struct DecoderConfig {
   bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers with a window; empty: `rope`
-  double attention_scale = 0;            // of scores; 1 / sqrt(head_dim) unless the architecture has its own
-  double attention_soft_cap = 0;         // of scaled scores; 0: none
-  double logit_soft_cap = 0;             // 0: none
+  std::vector<bool> rotates;             // for each layer, whether by its rope; empty: all
+  double embedding_scale = 1;            // of the embedding's rows
+  double residual_scale = 1;             // of what a branch adds to the stream
+  double logit_scale = 1;
+  double attention_scale = 0;     // of scores; 1 / sqrt(head_dim) unless the architecture has its own
+  double attention_soft_cap = 0;  // of scaled scores; 0: none
+  double logit_soft_cap = 0;      // of scaled logits; 0: none
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
 
@@ -59,6 +64,9 @@ struct DecoderConfig {
 // Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
 // or not supported (architectures, activations, rope types, quantised weights are refused by name).
 [[nodiscard]] DecoderConfig parse_decoder_config(std::string_view json, std::string_view where);
+
+// Throws InputError at json.where() where dropout `key` is not 0. `missing`: what it is where the file leaves it out.
+void refuse_dropout(const JsonField& json, std::string_view key, double missing = 0);
 
 // Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
 // FOLDER/generation_config.json if it is there.

@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -14,51 +12,12 @@
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "model/decoder/architecture.h"
+#include "tests/support/decoder_configs.h"
 #include "tests/support/golden_models.h"
 
 using namespace spillway;
+using namespace spillway::testing;
 using nlohmann::json;
-using spillway::testing::kGoldenModels;
-
-namespace {
-
-// A small valid config.json, with changes; a null removes nothing, it is written as null.
-std::string config_text(const json& changes = json::object(), std::string_view architecture = "LlamaForCausalLM") {
-  std::string type(architecture.substr(0, architecture.find("For")));
-  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
-  json config = {{"architectures", {architecture}},
-                 {"model_type", type},
-                 {"vocab_size", 96},
-                 {"hidden_size", 32},
-                 {"intermediate_size", 48},
-                 {"num_hidden_layers", 3},
-                 {"num_attention_heads", 4},
-                 {"num_key_value_heads", 2},
-                 {"rms_norm_eps", 1e-5},
-                 {"hidden_act", "silu"},
-                 {"max_position_embeddings", 64}};
-  config.update(changes);
-  return config.dump();
-}
-
-DecoderConfig parse(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
-  return parse_decoder_config(config_text(changes, architecture), "config.json");
-}
-
-std::string config_error(const std::string& text) {
-  try {
-    (void)parse_decoder_config(text, "config.json");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-std::string config_error(const json& changes, std::string_view architecture = "LlamaForCausalLM") {
-  return config_error(config_text(changes, architecture));
-}
-
-}  // namespace
 
 TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
   SUBCASE("Llama 2, style 4") {
@@ -312,15 +271,17 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
   json config = json::parse(config_text({{"model_type", ""}}));
   config.erase("architectures");
   CHECK(config_error(config.dump()) ==
-        "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4 or "
-        "ministral3, got none; add it");
+        "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4, "
+        "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma or olmo3, got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
-  CHECK(config_error(json::object(), "GemmaForCausalLM") ==
+  CHECK(config_error(json::object(), "FalconForCausalLM") ==
         "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-        "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Phi3ForCausalLM, Glm4ForCausalLM or "
-        "Ministral3ForCausalLM, got 'GemmaForCausalLM'; use a model of one of these");
+        "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Phi3ForCausalLM, Glm4ForCausalLM, "
+        "Ministral3ForCausalLM, GraniteForCausalLM, "
+        "SmolLM3ForCausalLM, Olmo2ForCausalLM, ArceeForCausalLM, SeedOssForCausalLM, GemmaForCausalLM or "
+        "Olmo3ForCausalLM, got 'FalconForCausalLM'; use a model of one of these");
   CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=
         std::string::npos);
   CHECK(config_error({{"rope_scaling", {{"type", "ntk"}, {"factor", 4.0}}}}) ==

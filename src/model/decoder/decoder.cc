@@ -18,7 +18,7 @@ namespace {
 
 std::string layer_name(int64_t layer) { return fmt::format("layer {}", layer); }
 
-// Embedding, layers, final norm.
+// Embedding, layers, final norm, scale of the logits.
 ValueId append_layers(Builder& builder, const DecoderConfig& config, const ModelOptions& options, DecoderParts& parts,
                       ValueId ids, const Attend& attend) {
   ValueId stream = parts.embed(ids);
@@ -33,7 +33,7 @@ ValueId append_layers(Builder& builder, const DecoderConfig& config, const Model
     if (state.x == kNone) return kNone;
     stream = state.stream;
   }
-  return parts.norm(stream, "model.norm");
+  return parts.scaled_for_head(parts.norm(stream, "model.norm"));
 }
 
 ops::AttentionOptions attention_options(const DecoderConfig& config, const ModelOptions& options, int64_t layer) {

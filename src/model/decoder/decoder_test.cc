@@ -12,18 +12,12 @@
 #include "model/decoder/gguf.h"
 #include "model/decoder/parts.h"
 #include "tests/support/golden_models.h"
+#include "tests/support/tiny_graphs.h"
 
 using namespace spillway;
-using spillway::testing::kGoldenModels;
-using spillway::testing::kTinyModels;
+using namespace spillway::testing;
 
 namespace {
-
-int64_t count_ops(const Graph& graph, std::string_view name) {
-  int64_t count = 0;
-  for (const Operation& op : graph.ops) count += op.def->name == name;
-  return count;
-}
 
 int64_t count_biases(const Graph& graph) {
   int64_t count = 0;
@@ -151,24 +145,18 @@ TEST_CASE("weight decay spares norms and biases") {
 }
 
 TEST_CASE("windows, head norms and biases follow the config") {
-  const auto build = [](const char* model) {
-    Graph graph;
-    Builder builder(graph);
-    (void)read_model(kGoldenModels / model)->build(builder, {.tokens = 16});
-    return graph;
-  };
   std::vector<int64_t> windows;
-  for (const Operation& op : build("qwen2_tied").ops) {
+  for (const Operation& op : graph_of_tiny("qwen2_tied").ops) {
     if (op.def->name == "attention") windows.push_back(op.attributes.integer("sliding_window"));
   }
   CHECK(windows == std::vector<int64_t>{0, 5});
-  CHECK(count_ops(build("llama2"), "rms_norm") == 2 * 2 + 1);
-  CHECK(count_ops(build("qwen3"), "rms_norm") == 2 * 4 + 1);
-  CHECK(count_ops(build("gemma2"), "rms_norm") == 2 * 4 + 1);
-  CHECK(count_ops(build("gemma3"), "rms_norm") == 3 * 6 + 1);
-  CHECK(count_biases(build("qwen2")) == 2 * 3);
-  CHECK(count_biases(build("llama_bias")) == 2 * 7);
-  CHECK(count_ops(build("llama_bias"), "matmul") == count_ops(build("llama2"), "matmul"));
+  CHECK(count_ops(graph_of_tiny("llama2"), "rms_norm") == 2 * 2 + 1);
+  CHECK(count_ops(graph_of_tiny("qwen3"), "rms_norm") == 2 * 4 + 1);
+  CHECK(count_ops(graph_of_tiny("gemma2"), "rms_norm") == 2 * 4 + 1);
+  CHECK(count_ops(graph_of_tiny("gemma3"), "rms_norm") == 3 * 6 + 1);
+  CHECK(count_biases(graph_of_tiny("qwen2")) == 2 * 3);
+  CHECK(count_biases(graph_of_tiny("llama_bias")) == 2 * 7);
+  CHECK(count_ops(graph_of_tiny("llama_bias"), "matmul") == count_ops(graph_of_tiny("llama2"), "matmul"));
 }
 
 TEST_CASE("queries, keys and values that the files fuse are one layer, which an adapter has as a whole") {
@@ -180,7 +168,8 @@ TEST_CASE("queries, keys and values that the files fuse are one layer, which an 
 }
 
 TEST_CASE("a family that is not written as GGUF is refused by name") {
-  for (const char* model : {"gemma2", "gemma3", "phi3"}) {
+  for (const char* model :
+       {"gemma2", "gemma3", "phi3", "granite", "smollm3", "olmo2", "arcee", "seed_oss", "gemma", "olmo3"}) {
     CAPTURE(model);
     std::string message;
     try {

@@ -1,9 +1,11 @@
-// Gemma 2 and 3: norms before and after each branch whose weights are kept as what they differ from 1, a scaled
-// embedding, GELU, and windows in most layers. Gemma 2 caps scores and logits; Gemma 3 normalises queries and keys
-// instead and rotates layers with a window by a base of their own.
+// Gemma: Llama with norms whose weights are kept as what they differ from 1, a scaled embedding, and GELU. Gemma 2 and
+// 3 have norms before and after each branch, and windows in most layers. Gemma 2 caps scores and logits; Gemma 3
+// normalises queries and keys instead and rotates layers with a window by a base of their own.
 #include <cmath>
+#include <string>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/sliding_window.h"
 
@@ -16,12 +18,28 @@ double cap_of(const JsonField& json, std::string_view key, double missing) {
   return none ? 0 : json[key].real_or(missing, 1e-3, 1e9);
 }
 
-void read_attention(const JsonField& json, double missing_score_cap, double missing_logit_cap, DecoderConfig& config) {
+// What all of them read.
+void read_gemma(const JsonField& json, DecoderConfig& config) {
   if (json["use_bidirectional_attention"].boolean_or(false)) {
     throw input_error(json.where(),
                       "expected use_bidirectional_attention false, got true; use a model that predicts the next token");
   }
   config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+  config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+}
+
+// What one says of its activation in two keys: transformers 4 goes by hidden_activation, transformers 5 by hidden_act.
+void read_gemma1(const JsonField& json, DecoderConfig& config) {
+  const std::string other = json["hidden_activation"].string_or(kGeluTanhNames[0]);
+  if (other != kGeluTanhNames[0]) {
+    throw input_error(json.where(), "expected hidden_activation {}, got {}; use a model with that activation",
+                      kGeluTanhNames[0], quote(other));
+  }
+  read_gemma(json, config);
+}
+
+void read_attention(const JsonField& json, double missing_score_cap, double missing_logit_cap, DecoderConfig& config) {
+  read_gemma(json, config);
   config.attention_scale = 1 / std::sqrt(json["query_pre_attn_scalar"].real_or(256, 1e-3, 1e9));
   config.attention_soft_cap = cap_of(json, "attn_logit_softcapping", missing_score_cap);
   config.logit_soft_cap = cap_of(json, "final_logit_softcapping", missing_logit_cap);
@@ -37,6 +55,9 @@ void read_gemma3(const JsonField& json, DecoderConfig& config) {
   read_patterned_windows(json, json["sliding_window_pattern"].integer_or(6, 1, kMaxPositions), config);
 }
 
+// Its files say gelu and mean its tanh, as transformers does.
+constexpr std::string_view kGemmaActivationNames[] = {"gelu_pytorch_tanh", "gelu"};
+
 constexpr LayerPart kGemma2Layer[] = {
     layer::input_norm,      layer::project_heads,  layer::rotate_heads,         layer::attention,
     layer::branch_output,   layer::join_attention, layer::pre_feedforward_norm, layer::branch_mlp,
@@ -49,15 +70,30 @@ constexpr LayerPart kGemma3Layer[] = {
 
 }  // namespace
 
+const Architecture kGemma{.name = "GemmaForCausalLM",
+                          .model_type = "gemma",
+                          .default_kv_heads = 16,
+                          .default_head_dim = 256,
+                          .default_max_position_embeddings = 8192,
+                          .ties_by_default = true,
+                          .activation = MlpActivation::kGeluTanh,
+                          .activation_names = kGemmaActivationNames,
+                          .norm_weight_shift = 1,
+                          .rounds_embedding_scale = true,
+                          .read = read_gemma1,
+                          .layer = layer::kLlama};
+
 const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .model_type = "gemma2",
                            .default_kv_heads = 4,
                            .default_head_dim = 256,
                            .default_max_position_embeddings = 8192,
                            .ties_by_default = true,
-                           .activation = GatedActivation::kGeluTanh,
+                           .activation = MlpActivation::kGeluTanh,
+                           .activation_key = "hidden_activation",
+                           .activation_names = kGeluTanhNames,
                            .norm_weight_shift = 1,
-                           .scales_embedding = true,
+                           .rounds_embedding_scale = true,
                            .read = read_gemma2,
                            .layer = kGemma2Layer};
 
@@ -69,9 +105,11 @@ const Architecture kGemma3{.name = "Gemma3ForCausalLM",
                            .default_rope_theta = 1e6,
                            .default_local_rope_theta = 1e4,
                            .ties_by_default = true,
-                           .activation = GatedActivation::kGeluTanh,
+                           .activation = MlpActivation::kGeluTanh,
+                           .activation_key = "hidden_activation",
+                           .activation_names = kGeluTanhNames,
                            .norm_weight_shift = 1,
-                           .scales_embedding = true,
+                           .rounds_embedding_scale = true,
                            .classifier = "Gemma3Text",
                            .read = read_gemma3,
                            .layer = kGemma3Layer};

@@ -1,15 +1,15 @@
 #include "model/decoder/parts.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "base/index.h"
 #include "model/decoder/architecture.h"
+#include "ops/activation/activation.h"
 #include "ops/add/add.h"
 #include "ops/embedding/embedding.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/scale/scale.h"
 #include "ops/split_columns/split_columns.h"
 #include "ops/swiglu/swiglu.h"
 
@@ -19,11 +19,12 @@ std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.",
 
 DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const RotationInputs& inputs)
     : layers_(layers), config_(config), inputs_(inputs) {
-  const auto is_local = [&](int64_t window) { return config.local_rope && window > 0; };
-  const std::vector<int64_t>& windows = config.sliding_window;
-  if (!std::all_of(windows.begin(), windows.end(), is_local)) rotation_ = rotation("rope.inv_freq", config.rope);
-  if (std::any_of(windows.begin(), windows.end(), is_local))
-    local_rotation_ = rotation("rope.local_inv_freq", *config.local_rope);
+  bool has_local = false, has_other = false;
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    if (rotates(layer)) (has_local_rope(layer) ? has_local : has_other) = true;
+  }
+  if (has_other) rotation_ = rotation("rope.inv_freq", config.rope);
+  if (has_local) local_rotation_ = rotation("rope.local_inv_freq", *config.local_rope);
   // Old Llama files keep them.
   layers.parameters().ignore_ending("rotary_emb.inv_freq");
 }
@@ -51,11 +52,9 @@ ValueId DecoderParts::embed(ValueId ids) {
   Parameter embedding = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding);
   if (config_.tie_word_embeddings || config_.copies_head) embedding.copy_in_files = kHead;
   embedding_ = layers_.add(std::move(embedding)).value();
-  double scale = 1;
-  if (config_.architecture->scales_embedding) {
-    const auto root = static_cast<float>(std::sqrt(static_cast<double>(config_.hidden_size)));
-    scale = layers_.builder().type(embedding_).dtype == DType::kBF16 ? to_float(to_bf16(root)) : root;
-  }
+  auto scale = static_cast<float>(config_.embedding_scale);
+  if (config_.architecture->rounds_embedding_scale && layers_.builder().type(embedding_).dtype == DType::kBF16)
+    scale = to_float(to_bf16(scale));
   return layers_.with_noise(ops::embedding(layers_.builder(), ids, embedding_, scale), inputs_.seq_offsets);
 }
 
@@ -91,12 +90,28 @@ AttentionHeads DecoderParts::project_fused_heads(int64_t layer, ValueId x) {
 }
 
 void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads) {
-  heads.q = norm(heads.q, layer_prefix(layer) + "self_attn.q_norm", config_.head_dim);
-  heads.k = norm(heads.k, layer_prefix(layer) + "self_attn.k_norm", config_.head_dim);
+  normalise_heads(layer, heads, config_.head_dim, config_.head_dim);
+}
+
+void DecoderParts::normalise_projections(int64_t layer, AttentionHeads& heads) {
+  normalise_heads(layer, heads, config_.num_attention_heads * config_.head_dim,
+                  config_.num_key_value_heads * config_.head_dim);
+}
+
+void DecoderParts::normalise_heads(int64_t layer, AttentionHeads& heads, int64_t query_width, int64_t key_width) {
+  heads.q = norm(heads.q, layer_prefix(layer) + "self_attn.q_norm", query_width);
+  heads.k = norm(heads.k, layer_prefix(layer) + "self_attn.k_norm", key_width);
+}
+
+bool DecoderParts::rotates(int64_t layer) const { return config_.rotates.empty() || nth(config_.rotates, layer); }
+
+bool DecoderParts::has_local_rope(int64_t layer) const {
+  return config_.local_rope && nth(config_.sliding_window, layer) > 0;
 }
 
 void DecoderParts::rotate_heads(int64_t layer, AttentionHeads& heads) {
-  const bool is_local = config_.local_rope && nth(config_.sliding_window, layer) > 0;
+  if (!rotates(layer)) return;
+  const bool is_local = has_local_rope(layer);
   const Rotation& rotation = is_local ? local_rotation_ : rotation_;
   const RopeConfig& rope = is_local ? *config_.local_rope : config_.rope;
   const auto rotate = [&](ValueId x, const ops::RopeOptions& options) {
@@ -112,11 +127,11 @@ void DecoderParts::rotate_heads(int64_t layer, AttentionHeads& heads) {
 }
 
 ValueId DecoderParts::project_output(int64_t layer, ValueId attended, ValueId residual) {
-  return layers_.linear({.module = layer_prefix(layer) + "self_attn.o_proj",
-                         .in_features = config_.num_attention_heads * config_.head_dim,
-                         .out_features = config_.hidden_size,
-                         .bias = config_.output_bias},
-                        attended, residual);
+  return add_branch({.module = layer_prefix(layer) + "self_attn.o_proj",
+                     .in_features = config_.num_attention_heads * config_.head_dim,
+                     .out_features = config_.hidden_size,
+                     .bias = config_.output_bias},
+                    attended, residual);
 }
 
 LinearLayer DecoderParts::mlp_layer(int64_t layer, std::string_view name, int64_t in, int64_t out) const {
@@ -137,13 +152,32 @@ ValueId DecoderParts::fused_mlp(int64_t layer, ValueId x, ValueId residual) {
   return gated(layer, parts[0], parts[1], residual);
 }
 
-ValueId DecoderParts::gated(int64_t layer, ValueId gate, ValueId up, ValueId residual) {
-  const bool is_silu = config_.architecture->activation == GatedActivation::kSilu;
-  const ValueId inner = (is_silu ? ops::swiglu : ops::geglu)(layers_.builder(), gate, up);
-  return layers_.linear(mlp_layer(layer, "down_proj", config_.intermediate_size, config_.hidden_size), inner, residual);
+ValueId DecoderParts::plain_mlp(int64_t layer, ValueId x, ValueId residual) {
+  const ValueId up = layers_.linear(mlp_layer(layer, "up_proj", config_.hidden_size, config_.intermediate_size), x);
+  return project_down(layer, ops::relu_squared(layers_.builder(), up), residual);
 }
 
-ValueId DecoderParts::join(ValueId residual, ValueId branch) { return ops::add(layers_.builder(), residual, branch); }
+ValueId DecoderParts::gated(int64_t layer, ValueId gate, ValueId up, ValueId residual) {
+  const bool is_silu = config_.architecture->activation == MlpActivation::kSilu;
+  return project_down(layer, (is_silu ? ops::swiglu : ops::geglu)(layers_.builder(), gate, up), residual);
+}
+
+ValueId DecoderParts::project_down(int64_t layer, ValueId inner, ValueId residual) {
+  return add_branch(mlp_layer(layer, "down_proj", config_.intermediate_size, config_.hidden_size), inner, residual);
+}
+
+ValueId DecoderParts::add_branch(const LinearLayer& last, ValueId x, ValueId residual) {
+  if (residual == kNone || config_.residual_scale == 1) return layers_.linear(last, x, residual);
+  return join(residual, layers_.linear(last, x));
+}
+
+ValueId DecoderParts::join(ValueId residual, ValueId branch) {
+  return ops::add(layers_.builder(), residual, ops::scale(layers_.builder(), branch, config_.residual_scale));
+}
+
+ValueId DecoderParts::scaled_for_head(ValueId hidden) {
+  return config_.score ? hidden : ops::scale(layers_.builder(), hidden, config_.logit_scale);
+}
 
 ValueId DecoderParts::head() {
   if (config_.score)

@@ -37,7 +37,7 @@ class DecoderParts {
  public:
   DecoderParts(Layers& layers, const DecoderConfig& config, const RotationInputs& inputs);
 
-  // Rows of the embedding table, scaled where the architecture says so, and with noise where the options do.
+  // Rows of the embedding table, scaled where the config says so, and with noise where the options do.
   [[nodiscard]] ValueId embed(ValueId ids);
   // RMS norm over rows.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
@@ -45,19 +45,25 @@ class DecoderParts {
   [[nodiscard]] AttentionHeads project_heads(int64_t layer, ValueId x);
   // RMS norm of each query and key head (Qwen3).
   void normalise_heads(int64_t layer, AttentionHeads& heads);
+  // RMS norm of all query heads together, and of all key heads (OLMo 2).
+  void normalise_projections(int64_t layer, AttentionHeads& heads);
   // The same heads, by one product with the matrices of all three below each other: qkv_proj (Phi-3).
   [[nodiscard]] AttentionHeads project_fused_heads(int64_t layer, ValueId x);
-  // Rotary position embedding of queries and keys.
+  // Rotary position embedding of queries and keys, in layers that have one.
   void rotate_heads(int64_t layer, AttentionHeads& heads);
-  // residual + o_proj(attended); the residual may be kNone, as below.
+  // residual + residual_scale * o_proj(attended); the residual may be kNone, as below: then nothing is scaled.
   [[nodiscard]] ValueId project_output(int64_t layer, ValueId attended, ValueId residual);
-  // residual + down_proj(activation(gate_proj(x)) * up_proj(x)).
+  // residual + residual_scale * down_proj(activation(gate_proj(x)) * up_proj(x)).
   [[nodiscard]] ValueId mlp(int64_t layer, ValueId x, ValueId residual);
-  // The same where gate_proj and, below it, up_proj are one: gate_up_proj (Phi-3).
+  // Without a gate: residual + residual_scale * down_proj(relu(up_proj(x))^2) (Arcee).
+  [[nodiscard]] ValueId plain_mlp(int64_t layer, ValueId x, ValueId residual);
+  // As mlp, where gate_proj and, below it, up_proj are one: gate_up_proj (Phi-3).
   [[nodiscard]] ValueId fused_mlp(int64_t layer, ValueId x, ValueId residual);
-  // residual + branch.
+  // residual + residual_scale * branch.
   [[nodiscard]] ValueId join(ValueId residual, ValueId branch);
 
+  // What the head's product with gives the logits: the last norm's rows, times their scale.
+  [[nodiscard]] ValueId scaled_for_head(ValueId hidden);
   // The matrix of the head: of the vocabulary (the embedding where they are tied), or of scores.
   [[nodiscard]] ValueId head();
   // Of scores that have one, else kNone.
@@ -66,10 +72,17 @@ class DecoderParts {
  private:
   // RMS norm over the rows of `x`, [T, n * width] as [T * n, width].
   ValueId norm(ValueId x, const std::string& module, int64_t width);
+  void normalise_heads(int64_t layer, AttentionHeads& heads, int64_t query_width, int64_t key_width);
+  [[nodiscard]] bool rotates(int64_t layer) const;
+  [[nodiscard]] bool has_local_rope(int64_t layer) const;
   [[nodiscard]] LinearLayer attention_layer(int64_t layer, std::string_view name, int64_t heads) const;
   [[nodiscard]] LinearLayer mlp_layer(int64_t layer, std::string_view name, int64_t in, int64_t out) const;
-  // down_proj(activation(gate) * up) + residual.
+  // residual + residual_scale * last(x).
+  [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId residual);
+  // down_proj(activation(gate) * up), added as above.
   [[nodiscard]] ValueId gated(int64_t layer, ValueId gate, ValueId up, ValueId residual);
+  // down_proj(inner), added as above.
+  [[nodiscard]] ValueId project_down(int64_t layer, ValueId inner, ValueId residual);
   // The matrix or the bias of scores.
   [[nodiscard]] ValueId score(ParameterRole role, const Shape& shape, double start_deviation);
   // The embedding or the head: the vocabulary's rows, of which the `source` may have fewer.

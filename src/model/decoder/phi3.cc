@@ -1,5 +1,4 @@
 // Phi-3: Llama whose queries, keys and values are one product, and gate and up another.
-#include "base/error.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/sliding_window.h"
 
@@ -7,8 +6,7 @@ namespace spillway::architectures {
 namespace {
 
 void read_phi3(const JsonField& json, DecoderConfig& config) {
-  if (const double dropout = json["resid_pdrop"].real_or(0.0, 0.0, 1.0); dropout != 0.0)
-    throw input_error(json.where(), "expected resid_pdrop 0, got {}; set it to 0", dropout);
+  refuse_dropout(json, "resid_pdrop");
   if (!json["sliding_window"].is_null()) config.sliding_window.assign(config.sliding_window.size(), window_of(json));
 }
 

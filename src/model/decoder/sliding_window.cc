@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kFullAttention = "full_attention", kSlidingAttention = "sliding_attention";
 
-// `needed`: the keys that say how long the window is.
+}  // namespace
+
 void set_layer_windows(const JsonField& json, const std::vector<std::string>& layer_types, int64_t window,
                        std::string_view needed, DecoderConfig& config) {
   const size_t layers = config.sliding_window.size();
@@ -37,8 +38,6 @@ void set_layer_windows(const JsonField& json, const std::vector<std::string>& la
     config.sliding_window[layer] = window;
   }
 }
-
-}  // namespace
 
 int64_t window_of(const JsonField& json) {
   const bool none = json.has("sliding_window") && json["sliding_window"].is_null();

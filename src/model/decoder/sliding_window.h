@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json_field.h"
 #include "model/decoder/config.h"
@@ -13,6 +16,12 @@ inline constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
 // `sliding_window`; 0 for an explicit null.
 [[nodiscard]] int64_t window_of(const JsonField& json);
+
+// Those of `layer_types`, which must name as many layers as there are, full_attention or sliding_attention. `window`: 0
+// for none, which is an error at json.where() beside a layer that has one; `needed` are the keys that say how long it
+// is.
+void set_layer_windows(const JsonField& json, const std::vector<std::string>& layer_types, int64_t window,
+                       std::string_view needed, DecoderConfig& config);
 
 // Qwen's: only with use_sliding_window, for the layers that layer_types names or, as older files have it, for those
 // from max_window_layers on.

@@ -56,5 +56,6 @@ ValueId append(Builder& builder, ValueId x, ActivationKind kind) {
 ValueId silu(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kSilu); }
 ValueId gelu(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kGelu); }
 ValueId gelu_tanh(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kGeluTanh); }
+ValueId relu_squared(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kReluSquared); }
 
 }  // namespace spillway::ops

@@ -1,4 +1,4 @@
-// Activations of one number: silu and gelu, exact or by its tanh.
+// Activations of one number: silu, gelu, exact or by its tanh, and the square of relu.
 #pragma once
 
 #include "graph/builder.h"
@@ -13,5 +13,7 @@ namespace spillway::ops {
 [[nodiscard]] ValueId gelu(Builder& builder, ValueId x);
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), their approximation: torch's gelu of approximate="tanh".
 [[nodiscard]] ValueId gelu_tanh(Builder& builder, ValueId x);
+// max(x, 0)^2 (So et al., Primer, 2021).
+[[nodiscard]] ValueId relu_squared(Builder& builder, ValueId x);
 
 }  // namespace spillway::ops

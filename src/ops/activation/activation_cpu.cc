@@ -20,6 +20,8 @@ void with_kind(const KernelArgs& args, const Function& f) {
       return f(Gelu());
     case ActivationKind::kGeluTanh:
       return f(GeluTanh());
+    case ActivationKind::kReluSquared:
+      return f(ReluSquared());
   }
 }
 

@@ -49,6 +49,8 @@ void with_kind(const KernelArgs& args, const Function& f) {
         return f(static_cast<Gelu*>(nullptr), type);
       case ActivationKind::kGeluTanh:
         return f(static_cast<GeluTanh*>(nullptr), type);
+      case ActivationKind::kReluSquared:
+        return f(static_cast<ReluSquared*>(nullptr), type);
     }
   });
 }

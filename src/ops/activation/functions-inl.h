@@ -66,6 +66,13 @@ struct GeluTanh {
   }
 };
 
+// NaN stays NaN.
+struct ReluSquared {
+  HWY_INLINE static Vector positive(Vector x) { return hn::IfThenElse(hn::Lt(x, zero()), zero(), x); }
+  HWY_INLINE static Vector value(Vector x) { return hn::Mul(positive(x), positive(x)); }
+  HWY_INLINE static Vector slope(Vector x) { return hn::Mul(constant(2), positive(x)); }
+};
+
 }  // namespace spillway::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -38,4 +38,11 @@ struct GeluTanh {
   }
 };
 
+// NaN stays NaN.
+struct ReluSquared {
+  __device__ static float positive(float x) { return x < 0 ? 0 : x; }
+  __device__ static float value(float x) { return positive(x) * positive(x); }
+  __device__ static float slope(float x) { return 2 * positive(x); }
+};
+
 }  // namespace spillway::ops

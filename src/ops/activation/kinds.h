@@ -7,7 +7,7 @@
 
 namespace spillway::ops {
 
-enum class ActivationKind : uint8_t { kSilu, kGelu, kGeluTanh };
+enum class ActivationKind : uint8_t { kSilu, kGelu, kGeluTanh, kReluSquared };
 
 [[nodiscard]] inline ActivationKind activation_of(const KernelArgs& args) {
   return static_cast<ActivationKind>(args.attributes.integer("kind"));

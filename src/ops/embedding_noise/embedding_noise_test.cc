@@ -16,8 +16,8 @@ namespace {
 
 // Sequences of 3, none and 5 rows, and a row behind them.
 const Numbers kSequences = {0, 3, 3, 8};
-constexpr int64_t kRows = 9;
-constexpr double kLengths[kRows] = {3, 3, 3, 5, 5, 5, 5, 5, 0};
+constexpr int64_t kNoiseRows = 9;
+constexpr double kLengths[kNoiseRows] = {3, 3, 3, 5, 5, 5, 5, 5, 0};
 
 Numbers reference_noise(const Numbers& x, size_t width, int64_t seed, double alpha, int64_t stream) {
   Numbers out = x;
@@ -39,8 +39,8 @@ TEST_CASE("noise on embeddings draws from philox by element, scaled by the lengt
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const double seed : {-1.0, 0.0, 123456789012.0}) {
       for (const int64_t width : {23, 24, 300}) {
-        check_operation({.tokens = kRows,
-                         .inputs = {{{dtype, {kRows, width}, kTokenAxis}, random_numbers(kRows * width, 1)},
+        check_operation({.tokens = kNoiseRows,
+                         .inputs = {{{dtype, {kNoiseRows, width}, kTokenAxis}, random_numbers(kNoiseRows * width, 1)},
                                     {{DType::kI64, {1}}, {seed}, false},
                                     {{DType::kI32, {4}}, kSequences, false}},
                          .build =

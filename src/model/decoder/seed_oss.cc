@@ -1,0 +1,27 @@
+// Seed-OSS: Llama with biases on queries, keys and values, but not on what attention gives.
+#include "model/decoder/architecture.h"
+
+namespace spillway::architectures {
+namespace {
+
+constexpr double kDefaultDropout = 0.1;
+
+void read_seed_oss(const JsonField& json, DecoderConfig& config) {
+  refuse_dropout(json, "residual_dropout", kDefaultDropout);
+  config.qkv_bias = json["attention_bias"].boolean_or(true);
+  config.output_bias = json["attention_out_bias"].boolean_or(false);
+  config.mlp_bias = json["mlp_bias"].boolean_or(false);
+}
+
+}  // namespace
+
+const Architecture kSeedOss{.name = "SeedOssForCausalLM",
+                            .model_type = "seed_oss",
+                            .default_kv_heads = 8,
+                            .default_head_dim = 128,
+                            .default_max_position_embeddings = 524288,
+                            .default_dropout = kDefaultDropout,
+                            .read = read_seed_oss,
+                            .layer = layer::kLlama};
+
+}  // namespace spillway::architectures

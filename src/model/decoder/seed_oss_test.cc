@@ -1,0 +1,50 @@
+// What Seed-OSS' config.json says.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/decoder/architecture.h"
+#include "model/decoder/config.h"
+#include "tests/support/decoder_configs.h"
+#include "tests/support/golden_models.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using nlohmann::json;
+
+TEST_CASE(
+    "Seed-OSS has biases of queries, keys and values unless its config says otherwise, and other ones if it does") {
+  const auto seed_oss = [](json changes) {
+    changes.update({{"model_type", "seed_oss"}, {"attention_dropout", 0.0}, {"residual_dropout", 0.0}});
+    return parse(changes, "SeedOssForCausalLM");
+  };
+  const DecoderConfig config = read_decoder_config(kGoldenModels / "seed_oss");
+  CHECK(config.architecture == &architectures::kSeedOss);
+  CHECK(config.head_dim == 12);
+  const DecoderConfig plain = seed_oss(json::object());
+  CHECK(plain.qkv_bias);
+  CHECK(!plain.output_bias);
+  CHECK(!plain.mlp_bias);
+  CHECK(plain.head_dim == 128);
+  CHECK(seed_oss({{"head_dim", nullptr}}).head_dim == 8);
+  const DecoderConfig other = seed_oss({{"attention_bias", false}, {"attention_out_bias", true}, {"mlp_bias", true}});
+  CHECK(!other.qkv_bias);
+  CHECK(other.output_bias);
+  CHECK(other.mlp_bias);
+}
+
+TEST_CASE("Seed-OSS' dropouts are refused by their keys, those that it has where it names none, too") {
+  const auto error = [](json changes) {
+    changes["model_type"] = "seed_oss";
+    return config_error(changes, "SeedOssForCausalLM");
+  };
+  CHECK(error(json::object()) ==
+        "[config.json] expected attention_dropout 0, got 0.1, which transformers takes where it is left out; set it to "
+        "0");
+  CHECK(error({{"attention_dropout", 0}}).find("expected residual_dropout 0, got 0.1, which transformers takes") !=
+        std::string::npos);
+  CHECK(error({{"attention_dropout", 0}, {"residual_dropout", 0.2}}) ==
+        "[config.json] expected residual_dropout 0, got 0.2; set it to 0");
+  CHECK(error({{"attention_dropout", 0}, {"residual_dropout", 0}}).empty());
+}
