@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/quantised/quantisation_config.h"
 #include "model/score_head.h"
 #include "model/storage.h"
+#include "model/weight_names.h"
 #include "tensor/dtype.h"
 
 namespace spillway {
@@ -59,12 +61,16 @@ struct DecoderConfig {
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
 
+  std::string wrapper;  // that it is the model of text in, "Gemma3ForConditionalGeneration"; empty: it stands alone
+  WeightNames names;    // in its files
+  bool files_say_tie = false;                      // that is: whether they have a head; config.json does not
   LinearStorage linear_storage;                    // of the linear layers' weights in the files
   std::optional<QuantisationConfig> quantisation;  // what config.json says of it
   std::optional<DType> dtype;                      // `dtype` or `torch_dtype`; what the files really hold counts more
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;  // generation stops at any of them
   double repetition_penalty = 1;       // of generation; 1: none
+  std::string overrides;               // with which config.json was read
 };
 
 // Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
@@ -72,10 +78,11 @@ struct DecoderConfig {
 [[nodiscard]] DecoderConfig parse_decoder_config(std::string_view json, std::string_view where);
 
 // Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
-// FOLDER/generation_config.json if it is there.
-[[nodiscard]] DecoderConfig read_decoder_config(const std::filesystem::path& folder);
+// FOLDER/generation_config.json if it is there. `overrides`: model/config_overrides.h.
+[[nodiscard]] DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std::string& overrides = {});
 
-// The text of FOLDER/config.json, with the vocabulary's size, the tie of the head and a new score as `config` has them.
+// The text of FOLDER/config.json, with what overrides it, the vocabulary's size, the tie of the head and a new score as
+// `config` has them.
 [[nodiscard]] std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config);
 
 // The angle that each pair of head elements turns a position: [head_dim / 2] f32, as transformers computes it.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "model/config_overrides.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/sliding_window.h"
 
@@ -19,7 +20,9 @@ double cap_of(const JsonField& json, std::string_view key, double missing) {
 void read_attention(const JsonField& json, double missing_score_cap, double missing_logit_cap, DecoderConfig& config) {
   if (json["use_bidirectional_attention"].boolean_or(false)) {
     throw input_error(json.where(),
-                      "expected use_bidirectional_attention false, got true; use a model that predicts the next token");
+                      "expected use_bidirectional_attention false, got true; use a model that predicts the next token, "
+                      "or {}",
+                      override_advice(json.where(), "use_bidirectional_attention", "false"));
   }
   config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
   config.attention_scale = 1 / std::sqrt(json["query_pre_attn_scalar"].real_or(256, 1e-3, 1e9));
@@ -59,7 +62,8 @@ const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .norm_weight_shift = 1,
                            .scales_embedding = true,
                            .read = read_gemma2,
-                           .layer = kGemma2Layer};
+                           .layer = kGemma2Layer,
+                           .default_sizes = {256000, 2304, 9216, 26, 8}};
 
 const Architecture kGemma3{.name = "Gemma3ForCausalLM",
                            .model_type = "gemma3_text",
@@ -74,6 +78,7 @@ const Architecture kGemma3{.name = "Gemma3ForCausalLM",
                            .scales_embedding = true,
                            .classifier = "Gemma3Text",
                            .read = read_gemma3,
-                           .layer = kGemma3Layer};
+                           .layer = kGemma3Layer,
+                           .default_sizes = {262208, 2304, 9216, 26, 8}};
 
 }  // namespace spillway::architectures
