@@ -43,10 +43,11 @@ enum class LayerType { kFullAttention, kSlidingAttention, kOther };
 enum class PlanMode { kAuto, kFixed };
 
 struct ModelSettings {
-  std::string base_model;  // a Hugging Face folder
-  std::string revision;    // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
-  bool bf16 = true;        // frozen weights, working copies and activations; else all is f32
-  bool masters = true;     // bf16 weights that are trained have f32 masters
+  std::string base_model;        // a Hugging Face folder
+  std::string config_overrides;  // a JSON object of what replaces keys of its config.json; empty: nothing does
+  std::string revision;  // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
+  bool bf16 = true;      // frozen weights, working copies and activations; else all is f32
+  bool masters = true;   // bf16 weights that are trained have f32 masters
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.
   std::vector<std::string> unfrozen_parameters;
