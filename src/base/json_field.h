@@ -79,6 +79,7 @@ class JsonDocument {
   JsonDocument& operator=(const JsonDocument&) = delete;
 
   [[nodiscard]] JsonField root() const { return {json_, file_}; }
+  [[nodiscard]] const nlohmann::json& json() const { return json_; }
 
  private:
   std::string file_;

@@ -187,7 +187,7 @@ ordered_json with_preview(ordered_json summary, const Preview& preview, const te
 }
 
 ordered_json preprocess(const fs::path& out, const config::Config& config, int64_t shown, Preview& preview) {
-  const ModelPtr model = read_model(config.model.base_model);
+  const ModelPtr model = read_model(config.model.base_model, config.model.config_overrides);
   Progress progress({});
   const auto count = [&](int64_t records) { progress.count("rows read", records, now_seconds()); };
   const auto write = [&](const auto& write_rows) {

@@ -46,10 +46,11 @@ enum class PlanMode { kAuto, kFixed };
 enum class TextLoss : uint8_t { kCrossEntropy, kWeightedByProbability };
 
 struct ModelSettings {
-  std::string base_model;  // a Hugging Face folder
-  std::string revision;    // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
-  bool bf16 = true;        // frozen weights, working copies and activations; else all is f32
-  bool masters = true;     // bf16 weights that are trained have f32 masters
+  std::string base_model;        // a Hugging Face folder
+  std::string config_overrides;  // a JSON object of what replaces keys of its config.json; empty: nothing does
+  std::string revision;  // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
+  bool bf16 = true;      // frozen weights, working copies and activations; else all is f32
+  bool masters = true;   // bf16 weights that are trained have f32 masters
   double neftune_noise_alpha = 0;  // of the noise on embeddings while weights are trained; 0: none
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.

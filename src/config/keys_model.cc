@@ -13,6 +13,10 @@ KeySection model_section() {
       key<&Spelled::revision_of_model>("revision_of_model",
                                        "a branch, a tag or a commit of the model, where that is a name of the hub")
           .alias({"model_revision"}),
+      key<&Spelled::overrides_of_model_config>("overrides_of_model_config",
+                                               "keys that replace those of the model's config.json, nested ones too: "
+                                               "{attention_dropout: 0, rope_parameters: {rope_theta: 1e6}}")
+          .alias({"model_config"}),
       key<&Spelled::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's").path(),
       key<&Spelled::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token",
                                                                "replaces the tokenizer's; a new one is added"),

@@ -90,6 +90,7 @@ ModelSettings resolve_model(const Resolution& r) {
     throw input_error(r.where("revision_of_model"), "expected a branch, a tag or a commit, got {}; correct it",
                       quote(revision));
   ModelSettings model{.base_model = r.keys.base_model,
+                      .config_overrides = r.keys.overrides_of_model_config.json,
                       .revision = r.keys.revision_of_model,
                       .bf16 = r.keys.bf16 != Bf16::kFalse,
                       .masters = r.keys.bf16 != Bf16::kFull,

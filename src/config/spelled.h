@@ -39,6 +39,11 @@ using SpecialTokens = text::SpecialTokenNames;
 using data::TrainOnEos;
 using data::TruncationMode;
 
+// Keys that replace those of config.json: a JSON object as text, with its keys in order; empty: none.
+struct ConfigOverrides {
+  std::string json;
+};
+
 // An entry of `datasets` and its like.
 struct SpelledDataset {
   DatasetConfig config;
@@ -145,6 +150,7 @@ struct SpelledVideo {
 struct Spelled {
   // Model
   std::string base_model;
+  ConfigOverrides overrides_of_model_config;
   std::string revision_of_model;
   std::string tokenizer_config;  // a folder; empty: base_model
   SpecialTokens special_tokens;

@@ -182,6 +182,15 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range&, data:
   value.json = json_of(node).dump();
 }
 
+void read_value(const YamlNode& node, const KeyPlace& place, const Range&, ConfigOverrides& value) {
+  if (map_entries(node, place).empty()) {
+    value.json.clear();
+    return;
+  }
+  // The order of keys makes no other model.
+  value.json = nlohmann::json(json_of(node)).dump();
+}
+
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, std::map<std::string, std::string>& value) {
   value.clear();
   for (const auto& entry : map_entries(node, place)) {

@@ -117,6 +117,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 // Also a list, whose items are those of devices 0, 1, ...
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, MaxMemory& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, ForeignSection& value);
+// A mapping of anything.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, ConfigOverrides& value);
 // One entry is a list of it. Throws NotYetError for a reward model, which is in the list all the same.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
                 std::vector<rewards::RewardEntry>& value);
@@ -137,6 +139,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(const TargetModules& value);
 [[nodiscard]] std::string print_value(const LoraInit& value);
 [[nodiscard]] inline std::string print_value(const data::TemplateVariables&) { return ""; }
+[[nodiscard]] inline std::string print_value(const ConfigOverrides&) { return ""; }
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
 [[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
 [[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
@@ -159,6 +162,7 @@ template <typename K, typename T>
 [[nodiscard]] std::string type_of(const LoraInit& value);
 [[nodiscard]] inline std::string type_of(const TargetModules&) { return "list of texts, pattern or all-linear"; }
 [[nodiscard]] inline std::string type_of(const data::TemplateVariables&) { return "mapping"; }
+[[nodiscard]] inline std::string type_of(const ConfigOverrides&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
 [[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }

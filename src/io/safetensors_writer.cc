@@ -69,6 +69,7 @@ std::vector<std::vector<TensorSpec>> split_into_shards(const std::vector<TensorS
 }  // namespace
 
 int64_t TensorSpec::elems() const {
+  if (!foreign_dtype.empty()) return foreign_bytes;
   int64_t product = 1;
   for (const int64_t dim : shape) product *= dim;
   return product;
@@ -88,9 +89,10 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<Ten
   for (const TensorSpec* tensor : order) {
     const int64_t begin = end;
     end += tensor->bytes();
-    text +=
-        fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", text.size() > 1 ? "," : "",
-                    json_string(tensor->name), stored_name(tensor->dtype), fmt::join(tensor->shape, ","), begin, end);
+    text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", text.size() > 1 ? "," : "",
+                        json_string(tensor->name),
+                        tensor->foreign_dtype.empty() ? stored_name(tensor->dtype) : tensor->foreign_dtype,
+                        fmt::join(tensor->shape, ","), begin, end);
     const bool added = slots_.emplace(tensor->name, Slot{.spec = *tensor, .offset = begin}).second;
     SPILLWAY_CHECK(added, "{} twice in {}", tensor->name, path.string());
   }

@@ -24,6 +24,10 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // outermost first; empty for a scalar
+  // What files call a dtype that is none of ours, of a tensor that is copied byte by byte, and how many bytes it has:
+  // to the writer they are elements of kU8.
+  std::string foreign_dtype{};
+  int64_t foreign_bytes = 0;
 
   [[nodiscard]] int64_t elems() const;
   [[nodiscard]] int64_t bytes() const { return elems() * size_of(dtype); }

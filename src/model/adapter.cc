@@ -137,7 +137,8 @@ std::vector<std::string_view> linear_modules(const ParameterTable& parameters) {
   return result;
 }
 
-// "q_proj" for each kind of layer that is adapted in every block; whole names where some block differs.
+// "q_proj" for each kind of layer that is adapted in every block; whole names where some block differs, and where the
+// model has other parts.
 std::set<std::string> target_names(const ParameterTable& parameters, const LoraOptions& lora) {
   const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
   std::map<std::string_view, int64_t> left;  // layers of a kind that are not adapted
@@ -151,7 +152,10 @@ std::set<std::string> target_names(const ParameterTable& parameters, const LoraO
     brief.emplace(last_name(module));
     --left[last_name(module)];
   }
-  return std::all_of(brief.begin(), brief.end(), [&](const auto& kind) { return left[kind] == 0; }) ? brief : full;
+  // PEFT would adapt layers of towers that are called alike.
+  const bool says_enough = !parameters.has_other_parts() &&
+                           std::all_of(brief.begin(), brief.end(), [&](const auto& kind) { return left[kind] == 0; });
+  return says_enough ? brief : full;
 }
 
 // What the paths of the layers that can have an adapter end in, each once, in the order of the model. A number at the

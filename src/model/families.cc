@@ -8,8 +8,8 @@
 
 namespace spillway {
 
-ModelPtr read_model(const std::filesystem::path& folder) {
-  return is_diffusers_folder(folder) ? read_wan(folder) : read_decoder(folder);
+ModelPtr read_model(const std::filesystem::path& folder, const std::string& overrides) {
+  return is_diffusers_folder(folder) ? read_wan(folder, overrides) : read_decoder(folder, overrides);
 }
 
 void check_config(std::string_view config_json, std::string_view where) {

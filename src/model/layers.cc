@@ -12,8 +12,10 @@
 
 namespace spillway {
 
-Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files)
-    : builder_(builder), options_(options), in_files_(in_files) {}
+Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files, const WeightNames& names)
+    : builder_(builder), options_(options), in_files_(in_files), names_(names) {
+  if (names_.is_part) parameters_.set_own_beginnings(names_.beginnings());
+}
 
 ValueId Layers::declare_dropout() {
   if (asks_for_dropout() || options_.neftune_noise_alpha > 0)
@@ -35,16 +37,18 @@ Parameter Layers::base_parameter(ParameterRole role, const std::string& module, 
 
 // It is trained in full fine-tuning, where that is not for other weights, and where its module is one of
 // modules_to_save.
-Parameter Layers::named_parameter(ParameterRole role, std::string name, const std::string& module,
+Parameter Layers::named_parameter(ParameterRole role, const std::string& alone, const std::string& module,
                                   const Shape& shape) const {
+  const std::string name = names_.path(alone), in_files = names_.in_files(alone);
   const bool in_full = options_.train_base && (options_.unfrozen.empty() || options_.unfrozen.contains(name));
   return {.name = name,
-          .module = module,
+          .module = names_.path(module),
           .role = role,
           .shape = shape,
           .dtype = options_.dtype,
           .trained = in_full || (options_.lora && is_saved_in_full(*options_.lora, name)),
-          .source = {name, shape}};
+          .name_in_files = in_files,
+          .source = {in_files, shape}};
 }
 
 ValueId Layers::constant(std::string name, std::vector<float> content) {
@@ -55,8 +59,8 @@ ValueId Layers::constant(std::string name, std::vector<float> content) {
 
 ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   Parameter w = base_parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
-  w.source.storage = in_files_.of(layer.module);
-  if (!w.trained) w.storage = options_.linear_storage ? options_.linear_storage->of(layer.module) : w.source.storage;
+  w.source.storage = in_files_.of(names_.in_files(layer.module));
+  if (!w.trained) w.storage = options_.linear_storage ? options_.linear_storage->of(w.module) : w.source.storage;
   w.loads_with_adapter = is_adapted(layer) && options_.lora->starts_from_weights();
   const Parameter added = add(std::move(w));  // a copy: the table grows
   if (is_adapted(layer) && options_.lora->dora) return decomposed_linear(layer, added, x, residual);
@@ -79,12 +83,12 @@ ValueId Layers::product(const Parameter& w, ValueId x, const ops::LinearOptions&
 }
 
 bool Layers::is_adapted(const LinearLayer& layer) const {
-  return options_.lora && spillway::is_adapted(*options_.lora, layer.module);
+  return options_.lora && spillway::is_adapted(*options_.lora, names_.path(layer.module));
 }
 
 Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
   const LoraOptions& lora = *options_.lora;
-  Adapter result{.x = x, .scale = lora.scale_of(layer.module)};
+  Adapter result{.x = x, .scale = lora.scale_of(names_.path(layer.module))};
   result.a = lora_weight(layer, ParameterRole::kLoraA);
   result.b = lora_weight(layer, ParameterRole::kLoraB);
   if (is_dropped()) result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
@@ -140,17 +144,18 @@ ValueId Layers::magnitude_over_norm(const Parameter& w, const Adapter& adapter) 
 }
 
 ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
+  const std::string module = names_.path(layer.module);
   const bool is_a = role == ParameterRole::kLoraA;
-  const int64_t r = options_.lora->rank_of(layer.module);
+  const int64_t r = options_.lora->rank_of(module);
   const Shape shape = is_a ? Shape{r, layer.in_features} : Shape{layer.out_features, r};
   if (options_.lora->changes_base()) {
-    (void)add({.name = start_name(layer.module, is_a ? 'A' : 'B'),
-               .module = layer.module,
+    (void)add({.name = start_name(module, is_a ? 'A' : 'B'),
+               .module = module,
                .role = ParameterRole::kLoraStart,
                .shape = shape});
   }
-  return add({.name = lora_name(layer.module, is_a ? 'A' : 'B'),
-              .module = layer.module,
+  return add({.name = lora_name(module, is_a ? 'A' : 'B'),
+              .module = module,
               .role = role,
               .shape = shape,
               .dtype = options_.dtype,

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "model/parameters.h"
 #include "model/storage.h"
+#include "model/weight_names.h"
 
 namespace spillway {
 
@@ -22,12 +23,14 @@ struct LinearLayer {
   bool bias = false;
 };
 
-// The options are borrowed.
+// The options are borrowed. Modules and weights go by the names of a model that stands alone; the table has what
+// `names` makes of them.
 class Layers {
  public:
   // `in_files`: how the model's files keep the weights of linear layers; the graph keeps them so, too, unless the
   // options say otherwise.
-  Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files = {});
+  Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files = {},
+         const WeightNames& names = {});
 
   // Declares what adapters with dropout and noise on embeddings read, i64 [1], below 0 for none. Returns kNone where
   // there is neither.
@@ -42,13 +45,14 @@ class Layers {
   // The same, for what differs in more than its name: add() takes it.
   [[nodiscard]] Parameter base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const;
   // The same with a name of its own.
-  [[nodiscard]] Parameter named_parameter(ParameterRole role, std::string name, const std::string& module,
+  [[nodiscard]] Parameter named_parameter(ParameterRole role, const std::string& name, const std::string& module,
                                           const Shape& shape) const;
   // Computed from the config, f32.
   ValueId constant(std::string name, std::vector<float> content);
   // residual + W x + b, with the adapter where there is one; residual may be kNone.
   ValueId linear(const LinearLayer& layer, ValueId x, ValueId residual = kNone);
 
+  [[nodiscard]] const WeightNames& names() const { return names_; }
   // Makes the graph's values and notes the parameter.
   const Parameter& add(Parameter parameter);
   // All so far.
@@ -76,6 +80,7 @@ class Layers {
   Builder& builder_;
   const ModelOptions& options_;
   LinearStorage in_files_;
+  WeightNames names_;
   ValueId dropout_seed_ = kNone;
   ParameterTable parameters_;
   int64_t trained_ = 0;  // parameters so far

@@ -34,7 +34,7 @@ void write_weights(const MergedWeights& merged, SafetensorsFolderWriter& writer,
   int64_t done = 0, total = 0;
   for (const TensorSpec& spec : merged.tensors()) total += spec.bytes();
   for (const TensorSpec& spec : merged.tensors()) {
-    writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
+    if (!merged.copy(spec, writer)) writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
     done += spec.bytes();
     if (progress) progress(done, total);
   }

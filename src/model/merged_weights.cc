@@ -13,6 +13,7 @@
 #include "model/adapter.h"
 #include "model/encoded_weight.h"
 #include "model/low_rank_product.h"
+#include "model/other_parts.h"
 #include "model/quantised/base_format.h"
 #include "model/row_squares.h"
 #include "model/weights.h"
@@ -52,12 +53,11 @@ void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const Sa
 // What the merged model holds: its parameters, in the dtypes of the base's files, and what these have besides.
 std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base) {
   std::map<std::string, TensorSpec> specs;
-  for (const auto& [name, entry] : base.tensors())
-    specs[name] = {name, entry.tensor->dtype().value(), entry.tensor->shape};
+  for (const auto& [name, entry] : base.tensors()) specs[name] = spec_of_copy(*entry.tensor);
   if (has_score(parameters)) specs.erase("lm_head.weight");
   for (const Parameter& p : parameters) {
     if (!p.is_of_model()) {
-      if (p.is_written()) specs[p.name] = {p.name, DType::kF32, p.shape.dims()};
+      if (p.is_written()) specs[p.written_name()] = {p.written_name(), DType::kF32, p.shape.dims()};
       continue;
     }
     const bool coded = p.source.storage->is_coded();
@@ -65,7 +65,7 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
     if (coded) {
       for (const ParameterTensor& tensor : p.tensors()) specs.erase(tensor.name);
     }
-    specs[p.name] = {p.name, dtype, p.written_shape().dims()};
+    specs[p.written_name()] = {p.written_name(), dtype, p.written_shape().dims()};
   }
   std::vector<TensorSpec> result;
   for (const auto& [name, spec] : specs) result.push_back(spec);
@@ -148,6 +148,12 @@ MergedWeights::MergedWeights(ModelPtr read, const fs::path& model, const std::op
   tensors_ = merged_tensors(parameters_, base_);
 }
 
+bool MergedWeights::copy(const TensorSpec& tensor, SafetensorsFolderWriter& writer) const {
+  if (!parameters_.is_of_other_part(tensor.name)) return false;
+  copy_tensor(base_, tensor, writer);
+  return true;
+}
+
 const TensorSpec* MergedWeights::find(std::string_view name) const {
   const auto found =
       std::find_if(tensors_.begin(), tensors_.end(), [&](const TensorSpec& t) { return t.name == name; });
@@ -155,7 +161,7 @@ const TensorSpec* MergedWeights::find(std::string_view name) const {
 }
 
 std::vector<float> MergedWeights::read(const TensorSpec& tensor, ThreadPool& pool) const {
-  const Parameter* p = parameters_.find(tensor.name);  // null for what the base has besides
+  const Parameter* p = parameters_.find_written(tensor.name);  // null for what the base has besides
   if (p == nullptr || !p->is_written()) return read_stored({base_, tensor.name}, tensor.elems());
   if (!adapter_) return read_stored({base_, *p}, tensor.elems());
   return merged_weight(*p, parameters_, *lora_, base_, *adapter_, pool);

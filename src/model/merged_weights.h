@@ -29,7 +29,9 @@ class MergedWeights {
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const { return tensors_; }
   // Null where there is none of that name.
   [[nodiscard]] const TensorSpec* find(std::string_view name) const;
-  // The elements of one of them, in f32.
+  // Copies one that is of another part of the model; false for what is to be read.
+  bool copy(const TensorSpec& tensor, SafetensorsFolderWriter& writer) const;
+  // The elements of one of them, in f32. REQUIRES: it is of no other part.
   [[nodiscard]] std::vector<float> read(const TensorSpec& tensor, ThreadPool& pool) const;
 
  private:

@@ -88,6 +88,8 @@ struct TextModel {
   int64_t max_position_embeddings = 0;
   double repetition_penalty = 1;   // of generation; 1: none
   std::optional<ScoreHead> score;  // it predicts no tokens
+  // What it is the text part of, "Gemma3ForConditionalGeneration"; empty: it stands alone.
+  std::string wrapper;
 };
 
 // What a model of clips says of it: videos as latents, each beside a text that was embedded before.
@@ -139,8 +141,9 @@ class Model {
   [[nodiscard]] virtual ModelPtr with_own_head() const { return nullptr; }
 };
 
-// The model in a Hugging Face folder. No weights are read. Throws InputError.
-[[nodiscard]] ModelPtr read_model(const std::filesystem::path& folder);
+// The model in a Hugging Face folder, whose config.json is read with `overrides` (model/config_overrides.h). No weights
+// are read. Throws InputError.
+[[nodiscard]] ModelPtr read_model(const std::filesystem::path& folder, const std::string& overrides = {});
 
 // The parameters of a model without its graph; they have no values. Of the options only `dtype`, `train_base`,
 // `unfrozen`, `lora` and `linear_storage` matter.

@@ -18,6 +18,17 @@ const Parameter* ParameterTable::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &list_[found->second];
 }
 
+const Parameter* ParameterTable::find_written(std::string_view name) const {
+  const auto found =
+      std::find_if(list_.begin(), list_.end(), [&](const Parameter& p) { return p.written_name() == name; });
+  return found == list_.end() ? nullptr : &*found;
+}
+
+bool ParameterTable::is_of_other_part(std::string_view tensor) const {
+  return has_other_parts() && std::none_of(own_beginnings_.begin(), own_beginnings_.end(),
+                                           [&](const std::string& own) { return tensor.starts_with(own); });
+}
+
 bool ParameterTable::ignores(std::string_view tensor) const {
   return std::any_of(ignored_endings_.begin(), ignored_endings_.end(),
                      [&](const std::string& ending) { return tensor.ends_with(ending); });

@@ -58,6 +58,7 @@ struct Parameter {
   // Of a linear layer: made together with what its adapter starts as (train/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
   StoragePtr storage = dense_storage();
+  std::string name_in_files;    // of a model that is written, where it is another one
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
   double start_deviation = 0;   // of the normal numbers that a new score starts as
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
@@ -80,6 +81,7 @@ struct Parameter {
   [[nodiscard]] const Shape& written_shape() const {
     return is_of_model() && source.shape.rank() != shape.rank() ? source.shape : shape;
   }
+  [[nodiscard]] const std::string& written_name() const { return name_in_files.empty() ? name : name_in_files; }
   // Whether a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
   // Whether a model's folder that is written holds it: also a score that is new.
@@ -109,6 +111,15 @@ class ParameterTable {
   // Null where there is none of that name.
   [[nodiscard]] const Parameter* find(std::string_view name) const;
 
+  // By the name that a written model has for it.
+  [[nodiscard]] const Parameter* find_written(std::string_view name) const;
+
+  // Of a model that is a part of a larger one: tensors of its files whose names begin otherwise are those of other
+  // parts. Nothing reads them, and what is written of the model holds them as they are.
+  void set_own_beginnings(std::vector<std::string> beginnings) { own_beginnings_ = std::move(beginnings); }
+  [[nodiscard]] bool has_other_parts() const { return !own_beginnings_.empty(); }
+  [[nodiscard]] bool is_of_other_part(std::string_view tensor) const;
+
   // Tensors that files of the model may hold and nothing reads: those whose names end so.
   void ignore_ending(std::string ending) { ignored_endings_.push_back(std::move(ending)); }
   [[nodiscard]] bool ignores(std::string_view tensor) const;
@@ -118,7 +129,7 @@ class ParameterTable {
  private:
   std::vector<Parameter> list_;
   std::map<std::string, size_t, std::less<>> index_;
-  std::vector<std::string> ignored_endings_;
+  std::vector<std::string> ignored_endings_, own_beginnings_;
 };
 
 }  // namespace spillway

@@ -213,7 +213,8 @@ SafetensorsFolder open_model_weights(const std::filesystem::path& folder, const 
     for (ParameterTensor& tensor : p.tensors()) wanted.push_back(std::move(tensor));
   }
   for_copies(parameters, files, [&](const Parameter& p) { wanted.push_back({p.copy_in_files, p.source.shape, {}}); });
-  check_tensors(files, wanted, [&](std::string_view name) { return parameters.ignores(name); });
+  check_tensors(files, wanted,
+                [&](std::string_view name) { return parameters.ignores(name) || parameters.is_of_other_part(name); });
   return files;
 }
 

@@ -1,19 +1,34 @@
 #include "train/base_files.h"
 
+#include "io/file.h"
+#include "model/other_parts.h"
 #include "train/model_card.h"
 #include "train/tokenizer_files.h"
 
 namespace spillway::train {
+namespace {
+
+constexpr int64_t kMaxProcessorBytes = int64_t{1} << 26;
+
+}  // namespace
 
 BaseFiles read_base_files(const Job& job) {
   const std::filesystem::path base = job.config.model.base_model;
   BaseFiles files{.license = license_lines(base)};
   if (!job.graph.model.lora) {
     files.beside_weights["config.json"] = job.model->config_json(base);
-    const SafetensorsFolder weights = open_weights(base);
+    SafetensorsFolder weights = open_weights(base);
     for (const auto& [name, entry] : weights.tensors())
       files.dtypes.emplace(name, entry.tensor->dtype().value_or(DType::kF32));
+    files.tensors_of_other_parts = tensors_of_other_parts(weights, parameters_of(*job.model));
+    if (!files.tensors_of_other_parts.empty()) files.other_parts = std::move(weights);
     if (layout_of(*job.model) == Layout::kDiffusers) files.pipeline = pipeline_parts(base);
+  }
+  if (!files.tensors_of_other_parts.empty()) {
+    for (const char* name :
+         {"preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json", "chat_template.json"})
+      if (std::filesystem::is_regular_file(base / name))
+        files.beside_weights[name] = read_file(base / name, kMaxProcessorBytes);
   }
   if (job.model->text()) add_tokenizer_files(job.config.tokenizer, job.config.data.rows, base, files.beside_weights);
   return files;

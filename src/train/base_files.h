@@ -2,8 +2,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "io/safetensors.h"
+#include "io/safetensors_writer.h"
 #include "model/layout.h"
 #include "train/job.h"
 
@@ -15,7 +19,10 @@ struct BaseFiles {
   FileTexts beside_weights;                          // config.json of a model, and the files of a tokenizer
   FileTexts pipeline;                                // of a model in diffusers' layout
   std::map<std::string, DType, std::less<>> dtypes;  // of the tensors of a model that is written whole, by name
-  std::string license;                               // lines for a model card
+  // Of a model that is written whole beside other parts, what holds these, and what they are: open since the run began.
+  std::optional<SafetensorsFolder> other_parts;
+  std::vector<TensorSpec> tensors_of_other_parts;
+  std::string license;  // lines for a model card
 };
 
 // Throws InputError for files that cannot be read.

@@ -54,7 +54,7 @@ DType files_dtype(const Model& model, const std::filesystem::path& folder) {
 
 InferenceModel read_inference_model(const std::filesystem::path& folder, const std::filesystem::path& adapter,
                                     const config::Config* config) {
-  const ModelPtr model = read_model(folder);
+  const ModelPtr model = read_model(folder, config == nullptr ? "" : config->model.config_overrides);
   check_predicts_tokens(text_of(*model, folder.string()), folder.string());
   InferenceModel result = read(model, folder, adapter, config);
   check_predicts_tokens(text_of(*result.model, adapter.string()), adapter.string());

@@ -11,6 +11,7 @@
 #include "config/values.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "model/other_parts.h"
 #include "train/adapter_start.h"
 #include "train/linear_storage.h"
 #include "train/lora_options.h"
@@ -53,6 +54,19 @@ std::optional<LoraOptions> take_adapter(Job& job) {
     job.notes.push_back(
         fmt::format("lora_alpha is {}, as {} says, and not {}", lora.alpha, said.model_dir, said.alpha));
   return lora;
+}
+
+// Of a model inside a larger one: what becomes of the rest.
+void note_other_parts(const ParameterTable& parameters, Job& job) {
+  const TextModel* text = job.model->text();
+  if (text == nullptr || text->wrapper.empty()) return;
+  const std::filesystem::path base = job.config.model.base_model;
+  std::string others = "what else it holds";
+  if (has_weights(base))
+    if (const std::vector<std::string> names = names_of_other_parts(open_weights(base), parameters); !names.empty())
+      others = fmt::format("{}", fmt::join(names, ", "));
+  job.notes.push_back(fmt::format("base_model: the text model of {} is trained; not read, and left as it is: {}",
+                                  text->wrapper, others));
 }
 
 // PEFT's create_loraplus_optimizer decays nothing, whatever weight_decay says.
@@ -243,7 +257,9 @@ void check_best_metric(const config::Config& config, const Objective& objective)
 
 Job make_job(const config::Config& said, const Machine& machine, const JobSources& sources) {
   check_output_dir(said);
-  Job job{.config = said, .model = read_model(said.model.base_model), .now = sources.now.value_or(local_now())};
+  Job job{.config = said,
+          .model = read_model(said.model.base_model, said.model.config_overrides),
+          .now = sources.now.value_or(local_now())};
   const config::Config& config = job.config;
   if (job.model->video()) {
     take_clips(sources.rows, job);
@@ -253,6 +269,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   }
   std::optional<LoraOptions> lora = take_adapter(job);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
+  note_other_parts(parameters, job);
   if (job.model->text()) {
     const std::vector<std::string> grown = grow_vocabulary(job.config.tokenizer, job.model, parameters);
     job.notes.insert(job.notes.end(), grown.begin(), grown.end());

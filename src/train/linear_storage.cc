@@ -130,8 +130,8 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
   std::vector<std::string> notes;
   if (config.quantisation) {
     for (const std::string& entry : config.quantisation->skip_modules) {
-      // A tied head is the embedding, and is dense in any case.
-      bool is_known = entry == "lm_head";
+      // A tied head is the embedding, and is dense in any case, as other parts of the model are.
+      bool is_known = entry == "lm_head" || parameters.has_other_parts();
       for_skipped(parameters, entry, [&](const Parameter&) { is_known = true; });
       if (!is_known) notes.push_back(skips_nothing(entry));
     }

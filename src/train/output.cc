@@ -12,17 +12,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 22> kNames = {"README.md",
+constexpr std::array<std::string_view, 26> kNames = {"README.md",
                                                      "adapter_config.json",
                                                      "adapter_model.safetensors",
                                                      "added_tokens.json",
                                                      "chat_template.jinja",
+                                                     "chat_template.json",
                                                      "completions.jsonl",
                                                      "config.json",
                                                      "generation_config.json",
                                                      "merges.txt",
                                                      "metrics.jsonl",
                                                      "plan.json",
+                                                     "preprocessor_config.json",
+                                                     "processor_config.json",
                                                      "pytorch_lora_weights.safetensors",
                                                      "pytorch_lora_weights_ema.safetensors",
                                                      "report.html",
@@ -33,6 +36,7 @@ constexpr std::array<std::string_view, 22> kNames = {"README.md",
                                                      "tokenizer.json",
                                                      "tokenizer.model",
                                                      "tokenizer_config.json",
+                                                     "video_preprocessor_config.json",
                                                      "vocab.json"};
 
 void add_datasets(std::string_view key, const std::vector<data::DatasetConfig>& datasets,

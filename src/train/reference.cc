@@ -21,7 +21,8 @@ ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
   const int64_t wanted = text_of(model, "base_model").vocab_size;
   if (text.vocab_size == wanted) return other;
   // Tokens that are added to the model are added to its reference.
-  if (text.vocab_size == text_of(*read_model(config.model.base_model), "base_model").vocab_size)
+  if (text.vocab_size ==
+      text_of(*read_model(config.model.base_model, config.model.config_overrides), "base_model").vocab_size)
     return other->with_vocab_size(wanted);
   throw input_error(kReferenceKey, "expected a model with a vocabulary of {}, as {} has, got {} in {}; name another",
                     wanted, quote(config.model.base_model), text.vocab_size, quote(config.preference->ref_model));

@@ -12,6 +12,7 @@ namespace spillway::train {
 namespace {
 
 constexpr const char* kInit = "peft_init_lora_weights";
+constexpr const char* kOverrides = "overrides_of_model_config";
 
 std::string printed(const std::vector<double>& numbers) {
   std::vector<std::string> texts;
@@ -296,6 +297,8 @@ RunSettings forward_settings_of(const Job& job) {
   RunSettings settings;
   add_adapter(settings, job);
   add_quantisation(settings, job.config.quantisation);
+  const std::string& overrides = job.config.model.config_overrides;
+  settings[kOverrides] = overrides.empty() ? "none" : overrides;
   settings["bf16"] = config::print_value(job.graph.model.dtype == DType::kBF16);
   return settings;
 }
@@ -348,7 +351,7 @@ std::string_view tensors_of(std::string_view setting, const std::string& value) 
 }  // namespace
 
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
-  for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer", "bf16"}) {
+  for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer", "bf16", kOverrides}) {
     const auto old = before.find(name), here = now.find(name);
     if (old == before.end() || here == now.end()) continue;
     if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;

@@ -24,7 +24,8 @@ using RunSettings = std::map<std::string, std::string>;
 [[nodiscard]] RunSettings settings_from_json(const nlohmann::ordered_json& json);
 
 // Throws InputError where the tensors of a run with the old settings are others: for the adapter, its rank, the
-// optimizer and the precision, which decides which master weights there are. `where` names what has the old ones.
+// optimizer and the precision, which decides which master weights there are; and where another model was computed.
+// `where` names what has the old ones.
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where);
 
 // One warning a value that is now another.

@@ -11,6 +11,7 @@
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "model/other_parts.h"
 #include "model/quantised/base_format.h"
 #include "model/weights.h"
 #include "train/adapter_start.h"
@@ -122,7 +123,7 @@ std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGr
   const auto add = [&](const Parameter& p, const TrainedWeight* trained) {
     const auto stored = p.is_of_model() ? base.dtypes.find(p.source.name) : base.dtypes.end();
     const DType dtype = stored != base.dtypes.end() ? stored->second : DType::kF32;
-    tensors.push_back({&p, trained, {p.name, dtype, p.written_shape().dims()}});
+    tensors.push_back({&p, trained, {p.written_name(), dtype, p.written_shape().dims()}});
   };
   for (const TrainedWeight& t : training.trained_of_model()) add(training.parameter_of(t), &t);
   for (const Parameter& p : training.model.parameters) {
@@ -138,12 +139,14 @@ TensorSums write_weights(const std::filesystem::path& folder, const ModelInTrain
   const std::vector<WrittenTensor> tensors = model_tensors(base, training);
   std::vector<TensorSpec> specs;
   for (const WrittenTensor& tensor : tensors) specs.push_back(tensor.spec);
+  specs.insert(specs.end(), base.tensors_of_other_parts.begin(), base.tensors_of_other_parts.end());
   SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout_of(*job.model)));
   for (const auto& [p, trained, spec] : tensors) {
     const ValueStore::Visitor append = appender(writer, spec.name);
     trained ? read_written(training, *trained, store, which, append) : store.read(p->value(), append);
   }
+  for (const TensorSpec& tensor : base.tensors_of_other_parts) copy_tensor(*base.other_parts, tensor, writer);
   writer.commit();
   write_files(base.beside_weights, folder);
   return writer.checksums();
@@ -175,6 +178,7 @@ int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& 
     for (const TensorSpec& spec : adapter_specs(job, training, lora->beside_unchanged_base())) bytes += spec.bytes();
   } else {
     for (const WrittenTensor& tensor : model_tensors(base, training)) bytes += tensor.spec.bytes();
+    for (const TensorSpec& tensor : base.tensors_of_other_parts) bytes += tensor.bytes();
   }
   return job.graph.ema ? 2 * bytes : bytes;
 }

@@ -31,8 +31,7 @@ const Architecture& find_architecture(const JsonField& json) {
   const std::vector<std::string> architectures = json["architectures"].strings_or_none();
   const std::string model_type = json["model_type"].string_or("");
   if (model_type.empty() && architectures.empty()) {
-    throw input_error(json.where(), "expected model_type {}, got none; add it",
-                      names([](const Architecture& a) { return a.model_type; }));
+    throw input_error(json.where(), "expected model_type {}, got none; add it", known_model_types());
   }
   const std::string_view wanted = architectures.empty() ? std::string_view(model_type) : architectures.front();
   for (const Architecture* known : kArchitectures) {
@@ -49,6 +48,16 @@ const Architecture& find_architecture(const JsonField& json) {
   }
   throw input_error(json.where(), "expected architectures to name {}, got {}; use a model of one of these",
                     names([](const Architecture& a) { return a.name; }), wanted.empty() ? "none" : quote(wanted));
+}
+
+const Architecture* find_model_type(std::string_view model_type) {
+  const auto found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
+                                  [&](const Architecture* known) { return known->model_type == model_type; });
+  return found == kArchitectures.end() ? nullptr : *found;
+}
+
+std::string known_model_types() {
+  return names([](const Architecture& a) { return a.model_type; });
 }
 
 std::string classifier_name(const Architecture& architecture, bool is_of_tokens) {

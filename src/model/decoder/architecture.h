@@ -69,6 +69,12 @@ struct Architecture {
     bool always_has_head_size = false;  // transformers' config always has head_dim
   };
   Gguf gguf{};
+  // What transformers takes for sizes that the text_config of a larger model leaves out; 0: they are needed, as they
+  // are in every config.json of a model that stands alone.
+  struct Sizes {
+    int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, num_hidden_layers = 0, num_attention_heads = 0;
+  };
+  Sizes default_sizes{};
 };
 
 namespace architectures {
@@ -78,6 +84,11 @@ extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kP
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
 [[nodiscard]] const Architecture& find_architecture(const JsonField& json);
+
+// By its model_type; null where it is none's.
+[[nodiscard]] const Architecture* find_model_type(std::string_view model_type);
+// "llama, mistral or qwen2"
+[[nodiscard]] std::string known_model_types();
 
 // "LlamaForSequenceClassification", or "LlamaForTokenClassification" of tokens.
 [[nodiscard]] std::string classifier_name(const Architecture& architecture, bool is_of_tokens);

@@ -13,8 +13,11 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "model/config_overrides.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/sliding_window.h"
+#include "model/decoder/wrapper.h"
+#include "model/layout.h"
 #include "model/storages/quantised_files.h"
 #include "ops/rope/rope.h"
 
@@ -147,20 +150,24 @@ std::optional<ScoreHead> read_score(const JsonField& json) {
 
 void refuse_dropout(const JsonField& json, std::string_view key, double missing) {
   if (const double dropout = json[key].real_or(missing, 0.0, 1.0); dropout != 0.0) {
-    throw input_error(json.where(), "expected {} 0, got {}{}; set it to 0", key, dropout,
-                      json[key].is_null() ? ", which transformers takes where it is left out" : "");
+    throw input_error(json.where(), "expected {} 0, got {}{}; {}", key, dropout,
+                      json[key].is_null() ? ", which transformers takes where it is left out" : "",
+                      override_advice(json.where(), key, "0"));
   }
 }
 
 DecoderConfig parse_decoder_config(std::string_view text, std::string_view where) {
-  const JsonDocument document(text, where);
-  const JsonField json = document.root();
+  const TextConfig said = read_text_config(text, where);
+  const JsonField json(said.json, said.where);
   const Architecture& architecture = find_architecture(json);
   refuse_unsupported_decoder(json, architecture);
   DecoderConfig config;
   config.score = read_score(json);
   config.initializer_range = json["initializer_range"].real_or(config.initializer_range, 0, 1e3);
   config.architecture = &architecture;
+  config.wrapper = said.wrapper;
+  config.files_say_tie = said.files_say_tie;
+  if (!config.wrapper.empty()) config.names = default_wrapper_names();
   read_sizes(json, architecture, config);
   read_head_dim(json, architecture, config);
   config.attention_scale = 1 / std::sqrt(static_cast<double>(config.head_dim));
@@ -177,10 +184,17 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   return config;
 }
 
-DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
+DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std::string& overrides) {
   constexpr double kMinPenalty = 1e-3, kMaxPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
-  DecoderConfig config = parse_decoder_config(read_file(path, kLimitBytes), path.string());
+  const std::string text = with_overrides(read_file(path, kLimitBytes), overrides, path.string());
+  DecoderConfig config = parse_decoder_config(text, path.string());
+  config.overrides = overrides;
+  if (!config.wrapper.empty() && has_weights(folder)) {
+    const SafetensorsFolder files = open_weights(folder);
+    config.names = wrapper_names(files);
+    if (config.files_say_tie) config.tie_word_embeddings = files.find(config.names.in_files(kHead)) == nullptr;
+  }
   if (config.quantisation) config.linear_storage = storage_of(folder, *config.quantisation);
   const std::filesystem::path generation = folder / "generation_config.json";
   // A link to nothing is there, too, and cannot be read.
@@ -195,11 +209,12 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder) {
 
 std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config) {
   const std::filesystem::path path = folder / "config.json";
-  std::string text = read_file(path, kLimitBytes);
+  std::string text = with_overrides(read_file(path, kLimitBytes), config.overrides, path.string());
   if (!config.stored_vocab_size && !config.copies_head && !config.score) return text;
   auto json = parse_json<nlohmann::ordered_json>(text, path.string());
-  json["vocab_size"] = config.vocab_size;
-  json["tie_word_embeddings"] = config.tie_word_embeddings;
+  nlohmann::ordered_json& of_text = config.wrapper.empty() ? json : text_config_of(json);
+  of_text["vocab_size"] = config.vocab_size;
+  json["tie_word_embeddings"] = of_text["tie_word_embeddings"] = config.tie_word_embeddings;
   if (config.has_new_score) {
     json["architectures"] = {classifier_name(*config.architecture, config.score->is_of_tokens)};
     json["id2label"] = json["label2id"] = nlohmann::ordered_json::object();

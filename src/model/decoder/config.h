@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "model/quantised/quantisation_config.h"
 #include "model/score_head.h"
 #include "model/storage.h"
+#include "model/weight_names.h"
 #include "tensor/dtype.h"
 
 namespace spillway {
@@ -53,12 +55,16 @@ struct DecoderConfig {
   // For each layer how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> sliding_window;
 
+  std::string wrapper;  // that it is the model of text in, "Gemma3ForConditionalGeneration"; empty: it stands alone
+  WeightNames names;    // in its files
+  bool files_say_tie = false;                      // that is: whether they have a head; config.json does not
   LinearStorage linear_storage;                    // of the linear layers' weights in the files
   std::optional<QuantisationConfig> quantisation;  // what config.json says of it
   std::optional<DType> dtype;                      // `dtype` or `torch_dtype`; what the files really hold counts more
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;  // generation stops at any of them
   double repetition_penalty = 1;       // of generation; 1: none
+  std::string overrides;               // with which config.json was read
 };
 
 // Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
@@ -69,10 +75,11 @@ struct DecoderConfig {
 void refuse_dropout(const JsonField& json, std::string_view key, double missing = 0);
 
 // Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
-// FOLDER/generation_config.json if it is there.
-[[nodiscard]] DecoderConfig read_decoder_config(const std::filesystem::path& folder);
+// FOLDER/generation_config.json if it is there. `overrides`: model/config_overrides.h.
+[[nodiscard]] DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std::string& overrides = {});
 
-// The text of FOLDER/config.json, with the vocabulary's size, the tie of the head and a new score as `config` has them.
+// The text of FOLDER/config.json, with what overrides it, the vocabulary's size, the tie of the head and a new score as
+// `config` has them.
 [[nodiscard]] std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config);
 
 }  // namespace spillway

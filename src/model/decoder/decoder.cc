@@ -79,7 +79,8 @@ class Decoder final : public Model {
  public:
   explicit Decoder(DecoderConfig config)
       : config_(std::move(config)),
-        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty, config_.score} {}
+        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty, config_.score,
+              config_.wrapper} {}
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;
   [[nodiscard]] CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
@@ -106,6 +107,9 @@ class Decoder final : public Model {
     return make_decoder(std::move(config));
   }
   [[nodiscard]] ModelPtr with_score(const ScoreHead& head, std::optional<int64_t> pad_token_id) const override {
+    if (!config_.wrapper.empty())
+      throw input_error("base_model", "expected a model of text that stands alone to give a score, got {}; {}",
+                        config_.wrapper, "name another");
     DecoderConfig config = config_;
     config.has_new_score = config_.score != head || config_.has_new_score;
     config.score = head;
@@ -127,7 +131,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   };
   const ValueId ids = column(kIds, per_token), positions = column(kPositions, per_token);
   const ValueId offsets = column(kSeqOffsets, {DType::kI32, {options.max_sequences + 1}});
-  Layers layers(builder, options, config_.linear_storage);
+  Layers layers(builder, options, config_.linear_storage, config_.names);
   result.dropout_seed = layers.declare_dropout();
   DecoderParts parts(layers, config_, {.positions = positions, .seq_offsets = offsets, .longest = options.tokens});
   result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
@@ -149,7 +153,7 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   result.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
   result.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
   result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
-  Layers layers(builder, options, config_.linear_storage);
+  Layers layers(builder, options, config_.linear_storage, config_.names);
   DecoderParts parts(layers, config_, {.positions = result.positions, .longest = options.sequence_len});
   std::vector<ValueId> caches;
   const ValueId hidden =
@@ -171,6 +175,8 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
 
 ModelPtr make_decoder(DecoderConfig config) { return std::make_shared<Decoder>(std::move(config)); }
 
-ModelPtr read_decoder(const std::filesystem::path& folder) { return make_decoder(read_decoder_config(folder)); }
+ModelPtr read_decoder(const std::filesystem::path& folder, const std::string& overrides) {
+  return make_decoder(read_decoder_config(folder, overrides));
+}
 
 }  // namespace spillway

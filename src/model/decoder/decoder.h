@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "model/decoder/config.h"
 #include "model/model.h"
@@ -12,6 +13,6 @@ namespace spillway {
 [[nodiscard]] ModelPtr make_decoder(DecoderConfig config);
 
 // Throws InputError as read_decoder_config does.
-[[nodiscard]] ModelPtr read_decoder(const std::filesystem::path& folder);
+[[nodiscard]] ModelPtr read_decoder(const std::filesystem::path& folder, const std::string& overrides = {});
 
 }  // namespace spillway

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/config_overrides.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/sliding_window.h"
 
@@ -22,7 +23,9 @@ double cap_of(const JsonField& json, std::string_view key, double missing) {
 void read_gemma(const JsonField& json, DecoderConfig& config) {
   if (json["use_bidirectional_attention"].boolean_or(false)) {
     throw input_error(json.where(),
-                      "expected use_bidirectional_attention false, got true; use a model that predicts the next token");
+                      "expected use_bidirectional_attention false, got true; use a model that predicts the next token, "
+                      "or {}",
+                      override_advice(json.where(), "use_bidirectional_attention", "false"));
   }
   config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
@@ -95,7 +98,8 @@ const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .norm_weight_shift = 1,
                            .rounds_embedding_scale = true,
                            .read = read_gemma2,
-                           .layer = kGemma2Layer};
+                           .layer = kGemma2Layer,
+                           .default_sizes = {256000, 2304, 9216, 26, 8}};
 
 const Architecture kGemma3{.name = "Gemma3ForCausalLM",
                            .model_type = "gemma3_text",
@@ -112,6 +116,7 @@ const Architecture kGemma3{.name = "Gemma3ForCausalLM",
                            .rounds_embedding_scale = true,
                            .classifier = "Gemma3Text",
                            .read = read_gemma3,
-                           .layer = kGemma3Layer};
+                           .layer = kGemma3Layer,
+                           .default_sizes = {262208, 2304, 9216, 26, 8}};
 
 }  // namespace spillway::architectures

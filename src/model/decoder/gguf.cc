@@ -28,6 +28,13 @@ void check_expressible(const DecoderConfig& config, std::string_view where) {
         "itself, or convert it with llama.cpp's convert_hf_to_gguf.py",
         architecture.name);
   }
+  if (!config.wrapper.empty()) {
+    throw input_error(
+        fmt::format("{}: architectures", where),
+        "expected a model of text that stands alone, got {}; use the folder itself, or convert it with llama.cpp's "
+        "convert_hf_to_gguf.py, and its towers with --mmproj",
+        config.wrapper);
+  }
   if (config.score) {
     throw input_error(fmt::format("{}: architectures", where),
                       "expected a model that predicts tokens, got one that scores; use the folder itself");

@@ -16,6 +16,7 @@ const Architecture kLlama{.name = "LlamaForCausalLM",
                           .default_max_position_embeddings = 2048,
                           .read = read_llama,
                           .layer = layer::kLlama,
-                          .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true}};
+                          .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true},
+                          .default_sizes = {32000, 4096, 11008, 32, 32}};
 
 }  // namespace spillway::architectures

@@ -17,6 +17,7 @@ const Architecture kMistral{.name = "MistralForCausalLM",
                             .default_max_position_embeddings = 131072,
                             .read = read_mistral,
                             .layer = layer::kLlama,
-                            .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true}};
+                            .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true},
+                            .default_sizes = {32000, 4096, 14336, 32, 32}};
 
 }  // namespace spillway::architectures

@@ -50,7 +50,7 @@ DecoderParts::Rotation DecoderParts::rotation(std::string name, const RopeConfig
 
 ValueId DecoderParts::embed(ValueId ids) {
   Parameter embedding = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding);
-  if (config_.tie_word_embeddings || config_.copies_head) embedding.copy_in_files = kHead;
+  if (config_.tie_word_embeddings || config_.copies_head) embedding.copy_in_files = layers_.names().in_files(kHead);
   embedding_ = layers_.add(std::move(embedding)).value();
   auto scale = static_cast<float>(config_.embedding_scale);
   if (config_.architecture->rounds_embedding_scale && layers_.builder().type(embedding_).dtype == DType::kBF16)
@@ -197,7 +197,7 @@ ValueId DecoderParts::score(ParameterRole role, const Shape& shape, double start
   if (config_.has_new_score) {  // random numbers that nobody trains would score nothing
     score.trained = true;
     score.source = {};
-    layers_.parameters().ignore_ending(std::string(kHead));
+    layers_.parameters().ignore_ending(layers_.names().in_files(kHead));
   }
   return layers_.add(std::move(score)).value();
 }
@@ -206,7 +206,7 @@ Parameter DecoderParts::vocabulary_weight(ParameterRole role, std::string_view n
   const int64_t stored = config_.stored_vocab_size.value_or(config_.vocab_size);
   const std::string module(name.substr(0, name.rfind('.')));
   Parameter result = layers_.base_parameter(role, module, {config_.vocab_size, config_.hidden_size});
-  result.source = {std::string(source), {stored, config_.hidden_size}};
+  result.source = {layers_.names().in_files(source), {stored, config_.hidden_size}};
   return result;
 }
 

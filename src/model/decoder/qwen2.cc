@@ -18,6 +18,7 @@ const Architecture kQwen2{.name = "Qwen2ForCausalLM",
                           .default_max_position_embeddings = 32768,
                           .read = read_qwen2,
                           .layer = layer::kLlama,
-                          .gguf = {.name = "qwen2"}};
+                          .gguf = {.name = "qwen2"},
+                          .default_sizes = {151936, 4096, 22016, 32, 32}};
 
 }  // namespace spillway::architectures

@@ -23,6 +23,7 @@ const Architecture kQwen3{.name = "Qwen3ForCausalLM",
                           .default_max_position_embeddings = 32768,
                           .read = read_qwen3,
                           .layer = kQwen3Layer,
-                          .gguf = {.name = "qwen3", .always_has_head_size = true}};
+                          .gguf = {.name = "qwen3", .always_has_head_size = true},
+                          .default_sizes = {151936, 4096, 22016, 32, 32}};
 
 }  // namespace spillway::architectures

@@ -40,11 +40,12 @@ TEST_CASE("Seed-OSS' dropouts are refused by their keys, those that it has where
     return config_error(changes, "SeedOssForCausalLM");
   };
   CHECK(error(json::object()) ==
-        "[config.json] expected attention_dropout 0, got 0.1, which transformers takes where it is left out; set it to "
-        "0");
+        "[config.json] expected attention_dropout 0, got 0.1, which transformers takes where it is left out; "
+        "write overrides_of_model_config: {attention_dropout: 0} into the config of the run");
   CHECK(error({{"attention_dropout", 0}}).find("expected residual_dropout 0, got 0.1, which transformers takes") !=
         std::string::npos);
   CHECK(error({{"attention_dropout", 0}, {"residual_dropout", 0.2}}) ==
-        "[config.json] expected residual_dropout 0, got 0.2; set it to 0");
+        "[config.json] expected residual_dropout 0, got 0.2; write overrides_of_model_config: "
+        "{residual_dropout: 0} into the config of the run");
   CHECK(error({{"attention_dropout", 0}, {"residual_dropout", 0}}).empty());
 }

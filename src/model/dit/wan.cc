@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 #include "io/file.h"
+#include "model/config_overrides.h"
 #include "model/layers.h"
 #include "ops/activation/activation.h"
 #include "ops/add/add.h"
@@ -232,8 +234,9 @@ ValueId WanBuilder::head(const Conditions& seen, ValueId h) {
 
 class Wan final : public Model {
  public:
-  explicit Wan(const WanConfig& config)
+  Wan(const WanConfig& config, std::string overrides)
       : config_(config),
+        overrides_(std::move(overrides)),
         video_{.in_channels = config.in_channels,
                .out_channels = config.out_channels,
                .patch = config.patch_size,
@@ -248,19 +251,25 @@ class Wan final : public Model {
   }
   [[nodiscard]] std::optional<DType> dtype() const override { return {}; }
   [[nodiscard]] std::string config_json(const std::filesystem::path& folder) const override {
-    return read_file(folder / "config.json", 4 * kMiB);
+    const std::filesystem::path path = folder / "config.json";
+    return with_overrides(read_file(path, 4 * kMiB), overrides_, path.string());
   }
   [[nodiscard]] const VideoModel* video() const override { return &video_; }
 
  private:
   WanConfig config_;
+  std::string overrides_;
   VideoModel video_;
 };
 
 }  // namespace
 
-ModelPtr make_wan(const WanConfig& config) { return std::make_shared<Wan>(config); }
+ModelPtr make_wan(const WanConfig& config, std::string overrides) {
+  return std::make_shared<Wan>(config, std::move(overrides));
+}
 
-ModelPtr read_wan(const std::filesystem::path& folder) { return make_wan(read_wan_config(folder)); }
+ModelPtr read_wan(const std::filesystem::path& folder, const std::string& overrides) {
+  return make_wan(read_wan_config(folder, overrides), overrides);
+}
 
 }  // namespace spillway

@@ -5,16 +5,18 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "model/dit/wan_config.h"
 #include "model/model.h"
 
 namespace spillway {
 
-[[nodiscard]] ModelPtr make_wan(const WanConfig& config);
+// `overrides`: with which its config was read (model/config_overrides.h).
+[[nodiscard]] ModelPtr make_wan(const WanConfig& config, std::string overrides = {});
 
 // Throws InputError as read_wan_config does.
-[[nodiscard]] ModelPtr read_wan(const std::filesystem::path& folder);
+[[nodiscard]] ModelPtr read_wan(const std::filesystem::path& folder, const std::string& overrides = {});
 
 // Columns of a micro-batch of clips, whose sequences are clips; C is their capacity, p the elements of a patch.
 extern const Column kPatches;            // f32 [T, in_channels * p], channels outermost in each patch

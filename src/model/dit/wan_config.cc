@@ -9,6 +9,7 @@
 #include "base/json_field.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "model/config_overrides.h"
 #include "ops/axial_rope/axial_rope.h"
 
 namespace spillway {
@@ -106,9 +107,10 @@ bool is_diffusers_folder(const std::filesystem::path& folder) {
   return document.root().has("_class_name");
 }
 
-WanConfig read_wan_config(const std::filesystem::path& folder) {
+WanConfig read_wan_config(const std::filesystem::path& folder, std::string_view overrides) {
   const std::filesystem::path path = folder / "config.json";
-  return parse_wan_config(read_file(path, kMaxWanConfigBytes), path.string());
+  const std::string where = path.string();
+  return parse_wan_config(with_overrides(read_file(path, kMaxWanConfigBytes), overrides, where), where);
 }
 
 }  // namespace spillway

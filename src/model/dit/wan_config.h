@@ -34,6 +34,6 @@ struct WanConfig {
 [[nodiscard]] bool is_diffusers_folder(const std::filesystem::path& folder);
 
 // Reads FOLDER/config.json.
-[[nodiscard]] WanConfig read_wan_config(const std::filesystem::path& folder);
+[[nodiscard]] WanConfig read_wan_config(const std::filesystem::path& folder, std::string_view overrides = {});
 
 }  // namespace spillway

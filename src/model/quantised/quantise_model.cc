@@ -196,6 +196,9 @@ QuantiseReport quantise_model(const fs::path& model, const fs::path& out, const 
   if (read->video())
     throw input_error(model.string(), "expected a model of text, got a video transformer; {}",
                       "use it as it is: nothing here reads a quantised one");
+  if (const std::string& wrapper = text_of(*read, model.string()).wrapper; !wrapper.empty())
+    throw input_error(model.string(), "expected a model of text that stands alone, got {}; {}", wrapper,
+                      "use it as it is: load_in_4bit quantises its text model as it is loaded");
   const ParameterTable parameters = parameters_of(*read);
   const SafetensorsFolder base = open_model_weights(model, parameters);
   const std::vector<TensorTransfer> transfers = tensor_transfers(parameters, base, options);

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/wrappers: tiny random models of text inside larger ones, and what transformers, torch and peft make
+of them when text alone is trained.
+
+    pip install torch transformers peft safetensors     # made with torch 2.15, transformers 5.24, peft 0.21
+    python tools/make_wrapper_goldens.py tests/golden/wrappers
+
+The batches are those of tools/make_model_goldens.py, and so is what NAME/ holds. The towers are frozen, and no image is
+seen.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+import make_model_goldens as goldens
+import peft
+import torch
+import transformers
+from transformers import Gemma3Config, LlavaConfig, Mistral3Config
+
+TEXT = {k: v for k, v in goldens.SMALL.items()}
+PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
+TOWER = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
+
+
+def specs():
+    """name -> (config, dtype on disk, arguments of save_pretrained)"""
+    gemma3 = Gemma3Config(
+        text_config=dict(**{**TEXT, "num_hidden_layers": 3}, num_key_value_heads=1, head_dim=16,
+                         query_pre_attn_scalar=24, sliding_window=5,
+                         layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                         rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                                          "full_attention": {"rope_type": "linear", "rope_theta": 10000.0,
+                                                             "factor": 2.0}}),
+        vision_config=TOWER, mm_tokens_per_image=4, image_token_index=goldens.VOCAB - 1)
+    # Its head is tied by the wrapper's key alone.
+    mistral3 = Mistral3Config(
+        text_config=dict(**TEXT, model_type="mistral", num_key_value_heads=2, sliding_window=6, rope_parameters=PLAIN),
+        vision_config=dict(**TOWER, head_dim=4), image_token_index=goldens.VOCAB - 1)
+    llava = LlavaConfig(
+        text_config=dict(**TEXT, model_type="llama", num_key_value_heads=2, rope_parameters=PLAIN),
+        vision_config=dict(**TOWER), image_token_index=goldens.VOCAB - 1)
+    return {
+        "gemma3": (gemma3, torch.float32, {}),
+        # The names of transformers' own classes.
+        "mistral3": (mistral3, torch.bfloat16, {"save_original_format": False}),
+        "llava": (llava, torch.float32, {"max_shard_size": "40KB"}),
+    }
+
+
+def write_model(folder, spec, seed):
+    config, dtype, arguments = spec
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForImageTextToText.from_config(config, dtype=torch.float32)
+    goldens.randomise(model, seed)
+    model.to(dtype).save_pretrained(folder, **arguments)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def load(folder):
+    model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32,
+                                                                     attn_implementation="eager").eval()
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith("model.language_model.") or name.startswith("lm_head."))
+    return model
+
+
+def write_adapter(folder, target, seed, rslora):
+    model = load(folder)
+    targets = [name for name, module in model.named_modules()
+               if name.startswith("model.language_model.") and isinstance(module, torch.nn.Linear)]
+    torch.manual_seed(seed)
+    adapted = peft.get_peft_model(model, peft.LoraConfig(r=4, lora_alpha=8, target_modules=targets,
+                                                         use_rslora=rslora, task_type="CAUSAL_LM"))
+    with torch.no_grad():
+        for name, parameter in goldens.trainable(adapted).items():
+            if "lora_B" in name:
+                parameter.normal_(std=0.1)
+    goldens.save_adapter(adapted, target)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    out = parser.parse_args().out
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    # What make_goldens calls to load and adapt a folder.
+    goldens.load, goldens.write_adapter = load, write_adapter
+    batches = goldens.make_batches()
+    for seed, (name, spec) in enumerate(specs().items()):
+        write_model(out / name, spec, seed)
+        goldens.make_goldens(out / name, batches, seed)
+
+
+if __name__ == "__main__":
+    main()
