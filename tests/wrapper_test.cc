@@ -61,12 +61,10 @@ fs::path odd_model(const std::string& golden, const fs::path& to) {
   write_file(to / "preprocessor_config.json", "{\"size\": 8}\n");
   const SafetensorsFolder folder(kWrapped / golden);
   std::vector<TensorSpec> specs;
-  for (const auto& [name, entry] : folder.tensors()) specs.push_back({name, *entry.tensor->dtype(), entry.tensor->shape});
-  specs.push_back({.name = "vision_tower.doubles",
-                   .dtype = DType::kU8,
-                   .shape = {3},
-                   .foreign_dtype = "F64",
-                   .foreign_bytes = 24});
+  for (const auto& [name, entry] : folder.tensors())
+    specs.push_back({name, *entry.tensor->dtype(), entry.tensor->shape});
+  specs.push_back(
+      {.name = "vision_tower.doubles", .dtype = DType::kU8, .shape = {3}, .foreign_dtype = "F64", .foreign_bytes = 24});
   specs.push_back({"vision_tower.position_ids", DType::kI64, {1, 2}});
   specs.push_back({"vision_tower.not_numbers", DType::kF32, {2}});
   SafetensorsFolderWriter writer(to, specs);
@@ -145,8 +143,8 @@ TEST_CASE("an adapter of the text alone is trained, also beside NF4, and merged 
     for (const StoredTensor& tensor : factors.tensors())
       CHECK(tensor.name.starts_with("base_model.model.model.language_model.layers."));
     const fs::path merged = job.output(name + "_merged");
-    const Finished merging = run_spillway(
-        {"merge", base.string(), "--adapter", job.output(name).string(), "--out", merged.string()});
+    const Finished merging =
+        run_spillway({"merge", base.string(), "--adapter", job.output(name).string(), "--out", merged.string()});
     CAPTURE(merging.err);
     REQUIRE(merging.status == 0);
     CHECK(towers_of(merged) == towers_of(base));
@@ -176,8 +174,8 @@ TEST_CASE("overrides of config.json are trained with, written, and the same when
   auto config = read_json(base / "config.json");
   config["attention_dropout"] = 0.1;
   write_file(base / "config.json", config.dump());
-  const std::vector<std::string> arguments = {"--adapter", "none", "--save_steps", "2", "--base_model", base.string(),
-                                              "--max_steps", "4"};
+  const std::vector<std::string> arguments = {"--adapter",    "none",        "--save_steps", "2",
+                                              "--base_model", base.string(), "--max_steps",  "4"};
   const Finished refused = run_spillway(job.train("out", arguments));
   CHECK(refused.status == 2);
   CHECK(refused.err.find("write overrides_of_model_config: {attention_dropout: 0}") != std::string::npos);

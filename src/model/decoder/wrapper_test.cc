@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <set>
-#include <utility>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
@@ -95,10 +94,10 @@ TEST_CASE("a wrapper around a text model that is not known is refused by that mo
   };
   CHECK(error({{"model_type", "qwen2_vl_text"}}) ==
         "[config.json: text_config.model_type] expected a text model of " + known_model_types() +
-            " inside Qwen2VLForConditionalGeneration, got \"qwen2_vl_text\"; use a model with one of these");
+            " inside Qwen2VLForConditionalGeneration, got 'qwen2_vl_text'; use a model with one of these");
   CHECK(error({{"hidden_size", 8}}).find("got none") != std::string::npos);
-  CHECK(wrapper_error({{"architectures", {"PaliGemmaForConditionalGeneration"}},
-                       {"text_config", {{"model_type", "gemma2"}}}})
+  CHECK(wrapper_error(
+            {{"architectures", {"PaliGemmaForConditionalGeneration"}}, {"text_config", {{"model_type", "gemma2"}}}})
             .find("PaliGemmaForConditionalGeneration") != std::string::npos);
   // Without a text_config it is a model like any other.
   CHECK(wrapper_error({{"architectures", {"T5ForConditionalGeneration"}}, {"model_type", "t5"}})
@@ -109,10 +108,9 @@ TEST_CASE("a wrapper around a text model that is not known is refused by that mo
 }
 
 TEST_CASE("weights inside a wrapper go by the names of transformers' class, wherever the files have them") {
-  for (const auto& [golden, in_files, head] :
-       {std::tuple("gemma3", "language_model.model.", ""),
-        {"mistral3", "model.language_model.", ""},
-        {"llava", "language_model.model.", "language_model.lm_head.weight"}}) {
+  for (const auto& [golden, in_files, head] : {std::tuple("gemma3", "language_model.model.", ""),
+                                               {"mistral3", "model.language_model.", ""},
+                                               {"llava", "language_model.model.", "language_model.lm_head.weight"}}) {
     CAPTURE(golden);
     const ParameterTable parameters = parameters_of(*read_model(kWrappers / golden));
     const Parameter* q = parameters.find("model.language_model.layers.1.self_attn.q_proj.weight");
@@ -163,7 +161,8 @@ TEST_CASE("new tokens and an own head stand where a wrapper's config.json has th
   const auto untied = json::parse(model->with_own_head()->config_json(golden));
   CHECK(untied["tie_word_embeddings"] == false);
   CHECK(untied["text_config"]["tie_word_embeddings"] == false);
-  const Parameter* head = parameters_of(*model->with_own_head()).find("lm_head.weight");
+  const ParameterTable parameters = parameters_of(*model->with_own_head());
+  const Parameter* head = parameters.find("lm_head.weight");
   CHECK(head->source.name == "language_model.model.embed_tokens.weight");
   CHECK(head->written_name() == "language_model.lm_head.weight");
 }
