@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <set>
-#include <utility>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
@@ -95,7 +94,7 @@ TEST_CASE("a wrapper around a text model that is not known is refused by that mo
   };
   CHECK(error({{"model_type", "qwen2_vl_text"}}) ==
         "[config.json: text_config.model_type] expected a text model of " + known_model_types() +
-            " inside Qwen2VLForConditionalGeneration, got \"qwen2_vl_text\"; use a model with one of these");
+            " inside Qwen2VLForConditionalGeneration, got 'qwen2_vl_text'; use a model with one of these");
   CHECK(error({{"hidden_size", 8}}).find("got none") != std::string::npos);
   CHECK(wrapper_error(
             {{"architectures", {"PaliGemmaForConditionalGeneration"}}, {"text_config", {{"model_type", "gemma2"}}}})
@@ -162,7 +161,8 @@ TEST_CASE("new tokens and an own head stand where a wrapper's config.json has th
   const auto untied = json::parse(model->with_own_head()->config_json(golden));
   CHECK(untied["tie_word_embeddings"] == false);
   CHECK(untied["text_config"]["tie_word_embeddings"] == false);
-  const Parameter* head = parameters_of(*model->with_own_head()).find("lm_head.weight");
+  const ParameterTable parameters = parameters_of(*model->with_own_head());
+  const Parameter* head = parameters.find("lm_head.weight");
   CHECK(head->source.name == "language_model.model.embed_tokens.weight");
   CHECK(head->written_name() == "language_model.lm_head.weight");
 }
