@@ -138,9 +138,11 @@ TEST_CASE("a run whose base model is removed meanwhile saves all that it would h
 
 TEST_CASE("a run goes on where its metrics cannot be written") {
   const SmallJob job;
-  // A limit for the size of files, 512 KiB, stands in for a full disk: 1,500 lines are longer.
+  // A limit for the size of files, 512 KiB, stands in for a full disk: 1,500 lines are longer, and there is a
+  // checkpoint behind it.
   const std::string command = "trap '' XFSZ; ulimit -f 1024; exec '" SPILLWAY_BINARY "' train '" +
-                              job.path("config.yml") + "' --max_steps 1500 2> '" + job.path("err") + "'";
+                              job.path("config.yml") +
+                              "' --max_steps 1500 --save_strategy steps --save_steps 1400 2> '" + job.path("err") + "'";
   CHECK(WEXITSTATUS(std::system(command.c_str())) == 0);
   const std::string err = read_file(job.path("err"), kMaxReadBytes);
   CAPTURE(err);

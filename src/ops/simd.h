@@ -12,6 +12,9 @@
 //   #if HWY_ONCE
 //   namespace spillway::ops { HWY_EXPORT(add); void add_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(add)(args);
 //   } } #endif
+//
+// Several of these files are compiled at once (spillway_vector_unity in cmake/Spillway.cmake): a name in HWY_NAMESPACE
+// is no other file's, and using-directives stand in functions.
 #pragma once
 
 // AVX2, AVX-512 and the baseline are what machines for training have; the others would only cost compile time.

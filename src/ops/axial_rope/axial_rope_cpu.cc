@@ -18,7 +18,7 @@ struct TurnTables {
   alignas(64) float cosines[kMaxAxialHeadSize], sines[kMaxAxialHeadSize];
 };
 
-void fill_tables(const AxialFrequencies& frequencies, const int32_t* position, TurnTables& tables) {
+void fill_turn_tables(const AxialFrequencies& frequencies, const int32_t* position, TurnTables& tables) {
   constexpr double kTurn = 6.283185307179586476925;
   for (int32_t i = 0; i < frequencies.pairs; ++i) {
     const double angle = position[frequencies.axis[i]] * frequencies.angle[i];
@@ -38,7 +38,7 @@ void axial_rope(const KernelArgs& args) {
   args.threads->parallel_for(x.shape[0], row_grain(2 * width), [&](int64_t begin, int64_t end, int) {
     TurnTables tables;
     for (int64_t row = begin; row < end; ++row) {
-      fill_tables(frequencies, positions.as<int32_t>() + row * positions.shape[1], tables);
+      fill_turn_tables(frequencies, positions.as<int32_t>() + row * positions.shape[1], tables);
       with_real(x.dtype, [&]<typename T>(T*) {
         for (int64_t at = row * width; at < (row + 1) * width; at += size)
           turn_pairs(x.as<T>() + at, size, tables.cosines, tables.sines, args.outputs[0].as<T>() + at);

@@ -19,6 +19,8 @@ void linear_log_prob_grad_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace log_prob_input;
+
 constexpr std::string_view kName = "linear_log_prob";
 
 LogitShape shape_of(TypeList inputs, bool x_gradient, bool w_gradient) {

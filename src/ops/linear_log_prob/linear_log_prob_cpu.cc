@@ -56,6 +56,7 @@ RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, cons
 }
 
 void linear_log_prob(const KernelArgs& args) {
+  using namespace log_prob_input;
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
   const LogitCap cap(args.attributes);
@@ -100,6 +101,7 @@ void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const Row
 }
 
 void linear_log_prob_grad(const KernelArgs& args) {
+  using namespace log_prob_input;
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
   const LogitCap cap(args.attributes);

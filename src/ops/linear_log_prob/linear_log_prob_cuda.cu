@@ -6,6 +6,8 @@
 namespace spillway::ops {
 namespace {
 
+using namespace log_prob_input;
+
 constexpr int kThreads = 512;
 
 float inverse_temperature(const KernelArgs& args) {

@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-using Codes = hn::Rebind<int8_t, Floats>;
+using RowCodes = hn::Rebind<int8_t, Floats>;
 
 HWY_INLINE void quantise_row(const float* weight, int64_t columns, int8_t* codes, float* absmax) {
   Vector largest = zero();
@@ -23,11 +23,11 @@ HWY_INLINE void quantise_row(const float* weight, int64_t columns, int8_t* codes
   *absmax = hn::GetLane(hn::MaxOfLanes(Floats(), round_to_f16(largest)));
   const Vector scale = constant(*absmax > 0 ? 127.0F * (1.0F / *absmax) : 0);
   const auto code = [&](Vector v)
-                        HWY_ATTR { return hn::DemoteTo(Codes(), hn::NearestInt(hn::Mul(round_to_f16(v), scale))); };
-  for (i = 0; i + lanes() <= columns; i += lanes()) hn::StoreU(code(load(weight + i)), Codes(), codes + i);
+                        HWY_ATTR { return hn::DemoteTo(RowCodes(), hn::NearestInt(hn::Mul(round_to_f16(v), scale))); };
+  for (i = 0; i + lanes() <= columns; i += lanes()) hn::StoreU(code(load(weight + i)), RowCodes(), codes + i);
   if (i == columns) return;
   alignas(64) int8_t last[kMaxLanes];
-  hn::StoreU(code(load_some(weight + i, columns - i)), Codes(), last);
+  hn::StoreU(code(load_some(weight + i, columns - i)), RowCodes(), last);
   for (int64_t j = i; j < columns; ++j) codes[j] = last[j - i];
 }
 

@@ -12,12 +12,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-using Bytes = hn::Rebind<int8_t, Floats>;
+using Int8Codes = hn::Rebind<int8_t, Floats>;
 using Integers = hn::Rebind<int32_t, Floats>;
 
 // What the elements of a weight are rounded to, one behind the other.
 template <DType kWeight, DType kElements>
-struct Rounding {
+struct Int8Rounding {
   HWY_INLINE Vector operator()(Vector v) const { return round_to(kElements, round_to(kWeight, v)); }
 };
 
@@ -28,12 +28,12 @@ HWY_INLINE Vector value_of(hn::Vec<Integers> codes, float scale) {
 
 // Decodes as far as this goes, and returns how many elements that are.
 template <typename Rounding>
-HWY_INLINE int64_t decode_steps(const int8_t*, int64_t, float, float*) {
+HWY_INLINE int64_t decode_int8_steps(const int8_t*, int64_t, float, float*) {
   return 0;
 }
 // Two codes make the two halves of a word, so that nothing has to be narrowed.
 template <typename Rounding>
-HWY_INLINE int64_t decode_steps(const int8_t* codes, int64_t count, float scale, bf16* out) {
+HWY_INLINE int64_t decode_int8_steps(const int8_t* codes, int64_t count, float scale, bf16* out) {
   const hn::Rebind<int16_t, Floats> pairs;
   const int64_t step = 2 * lanes();
   int64_t i = 0;
@@ -49,11 +49,11 @@ HWY_INLINE int64_t decode_steps(const int8_t* codes, int64_t count, float scale,
 }
 
 template <typename Rounding, typename T>
-HWY_INLINE void decode_row(const int8_t* codes, int64_t count, float scale, T* out) {
+HWY_INLINE void decode_int8_row(const int8_t* codes, int64_t count, float scale, T* out) {
   const auto at = [&](const int8_t* from) HWY_ATTR {
-    return value_of<Rounding>(hn::PromoteTo(Integers(), hn::LoadU(Bytes(), from)), scale);
+    return value_of<Rounding>(hn::PromoteTo(Integers(), hn::LoadU(Int8Codes(), from)), scale);
   };
-  int64_t i = decode_steps<Rounding>(codes, count, scale, out);
+  int64_t i = decode_int8_steps<Rounding>(codes, count, scale, out);
   for (; i + lanes() <= count; i += lanes()) store(at(codes + i), out + i);
   if (i == count) return;
   alignas(64) int8_t rest[kMaxLanes] = {};
@@ -62,29 +62,30 @@ HWY_INLINE void decode_row(const int8_t* codes, int64_t count, float scale, T* o
 }
 
 template <typename Rounding, typename T>
-HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, int64_t stride, T* out) {
+HWY_INLINE void decode_int8_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, int64_t stride, T* out) {
   const int8_t* codes = static_cast<const int8_t*>(weight.codes) + range.row * weight.columns + range.column;
   for (int64_t i = 0; i < range.rows; ++i) {
     const float scale = static_cast<const float*>(weight.scales)[range.row + i] * kInt8Step;
     prefetch_rows(codes + i * weight.columns, weight.columns, range.columns);
-    decode_row<Rounding>(codes + i * weight.columns, range.columns, scale, out + i * stride);
+    decode_int8_row<Rounding>(codes + i * weight.columns, range.columns, scale, out + i * stride);
   }
 }
 
 template <DType kElements, typename T>
-void decode_as(const QuantisedWeight& weight, const cpu::MatrixRange& range, int64_t stride, T* out) {
-  weight.format.weight_dtype == DType::kF16 ? decode_rows<Rounding<DType::kF16, kElements>>(weight, range, stride, out)
-                                            : decode_rows<Rounding<DType::kF32, kElements>>(weight, range, stride, out);
+void decode_int8_as(const QuantisedWeight& weight, const cpu::MatrixRange& range, int64_t stride, T* out) {
+  weight.format.weight_dtype == DType::kF16
+      ? decode_int8_rows<Int8Rounding<DType::kF16, kElements>>(weight, range, stride, out)
+      : decode_int8_rows<Int8Rounding<DType::kF32, kElements>>(weight, range, stride, out);
 }
 
 void decode_int8(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, DType dtype,
                  int64_t stride, void* out) {
   if (dtype == DType::kBF16) {
-    decode_as<DType::kF32>(weight, range, stride, static_cast<bf16*>(out));  // storing rounds
+    decode_int8_as<DType::kF32>(weight, range, stride, static_cast<bf16*>(out));  // storing rounds
   } else if (elements == DType::kBF16 || weight.format.weight_dtype == DType::kBF16) {
-    decode_as<DType::kBF16>(weight, range, stride, static_cast<float*>(out));
+    decode_int8_as<DType::kBF16>(weight, range, stride, static_cast<float*>(out));
   } else {
-    decode_as<DType::kF32>(weight, range, stride, static_cast<float*>(out));
+    decode_int8_as<DType::kF32>(weight, range, stride, static_cast<float*>(out));
   }
 }
 

@@ -12,8 +12,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-using namespace scale_columns_input;
-
 // The three that may be absent are null then.
 template <typename T, typename Bias>
 struct Columns {
@@ -46,6 +44,7 @@ struct Columns {
 
 // Bound by memory.
 void scale_columns(const KernelArgs& args) {
+  using namespace scale_columns_input;
   const TensorView &x = args.inputs[kX], &bias = args.inputs[kBias], &out = args.outputs[0];
   const int64_t width = x.shape[1];
   const auto shift = static_cast<float>(args.attributes.real("shift"));
@@ -80,6 +79,7 @@ void scale_columns_grad_row(const T* x, const T* dy, const float* factor, float 
 }
 
 void scale_columns_grad(const KernelArgs& args) {
+  using namespace scale_columns_input;
   const TensorView &x = args.inputs[kX], &dy = args.inputs[kCotangent];
   const bool wants_factor = args.attributes.integer("wants_factor") != 0;
   const int64_t rows = x.shape[0], width = x.shape[1], block_rows = rows_of_block(rows);
