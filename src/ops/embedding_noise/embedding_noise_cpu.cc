@@ -15,18 +15,18 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 template <typename T>
 void add_noise(const NoiseDraws& draws, int64_t row, int64_t width, const T* x, T* y) {
-  constexpr int64_t kPiece = 256;
+  constexpr int64_t kNoisePiece = 256;
   const float range = draws.range_at(row);
   const auto seed = static_cast<uint64_t>(*draws.seed), first = static_cast<uint64_t>(row * draws.blocks);
   const auto step = static_cast<int64_t>(4 * hn::Lanes(Wide()));
-  alignas(64) uint32_t bits[kPiece];
-  alignas(64) float noise[kPiece];
-  for (int64_t at = 0; at < width; at += kPiece) {
-    for (int64_t i = 0; i < kPiece; i += step)
+  alignas(64) uint32_t bits[kNoisePiece];
+  alignas(64) float noise[kNoisePiece];
+  for (int64_t at = 0; at < width; at += kNoisePiece) {
+    for (int64_t i = 0; i < kNoisePiece; i += step)
       random_bits(seed, draws.stream, first + static_cast<uint64_t>((at + i) / 4), bits + i);
-    for (int64_t i = 0; i < kPiece; ++i) noise[i] = NoiseDraws::noise_of(bits[i], range);
+    for (int64_t i = 0; i < kNoisePiece; ++i) noise[i] = NoiseDraws::noise_of(bits[i], range);
     const auto sum = [](Vector a, Vector b) HWY_ATTR { return hn::Add(a, b); };
-    map(0, std::min(kPiece, width - at), sum, y + at, x + at, noise);
+    map(0, std::min(kNoisePiece, width - at), sum, y + at, x + at, noise);
   }
 }
 
