@@ -121,6 +121,8 @@ class Model {
   [[nodiscard]] virtual std::optional<DType> dtype() const = 0;
   // The text of FOLDER/config.json, changed as far as this model is not the folder's.
   [[nodiscard]] virtual std::string config_json(const std::filesystem::path& folder) const = 0;
+  // Throws InputError where training would compute what is not computed here, and everything else would not: a dropout.
+  virtual void check_trains() const {}
   // For each block how many tokens a query sees, itself included; 0: all before it. Empty: all, in every block.
   [[nodiscard]] virtual std::vector<int64_t> attention_windows() const { return {}; }
 

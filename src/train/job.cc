@@ -260,6 +260,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   Job job{.config = said,
           .model = read_model(said.model.base_model, said.model.config_overrides),
           .now = sources.now.value_or(local_now())};
+  job.model->check_trains();
   const config::Config& config = job.config;
   if (job.model->video()) {
     take_clips(sources.rows, job);

@@ -36,13 +36,14 @@ inline DecoderConfig parse(const nlohmann::json& changes, std::string_view archi
   return parse_decoder_config(config_text(changes, architecture), "config.json");
 }
 
+// Of what cannot be trained, too.
 inline std::string config_error(const std::string& text) {
   try {
-    (void)parse_decoder_config(text, "config.json");
+    const DecoderConfig config = parse_decoder_config(text, "config.json");
+    return config.untrainable ? config.untrainable->what() : "";
   } catch (const InputError& error) {
     return error.what();
   }
-  return "";
 }
 
 inline std::string config_error(const nlohmann::json& changes, std::string_view architecture = "LlamaForCausalLM") {

@@ -108,7 +108,6 @@ void refuse_unsupported_decoder(const JsonField& json, const Architecture& archi
     throw input_error(json.where(), "expected {} {}, got {}; use a model with that activation", key, names[0],
                       quote(act));
   }
-  refuse_dropout(json, "attention_dropout", architecture.default_dropout);
 }
 
 // The files say more of it than the config.
@@ -148,12 +147,12 @@ std::optional<ScoreHead> read_score(const JsonField& json) {
 
 }  // namespace
 
-void refuse_dropout(const JsonField& json, std::string_view key, double missing) {
-  if (const double dropout = json[key].real_or(missing, 0.0, 1.0); dropout != 0.0) {
-    throw input_error(json.where(), "expected {} 0, got {}{}; {}", key, dropout,
-                      json[key].is_null() ? ", which transformers takes where it is left out" : "",
-                      override_advice(json.where(), key, "0"));
-  }
+void note_dropout(const JsonField& json, std::string_view key, DecoderConfig& config, double missing) {
+  const double dropout = json[key].real_or(missing, 0.0, 1.0);
+  if (dropout == 0 || config.untrainable) return;
+  config.untrainable = input_error(json.where(), "expected {} 0, got {}{}; {}", key, dropout,
+                                   json[key].is_null() ? ", which transformers takes where it is left out" : "",
+                                   override_advice(json.where(), key, "0"));
 }
 
 DecoderConfig parse_decoder_config(std::string_view text, std::string_view where) {
@@ -172,6 +171,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   read_head_dim(json, architecture, config);
   config.attention_scale = 1 / std::sqrt(static_cast<double>(config.head_dim));
   config.sliding_window = make_vector<int64_t>(config.num_hidden_layers);
+  note_dropout(json, "attention_dropout", config, architecture.default_dropout);
   architecture.read(json, config);
   read_ropes(json, architecture, config);
   config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(architecture.ties_by_default);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json_field.h"
 #include "model/decoder/rope_config.h"
 #include "model/quantised/quantisation_config.h"
@@ -62,17 +63,19 @@ struct DecoderConfig {
   std::optional<QuantisationConfig> quantisation;  // what config.json says of it
   std::optional<DType> dtype;                      // `dtype` or `torch_dtype`; what the files really hold counts more
   std::optional<int64_t> bos_token_id, pad_token_id;
-  std::vector<int64_t> eos_token_ids;  // generation stops at any of them
-  double repetition_penalty = 1;       // of generation; 1: none
-  std::string overrides;               // with which config.json was read
+  std::vector<int64_t> eos_token_ids;     // generation stops at any of them
+  double repetition_penalty = 1;          // of generation; 1: none
+  std::string overrides;                  // with which config.json was read
+  std::optional<InputError> untrainable;  // what training computes and is not computed here: a dropout
 };
 
 // Reads the text of a config.json; `where` names it in errors. Throws InputError for what is malformed, out of bounds
 // or not supported (architectures, activations, rope types, quantised weights are refused by name).
 [[nodiscard]] DecoderConfig parse_decoder_config(std::string_view json, std::string_view where);
 
-// Throws InputError at json.where() where dropout `key` is not 0. `missing`: what it is where the file leaves it out.
-void refuse_dropout(const JsonField& json, std::string_view key, double missing = 0);
+// Notes in `config` that dropout `key` is not 0, which training would need. `missing`: what it is where the file leaves
+// it out.
+void note_dropout(const JsonField& json, std::string_view key, DecoderConfig& config, double missing = 0);
 
 // Reads FOLDER/config.json and, for the tokens that end generation and for the repetition penalty,
 // FOLDER/generation_config.json if it is there. `overrides`: model/config_overrides.h.

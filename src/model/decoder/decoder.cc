@@ -90,6 +90,9 @@ class Decoder final : public Model {
   [[nodiscard]] std::string config_json(const std::filesystem::path& folder) const override {
     return decoder_config_json(folder, config_);
   }
+  void check_trains() const override {
+    if (config_.untrainable) throw InputError(*config_.untrainable);
+  }
   [[nodiscard]] std::vector<int64_t> attention_windows() const override { return config_.sliding_window; }
   [[nodiscard]] const TextModel* text() const override { return &text_; }
 

@@ -6,7 +6,7 @@ namespace spillway::architectures {
 namespace {
 
 void read_phi3(const JsonField& json, DecoderConfig& config) {
-  refuse_dropout(json, "resid_pdrop");
+  note_dropout(json, "resid_pdrop", config);
   if (!json["sliding_window"].is_null()) config.sliding_window.assign(config.sliding_window.size(), window_of(json));
 }
 

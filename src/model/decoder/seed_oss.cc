@@ -7,7 +7,7 @@ namespace {
 constexpr double kDefaultDropout = 0.1;
 
 void read_seed_oss(const JsonField& json, DecoderConfig& config) {
-  refuse_dropout(json, "residual_dropout", kDefaultDropout);
+  note_dropout(json, "residual_dropout", config, kDefaultDropout);
   config.qkv_bias = json["attention_bias"].boolean_or(true);
   config.output_bias = json["attention_out_bias"].boolean_or(false);
   config.mlp_bias = json["mlp_bias"].boolean_or(false);

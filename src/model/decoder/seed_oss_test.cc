@@ -6,6 +6,7 @@
 
 #include "model/decoder/architecture.h"
 #include "model/decoder/config.h"
+#include "model/decoder/decoder.h"
 #include "tests/support/decoder_configs.h"
 #include "tests/support/golden_models.h"
 
@@ -48,4 +49,12 @@ TEST_CASE("Seed-OSS' dropouts are refused by their keys, those that it has where
         "[config.json] expected residual_dropout 0, got 0.2; write overrides_of_model_config: "
         "{residual_dropout: 0} into the config of the run");
   CHECK(error({{"attention_dropout", 0}, {"residual_dropout", 0}}).empty());
+  // What is not trained is read as it is: nothing else has dropout.
+  const auto model = [](const json& dropouts) {
+    return make_decoder(parse_decoder_config(config_text(dropouts, "SeedOssForCausalLM"), "config.json"));
+  };
+  json named = {{"model_type", "seed_oss"}};
+  CHECK_THROWS_AS(model(named)->check_trains(), InputError);
+  named.update({{"attention_dropout", 0}, {"residual_dropout", 0}});
+  CHECK_NOTHROW(model(named)->check_trains());
 }

@@ -13,6 +13,7 @@
 #include "model/decoder/config.h"
 #include "model/model.h"
 #include "model/weights.h"
+#include "tests/support/decoder_configs.h"
 #include "tests/support/golden_models.h"
 
 using namespace spillway;
@@ -24,14 +25,7 @@ namespace {
 
 const fs::path kWrappers = kGoldenModels / "../wrappers";
 
-std::string wrapper_error(const json& config) {
-  try {
-    (void)parse_decoder_config(config.dump(), "config.json");
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
+std::string wrapper_error(const json& config) { return config_error(config.dump()); }
 
 // Of a folder with that config.json, and the weights of a golden one.
 ModelPtr model_with(const std::string& golden, const json& changes, const TemporaryFolder& folder) {
