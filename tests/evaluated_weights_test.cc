@@ -247,6 +247,12 @@ TEST_CASE("eval_delay keeps evaluations from the first steps or epochs, as trans
   CHECK(evaluated("all", {"--eval_steps", "2"}) == std::vector<int64_t>{2, 4, 6});
   CHECK(evaluated("steps", {"--eval_steps", "2", "--eval_delay", "4"}) == std::vector<int64_t>{4, 6});
   CHECK(evaluated("late", {"--eval_steps", "2", "--eval_delay", "99"}) == std::vector<int64_t>{6});
+  // By epochs, of which the first are left out.
+  const std::vector<std::string> epochs = {"--max_steps", "-1", "--num_epochs", "3", "--evals_per_epoch", "1"};
+  const std::vector<int64_t> all = evaluated("epochs", epochs);
+  REQUIRE(all.size() == 3);
+  CHECK(evaluated("second", epochs + std::vector<std::string>{"--eval_delay", "2"}) ==
+        std::vector<int64_t>(all.begin() + 1, all.end()));
 }
 
 TEST_CASE("a schedule-free optimizer warms up by itself, from the first step on") {
