@@ -1,5 +1,5 @@
-// Tensors of a model's files that belong to other parts of it (a tower that reads images): whoever writes the model
-// copies them, byte by byte.
+// Tensors of a model's files that belong to other parts of it (a tower that reads images). What is written of the model
+// has copies of them, byte by byte.
 #pragma once
 
 #include <string>
