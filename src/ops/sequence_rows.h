@@ -8,6 +8,19 @@
 
 namespace spillway::ops {
 
+// The sequence of a row, offsets[result] <= row < offsets[result + 1], or -1 behind the last one. Offsets are
+// [sequences + 1]: where each begins, and the stream's length.
+[[nodiscard]] SPILLWAY_EITHER_SIDE inline int64_t sequence_of_row(const int32_t* offsets, int64_t sequences,
+                                                                  int64_t row) {
+  if (sequences == 0 || row >= offsets[sequences]) return -1;
+  int64_t low = 0, high = sequences;  // offsets[low] <= row < offsets[high]
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (offsets[middle] <= row ? low : high) = middle;
+  }
+  return low;
+}
+
 struct SequenceRows {
   const int32_t* offsets = nullptr;  // null: the stream is not divided
   int32_t sequences = 0;
@@ -20,13 +33,8 @@ struct SequenceRows {
 
   // Rows of the sequence that `row` belongs to; 0 behind the last one and in a stream that is not divided.
   [[nodiscard]] SPILLWAY_EITHER_SIDE int32_t length_at(int64_t row) const {
-    if (offsets == nullptr || row >= offsets[sequences]) return 0;
-    int32_t low = 0, high = sequences;  // offsets[low] <= row < offsets[high]
-    while (high - low > 1) {
-      const int32_t middle = (low + high) / 2;
-      (offsets[middle] <= row ? low : high) = middle;
-    }
-    return offsets[high] - offsets[low];
+    const int64_t sequence = sequence_of_row(offsets, sequences, row);
+    return sequence < 0 ? 0 : offsets[sequence + 1] - offsets[sequence];
   }
 };
 

@@ -10,6 +10,7 @@
 #include "backend/kernel.h"
 #include "base/math.h"
 #include "ops/optimizers/either_side.h"
+#include "ops/sequence_rows.h"
 
 namespace spillway::ops {
 
@@ -64,13 +65,7 @@ class TokenBlocks {
   }
   // The sequence of a token, or -1.
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t sequence_of(int64_t token) const {
-    if (sequences_ == 0 || token >= offsets_[sequences_]) return -1;
-    int64_t low = 0, high = sequences_;  // offsets[low] <= token < offsets[high]
-    while (high - low > 1) {
-      const int64_t middle = (low + high) / 2;
-      (offsets_[middle] <= token ? low : high) = middle;
-    }
-    return low;
+    return sequence_of_row(offsets_, sequences_, token);
   }
 
  private:
