@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,10 @@ struct Estimate {
   PartBytes part_bytes{};  // live
 
   [[nodiscard]] int64_t device_bytes() const { return nth(bytes, Tier::kDevice); }
+  // Of all tiers but the device.
+  [[nodiscard]] int64_t bytes_away() const {
+    return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) - device_bytes();
+  }
 };
 
 // What is known of plans, for all searches of one graph. Any thread; one that wants what another is finding out waits

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -26,8 +27,8 @@ class PlanSearch {
   // and those that alternate. REQUIRES: after begin(), which was false.
   void climb();
   // The second climb: from the best of these, or of `starts`, if that is better than where the first one ended. Then
-  // what was found, as in search_plan; after a begin() that was true, that alone. REQUIRES: once, after climb() or a
-  // begin() that was true.
+  // the one of those as fast as the best that takes least of the other tiers. Returns what was found, as search_plan
+  // does; after a begin() that was true, that alone. REQUIRES: once, after climb() or a begin() that was true.
   [[nodiscard]] Found finish(std::span<const Choices> starts);
 
  private:
@@ -39,12 +40,24 @@ class PlanSearch {
     Choices choices;
     PackEffort effort = PackEffort::kQuick;
     double seconds = 0;
+    int64_t bytes_away = 0;          // of all tiers but the device
     std::optional<Mixture> mixture;  // that it began as, with so many blocks of its head
     size_t first = 0;
   };
 
   [[nodiscard]] bool may_pack_thoroughly(const Estimate& estimate);
-  // Looks at a plan and keeps it if it is the best so far. Returns whether it fits.
+  // Returns true if a plan that fits is better than the best so far: faster, or, while ties are broken, to be
+  // preferred.
+  [[nodiscard]] bool is_better(const Best& plan) const;
+  // Returns true if a plan that takes at least so many seconds is not worth packing.
+  [[nodiscard]] bool is_too_slow(double least_seconds) const;
+  // Returns true if a plan that is no faster than the best may be as fast, and takes clearly less of the other tiers than
+  // any that is. REQUIRES: of a schedule that has not been packed.
+  [[nodiscard]] bool may_be_leaner(const Estimate& estimate) const;
+  void time_leaner(const Choices& choices);
+  void note_timed(Best plan);
+  // Looks at a plan and keeps it if it is the best so far. Returns whether it fits and, while ties are broken, is as
+  // fast as the fastest.
   bool consider(const Choices& choices);
   bool consider(const Mixture& mixture, size_t first);
   // As few of the first blocks as fit are treated as the mixture's head; the search for them starts at `first`.
@@ -78,9 +91,15 @@ class PlanSearch {
   // The best plan, and, where weights outside blocks or tables have left the device, the best of those where they have
   // not.
   void settle_all();
+  // Considers plans with less and less away, down to the least that fits of 0 to `count`, by bisection.
+  void keep_away_least(size_t count, const std::function<Choices(size_t away)>& choices_with);
   void settle_weights(Tier tier, bool is_even);
   void settle_state(Tier tier);
   void settle_tables();
+  // The best plan becomes the one that takes least of the other tiers of those that are equally fast: of those that
+  // have been looked at, and then as much of it back on the device as fits and costs no time.
+  void break_ties(std::span<const Choices> starts);
+  void settle_saved();
   // Hill climbing from the best plan: other settings for one block, or for two, or another tier for the weights or the
   // state of one.
   void change_blocks();
@@ -107,7 +126,10 @@ class PlanSearch {
   bool is_fastest_ = false;     // no plan is faster than best_
   double climbed_seconds_ = 0;  // where the first climb ended; infinite where nothing fit
   Best best_;
-  std::optional<Best> considered_;  // the plan that was considered last, if its time was predicted
+  std::vector<Best> timed_;                // the plans that fit whose time was predicted
+  PlanCost leanest_ = {std::numeric_limits<double>::infinity(), 0};  // that is as fast as the best of them
+  std::optional<double> fastest_seconds_;  // while ties are broken: of the fastest plan
+  std::optional<Best> considered_;         // the plan that was considered last, if its time was predicted
   // The best mixtures whose weights outside blocks are on the device, without tables and with them.
   std::optional<Best> nearer_head_, nearer_tables_;
   Choices nearest_;  // to fitting, while nothing fits

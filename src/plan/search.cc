@@ -20,10 +20,20 @@ constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 6
 constexpr int64_t kTradeShare = 6, kSpreadShare = 4;
 // An eighth each: looking at ideas that alternate, changing how they do, holding less, and sharing updates.
 constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8, kUpdateShare = 8;
+// By this factor at least a plan that cannot be faster takes less of the other tiers where it is timed all the same.
+constexpr double kLeaner = 0.9;
 // How far forecasts of seconds are believed.
 constexpr double kSecondSlack = 1.25;
 
+bool is_as_fast(double seconds, double fastest_seconds) { return seconds <= fastest_seconds * (1 + kAsFast); }
+
 }  // namespace
+
+bool is_preferred(const PlanCost& plan, const PlanCost& other, double fastest_seconds) {
+  if (!is_as_fast(plan.seconds, fastest_seconds)) return false;
+  return !is_as_fast(other.seconds, fastest_seconds) ||
+         std::tie(plan.bytes_away, plan.seconds) < std::tie(other.bytes_away, other.seconds);
+}
 
 PlanSearch::PlanSearch(PlanCandidates& candidates, const Budget& budget, const Policy& policy, SearchEffort effort)
     : candidates_(candidates),
@@ -85,6 +95,7 @@ Found PlanSearch::finish(std::span<const Choices> starts) {
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle_all();
   if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
+  if (found_ && effort_ == SearchEffort::kFull) break_ties(starts);
   return packed_well();
 }
 
@@ -96,13 +107,47 @@ bool PlanSearch::may_pack_thoroughly(const Estimate& estimate) {
   return pack_work_ >= 0;
 }
 
+bool PlanSearch::is_better(const Best& plan) const {
+  if (!found_) return true;
+  if (!fastest_seconds_) return plan.seconds < best_.seconds;
+  return is_preferred({plan.seconds, plan.bytes_away}, {best_.seconds, best_.bytes_away}, *fastest_seconds_);
+}
+
+bool PlanSearch::is_too_slow(double least_seconds) const {
+  return fastest_seconds_ ? !is_as_fast(least_seconds, *fastest_seconds_) : found_ && least_seconds >= best_.seconds;
+}
+
+bool PlanSearch::may_be_leaner(const Estimate& estimate) const {
+  if (effort_ == SearchEffort::kSketch || fastest_seconds_ || !found_) return false;
+  return is_as_fast(estimate.seconds, best_.seconds) &&
+         static_cast<double>(estimate.bytes_away()) < kLeaner * static_cast<double>(leanest_.bytes_away);
+}
+
+// What it costs is not taken from what ideas may cost, so that these find what they find without it.
+void PlanSearch::time_leaner(const Choices& choices) {
+  const int64_t work_before = work_done();
+  Estimate estimate = candidates_.packed(choices, PackEffort::kQuick);
+  if (missing(estimate) == 0) {
+    estimate = candidates_.predicted(choices, PackEffort::kQuick);
+    note_timed({choices, PackEffort::kQuick, estimate.seconds, estimate.bytes_away(), {}, 0});
+  }
+  work_limit_ += work_done() - work_before;
+}
+
+void PlanSearch::note_timed(Best plan) {
+  const PlanCost cost{plan.seconds, plan.bytes_away};
+  const double fastest = std::min(found_ ? best_.seconds : plan.seconds, plan.seconds);
+  if (is_preferred(cost, leanest_, fastest)) leanest_ = cost;
+  timed_.push_back(std::move(plan));
+}
+
 // The live bytes show most plans that cannot fit before they are packed.
 bool PlanSearch::consider(const Choices& choices) {
   Estimate estimate = candidates_.scheduled(choices);
   PackEffort effort = PackEffort::kQuick;
   const int64_t distance = distance_to_fitting(estimate);
   considered_.reset();
-  if (missing(estimate) == 0 && !(found_ && estimate.seconds >= best_.seconds)) {
+  if (missing(estimate) == 0 && !is_too_slow(estimate.seconds)) {
     estimate = candidates_.packed(choices, effort);
     if (missing(estimate) > 0 && may_pack_thoroughly(estimate)) {
       effort = PackEffort::kThorough;
@@ -110,12 +155,15 @@ bool PlanSearch::consider(const Choices& choices) {
     }
     if (missing(estimate) == 0) {
       estimate = candidates_.predicted(choices, effort);
-      considered_ = {choices, effort, estimate.seconds, best_.mixture, best_.first};
+      considered_ = {choices, effort, estimate.seconds, estimate.bytes_away(), best_.mixture, best_.first};
+      note_timed(*considered_);
     }
+  } else if (missing(estimate) == 0 && may_be_leaner(estimate)) {
+    time_leaner(choices);
   }
-  const bool fits = missing(estimate) == 0;
+  const bool fits = missing(estimate) == 0 && !(fastest_seconds_ && is_too_slow(estimate.seconds));
   if (fits) {
-    if (considered_ && (!found_ || estimate.seconds < best_.seconds)) best_ = *considered_;
+    if (considered_ && is_better(*considered_)) best_ = *considered_;
     found_ = true;
   } else if (!found_ && distance < min_distance_) {
     min_distance_ = distance;
@@ -224,6 +272,21 @@ void PlanSearch::balance() {
   });
 }
 
+// While ties are broken, most of what there is room for has come back already: where one does not, none does.
+void PlanSearch::keep_away_least(size_t count, const std::function<Choices(size_t away)>& choices_with) {
+  size_t too_few = 0, enough = count;
+  const auto may_look = [&] { return !fastest_seconds_ || work_done() < work_limit_; };
+  if (count > 0 && fastest_seconds_ && !consider(choices_with(--enough))) return;
+  while (too_few < enough && may_look()) {
+    const size_t middle = too_few + (enough - too_few) / 2;
+    if (consider(choices_with(middle))) {
+      enough = middle;
+    } else {
+      too_few = middle + 1;
+    }
+  }
+}
+
 // Of those farther away, as few as the budget allows stay there: the first ones, or spread evenly over them.
 void PlanSearch::settle_weights(Tier tier, bool is_even) {
   const Choices start = best_.choices;
@@ -233,39 +296,26 @@ void PlanSearch::settle_weights(Tier tier, bool is_even) {
     ideas_.bring_weights(brought, tier);
     if (brought != start.blocks[block]) away.push_back(block);
   }
-  size_t too_few = 0, enough = away.size();
-  while (too_few < enough) {
-    const size_t middle = too_few + (enough - too_few) / 2;
+  keep_away_least(away.size(), [&](size_t count) {
     Choices choices = start;
     for (size_t i = 0; i < away.size(); ++i)
-      if (is_even ? !is_spread(i, middle, away.size()) : i >= middle)
-        ideas_.bring_weights(choices.blocks[away[i]], tier);
-    if (consider(choices)) {
-      enough = middle;
-    } else {
-      too_few = middle + 1;
-    }
-  }
+      if (is_even ? !is_spread(i, count, away.size()) : i >= count) ideas_.bring_weights(choices.blocks[away[i]], tier);
+    return choices;
+  });
 }
 
 // The last blocks' state: it is needed once per step, wherever its block is.
 void PlanSearch::settle_state(Tier tier) {
   const Choices start = best_.choices;
-  size_t too_few = 0, enough = blocks_;
-  while (too_few < enough) {
-    const size_t middle = too_few + (enough - too_few) / 2;
+  keep_away_least(blocks_, [&](size_t count) {
     Choices choices = start;
-    for (size_t block = middle; block < blocks_; ++block) {
+    for (size_t block = count; block < blocks_; ++block) {
       if (state_tier(start, static_cast<BlockId>(block)) <= tier) continue;
       choices.blocks[block].state = tier;
       choices.blocks[block].device_update = false;
     }
-    if (consider(choices)) {
-      enough = middle;
-    } else {
-      too_few = middle + 1;
-    }
-  }
+    return choices;
+  });
 }
 
 // Tables come back to the device, where that fits and saves the way there.
@@ -357,7 +407,7 @@ Found PlanSearch::packed_well() {
   const Choices& choices = found_ ? best_.choices : nearest_;
   const auto packed = [&](PackEffort effort) -> Found {
     const Estimate estimate = candidates_.predicted(choices, effort);
-    return {choices, effort, estimate, missing(estimate) == 0};
+    return {choices, effort, estimate, missing(estimate) == 0, fastest_seconds_.value_or(estimate.seconds)};
   };
   Found quick = packed(best_.effort);
   if (effort_ == SearchEffort::kSketch) return quick;

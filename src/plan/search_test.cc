@@ -33,12 +33,22 @@ bool fits(const Plan& plan, const Budget& budget) {
          plan.peaks[1].bytes <= budget.host.value_or(0) && plan.peaks[2].bytes <= budget.disk.value_or(0);
 }
 
-Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy& policy) {
+int64_t bytes_away(const Plan& plan) {
+  int64_t sum = 0;
+  for (const Tier tier : {Tier::kHost, Tier::kDisk, Tier::kFiles}) sum += nth(plan.peaks, tier).bytes;
+  return sum;
+}
+
+// The plan, and in `fastest_seconds`, where that is wanted, what the fastest takes that was found.
+Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy& policy,
+                 double* fastest_seconds = nullptr) {
   KnownPlans known;
   PlanCandidates candidates(builder, 1, known);
   const Found found = search_plan(candidates, budget, policy);
   Plan plan = builder.build(found.choices, found.effort);
   compare_with(plan, budget);
+  CHECK(plan.simulation.step_seconds(1) <= found.fastest_seconds * (1 + kAsFast));
+  if (fastest_seconds) *fastest_seconds = found.fastest_seconds;
   return plan;
 }
 
@@ -82,13 +92,13 @@ void check_raising(std::optional<int64_t> Budget::*tier, uint64_t seed, int bloc
       CAPTURE(*budget.device);
       CAPTURE(*budget.host);
       CAPTURE(*budget.disk);
-      const Plan plan = plan_within(builder, budget, {});
-      if (!plan.fits) {
+      double seconds = 0;
+      if (!plan_within(builder, budget, {}, &seconds).fits) {
         CHECK(previous == std::numeric_limits<double>::infinity());
         continue;
       }
-      CHECK(plan.simulation.step_seconds(1) <= previous * (1 + missed));
-      previous = std::min(previous, plan.simulation.step_seconds(1));
+      CHECK(seconds <= previous * (1 + missed));
+      previous = std::min(previous, seconds);
     }
   }
 }
@@ -110,7 +120,8 @@ TEST_CASE("no uniform setting that fits is faster than the plan, on any budget b
       const Budget budget{.device = least + (most - least) * i / 19, .host = 40'000, .disk = 4'000'000};
       CAPTURE(seed);
       CAPTURE(*budget.device);
-      const Plan plan = plan_within(builder, budget, {});
+      double fastest = 0;
+      const Plan plan = plan_within(builder, budget, {}, &fastest);
       double best = std::numeric_limits<double>::infinity();
       for (const Plan& uniform : uniforms)
         if (fits(uniform, budget)) best = std::min(best, uniform.simulation.step_seconds(1));
@@ -118,9 +129,9 @@ TEST_CASE("no uniform setting that fits is faster than the plan, on any budget b
       if (!plan.fits) continue;
       CHECK(fits(plan, budget));
       CHECK(verify(graph, plan.program, budget).empty());
-      CHECK(plan.simulation.step_seconds(1) <= best * (1 + 1e-9));
-      CHECK(plan.simulation.step_seconds(1) <= previous * (1 + 1e-9));
-      previous = plan.simulation.step_seconds(1);
+      CHECK(fastest <= best * (1 + 1e-9));
+      CHECK(fastest <= previous * (1 + 1e-9));
+      previous = fastest;
     }
   }
 }
@@ -134,6 +145,42 @@ TEST_CASE("raising the budget of any tier never makes the predicted step slower 
 
 TEST_CASE("with more blocks than there is time to change, raising a budget makes the step slower by 1 % at most") {
   check_raising(&Budget::device, 214, 16, 0.01);
+}
+
+TEST_CASE("of two plans the one that takes less away from the device is preferred, unless it is more than 1 % slower") {
+  const PlanCost fastest{.seconds = 10, .bytes_away = 500}, leaner{.seconds = 10.09, .bytes_away = 499},
+      slow{.seconds = 10.11, .bytes_away = 0}, alike{.seconds = 10.05, .bytes_away = 500};
+  CHECK(is_preferred(leaner, fastest, 10));
+  CHECK_FALSE(is_preferred(fastest, leaner, 10));
+  CHECK(is_preferred(leaner, slow, 10));
+  CHECK_FALSE(is_preferred(slow, fastest, 10));
+  CHECK(is_preferred(fastest, alike, 10));
+  CHECK_FALSE(is_preferred(alike, fastest, 10));
+}
+
+// Moving takes next to no time, so that thousands of plans are as fast as each other.
+TEST_CASE("where moving is hidden, half of the host memory that a plan takes would not do without a slower step") {
+  for (uint64_t seed = 60; seed < 63; ++seed) {
+    const Graph graph = random_graph(seed, {.blocks = 6, .ops_per_block = 6});
+    Machine machine = balanced_machine();
+    machine.link_bytes_per_second.fill(1e13);
+    const PlanBuilder builder(graph, machine, {});
+    const int64_t most = builder.build(uniform_choices(graph, Treatment::kKeep)).peaks[0].bytes;
+    for (const int64_t percent : {95, 80, 60}) {
+      CAPTURE(seed);
+      CAPTURE(percent);
+      Budget budget{.device = most * percent / 100, .host = 10'000'000};
+      Policy policy;
+      policy.gradients = policy.optimizer_state = Tier::kDevice;
+      double fastest = 0;
+      const Plan plan = plan_within(builder, budget, policy, &fastest);
+      REQUIRE(plan.fits);
+      CAPTURE(bytes_away(plan));
+      budget.host = bytes_away(plan) / 2;
+      const Plan less = plan_within(builder, budget, policy);
+      CHECK((!less.fits || less.simulation.step_seconds(1) > fastest * (1 + kAsFast)));
+    }
+  }
 }
 
 // As many as 128 blocks of a model have operations; more would take longer than a user waits.
@@ -213,9 +260,10 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     REQUIRE(best < all.simulation.step_seconds(1));
     Policy policy;
     policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
-    const Plan plan = plan_within(builder, budget, policy);
+    double fastest = 0;
+    const Plan plan = plan_within(builder, budget, policy, &fastest);
     REQUIRE(plan.fits);
-    CHECK(plan.simulation.step_seconds(1) <= best);
+    CHECK(fastest <= best);
   }
 }
 
