@@ -315,6 +315,24 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
         std::string::npos);
 }
 
+TEST_CASE("what a template says against a row is said once, with the template's line") {
+  const Folder folder;
+  RowOptions options;
+  const auto error_with = [&](const char* chat_template) {
+    options.chat_template_jinja = chat_template;
+    const fs::path rows = folder.write("r.jsonl", R"({"messages": [{"role": "user", "content": "x"}]})");
+    return dataset_error(rows_dataset(rows, "chat_template"), options);
+  };
+  const std::string raised = error_with("\n{{ raise_exception('roles must alternate') }}");
+  CAPTURE(raised);
+  CHECK(raised.find("r.jsonl:1] expected a conversation that the template takes, got 'roles must alternate' (chat "
+                    "template jinja, line 2); correct the row or choose another chat_template") != std::string::npos);
+  CHECK(raised.find("expected") == raised.rfind("expected"));
+  const std::string unknown = error_with("{{ messages[0].a.b }}");
+  CAPTURE(unknown);
+  CHECK(unknown.find("got 'dict object' has no attribute 'a' (chat template jinja, line 1); ") != std::string::npos);
+}
+
 TEST_CASE("JSON text in a field that is nested without end is refused") {
   const Folder folder;
   const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');

@@ -11,6 +11,7 @@
 #include "text/jinja/json.h"
 #include "text/jinja/parser.h"
 #include "text/jinja/unicode.h"
+#include "text/template_refusal.h"
 
 namespace spillway::text {
 namespace {
@@ -141,13 +142,15 @@ ChatTemplate::Rendered ChatTemplate::render(const Json& variables, const std::op
     auto output = interpreter.render(*template_);
     return {std::move(output.text), std::move(output.generation_spans)};
   } catch (const jinja::Failure& failure) {
-    throw input_error(where_, "{}; correct the messages or the template", shown_line(failure.message));
+    const std::string reason = shown_line(failure.message);
+    throw TemplateRefusal(where_, reason, reason + "; correct the messages or the template");
   } catch (const jinja::RenderFailure& failure) {
-    const std::string place = fmt::format("{}, line {}", where_, failure.line);
-    if (failure.raised_by_template)
-      throw input_error(place, "expected a conversation that the template takes, got '{}'; change the messages",
-                        shown_line(failure.message));
-    throw input_error(place, "{}; correct the messages or the template", shown_line(failure.message));
+    const std::string place = fmt::format("{}, line {}", where_, failure.line), reason = shown_line(failure.message);
+    if (!failure.raised_by_template)
+      throw TemplateRefusal(place, reason, reason + "; correct the messages or the template");
+    throw TemplateRefusal(
+        place, fmt::format("'{}'", reason),
+        fmt::format("expected a conversation that the template takes, got '{}'; change the messages", reason));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/rows/row_builder.h"
+#include "text/template_refusal.h"
 
 namespace spillway::data {
 
@@ -36,11 +37,11 @@ text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Js
   try {
     return text::render_chat(templates_->for_tools(tools), input, now_);
   } catch (const InputError& error) {
-    throw not_taken(record, messages, error.what());
+    throw not_taken(record, messages, error);
   }
 }
 
-InputError not_taken(const Record& record, const Json& messages, std::string_view template_error) {
+InputError not_taken(const Record& record, const Json& messages, const InputError& error) {
   for (size_t i = 0; i < messages.size(); ++i) {
     const Json& message = messages[i];
     const auto is_there = [&](const char* name) { return message.contains(name) && !message[name].is_null(); };
@@ -48,10 +49,11 @@ InputError not_taken(const Record& record, const Json& messages, std::string_vie
       return input_error(record.where,
                          "expected text as the content of message {}, got null or nothing; correct the row", i + 1);
   }
+  const auto* const refusal = dynamic_cast<const text::TemplateRefusal*>(&error);
   return input_error(
       record.where,
-      "expected a conversation that the template takes, got: {}; correct the row or choose another chat_template",
-      template_error);
+      "expected a conversation that the template takes, got {}; correct the row or choose another chat_template",
+      refusal ? fmt::format("{} ({})", refusal->got(), refusal->place()) : fmt::format("an error: {}", error.what()));
 }
 
 Json messages_of(const Record& record, const Json& value, std::string_view name) {

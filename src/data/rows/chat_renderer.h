@@ -33,9 +33,10 @@ class ChatRenderer {
   std::optional<std::tm> now_;
 };
 
-// That a template has not taken the messages, with its own words, or with the message that has no content.
+// That the messages could not be rendered, with the words of the template or of another error, or with the message that
+// has no content.
 [[nodiscard]] InputError not_taken(const Record& record, const nlohmann::ordered_json& messages,
-                                   std::string_view template_error);
+                                   const InputError& error);
 
 // A list of messages out of a field, perhaps as JSON text; `from` and `value` are read as role and content. Throws
 // InputError.

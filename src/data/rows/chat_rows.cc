@@ -87,7 +87,7 @@ class ChatRows : public RowBuilder {
     try {
       return text::render_chat(templates_.for_tools(input.tools), input, options_.now).text;
     } catch (const InputError& error) {
-      throw not_taken(record, input.messages, error.what());
+      throw not_taken(record, input.messages, error);
     }
   }
 
