@@ -157,13 +157,7 @@ class TrainingRun {
   void update_machine_cache() {
     if (cpu_share_) {
       cpu_share_->complete();
-      if (cpu_share_->is_busy()) {
-        log_warning(
-            "the machine was busy: threads had {:.0f} % of the CPU time that they wanted; what the steps took is not "
-            "kept for later plans",
-            100 * cpu_share_->value());
-        return;
-      }
+      if (cpu_share_->is_busy()) return say_was_busy(cpu_share_->value());
     }
     Machine known = cached_machine(device_).value_or(machine_);
     if (calibration_.improve(known)) cache_machine(known, device_);

@@ -54,21 +54,27 @@ class CpuShare {
 // Says on standard error that the machine is busy, and that `what` is therefore provisional; while there is a
 // BusyNotes, that says it.
 void say_busy(std::string_view what, double cpu_share);
+// Says at the end of a run that it had this share, and that what its steps took is not kept for later plans; nothing
+// where a BusyNotes has said that the machine is busy.
+void say_was_busy(double cpu_share);
 
-// Holds back what say_busy() has to say until it is known whether the command goes on: an error is then the only line.
-// One at a time, on the thread that measures.
+// Makes one line of all that say_busy() has to say in a command, and holds it back until it is known whether the
+// command goes on: an error is then the only line. One at a time, on the thread that measures.
 class BusyNotes {
  public:
   BusyNotes();
   ~BusyNotes();
   BusyNotes(BusyNotes&&) = delete;
 
-  // Says what has come together.
+  // Says what has come together. What comes later is not said: one line a command is enough.
   void say();
 
  private:
   friend void say_busy(std::string_view what, double cpu_share);
-  std::vector<std::string> lines_;
+  friend void say_was_busy(double cpu_share);
+  std::vector<std::string> provisional_;  // in the order in which it was measured
+  double cpu_share_ = 1;                  // the least of them
+  bool is_said_ = false;
 };
 
 // What CpuShare samples with from now on; null: probe_cpus. For tests, which must not depend on what else runs.

@@ -70,3 +70,28 @@ TEST_CASE("that the machine is busy is held back until the command is known to g
     CHECK(captured.err.empty() == !goes_on);
   }
 }
+
+TEST_CASE("a command says once that the machine is busy, whatever it measures, and whatever its run finds out later") {
+  const Captured captured = capture([&] {
+    BusyNotes notes;
+    say_busy("one thing", 0.5);
+    say_busy("another", 0.4);
+    say_busy("one thing", 0.6);
+    say_busy("a third", 0.7);
+    notes.say();
+    say_busy("a fourth", 0.3);
+    notes.say();
+    say_was_busy(0.2);
+    return 0;
+  });
+  CHECK(captured.err ==
+        "warning: the machine is busy: threads have 40 % of the CPU time that they want; one thing, another and a "
+        "third will be measured again when it is not\n");
+  const Captured later = capture([&] {
+    BusyNotes notes;
+    notes.say();
+    say_was_busy(0.2);
+    return 0;
+  });
+  CHECK(later.err.starts_with("warning: the machine was busy: threads had 20 % of the CPU time that they wanted; "));
+}
