@@ -61,14 +61,15 @@ void add_sync(RunSettings& settings, const std::optional<config::ReferenceSync>&
   settings["ref_model_mixup_alpha"] = config::print_value(sync->mixup_alpha);
 }
 
+// By TRL's name for it, since the other one is of preferences.
+void add_text_loss(RunSettings& settings, config::TextLoss loss) {
+  settings["loss_type"] = loss == config::TextLoss::kWeightedByProbability ? "dft" : "nll";
+}
+
 void add_preference(RunSettings& settings, const config::Config& config) {
   const std::optional<config::PreferenceSettings>& preference = config.preference;
   settings["rl"] = preference ? preference->name : "none";
-  if (!preference) {
-    const bool is_weighted = config.text_loss == config::TextLoss::kWeightedByProbability;
-    if (!config.online) settings["dpo_loss_type"] = is_weighted ? "dft" : "nll";
-    return;
-  }
+  if (!preference) return;
   std::vector<std::string> losses, weights;
   for (const config::WeightedLoss& one : preference->losses) {
     if (config::name_of(one.loss).empty()) continue;  // the only one of its objective
@@ -306,6 +307,7 @@ RunSettings forward_settings_of(const Job& job) {
 RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings = forward_settings_of(job);
   add_preference(settings, job.config);
+  if (!job.config.preference && !job.config.online && !job.clips) add_text_loss(settings, job.config.text_loss);
   if (job.config.online) add_online(settings, *job.config.online);
   if (job.config.online && job.config.rewards) add_rewards(settings, *job.config.rewards);
   if (job.clips) {

@@ -103,10 +103,20 @@ TEST_CASE("the settings of a video run have the keys of clips, and none of rows 
     CAPTURE(std::string(key));
     CHECK(settings.contains(key));
   }
-  for (const char* key : {"sequence_len", "sample_packing", "packing", "packing_strategy", "group_by_length"}) {
+  for (const char* key :
+       {"sequence_len", "sample_packing", "packing", "packing_strategy", "group_by_length", "loss_type"}) {
     CAPTURE(std::string(key));
     CHECK_FALSE(settings.contains(key));
   }
+}
+
+TEST_CASE("the settings of supervised fine-tuning have the loss of text, and no key of preferences") {
+  Job job;
+  CHECK(settings_of(job, {.total_steps = 10}).at("loss_type") == "nll");
+  job.config.text_loss = config::TextLoss::kWeightedByProbability;
+  const RunSettings weighted = settings_of(job, {.total_steps = 10});
+  CHECK(weighted.at("loss_type") == "dft");
+  CHECK(std::none_of(weighted.begin(), weighted.end(), [](const auto& one) { return one.first.starts_with("dpo_"); }));
 }
 
 TEST_CASE("the settings of an online run have the keys that its loss reads, and of another loss none") {
