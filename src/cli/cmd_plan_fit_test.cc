@@ -12,8 +12,10 @@
 #include "cli/commands.h"
 #include "cli/fit/catalogue.h"
 #include "config/load.h"
+#include "io/file.h"
 #include "model/model.h"
 #include "tests/support/captured.h"
+#include "tests/support/source_folder.h"
 
 using namespace spillway;
 
@@ -114,6 +116,12 @@ TEST_CASE("models that are known by name have as many parameters as their makers
     }
   }
   CHECK(model_names().size() == published.size() + rounded.size());
+}
+
+TEST_CASE("the page about what fits says how many models and machines are known by name") {
+  const std::string page = read_file(testing::source_folder() / "docs/will-it-fit.md", 1 << 20);
+  CHECK(page.find(fmt::format("`config.json` of {} models", model_names().size())) != std::string::npos);
+  CHECK(page.find(fmt::format("{} GPUs and computers", machine_names().size())) != std::string::npos);
 }
 
 TEST_CASE("every machine that is known by name has memory, rates and a disk") {
