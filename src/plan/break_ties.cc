@@ -32,8 +32,7 @@ void PlanSearch::break_ties(std::span<const Choices> starts) {
     if (is_better(plan)) best_ = plan;
   for (const Choices& start : starts) (void)consider(start);
   if (best_.bytes_away == 0) return;
-  constexpr int64_t kTieShare = 16;
-  allow_work(kTieShare);
+  allow_tie_work();
   settle_weights(Tier::kDevice, true);
   settle_saved();
   if (ideas_.may_move_state() && best_.choices.optimizer_state != Tier::kDevice) settle_state(Tier::kDevice);

@@ -51,8 +51,8 @@ class PlanSearch {
   [[nodiscard]] bool is_better(const Best& plan) const;
   // Returns true if a plan that takes at least so many seconds is not worth packing.
   [[nodiscard]] bool is_too_slow(double least_seconds) const;
-  // Returns true if a plan that is no faster than the best may be as fast, and takes clearly less of the other tiers than
-  // any that is. REQUIRES: of a schedule that has not been packed.
+  // Returns true if a plan that is no faster than the best may be as fast, and takes clearly less of the other tiers
+  // than any that is. REQUIRES: of a schedule that has not been packed.
   [[nodiscard]] bool may_be_leaner(const Estimate& estimate) const;
   void time_leaner(const Choices& choices);
   void note_timed(Best plan);
@@ -64,6 +64,8 @@ class PlanSearch {
   void consider_mixture(const Mixture& mixture, size_t first);
   // Sets how much work candidates may cost from here on: 1 / `share` of what looking at all ideas may.
   void allow_work(int64_t share);
+  // The same for what is brought back while ties are broken: little, since most of what is leaner has been looked at.
+  void allow_tie_work();
   // The most promising ones first, until the work that was allowed is done.
   void look_at(std::vector<Idea> ideas);
   // The work of the candidates so far, in plans scheduled: packing and simulating one counts as two more.
@@ -126,10 +128,10 @@ class PlanSearch {
   bool is_fastest_ = false;     // no plan is faster than best_
   double climbed_seconds_ = 0;  // where the first climb ended; infinite where nothing fit
   Best best_;
-  std::vector<Best> timed_;                // the plans that fit whose time was predicted
+  std::vector<Best> timed_;                                          // the plans that fit whose time was predicted
   PlanCost leanest_ = {std::numeric_limits<double>::infinity(), 0};  // that is as fast as the best of them
-  std::optional<double> fastest_seconds_;  // while ties are broken: of the fastest plan
-  std::optional<Best> considered_;         // the plan that was considered last, if its time was predicted
+  std::optional<double> fastest_seconds_;                            // while ties are broken: of the fastest plan
+  std::optional<Best> considered_;  // the plan that was considered last, if its time was predicted
   // The best mixtures whose weights outside blocks are on the device, without tables and with them.
   std::optional<Best> nearer_head_, nearer_tables_;
   Choices nearest_;  // to fitting, while nothing fits

@@ -211,6 +211,12 @@ void PlanSearch::allow_work(int64_t share) {
   work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
 }
 
+void PlanSearch::allow_tie_work() {
+  constexpr int64_t kTieShare = 32, kMinTieWork = 8;
+  work_limit_ =
+      work_done() + std::max(kMinTieWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / kTieShare);
+}
+
 // What seems to fit, the fastest first; then what seems to be nearest to it.
 void PlanSearch::look_at(std::vector<Idea> ideas) {
   std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
@@ -276,7 +282,7 @@ void PlanSearch::balance() {
 void PlanSearch::keep_away_least(size_t count, const std::function<Choices(size_t away)>& choices_with) {
   size_t too_few = 0, enough = count;
   const auto may_look = [&] { return !fastest_seconds_ || work_done() < work_limit_; };
-  if (count > 0 && fastest_seconds_ && !consider(choices_with(--enough))) return;
+  if (count > 0 && fastest_seconds_ && (!may_look() || !consider(choices_with(--enough)))) return;
   while (too_few < enough && may_look()) {
     const size_t middle = too_few + (enough - too_few) / 2;
     if (consider(choices_with(middle))) {

@@ -11,8 +11,8 @@
 
 namespace spillway::text {
 
-// A template has not taken a conversation: ChatTemplate::render() throws this. The message names the template alone; who
-// knows which conversation it was makes another one of the parts.
+// A template has not taken a conversation: ChatTemplate::render() throws this. The message names the template alone;
+// who knows which conversation it was makes another one of the parts.
 class TemplateRefusal : public InputError {
  public:
   // `place`: the template, with the line if it is known; `got`: what it said, in quotes, or what went wrong in it.
