@@ -11,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "cli/commands.h"
 #include "cli/fit/catalogue.h"
+#include "cli/fit/fit.h"
 #include "config/load.h"
 #include "io/file.h"
 #include "model/model.h"
@@ -170,6 +171,16 @@ TEST_CASE("a name that is no model's or machine's is answered with those that ar
   CHECK(run_fit({"plan", "--model", "qwen3-4b", "--write", "none/c.yml"}).err ==
         "[--write] expected a file in a folder that exists, got 'none/c.yml'; create the folder\n");
   CHECK(run_fit({"plan", "--model", "qwen3-4b", "--html", "r.html"}).err.find("[--html] expected a config") == 0);
+}
+
+TEST_CASE("of plans as fast as the fastest, the one that takes least host memory and disk is called that") {
+  const auto row = [](double tokens_per_second, int64_t host, int64_t disk) {
+    return FitRow{.fits = true, .tokens_per_second = tokens_per_second, .peak_bytes = {1, host, disk}};
+  };
+  const std::vector<FitRow> rows = {row(990, 5, 2), row(1000, 4, 4), row(995, 8, 0), row(991, 4, 2), row(980, 0, 0)};
+  CHECK(fastest(rows) == &rows[3]);
+  CHECK(fastest(std::span(rows).first(1)) == &rows[0]);
+  CHECK(fastest(std::vector<FitRow>{FitRow{}}) == nullptr);
 }
 
 TEST_CASE("what fits is shown by method and budget, and the fastest config is one that plan takes") {

@@ -212,7 +212,7 @@ void PlanSearch::allow_work(int64_t share) {
 }
 
 void PlanSearch::allow_tie_work() {
-  constexpr int64_t kTieShare = 32, kMinTieWork = 8;
+  constexpr int64_t kTieShare = 32, kMinTieWork = 4;
   work_limit_ =
       work_done() + std::max(kMinTieWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / kTieShare);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <limits>
 #include <memory>
 
 #include "base/ordered_workers.h"
@@ -97,15 +98,17 @@ bool is_better(const FitRow& row, const FitRow& best) {
                   : row.missing_bytes < best.missing_bytes;
 }
 
+PlanCost cost_of(const FitRow& row) {
+  const auto& [device, host, disk] = row.peak_bytes;
+  return {1 / row.tokens_per_second, host + disk};  // of a token, since not all steps have as many
+}
+
 // Returns true if the plan that `less` memory has is to be shown for more memory, too, in the place of the one found
 // there. More rows have to be worth it there as well, and other plans are compared as the planner compares them.
 bool is_preferred_in_more(const FitRow& less, const FitRow& more) {
   if (!more.fits || less.micro_batch_size > more.micro_batch_size) return is_better(less, more);
-  const auto cost = [](const FitRow& row) -> PlanCost {
-    const auto& [device, host, disk] = row.peak_bytes;
-    return {1 / row.tokens_per_second, host + disk};
-  };
-  return is_preferred(cost(less), cost(more), std::min(cost(less).seconds, cost(more).seconds));
+  const PlanCost cost = cost_of(less), other = cost_of(more);
+  return is_preferred(cost, other, std::min(cost.seconds, other.seconds));
 }
 
 std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method, const OnFitPlan& on_plan) {
@@ -214,8 +217,11 @@ std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMet
 
 const FitRow* fastest(std::span<const FitRow> rows) {
   const FitRow* best = nullptr;
+  double seconds = std::numeric_limits<double>::infinity();
+  for (const FitRow& row : rows)
+    if (row.fits) seconds = std::min(seconds, cost_of(row).seconds);
   for (const FitRow& row : rows) {
-    if (row.fits && (best == nullptr || row.tokens_per_second > best->tokens_per_second)) best = &row;
+    if (row.fits && (best == nullptr || is_preferred(cost_of(row), cost_of(*best), seconds))) best = &row;
   }
   return best;
 }
