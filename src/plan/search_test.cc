@@ -17,7 +17,7 @@ namespace {
 constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
 constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
 
-// Computing and moving cost about as much as each other, so that it matters what is chosen.
+// Computing and moving cost about the same here, so that the choice matters.
 Machine balanced_machine() {
   Machine machine;
   machine.memory_bytes_per_second = 1e9;
@@ -42,7 +42,7 @@ Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy&
   return plan;
 }
 
-// Every setting that treats all blocks alike.
+// Visits every setting that treats all blocks alike.
 template <typename Visit>
 void for_each_uniform(const Graph& graph, const Visit& visit) {
   for (const Treatment saved : kTreatments) {
@@ -62,8 +62,8 @@ void for_each_uniform(const Graph& graph, const Visit& visit) {
   }
 }
 
-// Raises the budget of one tier in eight steps, twice, in a random graph; no plan may be slower than one before by more
-// than a share of it.
+// Raises the budget of one tier in eight steps, twice, in a random graph; checks that no plan is slower than an earlier
+// one by more than a share of it.
 void check_raising(std::optional<int64_t> Budget::*tier, uint64_t seed, int blocks, double missed) {
   constexpr int64_t kBudgets = 8;
   const Graph graph = random_graph(seed, {.blocks = blocks, .ops_per_block = 6});
@@ -136,7 +136,7 @@ TEST_CASE("with more blocks than there is time to change, raising a budget makes
   check_raising(&Budget::device, 214, 16, 0.01);
 }
 
-// As many as 128 blocks of a model have operations; more would take longer than a user waits.
+// The graph has as many operations as 128 blocks of a model; more would take longer than a user waits.
 TEST_CASE("the more operations a graph has, the fewer candidates the search looks at") {
   constexpr int kBlocks = 128;
   const Graph graph = random_graph(7, {.blocks = kBlocks, .ops_per_block = 20});
@@ -190,7 +190,7 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     Machine machine = balanced_machine();
     for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost}) nth(machine.link_bytes_per_second, lane) = 6e8;
     const PlanBuilder builder(graph, machine, {});
-    // So many of the blocks, evenly between the others, move what they save; these compute it again.
+    // So many of the blocks, spread evenly, move their saved activations; the others recompute them.
     const auto alternating = [&](size_t moved) {
       Choices choices = uniform_choices(graph, Treatment::kRecompute);
       choices.overlap = Overlap::kBlock;
