@@ -12,7 +12,7 @@
 namespace spillway {
 namespace {
 
-// Longer than a turn of the scheduler, which is about three milliseconds.
+// The length of a probe: longer than a turn of the scheduler, which is about three milliseconds.
 constexpr double kProbeSeconds = 4e-3;
 constexpr int kMinSamples = 5;
 
@@ -68,7 +68,7 @@ void say_busy(std::string_view what, double cpu_share) {
   std::string line = fmt::format("the machine is busy: threads have {:.0f} % of the CPU time that they want{}",
                                  100 * cpu_share, consequence);
   if (notes == nullptr) return log_warning("{}", line);
-  // Once of what is measured in parts.
+  // Says it once if a measurement has several parts.
   const auto& said = notes->lines_;
   const bool is_said =
       std::any_of(said.begin(), said.end(), [&](const std::string& one) { return one.ends_with(consequence); });
