@@ -5,7 +5,7 @@
 namespace spillway {
 namespace {
 
-// Takes everything, and remembers where a number stands that no double holds.
+// Accepts everything, and remembers the position of a number that no double holds.
 struct OverflowFinder {
   size_t end = 0;  // behind the number; 0: there is none
   std::string number;
@@ -31,7 +31,7 @@ struct OverflowFinder {
   }
 };
 
-// `text` with its numbers that are too large in quotes; empty where it is no JSON for another reason.
+// Returns `text` with its numbers that are too large in quotes; empty if it is no JSON for another reason.
 std::string with_quoted_overflows(std::string_view text) {
   constexpr int kMaxOverflows = 64;
   std::string quoted(text);

@@ -1,4 +1,4 @@
-// A folder for a while, removed with all it holds.
+// A temporary folder, removed with its contents at the end of its life.
 #pragma once
 
 #include <cstdlib>
