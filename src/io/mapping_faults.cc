@@ -15,10 +15,10 @@
 namespace spillway {
 namespace {
 
-// The status of a MachineError, which cannot be thrown from a signal's handler.
+// The exit status of a MachineError, which cannot be thrown from a signal's handler.
 constexpr int kMachineFailed = 3;
 
-// The handler may neither allocate nor wait for a lock.
+// A mapping that is watched. The handler may neither allocate nor wait for a lock.
 struct Watched {
   std::atomic<bool> is_taken{false};
   std::atomic<const std::byte*> begin{nullptr};  // null: nothing is watched here; set after the rest

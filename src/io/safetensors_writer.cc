@@ -39,8 +39,8 @@ std::string_view stored_name(DType dtype) {
   report_bug(__FILE__, __LINE__, "dtype", "unknown");
 }
 
-// JSON is put together as text: a container of the library allocates in its destructor, which ends the program where
-// memory runs out.
+// Builds JSON as text: a container of the library allocates in its destructor, which ends the program if memory runs
+// out.
 std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
 
 std::string metadata_text(const std::map<std::string, std::string>& metadata) {
@@ -50,7 +50,7 @@ std::string metadata_text(const std::map<std::string, std::string>& metadata) {
   return fmt::format("{{{}}}", text);
 }
 
-// Consecutive tensors, as many as fit.
+// Splits tensors into groups of consecutive ones, as many as fit.
 std::vector<std::vector<TensorSpec>> split_into_shards(const std::vector<TensorSpec>& tensors,
                                                        int64_t max_shard_bytes) {
   std::vector<std::vector<TensorSpec>> shards(1);
@@ -198,7 +198,7 @@ void SafetensorsFolderWriter::commit() {
   const std::string index_name = stem_ + ".safetensors.index.json";
   if (shards_.size() > 1) {
     for (const auto& shard : shards_) shard->sync();
-    // An older index would take new shards for its own where they have the same names.
+    // An older index would take new shards for its own if they have the same names.
     std::error_code error;
     fs::remove(folder_ / index_name, error);
   }

@@ -15,7 +15,8 @@
 namespace spillway {
 namespace {
 
-// Bytes of the lines that stay: whole ones, up to the first of a later step, or of that step and none that stays.
+// Returns the bytes of the lines that stay: whole ones, up to the first of a later step, or of that step and none that
+// stays.
 int64_t kept_bytes(const std::string& path, int64_t resumed_step, const StepLines::Stays& stays) {
   std::ifstream stream(path, std::ios::binary);
   int64_t kept = 0;
