@@ -72,7 +72,7 @@ void Unigram::find_best(std::string_view word, UnigramScratch& scratch) const {
   }
 }
 
-// Of a piece of the best way: what is no piece of the vocabulary is an unknown character.
+// Returns the id of a piece of the best way: one that is not in the vocabulary is an unknown character.
 int32_t Unigram::id_of(std::string_view piece) const {
   int32_t result = unknown_id_;
   pieces_.each_at(piece, 0, [&](size_t length, int32_t id) {
