@@ -1,11 +1,11 @@
-// What linear_cross_entropy's workspace holds on the CPU.
+// The workspace of linear_cross_entropy on the CPU.
 #pragma once
 
 #include "ops/logits/chunks.h"
 
 namespace spillway::ops {
 
-// Outputs: loss, correct, and the gradients that are asked for, of x and then of w.
+// Returns the number of gradients among the outputs: loss, correct, and the wanted gradients, of x and then of w.
 [[nodiscard]] constexpr int gradient_count(size_t outputs) { return static_cast<int>(outputs) - 2; }
 
 struct LossWorkspace : LogitWorkspace {
@@ -14,7 +14,7 @@ struct LossWorkspace : LogitWorkspace {
   LossWorkspace(const LogitShape& shape, int threads)
       : LogitWorkspace(shape, threads),
         losses(take(shape.tokens * int64_t{sizeof(float)})),       // f32 [T]
-        correct(take(shape.tokens * int64_t{sizeof(int32_t)})) {}  // i32 [T]: 1 where the label is the likeliest
+        correct(take(shape.tokens * int64_t{sizeof(int32_t)})) {}  // i32 [T]: 1 if the label is the likeliest
 };
 
 }  // namespace spillway::ops
