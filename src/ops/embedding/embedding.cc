@@ -30,12 +30,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {{table.dtype, {ids.shape[0], table.shape[1]}, ids.axis}};
 }
 
-// The rows of the table that are read, and what is written.
+// Counts the rows of the table that are read, and the written result.
 Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
   return {.bytes = static_cast<double>(inputs[0]->bytes()) + 2.0 * static_cast<double>(outputs[0]->bytes())};
 }
 
-// Inputs ids, dy, addend (may be absent); the output is the table's gradient, of "rows" rows.
+// Takes inputs ids, dy, addend (may be absent); the output is the table's gradient, of "rows" rows.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "embedding_grad";
   const ValueType &ids = *inputs[0], &dy = *inputs[1];

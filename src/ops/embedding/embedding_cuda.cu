@@ -1,6 +1,7 @@
-// Bound by memory. Forward: the tokens' rows are read and written (4 bytes per element in bf16). Backward: dy is read,
-// the rows of the distinct tokens are read and written, and the table's gradient is cleared or copied first, but where
-// it takes its addend's place. Finding the tokens of a row reads ids from the cache only. Not yet measured.
+// The kernels are bound by memory. Forward: the tokens' rows are read and written (4 bytes per element in bf16).
+// Backward: dy is read, the rows of the distinct tokens are read and written, and the table's gradient is cleared or
+// copied first, but where it takes its addend's place. Finding the tokens of a row reads ids from the cache only. Not
+// yet measured.
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Maxima of integers do not depend on the order in which atomics come.
+// Uses maxima of integers, which do not depend on the order in which atomics come.
 __global__ void __launch_bounds__(kThreads)
     find_occurrences_kernel(const int32_t* ids, int tokens, int64_t vocabulary, Occurrence* occurrences) {
   const int64_t token = int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kThreads)
   if (column < width) cuda::store(sum, out + id * width, span);
 }
 
-// A block for each row that is written.
+// Uses a block for each row that is written.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     scaled_rows_kernel(const T* table, const int32_t* ids, T* out, int64_t vocabulary, int64_t width, float scale) {

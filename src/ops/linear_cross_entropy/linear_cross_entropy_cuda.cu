@@ -11,8 +11,8 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kTotalThreads = 1024;
 
-// A block for each row of logits: losses[row] = -log softmax[label], correct[row] whether no logit is larger, and,
-// where `gradient` is not null, scale * (softmax - one_hot(label)). A row without a label gets zeros.
+// Uses a block for each row of logits: losses[row] = -log softmax[label], correct[row] is 1 if no logit is larger, and,
+// if `gradient` is not null, it is scale * (softmax - one_hot(label)). A row without a label gets zeros.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const float* logits, const int32_t* labels, const float* scale, int64_t vocabulary,

@@ -30,7 +30,7 @@ struct LossReference {
   double correct = 0;
 };
 
-// The token with the largest logit.
+// Returns the token with the largest logit.
 int64_t likeliest(const Case& c, const Numbers& x, const Numbers& w, int64_t token) {
   int64_t best = 0;
   double most = -std::numeric_limits<double>::infinity();
