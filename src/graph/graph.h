@@ -110,7 +110,8 @@ struct Graph {
   std::vector<Operation> ops;  // section after section
   std::vector<Section> sections;
   std::vector<Block> blocks;
-  std::vector<ValueId> results;  // what the host reads: each stays live to the end of the section that makes it
+  std::vector<ValueId> results;  // the values that the host reads: each stays live to the end of the section that makes
+                                 // it
   std::vector<Axis> axes;
 
   [[nodiscard]] const Value& value(ValueId id) const { return nth(values, id); }
