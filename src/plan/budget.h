@@ -33,7 +33,7 @@ enum class Treatment : uint8_t { kKeep, kRecompute, kHost, kDisk };
 
 // The groups of a block's saved activations, by the cost of doing without them.
 enum class SavedGroup : uint8_t {
-  kBoundary,     // what other blocks' forward operations read, too: the block's output; never recomputed
+  kBoundary,     // values that other blocks' forward operations read, too: the block's output; never recomputed
   kAttention,    // outputs of attention
   kProduct,      // outputs of other matrix products
   kElementwise,  // all else: norms, rotations, gates
@@ -55,14 +55,14 @@ struct OwnFiles {
 
 // The choices that the user has fixed. The planner makes those that are absent.
 struct Policy {
-  SavedPolicy saved;                        // of every block,
-  std::map<BlockId, SavedPolicy> saved_in;  // but for these
+  SavedPolicy saved;                        // the policy of every block,
+  std::map<BlockId, SavedPolicy> saved_in;  // except for these
   bool synchronous = false;                 // activations move while compute waits: `activation_offloading: legacy`
   bool may_move_saved = true;  // open groups may go to host or disk; not with `activation_offloading: false`
   // The tiers in which they live between uses.
   std::optional<Tier> frozen_weights;     // of blocks
   std::optional<Tier> trainable_weights;  // of blocks: the working copies
-  std::optional<Tier> outer_weights;      // of what is outside blocks: embedding, head
+  std::optional<Tier> outer_weights;      // of weights outside blocks: embedding, head
   std::optional<Tier> gradients;
   std::optional<Tier> optimizer_state;
   OwnFiles own_files;  // the home of the weights that they hold, if that is the disk

@@ -39,7 +39,7 @@ class PlanIdeas {
     BlockChoice head, tail;
     Homes homes;
     Apart apart;
-    bool alternates = false;  // those with `head` are spread evenly, too, and not the first ones
+    bool alternates = false;  // whether the blocks with `head` are spread evenly, too, instead of coming first
     Overlap overlap = Overlap::kBlock;
   };
   // A mixture that is a candidate, or, if `first` is 0, the same choice for all blocks.
@@ -134,7 +134,7 @@ class PlanIdeas {
   bool has_state_ = false;  // whether the graph has state of an optimizer
   bool has_tables_ = false;
   std::vector<Saved> settings_;   // of families_
-  std::vector<Family> families_;  // that all() has looked at
+  std::vector<Family> families_;  // the families that all() has looked at
 };
 
 }  // namespace spillway

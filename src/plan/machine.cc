@@ -54,7 +54,7 @@ void read_operation_flops(const nlohmann::json& json, std::string_view where, Ma
   for (const auto& [name, rate] : rates.items()) read_number(rates, name, where, machine.operation_flops[name]);
 }
 
-// Read an object with a number for each tier that has a budget, or for each lane.
+// Both read an object with a number for each tier that has a budget, or for each lane.
 void read_tiers(const nlohmann::json& json, std::string_view where, std::array<int64_t, kTiers>& values) {
   for (const Tier tier : kEachBudgetedTier) read_number(json, name_of(tier), where, nth(values, tier));
 }

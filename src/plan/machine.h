@@ -34,7 +34,7 @@ struct Machine {
   double host_bytes_per_second = 0;                    // host memory under the host_compute lane; 0: the same memory
   double operation_seconds = 3e-6;                     // the cost of starting one operation
   std::array<double, kLanes> link_bytes_per_second{};  // of each copying lane; 0: the lane is not there
-  std::string disks;  // that the disk lanes were measured on (io/disk_space.h); plans do not depend on it
+  std::string disks;  // the disks that the disk lanes were measured on (io/disk_space.h); plans do not depend on it
   // The share of its speed that the compute lane loses while another lane is busy. A copy by the CPU takes one core of
   // those that compute; a GPU's copy engine takes nothing.
   std::array<double, kLanes> compute_share{};

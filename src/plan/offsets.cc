@@ -18,7 +18,7 @@ constexpr int64_t kFirstFitWork = 100'000'000;
 // The inverse share by which a packing may exceed the bound and still not be worth improving.
 constexpr int64_t kCloseShare = 200;
 
-// As align_up and its counterpart, but without divisions, since they are called for each interval.
+// Like align_up and its counterpart, but without divisions, since they are called for each interval.
 constexpr int64_t up_to(int64_t value, int64_t power_of_two) { return (value + power_of_two - 1) & -power_of_two; }
 constexpr int64_t down_to(int64_t value, int64_t power_of_two) { return value & -power_of_two; }
 
@@ -283,7 +283,7 @@ Packing pack(std::span<const Interval> intervals, PackEffort effort) {
   Packing current = best;
   for (int round = 0; round < kImprovementRounds && best.bytes > bound && may_go_on(); ++round) {
     Order raised = raise_the_highest(order, intervals, current);
-    if (raised == order) break;  // it would be placed as it is
+    if (raised == order) break;  // the packing would be the same
     order = std::move(raised);
     current = first_fit.run(order);
     if (current.bytes < best.bytes) best = current;

@@ -51,7 +51,7 @@ struct PlanContext {
       double runs = 0, seconds = 0;  // both for all runs together
     };
     std::vector<Phase> phases;
-    double micro_batches = 0;  // that are trained on it
+    double micro_batches = 0;  // the number that is trained on it
 
     [[nodiscard]] double phase_seconds() const {
       double sum = 0;

@@ -58,14 +58,14 @@ class PlanSearch {
   // Considers a mixture that differs from the best one in something other than the number of blocks with its head, and
   // searches for that number anew.
   void consider_again(const Mixture& mixture);
-  // From the best mixture: lets transfers run less far ahead, so that more may stay on the device.
+  // Lets transfers of the best mixture run less far ahead, so that more may stay on the device.
   void hold_less();
-  // From the best mixture: keeps the weights of more blocks on the device in exchange for their activations, or the
+  // Keeps, in the best mixture, the weights of more blocks on the device in exchange for their activations, or the
   // other way round (or likewise for another member of Apart).
   void trade(size_t Apart::*blocks);
-  // From the best mixture, if it alternates: tries more or fewer blocks of either kind.
+  // Tries more or fewer blocks of either kind in the best mixture, if it alternates.
   void balance();
-  // From the best plan, if the host updates: tries more or fewer blocks that are updated on the device.
+  // Tries more or fewer blocks that are updated on the device in the best plan, if the host updates.
   void share_updates();
   // Considers numbers of blocks from `best` to `most`, in halving steps, moving on where `improves_with` returns true.
   template <typename ImprovesWith>
@@ -81,7 +81,7 @@ class PlanSearch {
   void settle_weights(Tier tier, bool is_even);
   void settle_state(Tier tier);
   void settle_tables();
-  // Hill climbing from the best plan: other settings for one block, or for two, or another tier for the weights or the
+  // Climbs from the best plan: tries other settings for one block, or for two, or another tier for the weights or the
   // state of one.
   void change_blocks();
   // Each takes one step of it; returns false if none is left.

@@ -115,7 +115,7 @@ class BufferAssigner {
     buffers_.assign(2 * graph_.values.size(), kNone);
     homes_.assign(graph_.values.size(), kNone);
     schedule_.persistent.assign(graph_.values.size(), kNone);
-    // Batch values last: other graphs of the job have the same persistent values, and batch values of their own.
+    // Batch values come last: other graphs of the job have the same persistent values, and batch values of their own.
     for (const bool persistent : {true, false}) {
       for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
         if (facts(id).given() && facts(id).persistent == persistent) place_fixed(id);
@@ -315,7 +315,7 @@ Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placem
 }
 
 std::array<std::vector<int64_t>, kTiers> live_bytes(const Schedule& schedule) {
-  // First the changes, then their running sums.
+  // The vectors hold first the changes, then their running sums.
   std::array<std::vector<int64_t>, kTiers> live;
   for (std::vector<int64_t>& tier : live) tier.resize(schedule.steps.size() + 1);
   for (const Buffer& b : schedule.buffers) {

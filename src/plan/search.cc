@@ -323,7 +323,7 @@ void PlanSearch::settle(bool is_even) {
 // Forecasts do not include waiting, but compute waits for weights outside blocks that come with every micro-batch; and
 // tables take host memory that others need there, too. Which plan is faster shows when all are settled.
 void PlanSearch::settle_all() {
-  constexpr double kSlack = 1.05;  // what settling may gain
+  constexpr double kSlack = 1.05;  // the gain that settling may bring
   const std::array<std::optional<Best>, 2> nearer = {nearer_head_, nearer_tables_};
   settle(true);
   if (effort_ == SearchEffort::kSketch) return;

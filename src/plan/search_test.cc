@@ -190,7 +190,7 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     Machine machine = balanced_machine();
     for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost}) nth(machine.link_bytes_per_second, lane) = 6e8;
     const PlanBuilder builder(graph, machine, {});
-    // So many of the blocks, spread evenly, move their saved activations; the others recompute them.
+    // Moves the saved activations of `moved` of the blocks, spread evenly; the others recompute them.
     const auto alternating = [&](size_t moved) {
       Choices choices = uniform_choices(graph, Treatment::kRecompute);
       choices.overlap = Overlap::kBlock;

@@ -299,7 +299,7 @@ class TransferPlanner {
   const Sequence& sequence_;
   const CostModel& costs_;
   Overlap overlap_;
-  std::vector<Use> uses_;            // of what moves, in order
+  std::vector<Use> uses_;            // of the values that move, in order
   std::vector<SectionId> sections_;  // by execution
   std::vector<int32_t> visits_;      // by execution: the index of its visit
   std::vector<int32_t> turns_;       // by execution: how many of its side came before it

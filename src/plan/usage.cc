@@ -147,7 +147,7 @@ ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int
 }
 
 std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& schedule, Tier tier) {
-  // First the changes, then their running sums.
+  // The vector holds first the changes, then their running sums.
   std::vector<ClassBytes> usage(schedule.steps.size() + 1);
   const auto change = [&](int32_t step, MemoryClass memory_class, int64_t bytes) {
     nth(nth(usage, step), memory_class) += bytes;

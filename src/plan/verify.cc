@@ -235,7 +235,7 @@ class ProgramVerifier {
   }
 
   // Computes vector clocks: clock[i][lane] is how many instructions of that lane have certainly finished when i starts;
-  // its own position counts itself, as seen by those who wait for i.
+  // its own position counts itself, as seen by instructions that wait for i.
   void order_instructions() {
     clocks_.resize(program_.instructions.size());
     positions_.resize(program_.instructions.size());
