@@ -90,7 +90,7 @@ class LaneThreads final : public LaneRunner {
   std::vector<double> finish_seconds_;  // by instruction of the section; only where a lane is asynchronous
   std::atomic<int32_t> running_{0};     // threads that are still in the section
   std::atomic<bool> stop_{false}, failed_{false}, has_error_{false};
-  std::exception_ptr error_;  // the first; written by whoever sets has_error_
+  std::exception_ptr error_;  // the first; written by the thread that sets has_error_
 };
 
 }  // namespace spillway

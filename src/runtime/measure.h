@@ -33,7 +33,7 @@ struct DiskRate {
 struct DiskRates {
   DiskRate write, read;
   bool is_direct = false;  // past the page cache
-  double cpu_share = 1;    // that threads had meanwhile (cpu_share.h)
+  double cpu_share = 1;    // the share of threads meanwhile (cpu_share.h)
   std::string problem;     // the reason for missing rates; empty if there are rates
 };
 
@@ -56,7 +56,7 @@ struct MatrixRate {
 struct Measurement {
   Machine machine;
   std::vector<MatrixRate> products;  // by dtype, path and size
-  double cpu_share = 1;              // that threads had while all but the disk was measured (cpu_share.h)
+  double cpu_share = 1;              // the share of threads while all but the disk was measured (cpu_share.h)
   DiskRates disk;
 };
 

@@ -53,7 +53,7 @@ void fill_with_noise(const Arena& memory) {
 struct Pass {
   int64_t bytes = 0;
   double seconds = 0;
-  double cores = 0;  // that were busy
+  double cores = 0;  // the number of busy cores
 
   [[nodiscard]] double rate() const { return static_cast<double>(bytes) / seconds; }
 };

@@ -312,7 +312,7 @@ class OperationBench {
   bool keeps_provisional_ = false;  // whether some operations stay provisional that it would measure on a less busy
                                     // machine
   std::vector<Sample> samples_;
-  // By graph, value and tokens.
+  // The batch values by graph, value and tokens.
   std::map<std::tuple<const MeasuredGraph*, ValueId, int64_t>, Device::Memory> batch_;
   std::byte* workspace_ = nullptr;
 };

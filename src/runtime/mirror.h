@@ -50,7 +50,7 @@ class Mirror {
   LoadedProgram& loaded_;
   std::vector<Batch> batch_;
   std::vector<Result> results_;
-  int64_t top_ = 0;  // of what copies have taken of the memory
+  int64_t top_ = 0;  // the end of the memory that copies have taken
   Arena memory_;
   Device::Pinned pinned_;
 };

@@ -10,7 +10,7 @@
 namespace spillway {
 
 struct SampleLimits {
-  double seconds = 0;        // that it may take
+  double seconds = 0;        // the time that it may take
   int64_t bytes = 0;         // of its operands and its workspace
   int64_t sequence_len = 0;  // streams are cut at multiples of it where they can
 };
