@@ -59,7 +59,7 @@ std::string quote(std::string_view text) {
   if (text.size() <= 2 * kEdge) {
     append_shown(out, text);
   } else {
-    // Cut between characters, never inside one.
+    // Cuts between characters, never inside one.
     const auto continues = [&text](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
     size_t head = kEdge, tail = text.size() - kEdge;
     while (head > 0 && continues(head)) --head;
