@@ -16,7 +16,7 @@
 namespace spillway {
 namespace {
 
-// How often a block may come back without progress.
+// The most times that a block may come back without progress.
 constexpr int32_t kMaxAttempts = 100;
 
 int64_t align_down(int64_t value) { return value / kDiskAlignment * kDiskAlignment; }

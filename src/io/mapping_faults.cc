@@ -37,7 +37,7 @@ void handle(int /*signal*/, siginfo_t* info, void* /*context*/) {
         ::write(STDERR_FILENO, watched.message.data(), std::strlen(watched.message.data()));
     ::_exit(kMachineFailed);
   }
-  ::sigaction(SIGBUS, &usual, nullptr);  // the fault comes again, for whoever was there before
+  ::sigaction(SIGBUS, &usual, nullptr);  // the fault comes again, for the handler that was there before
 }
 
 bool install() {

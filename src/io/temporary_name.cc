@@ -95,7 +95,7 @@ fs::path kept_name(const fs::path& target) {
 }
 
 // Removes the folder that has the name `folder` for the time being: work that was not finished, or the former `target`.
-// If something cannot be removed, it is in nobody's way, and the next call tries again.
+// If something cannot be removed, it does no harm, and the next call tries again.
 void remove_one(const fs::path& folder, const fs::path& target) {
   struct stat status {};
   if (::lstat(folder.c_str(), &status) != 0) return;
