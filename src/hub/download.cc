@@ -72,7 +72,7 @@ class Downloads {
     std::vector<std::thread> threads;
     const auto stop = [&] {
       {
-        const std::lock_guard lock(mutex_);  // so that nobody misses it between looking and waiting
+        const std::lock_guard lock(mutex_);  // so that no thread misses it between looking and waiting
         stop_ = true;
       }
       changed_.notify_all();
