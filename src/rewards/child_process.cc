@@ -126,7 +126,7 @@ void ChildProcess::start(const std::vector<std::string>& command, std::string_vi
     throw machine_error(where, "expected to start {}, got {}; end other programs", quote(command[0]),
                         std::strerror(errno));
   if (pid_ == 0) become(arguments.data(), {in.read, out.write, err.write}, report.write, parent);
-  ::setpgid(pid_, pid_);  // here, too: who is first does not matter
+  ::setpgid(pid_, pid_);  // in this process, too: the order of the two calls does not matter
   ::close(report.take(&Pipe::write));
   int error = 0;
   ssize_t got = 0;
@@ -177,7 +177,7 @@ ChildProcess::Read ChildProcess::read_line(double timeout_seconds, size_t most_b
       output_.erase(0, line_break + 1);
       searched_ = 0;
       is_asked_ = false;
-      if (err_ >= 0) show_errors();  // what came before the answer is about it
+      if (err_ >= 0) show_errors();  // its output before the answer is about the answer
       return result;
     }
     searched_ = output_.size();

@@ -75,7 +75,7 @@ class ChildProcess {
   std::string to_write_;
   size_t written_ = 0;
   std::string output_;   // output that has not been read
-  size_t searched_ = 0;  // so much of it holds no line break
+  size_t searched_ = 0;  // the length of its beginning that has no line break
   std::string errors_;   // the line of its standard error that is not complete
 };
 
