@@ -13,7 +13,7 @@ struct DrawTokenInputs {
   // The distribution is softmax(logits * inverse_temperature); infinite: the first of the largest logits, whatever
   // `uniform` is. Below 0: the row is not drawn, and its results are 0.
   ValueId inverse_temperature = kNone;
-  // From 0 to below 1: chooses the token in whose share it lies, in the order of ids.
+  // Chooses, from 0 to below 1, the token in whose share it lies, in the order of ids.
   ValueId uniform = kNone;
   // The log-probability is that in softmax(logits * this), of all tokens; if this is 0, it is not computed, and 0.
   ValueId logprob_inverse_temperature = kNone;

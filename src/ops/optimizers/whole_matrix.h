@@ -86,7 +86,7 @@ SPILLWAY_EITHER_SIDE inline float clipped_rate(float rate, double squares, int64
   return static_cast<float>(rate / (ratio > 1 ? ratio : 1.0));
 }
 
-// OpDef::workspace_bytes for either side, and OpDef::cost of an update that reads its gradient `passes` times.
+// Do OpDef::workspace_bytes for either side, and OpDef::cost of an update that reads its gradient `passes` times.
 [[nodiscard]] inline int64_t whole_matrix_workspace_bytes(TypeList inputs, TypeList, const Attributes&, int) {
   return MatrixScratch::bytes(MatrixSize::of(inputs[update_input::kWeight]->shape));
 }

@@ -50,7 +50,7 @@ struct Decode {
   }
 };
 
-// Returns exp(maximum - to), if both may be the maximum of nothing.
+// Returns exp(maximum - to); 0 for the maximum of an empty part.
 __device__ float factor_between(float maximum, float to) { return maximum == kNothing ? 0.0f : expf(maximum - to); }
 
 // Loads a lane's share of a head in vectors: kChunks of them, kTeam vectors apart.

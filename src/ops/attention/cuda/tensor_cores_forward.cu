@@ -35,7 +35,7 @@ struct RowSoftmax {
         largest = fmaxf(largest, score);
       });
       largest = fmaxf(maximum[row], warp_reduce<4>(largest, Max()));
-      const float from = largest == kNothing ? 0.0f : largest;  // weights of nothing are 0
+      const float from = largest == kNothing ? 0.0f : largest;  // the weights of an empty row are 0
       float sum = 0;
       for_each([&](float& score, int) {
         score = expf(score - from);
