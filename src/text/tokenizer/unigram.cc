@@ -39,7 +39,7 @@ Unigram::Unigram(const JsonField& model, TokenizerFile& file) : scores_(std::mov
   pieces_ = ByteTrie(std::move(pieces));
 }
 
-// Of equal sums the one that is found first stays: that of the piece that starts first.
+// Keeps the first of equal sums: that of the piece that starts first.
 void Unigram::find_best(std::string_view word, UnigramScratch& scratch) const {
   std::vector<int32_t>& links = scratch.links_;
   links.assign(word.size() + 1, kNone);
