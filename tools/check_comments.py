@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds that comments are sentences: none opens with a noun clause ("What ...", "Of ...", "Whether ...") but on a member.
+"""Holds that comments are sentences: only a member's may open with a noun clause ("What ...", "Whether ...").
 
 A comment tells what a function does, returns or expects ("Returns true if ..."), or names a type or a constant ("The
-..."). A member of a type may have a clause ("Whether ..."). tools/comment_budget.txt has the number of other comments of
-that form that each folder still has. A number may only fall: a folder with more fails, one with fewer asks to lower it.
+..."). A member of a type may have a clause ("Whether ..."). tools/comment_budget.txt has the number of other comments
+of that form by folder. A number may only fall: a folder with more fails, one with fewer asks to lower it.
 
-usage: tools/check_comments.py            prints `file:line: ...` for folders above their number; exit status 1 if there is one
-       tools/check_comments.py --list     prints all comments of that form, in all folders
-       tools/check_comments.py --lower    writes the numbers that are lower now; raises none
+usage: tools/check_comments.py          prints `file:line: ...` for folders above their number; exit status 1 if any is
+       tools/check_comments.py --list   prints all comments of that form, in all folders
+       tools/check_comments.py --lower  writes the numbers that are lower now; raises none
 """
 
 import bisect
@@ -34,8 +34,8 @@ def blank(match):
 
 
 def scopes(code):
-    """Returns the positions at which scopes or statements of a source without comments begin or end, and for each whether the
-    innermost open scope is that of a type."""
+    """Returns the positions at which scopes or statements of a source without comments begin or end, and for each
+    whether the innermost open scope is that of a type."""
     positions, are_types, opened, head = [0], [False], [False], 0
     for match in re.finditer(r"[{};]", code):
         at = match.start()
@@ -123,7 +123,7 @@ def main(arguments):
               f"{counts[folder]}; write sentences (\"Returns ...\", \"The ...\")")
     for folder, count in sorted(budget.items()):
         if counts[folder] < count:
-            print(f"[{folder}] has {counts[folder]} such comments left of {count}: lower that (tools/check_comments.py --lower)")
+            print(f"[{folder}] has {counts[folder]} such comments left of {count}; run tools/check_comments.py --lower")
     if not above:
         print(f"no folder has more noun clauses than {BUDGET} allows")
     return 1 if above else 0
