@@ -69,7 +69,8 @@ class FrontierSearch {
     if (most.fits) add(most);
   }
 
-  // Returns the points from the largest to the smallest, without those that are no faster than a smaller one.
+  // Returns the points from the largest to the smallest, without those that are slower than a smaller one or take no
+  // less than one that is as fast or faster.
   [[nodiscard]] std::vector<FrontierPoint> points() const {
     std::vector<FrontierPoint> result;
     for (const Sketch& sketch : sketches_) {
