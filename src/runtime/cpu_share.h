@@ -22,8 +22,7 @@ struct CpuClocks {
   double (*cpu)() = thread_cpu_seconds;  // of the calling thread
 };
 
-// Makes all threads of the pool compete for a CPU for four milliseconds. A thread that starts too late counts as
-// without.
+// Makes all threads of the pool want a CPU for four milliseconds. A thread that starts too late has had none.
 [[nodiscard]] CpuTime probe_cpus(ThreadPool& pool, const CpuClocks& clocks = {});
 
 // The share of the CPUs that the pool's threads have during a measurement, from probes in between. If a quota (cgroup)
