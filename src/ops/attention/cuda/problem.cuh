@@ -165,7 +165,7 @@ struct GradProblem {
   const float *lse, *delta;
   T *dq, *dk, *dv;
 
-  // Returns zeros for a row that sees nothing. REQUIRES: the row is not left out.
+  // Returns zeros for a row that sees nothing, such as one that is left out, which has no sums.
   [[nodiscard]] __device__ RowSums sums_of(int row, int head, KeyRange visible) const {
     if (visible.is_empty()) return {0, 0};
     const int64_t at = int64_t{row} * forward.heads + head;
