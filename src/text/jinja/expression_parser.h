@@ -27,8 +27,8 @@ class ExpressionParser {
   ExprPtr parse_target_name();
   ExprPtr parse_set_target();
 
-  // The number of filters and tests so far that do not exist. Under a condition they are an error only if they are
-  // reached, as in Jinja: the statement forgives those beyond a count that it took before.
+  // Returns the number of filters and tests so far that do not exist. Under a condition they are an error only if they
+  // are reached, as in Jinja: the statement forgives those beyond a count that it took before.
   [[nodiscard]] size_t unknown_count() const { return unknown_.size(); }
   void forgive_unknown(size_t count) { unknown_.resize(count); }
   void refuse_unknown() const;
