@@ -121,8 +121,8 @@ int64_t memory_limit_of(const fs::path& group) {
   return limit;
 }
 
-// Subtracts files that a group has read, which count as its own until others need the memory. Version 1 counts those of
-// the groups below under a name of their own.
+// Returns the bytes in use without files that a group has read, which count as its own until others need the memory.
+// Version 1 counts those of the groups below under a name of their own.
 int64_t used_memory_of(const fs::path& group) {
   std::optional<int64_t> used = number_in(group / "memory.current");
   if (!used) used = number_in(group / "memory.usage_in_bytes");
