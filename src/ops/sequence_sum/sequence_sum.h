@@ -25,9 +25,9 @@ struct SequenceRows {
 [[nodiscard]] ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
                                    const SequenceRows& rows);
 
-// Does the reverse: x, f32 [R] along rows.axis, gives each token of a row's sequence the row's number, times the
-// token's weight if there are weights: f32 [T], 0 for tokens of sequences that no row in use takes. The gradient is
-// x's, not the weights'.
+// Spreads numbers of rows over tokens, the reverse of sequence_sum. Each token of a row's sequence gets the row's
+// number in x, f32 [R] along rows.axis, times the token's weight if there are weights: f32 [T], 0 for tokens of
+// sequences that no row in use takes. The gradient is x's, not the weights'.
 [[nodiscard]] ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
                                       const SequenceRows& rows);
 
