@@ -12,9 +12,15 @@ constexpr int kMaxJsonDepth = 200;
 
 // `text` as JSON, with a discarded value for what is none. A number that no double holds (1e400) becomes the text of
 // it, so that its reader refuses it by its key. Throws InputError at `where` for nesting beyond kMaxJsonDepth levels.
-// Json is nlohmann::json or nlohmann::ordered_json; so for json_text.
+// Takes a time that grows with the text, however many members an object has. Json is nlohmann::json or
+// nlohmann::ordered_json; so for all here.
 template <typename Json = nlohmann::json>
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view where);
+
+// The same, but throws what the library throws for text that is no JSON (Json::parse_error, with the byte) and for a
+// number that no double holds (Json::out_of_range).
+template <typename Json = nlohmann::json>
+[[nodiscard]] Json read_json(std::string_view text, std::string_view where);
 
 // `json` as text: on one line, or with `indent` spaces a level. Broken UTF-8 becomes U+FFFD, so that it never throws.
 template <typename Json>
