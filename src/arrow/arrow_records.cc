@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/ordered_members.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -141,18 +142,20 @@ class Converter {
 
   [[nodiscard]] Json map(const arrow::MapArray& array, int64_t i, int depth) {
     Json fields = Json::object();
+    OrderedMembers members(fields);
     const int64_t begin = array.value_offset(i), end = begin + array.value_length(i);
     for (int64_t at = begin; at < end; ++at) {
       const Json key = convert(*array.keys(), at, depth + 1);
-      fields[key.is_string() ? key.get<std::string>() : key.dump()] = convert(*array.items(), at, depth + 1);
+      members[key.is_string() ? key.get<std::string>() : key.dump()] = convert(*array.items(), at, depth + 1);
     }
     return fields;
   }
 
   [[nodiscard]] Json object(const arrow::StructArray& array, int64_t i, int depth) {
     Json fields = Json::object();
+    OrderedMembers members(fields);
     for (int field = 0; field < array.num_fields(); ++field)
-      fields[array.struct_type()->field(field)->name()] = convert(*array.field(field), i, depth + 1);
+      members[array.struct_type()->field(field)->name()] = convert(*array.field(field), i, depth + 1);
     return fields;
   }
 
@@ -183,8 +186,9 @@ class ArrowRecords : public RecordParser {
     record.where = row_where(path_, rows_before_ + row_);
     Converter converter(record.where);
     record.fields = Json::object();
+    OrderedMembers members(record.fields);
     for (int column = 0; column < batch_->num_columns(); ++column)
-      record.fields[batch_->column_name(column)] = converter.convert(*batch_->column(column), row_);
+      members[batch_->column_name(column)] = converter.convert(*batch_->column(column), row_);
     ++row_;
     return true;
   }

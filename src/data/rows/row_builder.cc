@@ -35,8 +35,13 @@ class TokenizedRows : public RowBuilder {
 };
 
 std::string names_of(const Json& fields) {
+  constexpr size_t kShown = 20;
   std::string names;
-  for (const auto& [name, value] : fields.items()) names += (names.empty() ? "" : ", ") + quote(name);
+  size_t count = 0;
+  for (const auto& [name, value] : fields.items()) {
+    if (++count <= kShown) names += (names.empty() ? "" : ", ") + quote(name);
+  }
+  if (count > kShown) names += fmt::format(" and {} more", count - kShown);
   return names.empty() ? "no fields" : names;
 }
 
