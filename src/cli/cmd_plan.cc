@@ -1,6 +1,7 @@
 #include "cli/cmd_plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -123,9 +124,9 @@ int cmd_plan(std::span<const std::string> args) {
   apply_isa_flag(*arguments);
   check_ranks(*arguments);
   if (asks_what_fits(*arguments)) return plan_fit(*arguments);
-  const TemporaryFolder room;
+  std::optional<TemporaryFolder> room;
   if (arguments->has("--model")) {
-    const NamedModel model = named_model(arguments->value("--model"), room.path(), "--model");
+    const NamedModel model = named_model(arguments->value("--model"), room, "--model");
     arguments->overrides.push_back({"base_model", model.folder});
   }
   if (arguments->has("--check-config")) return check_keys(*arguments);
