@@ -52,17 +52,10 @@ void resolve_start(const Resolution& r, AdapterSettings& adapter) {
   }
 }
 
-// Which modules a fresh adapter is for, and what it starts as; one in a folder says so itself.
-void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
+// Which modules an adapter is for, and what a fresh one starts as. One in a folder says itself what it is for: these
+// keys are compared with that (train/lora_options.h).
+void resolve_modules_and_start(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
-  if (!adapter.model_dir.empty()) {
-    for (const char* key : {"peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
-                            "peft_layers_pattern"})
-      r.ignore(key, "lora_model_dir says it");
-    if (keys.peft_init_lora_weights.start != LoraStart::kLoftq)
-      r.ignore("peft_init_lora_weights", "lora_model_dir says it");
-    return resolve_loftq_base(r, adapter);
-  }
   adapter.dora = keys.peft_use_dora;
   adapter.rank_pattern = keys.lora_rank_pattern;
   for (const PatternNumber& rank : adapter.rank_pattern) {
@@ -72,7 +65,13 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   adapter.alpha_pattern = keys.lora_alpha_pattern;
   adapter.layers_to_transform = keys.peft_layers_to_transform;
   adapter.layers_pattern = keys.peft_layers_pattern;
-  resolve_start(r, adapter);
+  if (adapter.model_dir.empty()) {
+    resolve_start(r, adapter);
+  } else {
+    if (keys.peft_init_lora_weights.start != LoraStart::kLoftq)
+      r.ignore("peft_init_lora_weights", "the adapter of lora_model_dir has started");
+    resolve_loftq_base(r, adapter);
+  }
   if (!adapter.layers_to_transform.empty() && !adapter.target_modules.pattern.empty()) {
     throw input_error(r.where("peft_layers_to_transform"),
                       "expected names in lora_target_modules beside it, got a pattern; name the layers in the pattern");
@@ -146,6 +145,8 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                           .alpha = keys.lora_alpha,
                           .dropout = disables_dropout(keys) ? 0 : keys.lora_dropout,
                           .rslora = keys.peft_use_rslora,
+                          .says_dropout = r.given("lora_dropout") && !disables_dropout(keys),
+                          .disables_dropout = disables_dropout(keys),
                           .target_modules = keys.lora_target_modules,
                           .target_linear = keys.lora_target_linear,
                           .loraplus_lr_ratio = keys.loraplus_lr_ratio,
@@ -157,7 +158,7 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                                                     : "preferences are trained without dropout, as in TRL, where "
                                                       "disable_dropout is not false");
   r.ignore("loraplus_lr_embedding", "no adapter is on an embedding");
-  resolve_fresh_adapter(r, adapter);
+  resolve_modules_and_start(r, adapter);
   if (adapter.target_modules.names == std::vector<std::string>{"all-linear"}) {
     adapter.target_modules = {};
     adapter.target_linear = true;

@@ -48,12 +48,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
 // Options of the adapter that is trained; none: all weights are.
 std::optional<LoraOptions> take_adapter(Job& job) {
   if (!job.config.adapter) return {};
-  LoraOptions lora = lora_options(*job.config.adapter, job.model);
-  const config::AdapterSettings& said = *job.config.adapter;
-  if (said.alpha != 0 && said.alpha != lora.alpha)
-    job.notes.push_back(
-        fmt::format("lora_alpha is {}, as {} says, and not {}", lora.alpha, said.model_dir, said.alpha));
-  return lora;
+  return lora_options(*job.config.adapter, job.model, job.notes);
 }
 
 // Of a model inside a larger one: what becomes of the rest.
