@@ -131,7 +131,7 @@ void Trainer::begin_step() {
 // For a run that ends with an error, which is what the user is to hear of.
 void Trainer::try_to_save() {
   try {
-    save();
+    save(SaveReason::kEarlyEnd);
   } catch (const std::exception& error) {
     log_warning("no checkpoint of step {}: {}", position_.step, error.what());
   }
@@ -251,13 +251,24 @@ void Trainer::sample() {
     listeners_.samples({.step = position_.step, .answers = sample_answers(job_.samples, answers)});
 }
 
-void Trainer::save() {
+void Trainer::save(SaveReason reason) {
   evaluator_.check_has_trained_weights(position_.step);
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
-  stopping_.add_checkpoint(position_.step);
+  if (reason == SaveReason::kDue) stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
   save_checkpoint(job_.config.output.output_dir, position_, model(), facts());
   remove_old();
+}
+
+// Where that fails, a checkpoint keeps what was learnt; weights of an earlier step have theirs.
+void Trainer::save_result(const TrainingOutcome& outcome) {
+  const std::filesystem::path output = job_.config.output.output_dir;
+  try {
+    save_model(output, model(), facts());
+  } catch (...) {
+    if (outcome.loaded_step == 0 && !find_checkpoint(output, position_.run, position_.step)) try_to_save();
+    throw;
+  }
 }
 
 void Trainer::remove_old() const {
@@ -330,14 +341,15 @@ void Trainer::finish_step(TrainingOutcome& outcome) {
   const bool is_save_due = is_due(save_every) || (save_every > 0 && is_last_step);
   // One from which a longer run goes on knows nothing of an evaluation that this run would not have had.
   const bool saves_first = is_save_due && is_last_step && !is_evaluation_due();
-  if (saves_first) save();
+  if (saves_first) save(SaveReason::kDue);
   const bool evaluates = is_evaluation_due() || is_last_step || stopping_.stops();
   const bool is_cut_short = evaluates && !evaluate();
   const bool ends = is_last_step || stopping_.stops();  // which the evaluation may have asked for
   if (!is_cut_short && (ends || is_due(job_.config.samples.every_steps))) sample();
   outcome.interrupted = !ends && interrupt_requested();
   const bool is_best = saves.kind == config::Interval::Kind::kBest && stopping_.is_best(position_.step);
-  if (!saves_first && (outcome.interrupted || is_save_due || is_best)) save();
+  const SaveReason reason = is_save_due || is_best ? SaveReason::kDue : SaveReason::kEarlyEnd;
+  if (!saves_first && (reason == SaveReason::kDue || outcome.interrupted)) save(reason);
 }
 
 // What comes before the first step of this process. Rows that were to be evaluated when a signal came are evaluated
@@ -386,7 +398,7 @@ TrainingOutcome Trainer::run() {
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written
   evaluator_.check_has_trained_weights(position_.step);
-  save_model(job_.config.output.output_dir, model(), facts());
+  save_result(outcome);
   return outcome;
 }
 

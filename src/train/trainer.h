@@ -101,8 +101,12 @@ class Trainer {
   void tell_evaluation(int64_t weights_step);
   void sample_data();
   void sample();
-  void save();
+  // A checkpoint that no signal or error brought about is one that an undisturbed run has, too. Others do not count
+  // among those of which the best is kept, so that a run that goes on ends as one that nobody disturbed.
+  enum class SaveReason { kDue, kEarlyEnd };
+  void save(SaveReason reason);
   void try_to_save();
+  void save_result(const TrainingOutcome& outcome);
   void remove_old() const;
   void check_intervals() const;
   void check_room() const;
