@@ -55,7 +55,7 @@ TEST_CASE("a run that is killed while it replaces a result of another kind leave
   REQUIRE(full_files.contains("config.json"));
 
   struct Case {
-    const char *earlier, *killed_at;
+    std::string earlier, killed_at;
   };
   for (const auto& [earlier, killed_at] : {Case{"full", "/run/adapter_model.safetensors"},
                                            {"full", "/run/adapter_config.json"},
@@ -65,9 +65,9 @@ TEST_CASE("a run that is killed while it replaces a result of another kind leave
     CAPTURE(killed_at);
     fs::remove_all(job.output("run"));
     fs::copy(job.output(earlier), job.output("run"), fs::copy_options::recursive);
-    const bool is_full = earlier == std::string("adapter");
+    const bool is_full = earlier == "adapter";
     const std::vector<std::string> more = is_full ? full : kOneStep;
-    const Finished killed = run_with_fault(std::string("kill:") + killed_at, job.train("run", more));
+    const Finished killed = run_with_fault("kill:" + killed_at, job.train("run", more));
     CAPTURE(killed.err);
     CHECK(killed.status == 128 + SIGKILL);
     const auto left = result_in(job.output("run"));
@@ -130,7 +130,8 @@ TEST_CASE("a line that cannot be written is said, and the run that leaves its mo
   CAPTURE(ended.err);
   CHECK(ended.status == 3);
   CHECK(ended.err.find("warning: [" + (job.output("run") / "metrics.jsonl").string() +
-                       "] expected to write a line, got Input/output error") != std::string::npos);
+                       "] expected a path that can be written, got \"Input/output error\"; check the disk") !=
+        std::string::npos);
   CHECK(ended.err.ends_with("; the adapter is whole, that file is not\n"));
   CHECK(read_file(job.output("run") / "metrics.jsonl", 1 << 20).empty());
   CHECK(fs::exists(job.output("run") / "report.json"));
@@ -141,7 +142,7 @@ TEST_CASE("a line that cannot be written is said, and the run that leaves its mo
 
 TEST_CASE("a result that cannot be written leaves a checkpoint, from which it is written later") {
   const TinyJob job;
-  const std::vector<std::string> unsaved = {"--max_steps", "3", "--save_strategy", "no"};
+  const std::vector<std::string> unsaved = {"--max_steps", "3", "--save_strategy", "no", "--save_steps", "null"};
   const Finished ended = run_with_fault("write:/run/.adapter_config.json", job.train("run", unsaved));
   CAPTURE(ended.err);
   CHECK(ended.status == 3);

@@ -78,6 +78,24 @@ TEST_CASE("a full model in the folder of an adapter leaves none of its files") {
   CHECK_FALSE(fs::exists(job.output("model") / "adapter_model.safetensors"));
 }
 
+TEST_CASE("an adapter in the folder of a full model leaves none of its files, and all of a run's in a folder below") {
+  const TinyJob job;
+  const fs::path output = job.output("model"), below = output / "below";
+  REQUIRE(run_spillway(job.train("below", {"--max_steps", "1", "--output_dir", below.string()})).status == 0);
+  REQUIRE(run_spillway(job.train("model", {"--max_steps", "1", "--adapter", "none"})).status == 0);
+  REQUIRE(fs::exists(output / "config.json"));
+  write_file(output / "notes.txt", "mine");
+  const Finished adapter = run_spillway(job.train("model", {"--max_steps", "1"}));
+  CAPTURE(adapter.err);
+  REQUIRE(adapter.status == 0);
+  CHECK(fs::exists(output / "adapter_model.safetensors"));
+  CHECK_FALSE(fs::exists(output / "config.json"));
+  CHECK_FALSE(fs::exists(output / "model.safetensors"));
+  CHECK(read_file(output / "notes.txt", 100) == "mine");
+  CHECK(fs::exists(below / "adapter_config.json"));
+  CHECK(fs::exists(below / "adapter_model.safetensors"));
+}
+
 TEST_CASE("a streamed run goes on from any checkpoint to the same bits, over the ends of blocks and data") {
   const TinyJob job;
   for (const std::string packing : {"false", "true"}) {

@@ -40,8 +40,7 @@ class RunFiles {
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  // Calls write(file) where there is a file. Where that fails, a warning says so, and the file is written no more: a
-  // line of which a part was written is its last.
+  // Calls write(file) where there is a file. Where that fails, a warning says so, and the file is written no more.
   template <typename File, typename Write>
   void write_or_close(std::unique_ptr<File>& file, const Write& write);
   void add_memory(std::vector<MetricField>& line);

@@ -70,7 +70,7 @@ TEST_CASE("a text that ends inside a quote is refused where the quote begins, wh
   constexpr const char* kError =
       "[c.yml:2] expected a closing quote for the text that begins here, got the end; close it";
   for (const char* quote : {"\"", "'"}) {
-    for (const char* before : {"a: 1\nb: ", "a: 1\nb: [1, ", "a: 1\n", "a: 1\nb: &x "}) {
+    for (const char* before : {"a: 1\nb: ", "a: 1\nb: [1, ", "a: 1\nb: &x ", "a: 1\nb: !!str "}) {
       for (const char* end : {"", "\n", "\r\n", "\n\n", " \n\t", "\n# no comment\n", "\nc: 2\n"}) {
         const std::string text = std::string(before) + quote + "x" + end;
         CAPTURE(text);

@@ -25,7 +25,8 @@ class StepLines {
   using Stays = std::function<bool(const nlohmann::json& line)>;
   StepLines(const std::filesystem::path& path, int64_t resumed_step, const Stays& stays = {});
 
-  // Writes whole lines, with their line breaks; allocates nothing. Throws MachineError where the disk is full.
+  // Writes whole lines, with their line breaks; allocates nothing. Throws as AtomicFile, and takes back what a failed
+  // call has written.
   void write(std::string_view lines);
   // Brings all lines to the disk: before a checkpoint takes its name, so that none after it is missing.
   void sync();

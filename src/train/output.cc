@@ -12,6 +12,7 @@
 #include "io/folder_entries.h"
 #include "io/folder_record.h"
 #include "io/temporary_name.h"
+#include "model/layout.h"
 
 namespace spillway::train {
 namespace {
@@ -85,6 +86,18 @@ bool is_result_file(std::string_view name) {
          std::find(kOthers.begin(), kOthers.end(), name) == kOthers.end();
 }
 
+namespace {
+
+// Returns true for a component of a pipeline that a run wrote: the folder of its weights, and not that of another run.
+bool is_component(const fs::path& folder) {
+  const std::optional<FolderRecord> record = read_record(folder);
+  return record && record->command == kTrain &&
+         std::any_of(record->files.begin(), record->files.end(),
+                     [](const RecordedFile& file) { return file.name.starts_with(weights_stem(Layout::kDiffusers)); });
+}
+
+}  // namespace
+
 void remove_earlier_result(const fs::path& folder) {
   const std::optional<FolderRecord> record = read_record(folder);
   if (!record || record->command != kTrain) return;
@@ -99,12 +112,9 @@ void remove_earlier_result(const fs::path& folder) {
   for (const RecordedFile& file : record->files) {
     if (is_result_file(file.name)) fs::remove(folder / file.name, none);
   }
-  // The components of a pipeline.
   for (const FolderEntry& entry : readable_entries_of(folder)) {
-    if (entry.kind != EntryKind::kFolder || entry.name.starts_with("checkpoint-") || is_temporary_name(entry.name))
-      continue;
-    const std::optional<FolderRecord> of_component = read_record(folder / entry.name);
-    if (of_component && of_component->command == kTrain) remove_folder(folder / entry.name);
+    const bool is_folder = entry.kind == EntryKind::kFolder && !is_temporary_name(entry.name);
+    if (is_folder && is_component(folder / entry.name)) remove_folder(folder / entry.name);
   }
 }
 
