@@ -39,7 +39,7 @@ bool is_of(int fd, const char* name) {
 }
 
 // Called before each write; returns true where it is to fail.
-bool fails(int fd) {
+bool is_to_fail(int fd) {
   static std::atomic<int> writes = 0;
   if (const char* const name = name_of_fault("write:")) return is_of(fd, name) && writes++ == 0;
   if (const char* const rest = name_of_fault("signal:")) {
@@ -64,14 +64,14 @@ int rename(const char* from, const char* to) {
 
 ssize_t write(int fd, const void* bytes, size_t count) {
   static auto* const kNext = next_function<ssize_t(int, const void*, size_t)>("write");
-  if (!fails(fd)) return kNext(fd, bytes, count);
+  if (!is_to_fail(fd)) return kNext(fd, bytes, count);
   errno = EIO;
   return -1;
 }
 
 ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
   static auto* const kNext = next_function<ssize_t(int, const void*, size_t, off_t)>("pwrite");
-  if (!fails(fd)) return kNext(fd, bytes, count, offset);
+  if (!is_to_fail(fd)) return kNext(fd, bytes, count, offset);
   errno = EIO;
   return -1;
 }
