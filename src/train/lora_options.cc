@@ -122,8 +122,8 @@ class Differences {
     if (said_.dora && !held_.dora) note("peft_use_dora", false, true);
   }
 
-  // The layers and the modules that the config means, where it means any. Throws InputError for those that the model
-  // does not have.
+  // Notes where the config means other layers or modules than the adapter has. Throws InputError for those that the
+  // model does not have.
   void note_modules(const Model& model) {
     const bool has_targets = said_.target_linear || !said_.target_modules.empty();
     const bool has_patterns = !said_.rank_pattern.empty() || !said_.alpha_pattern.empty();

@@ -88,7 +88,7 @@ bool is_result_file(std::string_view name) {
 
 namespace {
 
-// Returns true for a component of a pipeline that a run wrote: the folder of its weights, and not that of another run.
+// Returns true if a run wrote the folder as a component of its pipeline, and not another run as its output_dir.
 bool is_component(const fs::path& folder) {
   const std::optional<FolderRecord> record = read_record(folder);
   return record && record->command == kTrain &&

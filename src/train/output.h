@@ -17,7 +17,8 @@ namespace spillway::train {
 // Whether training may write or remove a file of this name in output_dir itself.
 [[nodiscard]] bool is_training_file(std::string_view name);
 
-// Whether a file of this name is of the model or adapter that a run leaves, and not of what it says of the run.
+// Returns true if a file of this name is part of the model or adapter that a run leaves, and not of what it says of
+// itself.
 [[nodiscard]] bool is_result_file(std::string_view name);
 
 // Removes from output_dir the model or adapter that an earlier run has left, as the folder's record names it

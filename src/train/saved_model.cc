@@ -75,7 +75,7 @@ std::vector<TensorSpec> adapter_specs(const Job& job, const TrainingGraph& train
   return specs;
 }
 
-// Called when all of a file's weights are written and before any takes its name.
+// A function that is called when all of a file's weights are written and before any takes its name.
 using BeforeCommit = std::function<void()>;
 
 TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraining& model, Written which,
@@ -105,7 +105,7 @@ TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraini
   return writer.checksums();
 }
 
-// Nobody takes a folder for a model or an adapter that is without its config, so that is written last.
+// Writes config.json last: nobody takes a folder without it for a model.
 void write_files(const FileTexts& files, const std::filesystem::path& folder) {
   constexpr std::string_view kConfig = "config.json";
   for (const bool is_last : {false, true}) {

@@ -260,7 +260,8 @@ void Trainer::save(SaveReason reason) {
   remove_old();
 }
 
-// Where that fails, a checkpoint keeps what was learnt; weights of an earlier step have theirs.
+// Writes the model or the adapter. Where that fails, a checkpoint keeps what was learnt; weights of an earlier step
+// have one already.
 void Trainer::save_result(const TrainingOutcome& outcome) {
   const std::filesystem::path output = job_.config.output.output_dir;
   try {

@@ -101,8 +101,8 @@ class Trainer {
   void tell_evaluation(int64_t weights_step);
   void sample_data();
   void sample();
-  // A checkpoint that no signal or error brought about is one that an undisturbed run has, too. Others do not count
-  // among those of which the best is kept, so that a run that goes on ends as one that nobody disturbed.
+  // kDue: an undisturbed run has this checkpoint, too. kEarlyEnd: a signal or an error brought it about; it is not
+  // counted among those of which the best is kept, so that a run that goes on ends as one that nobody disturbed.
   enum class SaveReason { kDue, kEarlyEnd };
   void save(SaveReason reason);
   void try_to_save();

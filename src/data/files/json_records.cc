@@ -34,7 +34,7 @@ size_t find_outside_texts(std::string_view json, std::string_view number) {
   return 0;
 }
 
-// Returns true where the name says that the file has an object a line: `data` is a column there like any other.
+// Returns true if the name says that the file has an object a line: `data` is a column there like any other.
 bool has_lines(std::string_view name) {
   std::filesystem::path plain(name);
   if (plain.extension() == ".gz" || plain.extension() == ".zst") plain = plain.stem();
