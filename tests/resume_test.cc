@@ -11,9 +11,11 @@
 #include <thread>
 
 #include "base/bytes.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
+#include "tests/support/video_run.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -76,6 +78,28 @@ TEST_CASE("a full model in the folder of an adapter leaves none of its files") {
   CHECK(fs::exists(job.output("model") / "model.safetensors"));
   CHECK_FALSE(fs::exists(job.output("model") / "adapter_config.json"));
   CHECK_FALSE(fs::exists(job.output("model") / "adapter_model.safetensors"));
+}
+
+TEST_CASE("a LoRA of video in the folder of a whole transformer leaves nothing of that, nor the other way round") {
+  const TemporaryFolder folder;
+  const fs::path output = folder.path() / "out", config = folder.path() / "video.yml";
+  write_file(config, fmt::format("base_model: {0}\ndatasets:\n  - path: {0}/clips\n    type: video_latents\n"
+                                 "learning_rate: 1e-4\nmax_steps: 1\ntext_len: 6\noutput_dir: {1}\n",
+                                 video_golden("t2v").string(), output.string()));
+  const auto train = [&](const std::vector<std::string>& keys) {
+    const Finished finished = run_spillway(std::vector<std::string>{"train", config.string()} + keys);
+    CAPTURE(finished.err);
+    REQUIRE(finished.status == 0);
+  };
+  const auto has = [&](const char* name) { return fs::exists(output / name); };
+  const std::vector<std::string> lora = {"--adapter", "lora", "--lora_r", "2"};
+  train({"--use_ema", "true"});
+  CHECK((has("transformer") && has("transformer_ema") && !has("pytorch_lora_weights.safetensors")));
+  train(lora + std::vector<std::string>{"--use_ema", "true"});
+  CHECK((!has("transformer") && !has("transformer_ema") && has("pytorch_lora_weights_ema.safetensors")));
+  train({});
+  CHECK((has("transformer") && !has("transformer_ema") && !has("pytorch_lora_weights.safetensors")));
+  CHECK_FALSE(has("pytorch_lora_weights_ema.safetensors"));
 }
 
 TEST_CASE("an adapter in the folder of a full model leaves none of its files, and all of a run's in a folder below") {
