@@ -6,6 +6,7 @@
 #include "backend/kernel.h"
 #include "ops/embedding/gather.cuh"
 #include "ops/embedding/occurrences.h"
+#include "ops/embedding/padding.h"
 #include "ops/real.h"
 #include "ops/real_or.h"
 
@@ -26,18 +27,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Adds up, for one row of the table and in their order, dy of all tokens that have it: the block of the first such
-// token does so, with a thread for each vector of the columns [first_column, ...).
+// token does so, with a thread for each vector of the columns [first_column, ...). The row `padding` gets nothing.
 template <typename D, typename G>
 __global__ void __launch_bounds__(kThreads)
     add_tokens_kernel(const int32_t* ids, int tokens, const Occurrence* occurrences, const D* dy, G* out, int64_t width,
-                      float scale) {
+                      float scale, int64_t padding) {
   constexpr int kWidth = cuda::kVector<D, G>;
   const int64_t tiles = div_ceil(width, int64_t{kThreads} * kWidth);
   const int token = static_cast<int>(blockIdx.x / tiles);
   const int64_t column = (blockIdx.x % tiles * kThreads + threadIdx.x) * kWidth;
   const int32_t id = ids[token];
   const Occurrence occurrence = occurrences[id];
-  if (tokens - token != occurrence.from_first) return;
+  if (tokens - token != occurrence.from_first || id == padding) return;
 
   const cuda::Span<kWidth> span = cuda::span_at<kWidth>(column, width);
   cuda::Floats<kWidth> sum = {};
@@ -99,7 +100,7 @@ void embedding_grad_cuda(const KernelArgs& args) {
     with_real(out.dtype, [&]<typename G>(G*) {
       const int64_t tiles = div_ceil(width, int64_t{kThreads} * cuda::kVector<D, G>);
       cuda::launch(add_tokens_kernel<D, G>, {tokens * tiles, kThreads}, args.stream, ids.as<int32_t>(), tokens,
-                   occurrences, dy.as<D>(), out.as<G>(), width, scale_of(args));
+                   occurrences, dy.as<D>(), out.as<G>(), width, scale_of(args), padding_idx(args.attributes));
     });
   });
 }
