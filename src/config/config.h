@@ -16,6 +16,7 @@
 #include "data/data_settings.h"
 #include "rewards/reward_settings.h"
 #include "schedules/schedule.h"
+#include "tensor/dtype.h"
 #include "tensor/quantised_format.h"
 #include "text/tokenizer.h"
 
@@ -51,7 +52,8 @@ struct ModelSettings {
   std::string revision;  // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
   bool bf16 = true;      // frozen weights, working copies and activations; else all is f32
   bool masters = true;   // bf16 weights that are trained have f32 masters
-  double neftune_noise_alpha = 0;  // of the noise on embeddings while weights are trained; 0: none
+  std::optional<DType> written_dtype;  // of a model that is trained whole; empty: each weight as its base has it
+  double neftune_noise_alpha = 0;      // of the noise on embeddings while weights are trained; 0: none
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.
   std::vector<std::string> unfrozen_parameters;

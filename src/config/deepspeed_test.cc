@@ -188,7 +188,8 @@ TEST_CASE("what DeepSpeed cannot mean here is refused with the nearest name or t
   CHECK(
       deepspeed_error(zero("stage: 0, offload_optimizer: {device: cpu}")).find("DeepSpeed moves nothing at stage 0") !=
       std::string::npos);
-  CHECK(deepspeed_error("deepspeed: {fp16: {enabled: true}}\n").find("f16 is not yet supported") != std::string::npos);
+  CHECK(deepspeed_error("deepspeed: {amp: {enabled: true}}\n").find("bf16 is computed in its place: remove the key") !=
+        std::string::npos);
   CHECK(deepspeed_error("deepspeed: {optimizer: {type: OneBitAdam}}\n")
             .find("expected AdamW, Adam or SGD, got 'OneBitAdam'") != std::string::npos);
   CHECK(deepspeed_error("deepspeed: {scheduler: {params: {warmup_type: log}}}\n").find("expected linear, got 'log'") !=

@@ -60,7 +60,12 @@ KeySection optimisation_section() {
           "keep frozen weights, working copies and activations in bf16; full: trained weights and their "
           "moments, too, without f32 masters; false is f32 throughout")
           .alias({"bfloat16"}),
-      key<&Spelled::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 where bf16 is not full")
+      key<&Spelled::fp16>(
+          "fp16", "f16 arithmetic is not computed: bf16 is, and a model that is trained whole is written in f16")
+          .alias({"float16"}),
+      key<&Spelled::dtype>("dtype",
+                           "TRL's: what a model that is trained whole is written in; auto: what its base has; float16 "
+                           "and bfloat16 are computed in bf16, and masters are f32 where bf16 is not full")
           .alias({"torch_dtype"}),
       key<&Spelled::neftune_noise_alpha>(
           "neftune_noise_alpha",

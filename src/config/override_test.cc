@@ -89,7 +89,7 @@ TEST_CASE("what is wrong below a key of the command line is named with its whole
   const std::pair<ConfigOverride, std::string_view> kWrong[] = {
       {{"selective_checkpointing.save", "[atention]"}, "[--selective_checkpointing.save.0] expected attention"},
       {{"selective_checkpointing", "{save: [atention]}"}, "[--selective_checkpointing.save.0] expected attention"},
-      {{"deepspeed", "{fp16: {enabled: true}}"}, "[--deepspeed.fp16] expected DeepSpeed's fp16 to be off"},
+      {{"deepspeed", "{amp: {enabled: true}}"}, "[--deepspeed.amp] expected DeepSpeed's amp to be off"},
       {{"memory.device", "101%"}, "[--memory.device] expected a size"}};
   for (const auto& [change, message] : kWrong) {
     CAPTURE(change.key);

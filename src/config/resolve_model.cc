@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "config/programs.h"
 #include "config/resolve.h"
 #include "config/values.h"
 #include "hub/repository.h"
@@ -80,21 +81,63 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   if (adapter.layers_to_transform.empty()) r.ignore("peft_layers_pattern", "peft_layers_to_transform is not there");
 }
 
+// Returns whether f16 is asked for beside what bf16 says. Where both are true, bf16 wins in axolotl, and transformers
+// refuses them.
+bool asks_for_f16(const Resolution& r) {
+  if (!r.keys.fp16) return false;
+  const bool has_bf16 = r.given("bf16") && (r.keys.bf16 == Bf16::kTrue || r.keys.bf16 == Bf16::kFull);
+  if (!has_bf16) return true;
+  if (program_of(r.loaded) == Program::kTrl)
+    throw input_error(r.where("fp16"), "expected bf16 or fp16, got both; remove one");
+  r.ignore("fp16", "bf16 is there, and wins, as in axolotl");
+  return false;
+}
+
+// The dtype of the files of a model that is trained whole; none where each weight stays as its base has it.
+std::optional<DType> written_dtype(const Resolution& r, bool asks_for_f16) {
+  switch (r.keys.dtype) {
+    case WeightType::kF32:
+      return DType::kF32;
+    case WeightType::kBf16:
+      if (asks_for_f16)
+        throw input_error(r.where("dtype"), "expected float16 beside fp16: true, got bfloat16; remove one");
+      return DType::kBF16;
+    case WeightType::kF16:
+      return DType::kF16;
+    case WeightType::kAuto:
+      break;
+  }
+  return asks_for_f16 ? std::optional(DType::kF16) : std::nullopt;
+}
+
+// Settles what is computed in and what is written. No kernel computes in f16: bf16 is the nearest, and has its range.
+void resolve_dtypes(const Resolution& r, ModelSettings& model) {
+  if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == Bf16::kFalse)
+    throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
+  const bool f16 = asks_for_f16(r);
+  model.written_dtype = written_dtype(r, f16);
+  const bool computes_f16 = f16 || r.keys.dtype == WeightType::kF16;
+  model.bf16 = r.keys.bf16 != Bf16::kFalse || computes_f16;
+  model.masters = r.keys.bf16 != Bf16::kFull;
+  if (!computes_f16) return;
+  const auto spelled = r.loaded.spelled.find(f16 ? "fp16" : "dtype");
+  r.note(fmt::format(
+      "{}: f16 arithmetic is not computed; bf16 is{}", spelled == r.loaded.spelled.end() ? "fp16" : spelled->second,
+      model.written_dtype == DType::kF16 && r.keys.adapter == Adapter::kNone ? ", and the model is written in f16"
+                                                                             : ""));
+}
+
 }  // namespace
 
 ModelSettings resolve_model(const Resolution& r) {
-  if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == Bf16::kFalse) {
-    throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
-  }
   if (const std::string& revision = r.keys.revision_of_model; !revision.empty() && !hub::is_revision(revision))
     throw input_error(r.where("revision_of_model"), "expected a branch, a tag or a commit, got {}; correct it",
                       quote(revision));
   ModelSettings model{.base_model = r.keys.base_model,
                       .config_overrides = r.keys.overrides_of_model_config.json,
                       .revision = r.keys.revision_of_model,
-                      .bf16 = r.keys.bf16 != Bf16::kFalse,
-                      .masters = r.keys.bf16 != Bf16::kFull,
                       .neftune_noise_alpha = r.keys.neftune_noise_alpha};
+  resolve_dtypes(r, model);
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

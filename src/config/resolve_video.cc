@@ -117,15 +117,17 @@ void take_betas(LoadedConfig& loaded) {
   loaded.keys.adam_beta2 = numbers[1];
 }
 
-// mixed_precision is bf16 in accelerate's words.
+// mixed_precision is bf16 in accelerate's words. It says nothing of files.
 void take_precision(LoadedConfig& loaded, MixedPrecision said) {
-  const Bf16 meant = said == MixedPrecision::kBf16 ? Bf16::kTrue : Bf16::kFalse;
+  const Bf16 meant = said == MixedPrecision::kNo ? Bf16::kFalse : Bf16::kTrue;
   const std::string& where = loaded.given.find("mixed_precision")->second;
   if (is_given(loaded, "bf16") && loaded.keys.bf16 != meant)
     throw input_error(where, "expected the same as bf16, {}, got {}; remove one", print_value(loaded.keys.bf16),
                       print_value(said));
   loaded.keys.bf16 = meant;
   loaded.given.emplace("bf16", where);
+  if (said == MixedPrecision::kF16)
+    loaded.notes.emplace_back("mixed_precision: f16 arithmetic is not computed; bf16 is");
 }
 
 }  // namespace

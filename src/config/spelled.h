@@ -19,7 +19,7 @@
 namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
-enum class WeightType { kAuto, kF32, kBf16 };
+enum class WeightType { kAuto, kF32, kBf16, kF16 };
 enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo, kOnlineDpo, kPpo };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Bf16 { kFalse, kTrue, kAuto, kFull };
@@ -119,7 +119,7 @@ struct SpelledOnline {
 // FastVideo's words for gradient_checkpointing.
 enum class VideoCheckpointing { kNone, kFull };
 
-enum class MixedPrecision { kNo, kBf16 };
+enum class MixedPrecision { kNo, kBf16, kF16 };
 
 // Of video transformers; those of FastVideo that have other names here come last.
 struct SpelledVideo {
@@ -267,6 +267,7 @@ struct Spelled {
   std::optional<double> adam_beta1, adam_beta2, adam_beta3, adam_epsilon, adam_epsilon2;
   double max_grad_norm = 1;
   Bf16 bf16 = Bf16::kAuto;
+  bool fp16 = false;
   WeightType dtype = WeightType::kAuto;  // TRL's
   int64_t seed = 42;
   Checkpointing gradient_checkpointing = Checkpointing::kAuto;

@@ -169,7 +169,7 @@ TEST_CASE("the command line and sections of other programs have verdicts, too") 
   CHECK(verdict_of(loaded, "seed") == "supported");
   CHECK(verdict_of(loaded, "sead").find("did you mean seed?") != std::string::npos);
   CHECK(verdict_of(loaded, "deepspeed.gradient_clipping") == "supported: is max_grad_norm");
-  CHECK(verdict_of(loaded, "deepspeed.fp16").starts_with("not yet"));
+  CHECK(verdict_of(loaded, "deepspeed.fp16.enabled") == "supported: is fp16");
   CHECK(verdict_of(loaded, "deepspeed.steps_per_print").starts_with("ignored"));
   CHECK(verdict_of(loaded, "deepspeed.zero_optimization.stage").starts_with("ignored"));
   CHECK(verdict_of(loaded, "deepspeed.zero_optimization.x").starts_with("wrong"));
