@@ -48,7 +48,8 @@ class SafetensorsWriter {
                     const std::map<std::string, std::string>& metadata = default_metadata());
 
   // Adds the next `elems` values of a tensor, converted from `dtype` to its own. Tensors may come in any order and in
-  // any number of pieces. REQUIRES: dtypes are equal or both floating; the tensor has room.
+  // any number of pieces. Throws InputError for a finite value that f16 does not hold. REQUIRES: dtypes are equal or
+  // both floating; the tensor has room.
   void append(std::string_view name, const void* values, DType dtype, int64_t elems);
   // As AtomicFile's. REQUIRES: every tensor is complete.
   void sync() const;

@@ -1,6 +1,11 @@
 #include "train/base_files.h"
 
+#include <algorithm>
+
+#include "base/json.h"
+#include "io/convert.h"
 #include "io/file.h"
+#include "model/config_dtype.h"
 #include "model/other_parts.h"
 #include "train/model_card.h"
 #include "train/tokenizer_files.h"
@@ -9,6 +14,23 @@ namespace spillway::train {
 namespace {
 
 constexpr int64_t kMaxProcessorBytes = int64_t{1} << 26;
+
+// Makes the files of a model that is written whole be in `dtype`. Weights of 32 bits beside others of 16 stay as they
+// are: such files keep them wide on purpose.
+void write_in(DType dtype, const Job& job, BaseFiles& files) {
+  const bool has_narrow = std::any_of(files.dtypes.begin(), files.dtypes.end(),
+                                      [](const auto& one) { return size_of(one.second) == size_of(DType::kF16); });
+  const auto changes = [&](DType stored) { return is_floating(stored) && !(has_narrow && stored == DType::kF32); };
+  for (auto& [name, stored] : files.dtypes)
+    if (changes(stored)) stored = dtype;
+  for (TensorSpec& tensor : files.tensors_of_other_parts)
+    if (tensor.foreign_dtype.empty() && changes(tensor.dtype)) tensor.dtype = dtype;
+  if (!job.model->text()) return;  // diffusers' configs name no dtype
+  std::string& text = files.beside_weights["config.json"];
+  auto config = parse_json<nlohmann::ordered_json>(text, "config.json");
+  set_config_dtype(config, dtype);
+  text = json_text(config, 2) + "\n";
+}
 
 }  // namespace
 
@@ -23,6 +45,7 @@ BaseFiles read_base_files(const Job& job) {
     files.tensors_of_other_parts = tensors_of_other_parts(weights, parameters_of(*job.model));
     if (!files.tensors_of_other_parts.empty()) files.other_parts = std::move(weights);
     if (layout_of(*job.model) == Layout::kDiffusers) files.pipeline = pipeline_parts(base);
+    if (const std::optional<DType> dtype = job.config.model.written_dtype) write_in(*dtype, job, files);
   }
   if (!files.tensors_of_other_parts.empty()) {
     for (const char* name :
