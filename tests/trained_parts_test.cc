@@ -16,9 +16,11 @@ const std::string kEmbedding = "model.embed_tokens.weight", kUp = "model.layers.
                   kNorm = "model.norm.weight";
 
 // Plain SGD, whose step is the gradient.
-train::Job parts_job(bool accumulates) {
-  train::Job job =
-      tiny_job(kGoldenModels / "qwen3", {.dtype = DType::kF32, .accumulates = accumulates, .optimizer = &ops::kSgd});
+train::Job parts_job(bool accumulates, const std::string& overrides = {}) {
+  train::Job job = tiny_job(kGoldenModels / "qwen3", {.dtype = DType::kF32,
+                                                      .config_overrides = overrides,
+                                                      .accumulates = accumulates,
+                                                      .optimizer = &ops::kSgd});
   job.graph.optimizer_options = ops::options_of(ops::kSgd);
   job.graph.max_grad_norm = 0;
   return job;
@@ -74,6 +76,26 @@ TEST_CASE("rows that are not named have no gradient: they stay, and do not count
     CHECK(squares > 0);
     CHECK(norm == doctest::Approx(std::sqrt(squares)).epsilon(1e-3));
   }
+}
+
+TEST_CASE("the row of pad_token_id stays where it is one of the rows that are trained") {
+  const auto job_of = [](const char* overrides) {
+    train::Job job = parts_job(false, overrides);
+    job.graph.model.unfrozen = {kEmbedding};
+    job.graph.trained_rows[kEmbedding] = {{60, 20}};
+    return job;
+  };
+  const std::vector<double> before = weights_after(job_of(""), 0).at(kEmbedding),
+                            plain = weights_after(job_of(""), 1).at(kEmbedding),
+                            padded = weights_after(job_of(R"({"pad_token_id": 71})"), 1).at(kEmbedding);
+  constexpr size_t kWidth = 32, kRow = 71;
+  int64_t changed = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const bool is_padding = i / kWidth == kRow;
+    REQUIRE(padded[i] == (is_padding ? before : plain)[i]);
+    changed += is_padding && plain[i] != before[i];
+  }
+  CHECK(changed == kWidth);
 }
 
 TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A its own") {

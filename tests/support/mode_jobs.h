@@ -38,7 +38,7 @@ class ModeJobs {
   TemporaryFolder folder_;
 };
 
-// Full fine-tuning in bf16 and f32, and DoRA and LoRA with dropout, with and without accumulation; DoRA with noise on
+// Full fine-tuning in bf16, with a row of the embedding that gets no gradient, and in f32, and DoRA and LoRA with dropout, with and without accumulation; DoRA with noise on
 // embeddings, too.
 std::vector<TinySetup> mode_setups();
 
