@@ -61,7 +61,8 @@ class F16Folder {
   // Checks the weights' dtype and the one that config.json names.
   void check_dtype(const std::string& name, DType dtype, const char* said) const {
     CAPTURE(name);
-    for (const auto& [tensor, entry] : SafetensorsFolder(path(name)).tensors()) CHECK(entry.tensor->dtype() == dtype);
+    const SafetensorsFolder files(path(name));
+    for (const auto& [tensor, entry] : files.tensors()) CHECK(entry.tensor->dtype() == dtype);
     const json config = json::parse(read_file(path(name + "/config.json"), kMaxFileBytes));
     CHECK(config.value("dtype", config.value("torch_dtype", "")) == said);
   }

@@ -70,7 +70,7 @@ TinyOutcome ModeJobs::outcome(const std::string& lines) const {
 }
 
 std::vector<TinySetup> mode_setups() {
-  const std::string padded = R"({"pad_token_id": 71})";  // a token of the batches
+  const std::string padded = R"({"pad_token_id": 42})";  // a token of the batches
   return {{.dtype = DType::kBF16, .config_overrides = padded, .threads = 1},
           {.dtype = DType::kF32, .accumulates = false, .threads = 1},
           {.adapter = "adapter_dora", .dtype = DType::kBF16, .dropout = 0.1, .noise = 5, .threads = 1},
