@@ -261,12 +261,14 @@ TEST_CASE("the embedding's padding_idx is pad_token_id, or what the model's clas
   CHECK_FALSE(row({{"vocab_size", 96}, {"pad_token_id", 96}}));
   CHECK_FALSE(row(json::object()));
   const json wide = {{"vocab_size", 200000}};
-  CHECK(row(wide, "GemmaForCausalLM") == 0);
+  json gemma = {{"vocab_size", 200000}, {"hidden_act", "gelu_pytorch_tanh"}};
+  CHECK(row(gemma, "GemmaForCausalLM") == 0);
+  gemma["pad_token_id"] = nullptr;
+  CHECK_FALSE(row(gemma, "GemmaForCausalLM"));
   CHECK(row(wide, "Phi3ForCausalLM") == 32000);
   CHECK(row(wide, "SmolLM3ForCausalLM") == 128004);
   CHECK(row(wide, "Olmo2ForCausalLM") == 1);
   CHECK_FALSE(row(wide, "Qwen3ForCausalLM"));
-  CHECK_FALSE(row({{"vocab_size", 200000}, {"pad_token_id", nullptr}}, "GemmaForCausalLM"));
   // Transformers makes no embedding of that row, and here it means nothing.
   CHECK_FALSE(row({{"vocab_size", 96}}, "Phi3ForCausalLM"));
 }
