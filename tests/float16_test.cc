@@ -1,5 +1,5 @@
-// Folders whose weights are float16, as Llama 2 and most of what was made of it, through every command; and configs that
-// ask for f16.
+// Folders whose weights are float16, as Llama 2 and most of what was made of it, through every command; and configs
+// that ask for f16.
 #include <doctest/doctest.h>
 
 #include <filesystem>

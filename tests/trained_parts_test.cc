@@ -17,10 +17,9 @@ const std::string kEmbedding = "model.embed_tokens.weight", kUp = "model.layers.
 
 // Plain SGD, whose step is the gradient.
 train::Job parts_job(bool accumulates, const std::string& overrides = {}) {
-  train::Job job = tiny_job(kGoldenModels / "qwen3", {.dtype = DType::kF32,
-                                                      .config_overrides = overrides,
-                                                      .accumulates = accumulates,
-                                                      .optimizer = &ops::kSgd});
+  train::Job job = tiny_job(
+      kGoldenModels / "qwen3",
+      {.dtype = DType::kF32, .config_overrides = overrides, .accumulates = accumulates, .optimizer = &ops::kSgd});
   job.graph.optimizer_options = ops::options_of(ops::kSgd);
   job.graph.max_grad_norm = 0;
   return job;

@@ -79,7 +79,8 @@ TEST_CASE("a model whose files are in f16 is merged into f16: W + scale B A, rou
     CAPTURE(name);
     const StoredTensor& tensor = *merged.find(name);
     CHECK(tensor.dtype() == DType::kF16);
-    const std::vector<float> before = values_of(base, name, tensor.elems()), after = values_of(merged, name, tensor.elems());
+    const std::vector<float> before = values_of(base, name, tensor.elems()),
+                             after = values_of(merged, name, tensor.elems());
     const std::string module = prefix + name.substr(0, name.rfind('.'));
     const auto a = factor.find(module + ".lora_A.weight"), b = factor.find(module + ".lora_B.weight");
     if (a == factor.end()) {
