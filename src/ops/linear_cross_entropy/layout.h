@@ -1,9 +1,22 @@
 // What linear_cross_entropy's workspace holds on the CPU.
 #pragma once
 
+#include <string_view>
+
 #include "ops/logits/chunks.h"
 
 namespace spillway::ops {
+
+inline constexpr std::string_view kLabelSmoothing = "label_smoothing";  // an attribute; absent: 0
+
+// What is added to the gradient of each logit but for the scale: of all, and of that of the label besides.
+struct SmoothedTarget {
+  float of_all = 0, of_label = -1;
+
+  SmoothedTarget(double smoothing, int64_t vocabulary)
+      : of_all(static_cast<float>(-smoothing / static_cast<double>(vocabulary))),
+        of_label(static_cast<float>(smoothing - 1)) {}
+};
 
 // Outputs: loss, correct, and the gradients that are asked for, of x and then of w.
 [[nodiscard]] constexpr int gradient_count(size_t outputs) { return static_cast<int>(outputs) - 2; }

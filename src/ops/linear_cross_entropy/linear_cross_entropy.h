@@ -10,7 +10,7 @@ namespace spillway::ops {
 enum class LossGradients : int64_t { kNone, kInput, kInputAndWeight };
 
 struct CrossEntropy {
-  ValueId loss = kNone;     // f32 [1]: scale * sum of -log softmax(x w^T)[label] over the tokens with a label >= 0
+  ValueId loss = kNone;     // f32 [1]: scale * sum of the losses of the tokens with a label >= 0
   ValueId correct = kNone;  // i32 [1]: of these, those whose label has the largest logit, be it one of several
 };
 
@@ -18,6 +18,10 @@ struct CrossEntropy {
 //   w       [V, D] of the same dtype
 //   labels  i32 [T], per token; -100 (any negative number) is no target, and its row costs nothing
 //   scale   f32 [1]: 1 / targets of the step for a mean
+//   label_smoothing  from 0 to 1: what each token of the vocabulary together has of the target, so that a token's loss
+//   is
+//              (1 - label_smoothing) * -log softmax(x w^T)[label] + label_smoothing * mean of -log softmax(x w^T)
+//              (Szegedy et al., Rethinking the Inception Architecture, 2016; transformers' LabelSmoother)
 //   logit_cap  above 0: a logit l is logit_cap * tanh(l / logit_cap) in all of this, as Gemma 2's are
 //
 // The gradients for a cotangent of one come out of the same pass, since a second one would have to repeat the product:
@@ -25,6 +29,7 @@ struct CrossEntropy {
 // linear cross entropy (Hsu et al., 2024). Logits, their maximum and sum of exponentials are f32; the gradient of the
 // logits has x's dtype.
 [[nodiscard]] CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
-                                                LossGradients gradients, double logit_cap = 0);
+                                                LossGradients gradients, double logit_cap = 0,
+                                                double label_smoothing = 0);
 
 }  // namespace spillway::ops
