@@ -44,10 +44,10 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
   RowCollector collector(options, sink);
   std::vector<std::unique_ptr<RowBuilder>> builders;
   for (const DatasetConfig& config : configs) builders.push_back(make_row_builder(config, options, tokenizer));
+  std::vector<RecordReader> readers = open_datasets(configs);
   RowPipeline pipeline(preparation.threads, collector, preparation.progress);
   for (size_t i = 0; i < configs.size(); ++i) {
-    RecordReader reader = open_dataset(configs[i]);
-    pipeline.read(reader, *builders[i]);
+    pipeline.read(readers[i], *builders[i]);
     if (options.objective != Objective::kUnpaired) continue;
     pipeline.finish();
     collector.end_dataset();

@@ -69,6 +69,9 @@ struct DatasetConfig {
   int64_t skip = 0;                     // first rows to leave out
   int64_t shards = 1, shards_idx = 0;   // of so many parts the one to take
   double weight = 1;                    // how often a row comes, on average
+  std::string data_dir;                 // a folder inside `path`; empty: `path` itself
+  std::vector<std::string> columns;     // that rows keep; empty: all
+  std::optional<double> fraction;       // of the rows of all datasets; of each dataset or of none
   std::string field;                    // column of `completion` text; empty: text
   std::string text_column;              // column of `pretrain` text; empty: text
   std::string field_system, field_instruction, field_input,

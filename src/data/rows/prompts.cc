@@ -26,8 +26,8 @@ bool is_transform(const DatasetConfig& config) {
 // Gives the next records as a transform makes them.
 class TransformedRecords {
  public:
-  TransformedRecords(const DatasetConfig& config, const RowTransform& transform)
-      : function_(config.type.name), transform_(transform), records_(open_dataset(config)) {}
+  TransformedRecords(const DatasetConfig& config, const RowTransform& transform, RecordReader& records)
+      : function_(config.type.name), transform_(transform), records_(records) {}
 
   // False at the end.
   bool next(std::vector<Record>& records) {
@@ -47,7 +47,7 @@ class TransformedRecords {
  private:
   const std::string& function_;
   const RowTransform& transform_;
-  RecordReader records_;
+  RecordReader& records_;
 };
 
 class PromptReader {
@@ -122,15 +122,17 @@ std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, cons
   const auto add = [&](PromptRow row) {
     if (!options.deduplicate || seen.is_new(row)) rows.push_back(std::move(row));
   };
-  for (const DatasetConfig& config : configs) {
+  std::vector<RecordReader> readers = open_datasets(configs);
+  for (size_t i = 0; i < configs.size(); ++i) {
+    const DatasetConfig& config = configs[i];
+    RecordReader& records = readers[i];
     const PromptReader reader(config, options, tokenizer, adds_special_tokens);
     if (is_transform(config) && transform) {
-      TransformedRecords records(config, transform);
-      for (std::vector<Record> some; records.next(some);)
+      TransformedRecords transformed(config, transform, records);
+      for (std::vector<Record> some; transformed.next(some);)
         for (Record& record : some) add(reader.read(std::move(record)));
       continue;
     }
-    RecordReader records = open_dataset(config);
     for (Record record; records.next(record);) add(reader.read(std::move(record)));
   }
   if (seen.duplicates() > 0) log_info("datasets: {} prompts, {} duplicates dropped", rows.size(), seen.duplicates());
