@@ -228,12 +228,12 @@ TEST_CASE("no advice would train something else") {
   CHECK(error_of("rl: xpo\n") ==
         "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo, kto, grpo, gdpo, rloo, online_dpo or ppo, got 'xpo'; "
         "XPO is not yet supported");
-  for (const char* line : {"label_smoothing_factor: 0.1", "lr_groups: [a]", "plugins: [x]",
+  for (const char* line : {"use_eaft: true", "optim_target_modules: [a]", "plugins: [x]",
                            "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp16: true"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);
   }
-  for (const char* line : {"tensor_parallel_size: 2", "save_first_step: true", "push_to_hub: true",
+  for (const char* line : {"tensor_parallel_size: 2", "generate_samples: true", "push_to_hub: true",
                            "deepspeed: {bf16: {bf16_optimizer_states: true}}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find(": remove the key") != std::string::npos);

@@ -13,9 +13,9 @@ namespace {
 void ignore_adapter_keys(const Resolution& r) {
   for (const char* key :
        {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-        "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
-        "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits", "loraplus_lr_ratio",
-        "loraplus_lr_embedding"}) {
+        "lora_fan_in_fan_out", "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern",
+        "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits",
+        "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
   }
 }
@@ -80,10 +80,35 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   if (adapter.layers_to_transform.empty()) r.ignore("peft_layers_pattern", "peft_layers_to_transform is not there");
 }
 
+// Fresh weights are of a model that is trained as a whole, to write text.
+void check_reinitialised(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  for (const auto& [key, is_set] : {std::pair{"adapter", keys.adapter != Adapter::kNone},
+                                    {"unfrozen_parameters", !keys.unfrozen_parameters.empty()},
+                                    {"rl", keys.rl != Rl::kNone},
+                                    {"reward_model", keys.reward_model},
+                                    {"process_reward_model", keys.process_reward_model}}) {
+    if (is_set)
+      throw input_error(r.where("reinit_weights"), "expected a model that learns text, all of it, got {} beside it; {}",
+                        key, "remove one");
+  }
+}
+
+// Whether frozen weights, working copies and activations are bf16.
+bool is_bf16(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.float32) return keys.bf16 != Bf16::kFalse;
+  if (r.given("bf16") && (keys.bf16 == Bf16::kTrue || keys.bf16 == Bf16::kFull))
+    throw input_error(r.where("float32"), "expected false beside bf16: {}, got true; remove one",
+                      print_value(keys.bf16));
+  return false;
+}
+
 }  // namespace
 
 ModelSettings resolve_model(const Resolution& r) {
-  if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == Bf16::kFalse) {
+  const bool bf16 = is_bf16(r);
+  if (r.keys.dtype == WeightType::kBf16 && !bf16) {
     throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
   }
   if (const std::string& revision = r.keys.revision_of_model; !revision.empty() && !hub::is_revision(revision))
@@ -92,9 +117,11 @@ ModelSettings resolve_model(const Resolution& r) {
   ModelSettings model{.base_model = r.keys.base_model,
                       .config_overrides = r.keys.overrides_of_model_config.json,
                       .revision = r.keys.revision_of_model,
-                      .bf16 = r.keys.bf16 != Bf16::kFalse,
+                      .bf16 = bf16,
+                      .reinitialised = r.keys.reinit_weights,
                       .masters = r.keys.bf16 != Bf16::kFull,
                       .neftune_noise_alpha = r.keys.neftune_noise_alpha};
+  if (model.reinitialised) check_reinitialised(r);
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

@@ -195,6 +195,8 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
                         .logging_steps = StepCount::from_key(keys.logging_steps),
                         .save = interval_of(save),
                         .evaluate = interval_of(eval),
+                        .saves_first_step = keys.save_first_step,
+                        .saves_only_model = keys.save_only_model,
                         .evaluates_first = keys.eval_on_start,
                         .eval_delay = keys.eval_delay,
                         .save_total_limit = keys.save_total_limit,

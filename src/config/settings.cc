@@ -67,9 +67,11 @@ void collect(const KeyTable& table, const YamlNode& map, const KeyPlace& place, 
     const std::string name = prefix + entry.key;
     const KeyPlace here = place.at(entry);
     verdicts.attempt(here.path, name, [&] {
-      if (const ConfigKey* row = table.find(name)) {
+      const ConfigKey* row = table.find(name);
+      const bool is_group = table.is_group(name) && (row == nullptr || entry.value.kind == YamlNode::Kind::kMap);
+      if (row != nullptr && !is_group) {
         add_setting(settings, {row, name, here, entry.value}, verdicts);
-      } else if (!table.is_group(name)) {
+      } else if (!is_group) {
         fail_unknown(table, here, name);
       } else if (entry.value.kind == YamlNode::Kind::kMap) {
         collect(table, entry.value, here, name + ".", settings, verdicts);
