@@ -167,6 +167,8 @@ TEST_CASE("the last step has a checkpoint, too, where steps or epochs say when t
                         "--auto_resume_from_checkpoints", "true"})
             .contains("checkpoint-7"));
   CHECK(saved("none", {"--max_steps", "2", "--save_steps", "100000"}) == std::set<std::string>{"checkpoint-2"});
+  CHECK(saved("first", {"--max_steps", "2", "--save_steps", "100000", "--save_first_step", "true"}) ==
+        std::set<std::string>{"checkpoint-1", "checkpoint-2"});
 }
 
 TEST_CASE("a checkpoint of other data or of another job is refused") {

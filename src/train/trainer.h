@@ -101,7 +101,7 @@ class Trainer {
   void tell_evaluation(int64_t weights_step);
   void sample_data();
   void sample();
-  void save();
+  void save(CheckpointContent content);
   void try_to_save();
   void remove_old() const;
   void check_intervals() const;

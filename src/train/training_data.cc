@@ -144,12 +144,13 @@ TrainingData load_training_data(const data::DataSettings& settings, const config
     result.training_summary = training.summary;
   }
   if (!settings.test_datasets.empty()) {
+    if (settings.eval_sequence_len > 0) options.sequence_len = settings.eval_sequence_len;
     data::Dataset validation = load("test_datasets", settings.test_datasets, settings.evaluation_batches);
     result.validation = std::move(validation.rows);
     result.validation_summary = validation.summary;
   } else if (!settings.stream) {
     std::tie(result.training, result.validation) =
-        data::split_validation(result.training, settings.val_set_size, settings.batches.seed);
+        data::split_validation(result.training, settings.val_set_size, settings.seed);
     options.packing = settings.evaluation_batches.packing;
     if (!result.validation.empty()) {
       result.validation = data::rows_that_fit(result.validation, options);
@@ -172,8 +173,7 @@ PreferenceData load_preference_data(const data::DataSettings& settings, const co
   const data::Dataset training = load("datasets", settings.datasets);
   PreferenceData result{.training = {{}, training.summary}};
   if (settings.test_datasets.empty()) {
-    const auto [train, validation] =
-        data::split_validation(training.rows, settings.val_set_size, settings.batches.seed);
+    const auto [train, validation] = data::split_validation(training.rows, settings.val_set_size, settings.seed);
     result.training.rows = data::preferences_of(train);
     result.validation.rows = data::preferences_of(validation);
     return result;
