@@ -52,8 +52,6 @@ const std::set<std::string_view> kElsewhere = {
     "lr_scheduler_kwargs", "cosine_min_lr_ratio", "cosine_constant_lr_ratio", "lr_quadratic_warmup",
     // They are others by their resolved names: dpo_loss_type, bf16, embedding_lr.
     "use_dft", "float32", "embedding_lr_scale",
-    // What a run begins with alone.
-    "reinit_weights",
     // Evaluation only.
     "eval_sample_packing", "eval_batch_size", "eval_sequence_len"};
 
