@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,15 +30,11 @@ RunStart start_from(const fs::path& folder) {
 RunStart start_from_last(const fs::path& output, const std::vector<FoundCheckpoint>& found) {
   const std::optional<RunIdentity> run = read_run(output);
   if (!run) return found.empty() ? RunStart{fresh_run(), {}} : start_from(found.back().folder);
-  bool has_models = false;
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     CheckpointRecord checkpoint = read_checkpoint(it->folder);
-    if (!run->holds(checkpoint.position.run, it->step)) continue;
-    if (!checkpoint.is_only_model) return {*run, std::move(checkpoint)};
-    has_models = true;
+    const bool is_of_run = run->holds(checkpoint.position.run, it->step);
+    if (is_of_run && !checkpoint.is_only_model) return {*run, std::move(checkpoint)};
   }
-  if (has_models)
-    log_warning("the checkpoints in {} are models alone (save_only_model): the run begins anew", output.string());
   return {fresh_run(), {}};
 }
 
@@ -48,6 +45,16 @@ bool is_of(const RunIdentity& run, const FoundCheckpoint& checkpoint) {
   } catch (const InputError&) {
     return false;
   }
+}
+
+// Of a run that was to go on from the last one's checkpoints and found none to go on from.
+void warn_of_models(const fs::path& output, const std::vector<FoundCheckpoint>& found) {
+  const std::optional<RunIdentity> run = read_run(output);
+  const bool has_models = run && std::any_of(found.begin(), found.end(), [&](const FoundCheckpoint& one) {
+                            return is_of(*run, one) && read_checkpoint(one.folder).is_only_model;
+                          });
+  if (has_models)
+    log_warning("the checkpoints in {} are models alone (save_only_model): the run begins anew", output.string());
 }
 
 void say_what_stays(const std::vector<FoundCheckpoint>& found, const RunIdentity& run) {
@@ -73,6 +80,7 @@ RunStart choose(const config::OutputSettings& output, const std::vector<FoundChe
 RunStart choose_start(const config::OutputSettings& output) {
   const std::vector<FoundCheckpoint> found = find_checkpoints(output.output_dir);
   RunStart start = choose(output, found);
+  if (output.auto_resume_from_checkpoints && !start.checkpoint) warn_of_models(output.output_dir, found);
   say_what_stays(found, start.run);
   return start;
 }
