@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/json.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -97,8 +98,11 @@ class Converter {
         const auto& dictionary = static_cast<const arrow::DictionaryArray&>(array);
         return convert(*dictionary.dictionary(), dictionary.GetValueIndex(i), depth + 1);
       }
-      case arrow::Type::EXTENSION:
-        return convert(*static_cast<const arrow::ExtensionArray&>(array).storage(), i, depth + 1);
+      case arrow::Type::EXTENSION: {
+        const auto& extension = static_cast<const arrow::ExtensionArray&>(array);
+        const Json stored = convert(*extension.storage(), i, depth + 1);
+        return extension.extension_type()->extension_name() == "arrow.json" ? json(stored) : stored;
+      }
       default: {  // times, decimals and the like, as text
         const auto scalar = array.GetScalar(i);
         if (!scalar.ok())
@@ -126,6 +130,16 @@ class Converter {
       throw input_error(where_, "expected UTF-8, got the byte 0x{:02x} at byte {} of a text; correct the file",
                         static_cast<unsigned char>(nth(value, at)), at + 1);
     return std::string(value);
+  }
+
+  // A value that is kept as JSON text, as the datasets library (Json) keeps values whose types differ from row to row.
+  [[nodiscard]] Json json(const Json& stored) const {
+    if (!stored.is_string()) return stored;
+    Json parsed = parse_json<Json>(stored.get_ref<const std::string&>(), where_);
+    if (parsed.is_discarded())
+      throw input_error(where_, "expected JSON text in a column of JSON, got {}; correct the file",
+                        quote(stored.get_ref<const std::string&>()));
+    return parsed;
   }
 
   // Images and the like stand beside texts, in columns that nobody asks for.

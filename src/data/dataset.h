@@ -49,8 +49,8 @@ struct Preparation {
 // That no row remains of what was read.
 [[nodiscard]] InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary& summary);
 
-// rows_read, truncated, rows, tokens, tokens_cut, tokens_too_long, lengths (length_tally.h), dropped: {empty,
-// too_short, too_long, no_targets, duplicate}.
+// rows_read, truncated, rows, tokens, tokens_cut, tokens_too_long, left_out (left_out_parts.h), lengths
+// (length_tally.h), dropped: {empty, too_short, too_long, no_targets, duplicate}.
 [[nodiscard]] nlohmann::ordered_json to_json(const DatasetSummary& summary);
 // What to_json() made; throws nlohmann::json::exception for anything else.
 [[nodiscard]] DatasetSummary summary_from_json(const nlohmann::ordered_json& json);

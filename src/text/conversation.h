@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "text/chat_template.h"
+#include "text/left_out.h"
 #include "text/tokenizer.h"
 
 namespace spillway::text {
@@ -19,8 +20,9 @@ namespace spillway::text {
 // The templates of a tokenizer; `model` is its folder. Throws InputError where there are none.
 [[nodiscard]] ChatTemplates chat_templates_of(const Tokenizer& tokenizer, const std::string& model);
 
-// A conversation, as for chat_input, ready to be answered. Throws InputError at `where`.
+// A conversation, as for chat_input, ready to be answered. Throws InputError at `where`, for what `warnings` check()s,
+// too.
 [[nodiscard]] std::string render_prompt(const nlohmann::ordered_json& conversation, const ChatTemplates& chats,
-                                        const Tokenizer& tokenizer, std::string_view where);
+                                        const Tokenizer& tokenizer, std::string_view where, LeftOutWarnings& warnings);
 
 }  // namespace spillway::text

@@ -110,6 +110,8 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
   }
   if (static_cast<double>(summary.truncated) > kMaxTruncated * static_cast<double>(summary.rows))
     warnings.push_back(fmt::format("{}: {}", key, truncation_warning(summary, options)));
+  if (summary.left_out.any())
+    warnings.push_back(fmt::format("{}: {}", key, data::left_out_warning(summary.left_out, summary.rows)));
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
                                     [&](const auto& dataset) { return masks_prompts(dataset, options); });
   if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;

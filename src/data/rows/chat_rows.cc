@@ -17,6 +17,7 @@
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 #include "data/rows/trained_parts.h"
+#include "text/left_out.h"
 
 namespace spillway::data {
 namespace {
@@ -50,6 +51,7 @@ class ChatRows : public RowBuilder {
     row.input_ids = tokenizer_.encode(text, false);
     row.labels.assign(row.input_ids.size(), kIgnoredLabel);
     mark_targets(record, conversation, text, row);
+    take_left_out_parts(record, conversation, text, row);
     rows.push_back(std::move(row));
   }
 
@@ -78,17 +80,33 @@ class ChatRows : public RowBuilder {
     }
   }
 
-  [[nodiscard]] std::string render(const Record& record, const Conversation& conversation) const {
+  [[nodiscard]] text::ChatInput input_of(const Conversation& conversation) const {
     text::ChatInput input;
     input.messages = Json::array();
     for (const Turn& turn : conversation.turns) input.messages.push_back(turn.message);
     input.tools = conversation.tools;
     input.variables = variables_;
+    return input;
+  }
+
+  [[nodiscard]] std::string render(const Record& record, const Conversation& conversation) const {
+    const text::ChatInput input = input_of(conversation);
     try {
       return text::render_chat(templates_.for_tools(input.tools), input, options_.now).text;
     } catch (const InputError& error) {
       throw not_taken(record, input.messages, error.what());
     }
+  }
+
+  // What of the conversation is not in the row's text.
+  void take_left_out_parts(const Record& record, const Conversation& conversation, const std::string& text,
+                           Row& row) const {
+    const text::ChatInput input = input_of(conversation);
+    std::vector<text::LeftOut> parts =
+        text::left_out(templates_.for_tools(input.tools), input, text, options_.now);
+    for (size_t i = 0; i < conversation.turns.size(); ++i)
+      parts.insert(parts.end(), static_cast<size_t>(conversation.turns[i].media), {i, text::MessagePart::kMedia, false});
+    take_left_out(record, input.messages, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
   }
 
   [[nodiscard]] bool trains(const Turn& turn) const {

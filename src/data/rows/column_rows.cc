@@ -1,12 +1,15 @@
 // Rows by TRL's rules, where a dataset says no type: the columns decide. input_ids: tokenised; prompt and completion:
 // the completion is learned; messages: a conversation; text (dataset_text_field): all of it is learned. Conversations
-// may stand in prompt and completion, too, or in `conversations` with from and value.
+// may stand in prompt and completion, too, or in `conversations` with from and value. A message of weight 0 is not
+// learned.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "data/rows/chat_renderer.h"
+#include "data/rows/conversation.h"
+#include "data/rows/replaced_places.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 #include "text/jinja/unicode.h"
@@ -23,7 +26,7 @@ class ColumnRows : public RowBuilder {
 
   void build(const Record& record, std::vector<Row>& rows) const override {
     const auto has = [&](const std::string& name) {
-      return record.fields.contains(name) && !record.fields[name].is_null();
+      return given_field(record, name) != nullptr;
     };
     if (has("input_ids")) {
       refuse_assistant_only(record, "token ids");
@@ -35,8 +38,7 @@ class ColumnRows : public RowBuilder {
       rows.push_back(is_text ? text_pair(record) : chat_pair(record));
     } else if (has("messages") || has("conversations")) {
       const char* name = has("messages") ? "messages" : "conversations";
-      rows.push_back(
-          rendered_row(record, messages_of(record, record.fields[name], name), options_.assistant_only_loss));
+      rows.push_back(rendered_row(record, messages_of(record, record.fields[name], name), 0));
     } else {
       if (has("chosen") && has("rejected") && !has(options_.dataset_text_field)) {
         throw input_error(record.where,
@@ -99,7 +101,7 @@ class ColumnRows : public RowBuilder {
     Json messages = prompt;
     for (const Json& message : messages_of(record, record.fields["completion"], "completion"))
       messages.push_back(message);
-    Row row = rendered_row(record, messages, options_.assistant_only_loss);
+    Row row = rendered_row(record, messages, completion_only() ? prompt.size() : 0);
     ignore_prompt(row, tokenizer_.encode(render(record, prompt, true).text, false));
     return row;
   }
@@ -109,10 +111,24 @@ class ColumnRows : public RowBuilder {
     return renderer_.render(record, messages, tools_of(record), add_generation_prompt);
   }
 
-  [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, bool assistant_only) const {
-    const text::ChatTemplate::Rendered rendered = render(record, messages, false);
+  // A conversation; messages before `first_learned` are not learned.
+  [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, size_t first_learned) const {
+    const auto is_learned = [&](size_t i) {
+      const bool is_answer = !options_.assistant_only_loss || messages[i].value("role", Json()) == "assistant";
+      return i >= first_learned && is_answer && !has_no_weight(messages[i]);
+    };
+    LeftOutParts left_out;
+    const text::ChatTemplate::Rendered rendered =
+        renderer_.render(record, messages, tools_of(record), false, is_learned, left_out);
     Row row = learn_all(tokenizer_.encode(rendered.text, false));
-    if (!assistant_only) return row;
+    row.left_out = left_out;
+    if (options_.assistant_only_loss) keep_generated(record, rendered, row);
+    ignore_weightless(record, messages, rendered.text, row);
+    return row;
+  }
+
+  // Leaves as targets what the template marks.
+  void keep_generated(const Record& record, const text::ChatTemplate::Rendered& rendered, Row& row) const {
     const auto mask = mask_of_ranges(tokenizer_, rendered.text, row.input_ids, rendered.generation_spans);
     if (!mask)
       throw input_error(record.where,
@@ -126,7 +142,35 @@ class ColumnRows : public RowBuilder {
     for (size_t i = 0; i < mask->size(); ++i) {
       if ((*mask)[i] == 0) row.labels[i] = kIgnoredLabel;
     }
-    return row;
+  }
+
+  // Takes messages of weight 0, each with a special token that ends it, out of the targets.
+  void ignore_weightless(const Record& record, const Json& messages, const std::string& text, Row& row) const {
+    std::vector<size_t> weightless;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      if (has_no_weight(messages[i])) weightless.push_back(i);
+    }
+    if (weightless.empty()) return;
+    const std::vector<Range> places = find_replaced(
+        text, weightless.size(), [&](std::span<const size_t> some, std::span<const std::string> stand_ins) {
+          Json changed = messages;
+          for (size_t i = 0; i < some.size(); ++i) {
+            Json& message = changed[weightless[some[i]]];
+            message = {{"role", message["role"]}, {"content", stand_ins[i]}};
+          }
+          return render(record, changed, false).text;
+        });
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (const Range& place : places) ranges.emplace_back(place.begin, place.end);
+    const auto mask = mask_of_ranges(tokenizer_, text, row.input_ids, ranges);
+    if (!mask)
+      throw input_error(record.where,
+                        "expected a tokenizer whose tokens can be placed in the text for messages of weight 0, got "
+                        "another; use type: chat_template");
+    for (size_t i = 0; i < mask->size(); ++i) {
+      const bool ends = i > 0 && (*mask)[i - 1] != 0 && tokenizer_.is_special(row.input_ids[i]);
+      if ((*mask)[i] != 0 || ends) row.labels[i] = kIgnoredLabel;
+    }
   }
 
   RowOptions options_;

@@ -105,6 +105,7 @@ void RowCollector::take(Row row, std::string_view where) {
   summary_.truncated += cut > 0 ? 1 : 0;
   summary_.tokens_cut += cut;
   summary_.tokens += std::ssize(row.input_ids);
+  summary_.left_out.add(row.left_out);
   sink_.add(row);
 }
 

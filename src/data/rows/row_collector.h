@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/dataset_options.h"
+#include "data/rows/left_out_parts.h"
 #include "data/rows/length_tally.h"
 #include "data/rows/row_table.h"
 #include "data/rows/truncation.h"
@@ -23,6 +24,7 @@ struct DatasetSummary {
   int64_t rows = 0;                             // that are kept
   int64_t tokens = 0;                           // of the rows that are kept
   int64_t tokens_cut = 0, tokens_too_long = 0;  // that truncated rows lost; of rows that are dropped as too long
+  LeftOutParts left_out;                        // of the rows that are kept
   LengthTally lengths;  // of all rows, before anything is cut or dropped; of preferences with the longer completion
   struct Dropped {
     int64_t empty = 0, too_short = 0, too_long = 0, no_targets = 0, duplicate = 0;
