@@ -101,7 +101,7 @@ TEST_CASE("a learned message that the template leaves out is refused with its ro
   // Without a type, all is learned.
   CHECK(build_error(untyped(), rendered_by(kUsersAndAssistants), kWithSystem).find("message 1 ('system')") !=
         std::string::npos);
-  CHECK(build_error(untyped(), named("qwen_25"),
+  CHECK(build_error(untyped(), rendered_by(kUsersAndAssistants),
                     R"({"messages": [{"role": "user", "content": "alpha"}, {"role": "assistant", "text": "beta"}]})")
             .find("expected text as the content of message 2 ('assistant')") != std::string::npos);
 }
