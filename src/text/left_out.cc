@@ -66,9 +66,7 @@ class Marker {
   std::string mark() { return fmt::format("{}{:0{}}", kMarkStart, marks_++, kMarkDigits); }
 
   // Everything marked until the next call belongs to this piece.
-  void begin(MessagePart part) {
-    pieces.push_back({.message = marked_.size(), .part = part, .first_mark = marks_});
-  }
+  void begin(MessagePart part) { pieces.push_back({.message = marked_.size(), .part = part, .first_mark = marks_}); }
   // A piece in which nothing was marked has no text, and so cannot be left out.
   void end() {
     Piece& piece = pieces.back();
@@ -209,8 +207,8 @@ class Marker {
     if (!message.is_object()) return message;
     Json result = message;
     mark_reasoning(message, result);
-    bool any = std::any_of(kReasoningKeys.begin(), kReasoningKeys.end(),
-                           [&](const char* key) { return has(message, key); });
+    bool any =
+        std::any_of(kReasoningKeys.begin(), kReasoningKeys.end(), [&](const char* key) { return has(message, key); });
     if (has(message, "content")) {
       result["content"] = marked_contents(message["content"]);
       any = true;
@@ -240,8 +238,7 @@ class Marker {
 // memmem() takes linear time, where std::string_view::find may not.
 size_t find_from(std::string_view text, std::string_view wanted, size_t from) {
   const void* found = memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
-  return found == nullptr ? std::string_view::npos
-                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+  return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 // Returns true if the text is not likely to stand in what the template writes by itself, or for a role.
@@ -353,7 +350,7 @@ LeftOutKind kind_of(const LeftOut& part, const Json& messages) {
 
 std::string name_of(LeftOutKind kind, int64_t count) {
   constexpr std::array<std::string_view, kLeftOutKinds> kNames = {
-      "system message",        "developer message", "user message", "assistant message",       "tool message",
+      "system message",          "developer message", "user message", "assistant message",       "tool message",
       "message of another role", "thought",           "tool call",    "image, sound or the like"};
   if (count == 1) return std::string(kNames[static_cast<size_t>(kind)]);
   if (kind == LeftOutKind::kOther) return "messages of other roles";

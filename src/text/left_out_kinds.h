@@ -21,7 +21,6 @@ enum class LeftOutKind {
 };
 constexpr size_t kLeftOutKinds = 9;
 
-
 // Returns "system message" or, of several, "system messages".
 [[nodiscard]] std::string name_of(LeftOutKind kind, int64_t count);
 

@@ -96,8 +96,8 @@ TEST_CASE("messages of roles that a template does not know are left out") {
 }
 
 TEST_CASE("a system message counts as shown wherever it stands, and as left out where it does not") {
-  const Json ends_with_user = parsed(
-      R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is it so?"}])");
+  const Json ends_with_user =
+      parsed(R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is it so?"}])");
   CHECK(left_out_by(kForgetsSystem, ends_with_user).empty());
   Json answered = ends_with_user;
   answered.push_back({{"role", "assistant"}, {"content", "It is."}});
@@ -111,7 +111,8 @@ TEST_CASE("texts that a template trims, escapes, moves or splits are shown") {
        {"{% for m in messages %}{{ m.content | trim }};{% endfor %}",
         "{% for m in messages %}{{ m.content | tojson }};{% endfor %}", "{{ messages | tojson }}",
         "{% for m in messages | reverse %}{{ m.content }};{% endfor %}",
-        "{% for m in messages %}{% if '</think>' in m.content %}[{{ m.content.split('</think>')[0].split('<think>')[-1] "
+        "{% for m in messages %}{% if '</think>' in m.content %}[{{ "
+        "m.content.split('</think>')[0].split('<think>')[-1] "
         "| trim }}]{{ m.content.split('</think>')[-1] | trim }}{% else %}{{ m.content }}{% endif %}{% endfor %}"}) {
     CAPTURE(source);
     CHECK(left_out_by(source, chat).empty());
@@ -130,9 +131,10 @@ TEST_CASE("tool calls in any form are shown, and those that no text has are left
   for (const Json& messages : {chat, as_text}) {
     for (const char* form : {"{{ c.function | tojson }}", "<{{ c.function.name }}>", "{{ c.function.arguments }}",
                              "{{ c.id }}({{ c.function.arguments | tojson }})"}) {
-      const std::string source = "{% for t in tools %}{{ t.function.name }}{% endfor %}{% for m in messages %}{{ m.content "
-                                 "}}{% for c in m.tool_calls or [] %}" +
-                                 std::string(form) + "{% endfor %}{% endfor %}";
+      const std::string source =
+          "{% for t in tools %}{{ t.function.name }}{% endfor %}{% for m in messages %}{{ m.content "
+          "}}{% for c in m.tool_calls or [] %}" +
+          std::string(form) + "{% endfor %}{% endfor %}";
       CAPTURE(source);
       CHECK(left_out_by(source, messages, tools).empty());
     }
@@ -161,7 +163,8 @@ TEST_CASE("images, and texts by names that no template reads, are left out") {
       "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}"
       "{% endfor %}{% endif %}{% endfor %}";
   CHECK(left_out_by(lists, image) == std::vector<LeftOut>{{0, MessagePart::kMedia, false}});
-  const Json other_name = parsed(R"([{"role": "user", "text": "what is it"}, {"role": "assistant", "content": "a fox"}])");
+  const Json other_name =
+      parsed(R"([{"role": "user", "text": "what is it"}, {"role": "assistant", "content": "a fox"}])");
   CHECK(left_out_by("{% for m in messages %}{{ m.content }}{% endfor %}", other_name) ==
         std::vector<LeftOut>{{0, MessagePart::kText, true}});
 }
@@ -180,7 +183,8 @@ TEST_CASE("a last message that the template leaves out cannot be answered") {
     const ChatInput input{.messages = messages, .add_generation_prompt = true};
     warnings.check(chat, input, render_chat(chat, input).text, "chat.json");
   };
-  CHECK_NOTHROW(check(parsed(R"([{"role": "developer", "content": "Be kind."}, {"role": "user", "content": "hello"}])")));
+  CHECK_NOTHROW(
+      check(parsed(R"([{"role": "developer", "content": "Be kind."}, {"role": "user", "content": "hello"}])")));
   CHECK_THROWS_WITH_AS(check(parsed(R"([{"role": "human", "content": "hello"}])")),
                        doctest::Contains("[chat.json] expected a chat template that shows message 1 ('human')"),
                        InputError);

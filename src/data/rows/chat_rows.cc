@@ -102,11 +102,12 @@ class ChatRows : public RowBuilder {
   void take_left_out_parts(const Record& record, const Conversation& conversation, const std::string& text,
                            Row& row) const {
     const text::ChatInput input = input_of(conversation);
-    std::vector<text::LeftOut> parts =
-        text::left_out(templates_.for_tools(input.tools), input, text, options_.now);
+    std::vector<text::LeftOut> parts = text::left_out(templates_.for_tools(input.tools), input, text, options_.now);
     for (size_t i = 0; i < conversation.turns.size(); ++i)
-      parts.insert(parts.end(), static_cast<size_t>(conversation.turns[i].media), {i, text::MessagePart::kMedia, false});
-    take_left_out(record, input.messages, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
+      parts.insert(parts.end(), static_cast<size_t>(conversation.turns[i].media),
+                   {i, text::MessagePart::kMedia, false});
+    take_left_out(
+        record, input.messages, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
   }
 
   [[nodiscard]] bool trains(const Turn& turn) const {

@@ -25,9 +25,7 @@ class ColumnRows : public RowBuilder {
       : options_(options), tokenizer_(tokenizer), renderer_(config, options, tokenizer) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
-    const auto has = [&](const std::string& name) {
-      return given_field(record, name) != nullptr;
-    };
+    const auto has = [&](const std::string& name) { return given_field(record, name) != nullptr; };
     if (has("input_ids")) {
       refuse_assistant_only(record, "token ids");
       rows.push_back(tokenized_row(record, options_, tokenizer_));

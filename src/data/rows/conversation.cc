@@ -131,7 +131,9 @@ ConversationReader::ConversationReader(const DatasetConfig& config) : config_(co
   }
 }
 
-std::string usual_role(const std::string& role) { return role == "human" ? "user" : role == "gpt" ? "assistant" : role; }
+std::string usual_role(const std::string& role) {
+  return role == "human" ? "user" : role == "gpt" ? "assistant" : role;
+}
 
 bool has_no_weight(const Json& message) {
   const auto weight = message.find("weight");

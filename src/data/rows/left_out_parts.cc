@@ -42,21 +42,24 @@ bool has_content(const Json& message) {
 InputError learned_but_left_out(const Record& record, const Json& messages, const text::LeftOut& part) {
   const std::string message = text::message_name(messages, part.message);
   if (part.part == MessagePart::kMedia)
-    return input_error(record.where, "expected text alone in {}, which is learned or answered, got an {}; remove it", message,
-                       text::name_of(LeftOutKind::kMedia, 1));
+    return input_error(record.where, "expected text alone in {}, which is learned or answered, got an {}; remove it",
+                       message, text::name_of(LeftOutKind::kMedia, 1));
   if (part.part == MessagePart::kToolCall)
-    return input_error(record.where,
-                       "expected a chat template that shows the tool calls of {}, which is learned or answered, got one that "
-                       "leaves them out; choose a chat_template for tools, or remove them",
-                       message);
+    return input_error(
+        record.where,
+        "expected a chat template that shows the tool calls of {}, which is learned or answered, got one that "
+        "leaves them out; choose a chat_template for tools, or remove them",
+        message);
   if (!has_content(messages[part.message]))
-    return input_error(record.where,
-                       "expected text as the content of {}, which is learned or answered, got none; correct the row, or name the "
-                       "field that holds it in message_property_mappings (type: chat_template)",
-                       message);
+    return input_error(
+        record.where,
+        "expected text as the content of {}, which is learned or answered, got none; correct the row, or name the "
+        "field that holds it in message_property_mappings (type: chat_template)",
+        message);
   const bool is_other = kind_of(part, messages) == LeftOutKind::kOther;
   return input_error(
-      record.where, "expected a chat template that shows {}, which is learned or answered, got one that leaves {} out; {}",
+      record.where,
+      "expected a chat template that shows {}, which is learned or answered, got one that leaves {} out; {}",
       part.whole ? message : "all texts of " + message, part.whole ? "it" : "some",
       is_other ? "say with roles (type: chat_template) which role of the template it is, or choose another "
                  "chat_template"
@@ -99,7 +102,9 @@ std::string left_out_warning(const LeftOutParts& parts, int64_t rows) {
     if (parts.counts[i] == 0) continue;
     --kinds;
     list += fmt::format("{} {}{}", parts.counts[i], name_of(static_cast<LeftOutKind>(i), parts.counts[i]),
-                        kinds > 1 ? ", " : kinds == 1 ? " and " : "");
+                        kinds > 1    ? ", "
+                        : kinds == 1 ? " and "
+                                     : "");
   }
   return fmt::format(
       "the chat template leaves out {} in {} of {} rows: the model does not see them; choose another chat_template, or "

@@ -26,8 +26,10 @@ const text::Tokenizer& left_out_tokenizer() {
 
 // Shows users and assistants alone, as many templates do; a list of contents by its texts.
 constexpr const char* kUsersAndAssistants =
-    "{% for m in messages %}{% if m.role in ['user', 'assistant'] %}<|im_start|>{{ m.role }}\n{% if m.content is string %}"
-    "{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}<|im_end|>\n{% endif %}{% endfor %}";
+    "{% for m in messages %}{% if m.role in ['user', 'assistant'] %}<|im_start|>{{ m.role }}\n{% if m.content is "
+    "string %}"
+    "{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}<|im_end|>\n{% endif %}{% "
+    "endfor %}";
 
 RowOptions rendered_by(const std::string& template_text, Objective objective = Objective::kText) {
   RowOptions options;
@@ -83,7 +85,8 @@ constexpr const char* kWithSystem =
 
 TEST_CASE("human and gpt are user and assistant without a type, too") {
   const char* shared = R"({"conversations": [{"from": "human", "value": "alpha"}, {"from": "gpt", "value": "beta"}]})";
-  const char* usual = R"({"messages": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "beta"}]})";
+  const char* usual =
+      R"({"messages": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "beta"}]})";
   const std::vector<Row> rows = built(untyped(), named("qwen_25"), shared);
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].input_ids == built(untyped(), named("qwen_25"), usual)[0].input_ids);
@@ -175,8 +178,8 @@ TEST_CASE("preferences and prompts are held to the same") {
           "chosen": [{"role": "assistant", "content": "beta"}], "rejected": [{"role": "bot", "content": "gamma"}]})";
   for (const Objective objective : {Objective::kPairs, Objective::kOrpo, Objective::kUnpaired, Objective::kReward}) {
     const RowOptions options = rendered_by(kUsersAndAssistants, objective);
-    CHECK(build_error(untyped(), options, unknown).find("[f.jsonl:7] expected a chat template that shows message 2 ('bot')") !=
-          std::string::npos);
+    CHECK(build_error(untyped(), options, unknown)
+              .find("[f.jsonl:7] expected a chat template that shows message 2 ('bot')") != std::string::npos);
   }
   DatasetConfig typed;
   typed.type = {true, "chat_template.default"};
@@ -190,7 +193,8 @@ TEST_CASE("preferences and prompts are held to the same") {
   prompts.path = (folder.path() / "p.jsonl").string();
   const auto load = [&](const char* line) {
     write_file(prompts.path, line);
-    return load_prompts(std::span(&prompts, 1), rendered_by(kUsersAndAssistants, Objective::kPrompts), left_out_tokenizer());
+    return load_prompts(std::span(&prompts, 1), rendered_by(kUsersAndAssistants, Objective::kPrompts),
+                        left_out_tokenizer());
   };
   CHECK(load(R"({"prompt": [{"role": "system", "content": "Be brief."}, {"role": "human", "content": "alpha"}]})")[0]
             .left_out.rows == 1);
@@ -208,9 +212,13 @@ TEST_CASE("a message of weight 0 is not learned, with or without a type") {
         "<|im_start|>user\nalpha<|im_end|>\n<|im_start|>assistant\n\n<|im_start|>user\ngamma<|im_end|>\n"
         "<|im_start|>assistant\ngood answer<|im_end|>\n");
   // What is not learned may be left out.
-  CHECK(count(built(untyped(), named("qwen_25"),
-                    R"({"messages": [{"role": "user", "content": "alpha"}, {"role": "bot", "content": "beta", "weight": 0}]})")[0],
-              LeftOutKind::kOther) == 1);
+  CHECK(
+      count(
+          built(
+              untyped(), named("qwen_25"),
+              R"({"messages": [{"role": "user", "content": "alpha"}, {"role": "bot", "content": "beta", "weight": 0}]})")
+              [0],
+          LeftOutKind::kOther) == 1);
 }
 
 TEST_CASE("the counts of all rows are those of the data set") {

@@ -86,10 +86,12 @@ TEST_CASE("nulls in a user's own JSON text, and in lists, stay") {
 }
 
 TEST_CASE("a column that is null is missing") {
-  const Json ids = Json::parse(R"({"input_ids": [5, 6, 7], "labels": null, "attention_mask": null, "completion_mask": null})");
+  const Json ids =
+      Json::parse(R"({"input_ids": [5, 6, 7], "labels": null, "attention_mask": null, "completion_mask": null})");
   CHECK(null_rows(ids)[0].labels == std::vector<int32_t>{5, 6, 7});
   const char* chat = R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])";
-  Json table = {{"messages", Json::parse(chat)}, {"tools", nullptr}, {"chat_template_kwargs", nullptr}, {"input_ids", nullptr}};
+  Json table = {
+      {"messages", Json::parse(chat)}, {"tools", nullptr}, {"chat_template_kwargs", nullptr}, {"input_ids", nullptr}};
   CHECK(null_rows(table)[0].input_ids == null_rows({{"messages", Json::parse(chat)}})[0].input_ids);
   DatasetConfig choices;
   choices.type = {true, "explainchoice"};

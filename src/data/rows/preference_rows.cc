@@ -48,9 +48,7 @@ class PreferenceColumns : public PreferenceFormat {
   explicit PreferenceColumns(const DatasetConfig& config) : config_(config) {}
 
   [[nodiscard]] PreferenceExample read(const Record& record) const override {
-    const auto has = [&](const std::string& name) {
-      return given_field(record, name) != nullptr;
-    };
+    const auto has = [&](const std::string& name) { return given_field(record, name) != nullptr; };
     PreferenceExample example;
     if (has(config_.field_chosen) || has(config_.field_rejected) || !has(config_.field_completion)) {
       example.completions = {value_of(record, config_.field_chosen, "field_chosen"),
@@ -59,8 +57,7 @@ class PreferenceColumns : public PreferenceFormat {
       example.completions = {value_of(record, config_.field_completion, "field_completion")};
       example.label = label_of(record, config_.field_label);
     }
-    if (has(config_.field_prompt))
-      example.prompt = value_of(record, config_.field_prompt, "field_prompt");
+    if (has(config_.field_prompt)) example.prompt = value_of(record, config_.field_prompt, "field_prompt");
     settle_prompt(record, example);
     return example;
   }
@@ -186,8 +183,7 @@ void PreferenceBuilder::build(const Record& record, std::vector<PreferenceRow>& 
   }
   for (size_t i = 0; i < example.completions.size(); ++i) {
     const bool label = example.completions.size() == 1 ? example.label : i == 0;
-    rows.push_back(
-        tokenize(record, {example.prompt, {example.completions[i]}, label, /*margin=*/0, example.left_out}));
+    rows.push_back(tokenize(record, {example.prompt, {example.completions[i]}, label, /*margin=*/0, example.left_out}));
   }
 }
 

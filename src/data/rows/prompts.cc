@@ -77,8 +77,8 @@ class PromptReader {
     if (prompt.is_array()) {
       // The last message is what is answered.
       const auto is_answered = [&](size_t i) { return i + 1 == prompt.size(); };
-      return tokenizer_.encode(
-          renderer_.render(record, prompt, tools_of(record), true, is_answered, left_out).text, false);
+      return tokenizer_.encode(renderer_.render(record, prompt, tools_of(record), true, is_answered, left_out).text,
+                               false);
     }
     return tokenizer_.encode(given_text_of(record, prompt, config_.field_prompt), adds_special_tokens_);
   }
