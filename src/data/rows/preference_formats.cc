@@ -100,7 +100,7 @@ class MarkedFormat : public PreferenceFormat {
       // `default` also reads chosen_response and rejected_response.
       for (const char* column : {"chosen", "rejected"}) {
         const std::string longer = fmt::format("{}_response", column);
-        const bool use_longer = variant_.name == "default" && given_field(record, column) == nullptr;
+        const bool use_longer = variant_.name == "default" && !record.fields.contains(column);
         example.completions.push_back(answer(record, use_longer ? longer : column));
       }
     }
@@ -120,7 +120,7 @@ class MarkedFormat : public PreferenceFormat {
       text = marks_.turn("user", content_of(record, list_column(record, "chosen", 2)[0], "chosen"));
     } else {
       const auto named = std::find_if(variant_.prompts.begin(), variant_.prompts.end(),
-                                      [&](std::string_view name) { return given_field(record, name) != nullptr; });
+                                      [&](std::string_view name) { return record.fields.contains(name); });
       const std::string_view column = named == variant_.prompts.end() ? variant_.prompts.front() : *named;
       const auto system = record.fields.find("system");
       if (system != record.fields.end()) {

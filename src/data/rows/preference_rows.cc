@@ -57,7 +57,8 @@ class PreferenceColumns : public PreferenceFormat {
       example.completions = {value_of(record, config_.field_completion, "field_completion")};
       example.label = label_of(record, config_.field_label);
     }
-    if (has(config_.field_prompt)) example.prompt = value_of(record, config_.field_prompt, "field_prompt");
+    if (record.fields.contains(config_.field_prompt))
+      example.prompt = value_of(record, config_.field_prompt, "field_prompt");
     settle_prompt(record, example);
     return example;
   }
