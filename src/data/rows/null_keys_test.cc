@@ -41,7 +41,7 @@ std::vector<std::string> texts_of(const fs::path& path, bool typed) {
   return texts;
 }
 
-constexpr bool kHasArrow = SPILLWAY_HAS_ARROW != 0;
+constexpr bool kReadsNullsOfArrow = SPILLWAY_HAS_ARROW != 0;
 
 std::vector<Row> null_rows(const Json& fields, DatasetConfig config = {}) {
   RowOptions options;
@@ -57,7 +57,7 @@ TEST_CASE("tools and calls without the nulls that datasets wrote render as in tr
   const auto expected = golden_texts()["texts"]["tools"].get<std::vector<std::string>>();
   for (const bool typed : {false, true}) {
     CHECK(texts_of(kNullGolden / "tools.jsonl", typed) == expected);
-    if (!kHasArrow) continue;
+    if (!kReadsNullsOfArrow) continue;
     for (const char* name : {"tools.parquet", "tools.arrow", "json.parquet"}) {
       CAPTURE(name);
       CHECK(texts_of(kNullGolden / name, typed) == expected);
