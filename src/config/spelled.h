@@ -189,7 +189,7 @@ struct Spelled {
   double val_set_size = 0;
   std::string chat_template, chat_template_jinja;
   data::TemplateVariables chat_template_kwargs;
-  std::vector<std::string> eot_tokens;
+  std::optional<std::vector<std::string>> eot_tokens;
   bool train_on_inputs = false;
   std::string dataset_name, dataset_config, dataset_train_split, dataset_test_split;  // TRL's
   std::optional<bool> completion_only_loss;

@@ -57,6 +57,28 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
   return collector.summary();
 }
 
+DatasetSummary summary_of_first(const DatasetConfig& config, const RowOptions& options,
+                                const text::Tokenizer& tokenizer, int64_t records) {
+  class NoRows : public RowSink {
+   public:
+    void add(const Row&) override {}
+  };
+  NoRows sink;
+  RowCollector collector(options, sink);
+  const std::unique_ptr<RowBuilder> builder = make_row_builder(config, options, tokenizer);
+  RecordReader reader = open_dataset(config);
+  Record record;
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < records && reader.next(record); ++i) {
+    collector.add_record();
+    rows.clear();
+    builder->build(record, rows);
+    for (Row& row : rows) collector.add(std::move(row), record.where);
+  }
+  collector.end_dataset();
+  return collector.summary();
+}
+
 Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& options,
                       const text::Tokenizer& tokenizer, const Preparation& preparation) {
   const auto rows = std::make_shared<MemoryRows>(schema_of(options.objective));
@@ -72,6 +94,9 @@ Json to_json(const DatasetSummary& summary) {
           {"tokens", summary.tokens},
           {"tokens_cut", summary.tokens_cut},
           {"tokens_too_long", summary.tokens_too_long},
+          {"answers", summary.answers},
+          {"answers_with_end", summary.answers_with_end},
+          {"ends", summary.ends},
           {"lengths", to_json(summary.lengths)},
           {"dropped",
            {{"empty", dropped.empty},
@@ -89,6 +114,9 @@ DatasetSummary summary_from_json(const Json& json) {
           .tokens = json.at("tokens"),
           .tokens_cut = json.at("tokens_cut"),
           .tokens_too_long = json.at("tokens_too_long"),
+          .answers = json.at("answers"),
+          .answers_with_end = json.at("answers_with_end"),
+          .ends = json.at("ends"),
           .lengths = lengths_from_json(json.at("lengths")),
           .dropped = {.empty = dropped.at("empty"),
                       .too_short = dropped.at("too_short"),

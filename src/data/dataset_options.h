@@ -136,7 +136,8 @@ struct RowOptions {
   std::string dataset_text_field = "text";   // TRL's
   std::string chat_template, chat_template_jinja;
   TemplateVariables chat_template_kwargs;
-  std::vector<std::string> eot_tokens;
+  std::optional<std::vector<std::string>>
+      eot_tokens;              // that end a turn; none: those that the template's turns end with
   int64_t vocabulary = 0;      // rows of the model's embedding, which may be more than the tokenizer has tokens
   std::optional<std::tm> now;  // what templates show as the time; none: the clock's
 };

@@ -57,7 +57,7 @@ RowOptions options_of(const Json& json) {
   RowOptions options;
   options.sequence_len = json.value("sequence_len", int64_t{2048});
   options.train_on_inputs = json.value("train_on_inputs", false);
-  options.eot_tokens = json.value("eot_tokens", std::vector<std::string>());
+  if (json.contains("eot_tokens")) options.eot_tokens = json["eot_tokens"].get<std::vector<std::string>>();
   options.assistant_only_loss = json.value("assistant_only_loss", false);
   if (json.contains("completion_only_loss")) options.completion_only_loss = json["completion_only_loss"].get<bool>();
   if (json.contains("length_rules")) options.length_rules = LengthRules::kTrl;

@@ -2,6 +2,7 @@
 
 #include "io/file.h"
 #include "model/other_parts.h"
+#include "model/token_ids.h"
 #include "train/model_card.h"
 #include "train/tokenizer_files.h"
 
@@ -10,9 +11,20 @@ namespace {
 
 constexpr int64_t kMaxProcessorBytes = int64_t{1} << 26;
 
+void add_ends(const std::filesystem::path& base, std::span<const int32_t> ends, FileTexts& files) {
+  constexpr const char* kGeneration = "generation_config.json";
+  const auto generation = files.find(kGeneration);
+  const std::string before = generation != files.end() ? generation->second : std::string();
+  const auto config = files.find("config.json");
+  const std::string of_model =
+      config != files.end() ? config->second : read_file(base / "config.json", kMaxProcessorBytes);
+  const std::string now = with_ends(before, of_model, ends, kGeneration);
+  if (now != before) files[kGeneration] = now;
+}
+
 }  // namespace
 
-BaseFiles read_base_files(const Job& job) {
+BaseFiles read_base_files(const Job& job, std::span<const int32_t> ends) {
   const std::filesystem::path base = job.config.model.base_model;
   BaseFiles files{.license = license_lines(base)};
   if (!job.graph.model.lora) {
@@ -30,7 +42,10 @@ BaseFiles read_base_files(const Job& job) {
       if (std::filesystem::is_regular_file(base / name))
         files.beside_weights[name] = read_file(base / name, kMaxProcessorBytes);
   }
-  if (job.model->text()) add_tokenizer_files(job.config.tokenizer, job.config.data.rows, base, files.beside_weights);
+  if (job.model->text()) {
+    add_tokenizer_files(job.config.tokenizer, job.config.data.rows, base, files.beside_weights);
+    add_ends(base, ends, files.beside_weights);
+  }
   return files;
 }
 

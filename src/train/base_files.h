@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ struct BaseFiles {
   std::string license;  // lines for a model card
 };
 
-// Throws InputError for files that cannot be read.
-[[nodiscard]] BaseFiles read_base_files(const Job& job);
+// `ends` are tokens that the run teaches the model to end answers with: generation_config.json lists them, too. Throws
+// InputError for files that cannot be read.
+[[nodiscard]] BaseFiles read_base_files(const Job& job, std::span<const int32_t> ends);
 
 }  // namespace spillway::train

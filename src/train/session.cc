@@ -276,9 +276,11 @@ int64_t TrainingSession::generation_bytes_streamed() const {
   return bytes;
 }
 
-std::vector<Generated> TrainingSession::sample() {
-  return generate(job_.samples.prompts, {.stop_ids = job_.samples.tokenizer->stop_ids(),
-                                         .penalties = {.repetition = job_.model->text()->repetition_penalty}});
+std::vector<Generated> TrainingSession::sample(std::span<const int32_t> ends) {
+  std::vector<int32_t> stops = job_.samples.tokenizer->stop_ids();
+  stops.insert(stops.end(), ends.begin(), ends.end());
+  return generate(job_.samples.prompts,
+                  {.stop_ids = std::move(stops), .penalties = {.repetition = job_.model->text()->repetition_penalty}});
 }
 
 }  // namespace spillway::train

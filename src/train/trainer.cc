@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/sizes.h"
 #include "io/file.h"
+#include "model/token_ids.h"
 #include "train/output_room.h"
 #include "train/reference_sync.h"
 
@@ -36,6 +37,15 @@ void check_finite(const StepRecord& record) {
                     "at the data, then go on from an earlier checkpoint");
 }
 
+// Those that its rows teach, those that the adapter brings that it starts from, and those at which its rollouts end.
+std::vector<int32_t> ends_of_run(const Job& job, const TrainingData& data) {
+  std::vector<int32_t> ends = data.ends;
+  const auto add = [&ends](const std::vector<int32_t>& more) { ends.insert(ends.end(), more.begin(), more.end()); };
+  if (job.config.adapter && !job.config.adapter->model_dir.empty()) add(listed_ends(job.config.adapter->model_dir));
+  if (job.online) add(job.online->stop_ids);
+  return ends;
+}
+
 }  // namespace
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
@@ -43,7 +53,8 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     : job_(job),
       session_(session),
       listeners_(std::move(listeners)),
-      base_files_(read_base_files(job)),
+      ends_(ends_of_run(job, data)),
+      base_files_(read_base_files(job, ends_)),
       data_(make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample, listeners_.clips},
                           std::move(make_rounds))),
       evaluator_(job, session, *data_),
@@ -246,7 +257,7 @@ void Trainer::sample() {
   if (job_.config.samples.every_steps > 0) sample_data();
   if (job_.samples.empty()) return;
   std::vector<Generated> answers;
-  evaluator_.with_evaluated_weights([&] { answers = session_.sample(); });
+  evaluator_.with_evaluated_weights([&] { answers = session_.sample(ends_); });
   if (listeners_.samples)
     listeners_.samples({.step = position_.step, .answers = sample_answers(job_.samples, answers)});
 }

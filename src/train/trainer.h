@@ -118,6 +118,7 @@ class Trainer {
   const Job& job_;
   TrainingSession& session_;
   TrainingListeners listeners_;
+  std::vector<int32_t> ends_;  // of answers, beside those of the tokenizer
   BaseFiles base_files_;
   std::unique_ptr<RunData> data_;
   TrainingLength length_;

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
+#include "data/rows/answer_ends.h"
 #include "data/rows/chat_renderer.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
@@ -19,7 +21,7 @@ using Json = nlohmann::ordered_json;
 class ColumnRows : public RowBuilder {
  public:
   ColumnRows(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
-      : options_(options), tokenizer_(tokenizer), renderer_(config, options, tokenizer) {}
+      : options_(options), tokenizer_(tokenizer), renderer_(config, options, tokenizer), ends_(tokenizer) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
     const auto has = [&](const std::string& name) {
@@ -112,8 +114,24 @@ class ColumnRows : public RowBuilder {
   [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, bool assistant_only) const {
     const text::ChatTemplate::Rendered rendered = render(record, messages, false);
     Row row = learn_all(tokenizer_.encode(rendered.text, false));
-    if (!assistant_only) return row;
-    const auto mask = mask_of_ranges(tokenizer_, rendered.text, row.input_ids, rendered.generation_spans);
+    const bool ends_answer = !messages.empty() && is_answer(messages.back());
+    std::vector<int32_t> ends;
+    if (ends_answer) ends = ends_.closing_ends(row.input_ids);
+    if (assistant_only) keep_answers(record, rendered, ends, row);
+    row.ends = {.has_answer = ends_answer || assistant_only, .ids = ends_.learned(row.labels, ends)};
+    return row;
+  }
+
+  static bool is_answer(const Json& message) {
+    const auto role = message.find("role");
+    return role != message.end() && role->is_string() && is_answering_role(role->get_ref<const std::string&>());
+  }
+
+  // Leaves those labels that the template marks as generated, and the token behind that ends an answer, which many
+  // templates leave out of their marks.
+  void keep_answers(const Record& record, const text::ChatTemplate::Rendered& rendered,
+                    const std::vector<int32_t>& ends, Row& row) const {
+    auto mask = mask_of_ranges(tokenizer_, rendered.text, row.input_ids, rendered.generation_spans);
     if (!mask)
       throw input_error(record.where,
                         "expected a tokenizer whose tokens can be placed in the text for assistant_only_loss, got "
@@ -123,15 +141,30 @@ class ColumnRows : public RowBuilder {
                         "expected {{% generation %}} blocks with text in the chat template for assistant_only_loss, "
                         "got none; use type: chat_template");
     }
+    for (int64_t i = 1; i < std::ssize(*mask); ++i) {
+      if (nth(*mask, i - 1) == 0 || nth(*mask, i) == 1) continue;
+      const auto at = ends_.mark_behind(row.input_ids, i);
+      if (!at || !is_end(nth(row.input_ids, *at), ends)) continue;
+      std::fill(mask->begin() + i, mask->begin() + *at + 1, 1);
+      i = *at + 1;
+    }
     for (size_t i = 0; i < mask->size(); ++i) {
       if ((*mask)[i] == 0) row.labels[i] = kIgnoredLabel;
     }
-    return row;
+  }
+
+  // Returns true for a token that ends answers: one that the config names, or where it names none, one that stops or
+  // that the row closes with.
+  [[nodiscard]] bool is_end(int32_t id, const std::vector<int32_t>& closing) const {
+    if (!options_.eot_tokens) return ends_.stops(id) || std::find(closing.begin(), closing.end(), id) != closing.end();
+    const auto& names = *options_.eot_tokens;
+    return std::find(names.begin(), names.end(), tokenizer_.id_to_token(id)) != names.end();
   }
 
   RowOptions options_;
   const text::Tokenizer& tokenizer_;
   ChatRenderer renderer_;
+  AnswerEnds ends_;
 };
 
 }  // namespace

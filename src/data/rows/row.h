@@ -43,11 +43,18 @@ inline constexpr RowColumn kUnpairedColumns[] = {{"prompt_tokens", RowColumn::Ax
   return kPairColumns;
 }
 
+// What a row teaches of where an answer ends.
+struct RowEnds {
+  bool has_answer = false;   // some of the row is somebody's answer, and learned
+  std::vector<int32_t> ids;  // the tokens that end answers in it and are learned, each once
+};
+
 struct Row {
   std::vector<int32_t> input_ids;
   std::vector<int32_t> labels;  // the column of this name, as many as ids; empty where the schema has none
   int64_t cut_tokens = 0;       // that its type left out
   std::vector<int32_t> values;  // the schema's columns per row, in their order
+  RowEnds ends;                 // before it is cut
 
   // Of ids and labels: either may be beyond a model's vocabulary.
   [[nodiscard]] int32_t largest_id() const {

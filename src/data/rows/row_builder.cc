@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/sizes.h"
 #include "base/text.h"
+#include "data/rows/answer_ends.h"
 #include "data/rows/dataset_type.h"
 #include "data/rows/instruction_kinds.h"
 #include "data/rows/preference_rows.h"
@@ -99,6 +100,18 @@ void apply_masks(const Record& record, const RowOptions& options, Row& row) {
       if (mask[i] == 0) row.labels[i] = kIgnoredLabel;
     }
   }
+}
+
+// Of Objective::kText.
+std::unique_ptr<RowBuilder> make_text_builder(const DatasetConfig& config, const RowOptions& options,
+                                              const text::Tokenizer& tokenizer) {
+  if (!config.type.given) return make_column_rows(config, options, tokenizer);
+  if (config.type.name.empty() && !config.type.is_user_defined())
+    return std::make_unique<TokenizedRows>(options, tokenizer);
+  for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
+    if (auto builder = make(config, options, tokenizer)) return builder;
+  }
+  SPILLWAY_CHECK(false, "a type without a builder: {}", config.type.name);
 }
 
 }  // namespace
@@ -242,17 +255,17 @@ void check_text_type(const DatasetConfig& config) {
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                              const text::Tokenizer& tokenizer) {
   check_dataset_type(config, options.objective);
-  if (has_completions(options.objective)) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
   if (options.objective == Objective::kPrompts)
     throw input_error("rl", "expected rows to tokenise, got prompts, which the run itself reads; run train");
   if (options.objective == Objective::kSteps) return make_stepwise_rows(config, options, tokenizer);
-  if (!config.type.given) return make_column_rows(config, options, tokenizer);
-  if (config.type.name.empty() && !config.type.is_user_defined())
-    return std::make_unique<TokenizedRows>(options, tokenizer);
-  for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
-    if (auto builder = make(config, options, tokenizer)) return builder;
+  if (options.objective == Objective::kReward) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
+  std::unique_ptr<RowBuilder> builder;
+  if (has_completions(options.objective)) {
+    builder = std::make_unique<PreferenceBuilder>(config, options, tokenizer);
+  } else {
+    builder = make_text_builder(config, options, tokenizer);
   }
-  SPILLWAY_CHECK(false, "a type without a builder: {}", config.type.name);
+  return with_answer_ends(std::move(builder), options.objective, tokenizer);
 }
 
 }  // namespace spillway::data
