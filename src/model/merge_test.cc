@@ -89,3 +89,17 @@ TEST_CASE("a merged model's files name the tokens of the adapter's tokenizer") {
   CHECK(id_in("config.json") == 2);
   CHECK(id_in("generation_config.json") == nlohmann::json{2, 1});
 }
+
+TEST_CASE("a merged model ends where the adapter was taught to end") {
+  namespace fs = std::filesystem;
+  const fs::path golden = kGoldenModels / "llama2";
+  const TemporaryFolder folder;
+  const fs::path base = folder.path() / "base", adapter = folder.path() / "adapter", out = folder.path() / "merged";
+  fs::copy(golden, base);
+  fs::copy(golden / "adapter_saved", adapter);
+  write_file(base / "generation_config.json", R"({"eos_token_id": 1, "temperature": 0.5})");
+  write_file(adapter / "generation_config.json", R"({"eos_token_id": [1, 2]})");
+  merge_adapter(base, adapter, out);
+  CHECK(nlohmann::json::parse(read_file(out / "generation_config.json", 1 << 20)) ==
+        nlohmann::json{{"eos_token_id", {1, 2}}, {"temperature", 0.5}});
+}
