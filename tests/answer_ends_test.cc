@@ -18,8 +18,7 @@ namespace {
 
 constexpr int kEos = 257, kTurnEnd = 256;
 
-// A base model in base/, whose EOS its template never writes, and conversations to learn. The head is zero, so that
-// nothing is likelier than anything else before training.
+// A base model in base/, whose EOS its template never writes, and conversations to learn.
 class Base : public WorkingFolder {
  public:
   Base() {

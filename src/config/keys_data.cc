@@ -39,9 +39,8 @@ KeySection data_section() {
       key<&Spelled::chat_template_kwargs>("chat_template_kwargs",
                                           "variables that chat templates see, such as enable_thinking")
           .alias({"trl.chat_template_kwargs"}),
-      key<&Spelled::eot_tokens>(
-          "eot_tokens",
-          "tokens that end a turn, as axolotl finds them; left out: what the template ends an answer with"),
+      key<&Spelled::eot_tokens>("eot_tokens",
+                                "tokens that end a turn; left out: those that the template ends answers with"),
       key<&Spelled::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
       key<&Spelled::completion_only_loss>("completion_only_loss",
                                           "TRL's: only completions are targets; left out: where rows have them"),

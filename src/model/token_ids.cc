@@ -1,7 +1,6 @@
 #include "model/token_ids.h"
 
 #include <algorithm>
-#include <climits>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kMaxProcessorBytes = int64_t{1} << 26;
 
 void add_ends(const std::filesystem::path& base, std::span<const int32_t> ends, FileTexts& files) {
+  if (ends.empty()) return;
   constexpr const char* kGeneration = "generation_config.json";
   const auto generation = files.find(kGeneration);
   const std::string before = generation != files.end() ? generation->second : std::string();
