@@ -32,14 +32,13 @@ class EndsAdded : public RowBuilder {
     return {.has_answer = true, .ids = ends_.closing_ends(row.completions.front())};
   }
 
-  // A row that is learned from its second token to its last target is a text, and no answer to something.
+  // A row that is learned from its first token to its last target is a text, and no answer to something.
   [[nodiscard]] RowEnds of_labels(const Row& row) const {
     const std::span<const int32_t> labels = row.labels;
     auto end = std::ssize(labels);
     while (end > 1 && nth(labels, end - 1) == kIgnoredLabel) --end;
     if (end <= 1) return {};
-    const std::span<const int32_t> learned = labels.subspan(1, static_cast<size_t>(end) - 1);
-    if (std::find(learned.begin(), learned.end(), kIgnoredLabel) == learned.end()) return {};
+    if (std::find(labels.begin(), labels.begin() + end, kIgnoredLabel) == labels.begin() + end) return {};
     const auto closing = ends_.closing_ends(std::span(row.input_ids).first(static_cast<size_t>(end)));
     return {.has_answer = true, .ids = ends_.learned(row.labels, closing)};
   }
