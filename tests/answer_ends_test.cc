@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/file.h"
 #include "io/gguf.h"
-#include "tests/support/chat_model.h"
 #include "tests/support/process.h"
 #include "tests/support/working_folder.h"
 
@@ -16,20 +16,22 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kEos = 257, kTurnEnd = 256;
+constexpr int kEos = 263, kTurnEnd = 261;
+constexpr const char* kTemplate =
+    "{% for m in messages %}<|start|>{{ m.role + '\n' + m.content }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>{{ 'assistant\n' }}{% endif %}";
 
-// A base model in base/, whose EOS its template never writes, and conversations to learn.
+// A base model in base/, whose EOS the template never writes, and conversations to learn.
 class Base : public WorkingFolder {
  public:
   Base() {
-    fs::create_directory("base");
-    write_chat_model("base", 64);
-    write("base/tokenizer_config.json", R"({"eos_token": "<|system|>"})");
+    fs::copy(fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/export/qwen3", "base");
+    write("base/tokenizer_config.json", R"({"eos_token": "<tool>"})");
     auto config = json::parse(read_file("base/config.json", 1 << 20));
     config["eos_token_id"] = kEos;
     write("base/config.json", config.dump());
     write("chats.jsonl", row("hi", "yo") + row("ho", "no"));
-    write("ask.json", json{{{"role", "user"}, {"content", "hi"}}}.dump());
+    write("ask.json", json::array({{{"role", "user"}, {"content", "hi"}}}).dump());
   }
 
   static std::string row(const char* question, const char* answer) {
@@ -39,11 +41,17 @@ class Base : public WorkingFolder {
   }
 
   Finished train(const json& more = json::object()) const {
-    json config = {{"base_model", "base"},       {"datasets", {{{"path", "chats.jsonl"}, {"type", "chat_template"}}}},
-                   {"sequence_len", 32},         {"micro_batch_size", 2},
-                   {"max_steps", 150},           {"learning_rate", 1e-2},
-                   {"lr_scheduler", "constant"}, {"bf16", false},
-                   {"save_strategy", "no"},      {"output_dir", "out"}};
+    json config = {{"base_model", "base"},
+                   {"chat_template_jinja", kTemplate},
+                   {"datasets", {{{"path", "chats.jsonl"}, {"type", "chat_template"}}}},
+                   {"sequence_len", 32},
+                   {"micro_batch_size", 2},
+                   {"max_steps", 150},
+                   {"learning_rate", 1e-2},
+                   {"lr_scheduler", "constant"},
+                   {"bf16", false},
+                   {"save_strategy", "no"},
+                   {"output_dir", "out"}};
     config.update(more);
     write("c.yml", config.dump());
     return run_spillway({"train", "c.yml"});
