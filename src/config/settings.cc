@@ -7,6 +7,7 @@
 
 #include "base/home.h"
 #include "config/forms.h"
+#include "config/nearest_key.h"
 
 namespace spillway::config {
 namespace {
@@ -15,14 +16,14 @@ namespace {
 struct KeyTable {
   const ConfigKey* (*find)(std::string_view);
   bool (*is_group)(std::string_view);
-  std::vector<std::string_view> (*names)();
+  std::vector<std::string_view> (*names)(bool is_followed);
 };
 constexpr KeyTable kConfigTable{find_key, is_key_group, key_names};
 constexpr KeyTable kDatasetTable{find_dataset_key, is_dataset_key_group, dataset_key_names};
 
 [[noreturn]] void fail_unknown(const KeyTable& table, const KeyPlace& place, std::string_view name) {
-  const std::vector<std::string_view> names = table.names();
-  const std::string_view near = nearest_name(name, names);
+  std::string_view near = nearest_key(name, table.names(true));
+  if (near.empty()) near = nearest_key(name, table.names(false));
   const std::string advice = near.empty() ? "" : fmt::format("did you mean {}? ", near);
   throw input_error(place.text(), "expected a known key, got {}; {}`spillway train --help-config` lists them all",
                     quote(name), advice);
