@@ -212,16 +212,15 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
         "supported, choose another");
   CHECK(error_of("optimizer: ao_adamw_fp8\n").find("8-bit optimizer states are not yet supported") !=
         std::string::npos);
-  for (const char* line : {"rl: xpo", "tensor_parallel_size: 2", "fp16: yes", "trl: {replay_buffer_size: 8}"}) {
+  for (const char* line : {"rl: xpo", "num_processes: 2", "fp16: yes", "trl: {replay_buffer_size: 8}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("not yet supported") != std::string::npos);
   }
   CHECK(error_of("load_in_4bit: no\nrl:\nactivation_offloading: false\nparameter_offload: none\nfp16: false\nfsdp: []\n"
                  "plugins: [axolotl.integrations.liger.LigerPlugin]\nloss_watchdog_patience: 3\n")
             .empty());
-  CHECK(error_of("hub_model_id: me/model\n") ==
-        "[c.yml:6: hub_model_id] expected no value or false, got 'me/model'; nothing leaves this machine: remove the "
-        "key, and upload output_dir yourself");
+  CHECK(error_of("s2_attention: true\n") ==
+        "[c.yml:6: s2_attention] expected no value or false, got 'true'; axolotl dropped it: remove the key");
 }
 
 TEST_CASE("no advice would train something else") {
@@ -233,7 +232,7 @@ TEST_CASE("no advice would train something else") {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);
   }
-  for (const char* line : {"tensor_parallel_size: 2", "save_first_step: true", "push_to_hub: true",
+  for (const char* line : {"num_processes: 2", "s2_attention: true", "past_index: 3",
                            "deepspeed: {bf16: {bf16_optimizer_states: true}}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find(": remove the key") != std::string::npos);

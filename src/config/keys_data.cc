@@ -88,17 +88,25 @@ KeySection length_section() {
       key<&Spelled::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
           .alias({"batch_flattening"}),
       key<&Spelled::micro_batch_size>("micro_batch_size", "rows per micro-batch")
-          .alias({"per_device_train_batch_size", "train_batch_size"})
+          .alias({"per_device_train_batch_size", "train_batch_size", "per_gpu_train_batch_size"})
           .least(1)
           .most(1 << 20),
       key<&Spelled::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-batches per optimizer step")
+          .alias({"accelerator_config.gradient_accumulation_kwargs.num_steps"})
+          .least(1)
+          .most(1 << 20),
+      key<&Spelled::dp_shard_size>(
+          "dp_shard_size", "axolotl's: ranks that have rows of their own; one rank accumulates what they add up")
+          .least(1)
+          .most(1 << 20),
+      key<&Spelled::dp_replicate_size>("dp_replicate_size", "the same of groups of such ranks; both multiply")
           .least(1)
           .most(1 << 20),
       key<&Spelled::batch_size>("batch_size", "rows of a step, in place of gradient_accumulation_steps")
           .least(1)
           .most(1 << 30),
       key<&Spelled::eval_batch_size>("eval_batch_size", "rows of an evaluation step; left out: micro_batch_size")
-          .alias({"per_device_eval_batch_size"})
+          .alias({"per_device_eval_batch_size", "per_gpu_eval_batch_size"})
           .least(1)
           .most(1 << 20),
       key<&Spelled::sample_packing_sequentially>("sample_packing_sequentially",

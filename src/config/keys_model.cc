@@ -12,7 +12,7 @@ KeySection model_section() {
           .path(),
       key<&Spelled::revision_of_model>("revision_of_model",
                                        "a branch, a tag or a commit of the model, where that is a name of the hub")
-          .alias({"model_revision"}),
+          .alias({"model_revision", "model_init_kwargs.revision", "model_kwargs.revision"}),
       key<&Spelled::overrides_of_model_config>("overrides_of_model_config",
                                                "keys that replace those of the model's config.json, nested ones too: "
                                                "{attention_dropout: 0, rope_parameters: {rope_theta: 1e6}}")

@@ -61,7 +61,9 @@ KeySection optimisation_section() {
           "moments, too, without f32 masters; false is f32 throughout")
           .alias({"bfloat16"}),
       key<&Spelled::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 where bf16 is not full")
-          .alias({"torch_dtype"}),
+          .alias({"torch_dtype", "model_init_kwargs.dtype", "model_init_kwargs.torch_dtype", "model_kwargs.dtype",
+                  "model_kwargs.torch_dtype", "overrides_of_model_kwargs.dtype",
+                  "overrides_of_model_kwargs.torch_dtype"}),
       key<&Spelled::neftune_noise_alpha>(
           "neftune_noise_alpha",
           "NEFTune: noise on the embeddings of a sequence of L tokens, at most this over the root of L times the "

@@ -1,7 +1,9 @@
 // How rows come into batches: how many, in which order, and whether they share lines.
 #include <algorithm>
+#include <tuple>
 
 #include "config/resolve.h"
+#include "config/values.h"
 
 namespace spillway::config {
 namespace {
@@ -12,8 +14,24 @@ bool is_in_file_order(const Spelled& keys) {
   return keys.curriculum_sampling || keys.train_sampling_strategy == SamplingStrategy::kSequential;
 }
 
+// Throws InputError where train_sampling_strategy says another order than the switches.
+void check_order(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  constexpr const char* kStrategy = "train_sampling_strategy";
+  if (!r.given(kStrategy)) return;
+  for (const auto& [key, says, means] :
+       {std::tuple{"curriculum_sampling", keys.curriculum_sampling, SamplingStrategy::kSequential},
+        {"group_by_length", keys.group_by_length, SamplingStrategy::kGroupByLength}}) {
+    if (!r.given(key) || says == (keys.train_sampling_strategy == means)) continue;
+    throw input_error(r.where(kStrategy),
+                      "expected the order of {}: {}, which is the same question, got {}; remove one", key, says,
+                      print_value(keys.train_sampling_strategy));
+  }
+}
+
 data::RowOrder order_of(const Resolution& r) {
   const Spelled& keys = r.keys;
+  check_order(r);
   if (is_in_file_order(keys)) return data::RowOrder::kFile;
   const bool grouped = keys.group_by_length || keys.train_sampling_strategy == SamplingStrategy::kGroupByLength;
   if (grouped) return data::RowOrder::kGroupedByLength;
@@ -41,8 +59,8 @@ void check_unpacked(const Resolution& r) {
   }
 }
 
-// From batch_size, the rows of a step, where that is given.
-int64_t accumulation_of(const Resolution& r) {
+// Returns the micro-batches of one rank's step, from batch_size, the rows of a step, where that is given.
+int64_t own_accumulation_of(const Resolution& r) {
   const Spelled& keys = r.keys;
   r.exclude("gradient_accumulation_steps", true, "batch_size", true);
   if (!keys.batch_size) return keys.gradient_accumulation_steps;
@@ -58,6 +76,23 @@ int64_t accumulation_of(const Resolution& r) {
                       "micro_batch_size");
   }
   return rows / micro;
+}
+
+// Returns the micro-batches of a step: those of all ranks that the config has for rows of their own.
+int64_t accumulation_of(const Resolution& r) {
+  const int64_t own = own_accumulation_of(r), ranks = r.keys.dp_shard_size * r.keys.dp_replicate_size;
+  if (ranks == 1) return own;
+  constexpr int64_t kMost = 1 << 20;
+  if (ranks > kMost / own) {
+    throw input_error(r.where(r.given("dp_shard_size") ? "dp_shard_size" : "dp_replicate_size"),
+                      "expected at most {} micro-batches in a step, got {} ranks of {}; lower one of them", kMost,
+                      ranks, own);
+  }
+  r.note(
+      fmt::format("dp_shard_size x dp_replicate_size: the micro-batches of {} ranks make a step, and one rank "
+                  "accumulates them: {} in all",
+                  ranks, own * ranks));
+  return own * ranks;
 }
 
 }  // namespace

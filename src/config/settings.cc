@@ -8,6 +8,7 @@
 #include "base/home.h"
 #include "config/forms.h"
 #include "config/nearest_key.h"
+#include "config/yaml_scalar.h"
 
 namespace spillway::config {
 namespace {
@@ -61,6 +62,14 @@ void add_setting(std::vector<Setting>& settings, Setting setting, Verdicts& verd
                     other->spelled, setting.spelled, other->value.shown(), setting.value.shown());
 }
 
+// Returns the mapping that a group of keys holds, which TRL also takes as JSON text. Throws InputError for anything
+// else.
+YamlNode mapping_of(const YamlNode& value, const KeyPlace& place) {
+  if (value.kind == YamlNode::Kind::kScalar && value.text.starts_with('{')) return parse_yaml(value.text, place.text());
+  if (value.kind == YamlNode::Kind::kMap) return value;
+  throw input_error(place.text(), "expected a mapping, got {}; write `name: value` lines below the key", value.shown());
+}
+
 void collect(const KeyTable& table, const YamlNode& map, const KeyPlace& place, const std::string& prefix,
              std::vector<Setting>& settings, Verdicts& verdicts) {
   for (const auto& entry : map.entries) {
@@ -72,11 +81,8 @@ void collect(const KeyTable& table, const YamlNode& map, const KeyPlace& place, 
         add_setting(settings, {row, name, here, entry.value}, verdicts);
       } else if (!table.is_group(name)) {
         fail_unknown(table, here, name);
-      } else if (entry.value.kind == YamlNode::Kind::kMap) {
-        collect(table, entry.value, here, name + ".", settings, verdicts);
       } else if (!is_off(entry.value)) {
-        throw input_error(here.text(), "expected a mapping, got {}; write `name: value` lines below the key",
-                          entry.value.shown());
+        collect(table, mapping_of(entry.value, here), here, name + ".", settings, verdicts);
       }
     });
   }
@@ -179,6 +185,26 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& change
   }
   *node = override_value(change.value, place);
   if (taken == parts.size()) setting->place = place;
+}
+
+// Returns the overrides with a group of keys, `--memory '{device: 8GiB}'`, as one of each key in it.
+std::vector<ConfigOverride> ungrouped(std::span<const ConfigOverride> overrides) {
+  std::vector<ConfigOverride> all;
+  for (const ConfigOverride& one : overrides) {
+    const std::string name = join_path(split_path(one.key));
+    const YamlNode value = override_value(one.value, {"", 0, name});
+    if (find_key(name) != nullptr || !is_key_group(name) || value.kind != YamlNode::Kind::kMap) {
+      all.push_back(one);
+      continue;
+    }
+    for (const auto& entry : value.entries) {
+      const bool is_text = entry.value.kind == YamlNode::Kind::kScalar;
+      all.push_back({fmt::format("{}.{}", name, entry.key), entry.value.is_null() ? ""
+                                                            : is_text             ? entry.value.text
+                                                                                  : json_of(entry.value).dump()});
+    }
+  }
+  return all;
 }
 
 // Reading
@@ -289,7 +315,7 @@ std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& plac
 void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides, Verdicts& verdicts) {
   // Two spellings on one command line must agree, as in a file; the same spelling twice means the last.
   std::vector<Setting> said;
-  for (const ConfigOverride& one : overrides) {
+  for (const ConfigOverride& one : ungrouped(overrides)) {
     const std::string name = join_path(split_path(one.key));
     verdicts.attempt(name, name, [&] {
       if (const ConfigKey* row = find_key(name)) {

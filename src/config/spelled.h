@@ -249,6 +249,7 @@ struct Spelled {
   int64_t micro_batch_size = 1;
   int64_t gradient_accumulation_steps = 1;
   std::optional<int64_t> batch_size;
+  int64_t dp_shard_size = 1, dp_replicate_size = 1;
   std::optional<int64_t> eval_batch_size;
 
   // Optimisation
