@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "config/programs.h"
 #include "config/resolve.h"
 #include "config/template_name.h"
 #include "data/rows/dataset_type.h"
@@ -165,6 +166,35 @@ std::vector<SpelledDataset> training_datasets(const Resolution& r) {
   return pretraining;
 }
 
+// TRL cuts no row where max_length is null. Here a row has room for so many tokens, so longer ones are an error.
+void resolve_unlimited_length(const Resolution& r, data::RowOptions& rows) {
+  const auto empty = r.loaded.emptied.find("max_length");
+  if (program_of(r.loaded) != Program::kTrl || r.given("sequence_len") || r.given("max_length") ||
+      empty == r.loaded.emptied.end() || is_online(r.keys))
+    return;
+  if (r.keys.packing)
+    throw input_error(empty->second,
+                      "expected a number beside packing, as in TRL, got nothing; write the length of a packed line");
+  rows.sequence_len = *r.keys.max_length;
+  rows.length_rules = LengthRules::kTrl;
+  rows.excess_length_strategy = ExcessLength::kRaise;
+  r.note(fmt::format("max_length: null cuts no row: a row has room for {} tokens, and a longer one is an error",
+                     rows.sequence_len));
+}
+
+// Throws InputError where two keys say different things about what of a row is learned.
+void check_targets(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const bool says_inputs = r.given("train_on_inputs") && !has_preferences(keys) && !is_online(keys);
+  if (says_inputs && keys.completion_only_loss && *keys.completion_only_loss == keys.train_on_inputs)
+    throw input_error(r.where("completion_only_loss"),
+                      "expected {} beside train_on_inputs: {}, which says the same of prompts, got {}; remove one",
+                      !keys.train_on_inputs, keys.train_on_inputs, *keys.completion_only_loss);
+  if (says_inputs && keys.train_on_inputs && keys.assistant_only_loss)
+    throw input_error(r.where("assistant_only_loss"),
+                      "expected false beside train_on_inputs: true, got true; remove one");
+}
+
 // sequence_len or max_length, and the rules that come with it.
 void resolve_length(const Resolution& r, data::RowOptions& rows) {
   const Spelled& keys = r.keys;
@@ -215,6 +245,7 @@ void ignore_others_row_keys(const Resolution& r) {
 data::RowOptions resolve_rows(const Resolution& r) {
   const Spelled& keys = r.keys;
   ignore_others_row_keys(r);
+  check_targets(r);
   data::RowOptions rows{.objective = objective_of(keys),
                         .truncation_mode = keys.truncation_mode,
                         .min_sample_len = keys.min_sample_len,
@@ -231,6 +262,7 @@ data::RowOptions resolve_rows(const Resolution& r) {
   rows.chat_template =
       resolve_template(r, "chat_template", r.where("chat_template"), keys.chat_template, keys.chat_template_jinja);
   resolve_length(r, rows);
+  resolve_unlimited_length(r, rows);
   return rows;
 }
 

@@ -132,7 +132,8 @@ std::vector<WeightedLoss> losses_of(const Resolution& r, const RlName& objective
                       objective.name, losses.size());
   if (!r.given("dpo_loss_weights") || objective.kind != Kind::kDpo) return losses;
   if (keys.dpo_loss_weights.size() != losses.size())
-    throw input_error(r.where("dpo_loss_weights"), "expected {} numbers, one for each of dpo_loss_type, got {}",
+    throw input_error(r.where("dpo_loss_weights"),
+                      "expected {} numbers, one for each of dpo_loss_type, got {}; write as many, or remove the key",
                       losses.size(), keys.dpo_loss_weights.size());
   for (size_t i = 0; i < losses.size(); ++i) losses[i].weight = keys.dpo_loss_weights[i];
   return losses;

@@ -1,6 +1,7 @@
 // Video transformers. Which family a model is of is known when its folder is read; until then keys of both may stand.
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "base/text.h"
 #include "config/keys.h"
@@ -112,6 +113,12 @@ void take_betas(LoadedConfig& loaded) {
                         "expected two numbers from 0 to below 1 with a comma between them, got {}; write 0.9,0.999",
                         quote(text));
     at = stop + (i == 0 ? 1 : 0);
+  }
+  for (const auto& [key, said, number] : {std::tuple{"adam_beta1", loaded.keys.adam_beta1, numbers[0]},
+                                          {"adam_beta2", loaded.keys.adam_beta2, numbers[1]}}) {
+    if (said && *said != number)
+      throw input_error(loaded.given.find("betas")->second, "expected {} of {} in it, got {}; remove one", *said, key,
+                        number);
   }
   loaded.keys.adam_beta1 = numbers[0];
   loaded.keys.adam_beta2 = numbers[1];
