@@ -248,3 +248,16 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
   CHECK(deepspeed_error("fsdp: [full_shard]\ndeepspeed: {bf16: {enabled: true}}\n")
             .find("expected fsdp or deepspeed, got both (c.yml:5: deepspeed)") != std::string::npos);
 }
+
+TEST_CASE("a value of deepspeed that is no config is named by its key, and an empty one is none") {
+  CHECK(deepspeed_error("deepspeed: 3\n") ==
+        "[c.yml:4: deepspeed] expected DeepSpeed's config as a file, JSON text or a mapping, got '3'; name a file that "
+        "is "
+        "there");
+  CHECK(deepspeed_error("deepspeed: /nonexistent/zero.json\n").starts_with("[c.yml:4: deepspeed] expected"));
+  CHECK(deepspeed_error("deepspeed: [a]\n").starts_with("[c.yml:4: deepspeed] expected a mapping"));
+  for (const char* none : {"\"\"", "''", "false", "none", "null", "{}"}) {
+    CAPTURE(std::string(none));
+    CHECK(deepspeed_error(fmt::format("deepspeed: {}\n", none)).empty());
+  }
+}
