@@ -60,7 +60,8 @@ void print_verdicts_json(const std::string& path, const config::LoadedConfig& lo
         {{"key", key.key}, {"name", key.name}, {"verdict", config::name_of(key.verdict)}, {"note", key.note}});
     if (!key.message.empty()) problems.push_back(key.message);
   }
-  if (!loaded.conflict.empty()) problems.push_back(loaded.conflict);
+  for (const std::string& problem : {loaded.other_trainer, loaded.conflict})
+    if (!problem.empty()) problems.push_back(problem);
   const nlohmann::ordered_json document = {{"config", path},
                                            {"ok", problems.empty()},
                                            {"ignored", loaded.ignored},
