@@ -157,3 +157,22 @@ TEST_CASE("a key with its program's default stops no run") {
   }
   CHECK(with_defaults > 300);
 }
+
+TEST_CASE("arguments of from_pretrained and of accelerate that change what is learned are followed or stop a run") {
+  const auto load_more = [](const std::string& more) {
+    return check_config(small_config(more), "c.yml", {}, ConfigUse::kTrain);
+  };
+  CHECK(first_problem(load_more("model_init_kwargs: {attn_implementation: flash_attention_2, dtype: bfloat16}\n"))
+            .empty());
+  CHECK(load_more("model_kwargs: {revision: abc}\n").config.model.revision == "abc");
+  CHECK(first_problem(load_more("model_kwargs: {attention_dropout: 0.1}\n")) ==
+        "[c.yml:6: model_kwargs.attention_dropout] expected no value or false, got '0.1'; other arguments of "
+        "from_pretrained than those that are known by name not yet supported: write values of config.json into "
+        "overrides_of_model_config");
+  CHECK(load_more("accelerator_config: {split_batches: true, gradient_accumulation_kwargs: {num_steps: 3}}\n")
+            .config.batches.gradient_accumulation_steps == 3);
+  CHECK(
+      first_problem(load_more("liger_use_token_scaling: true\n")).ends_with("write loss_type: dft, which is the same"));
+  CHECK(first_problem(load_more("nonexpert_quantization: nf4\n")).find("not yet supported") != std::string::npos);
+  CHECK(first_problem(load_more("overwrite_output_dir: true\npush_to_hub: true\npad_to_multiple_of: 8\n")).empty());
+}

@@ -42,12 +42,13 @@ TEST_CASE("a file of LLaMA-Factory is recognised, with its keys beside ours") {
 }
 
 TEST_CASE("files of torchtune, mlx-lm, accelerate and Unsloth are recognised") {
-  CHECK(first_problem(check_other("output_dir: o\nmodel:\n  _component_: torchtune.models.llama3_2.lora_llama3_2_1b\n"
-                                  "  lora_rank: 64\ntokenizer:\n  _component_: x\n  path: t\nbatch_size: 4\n"
-                                  "optimizer:\n  _component_: torch.optim.AdamW\n  lr: 3e-4\nepochs: 1\n"))
-            .starts_with("[c.yml] expected a config of axolotl or TRL, got one of torchtune; write model._component_ as "
-                         "adapter, model.lora_rank as lora_r, batch_size as micro_batch_size, optimizer._component_ as "
-                         "optimizer, optimizer.lr as learning_rate, epochs as num_epochs, and leave out tokenizer.* ("));
+  CHECK(
+      first_problem(check_other("output_dir: o\nmodel:\n  _component_: torchtune.models.llama3_2.lora_llama3_2_1b\n"
+                                "  lora_rank: 64\ntokenizer:\n  _component_: x\n  path: t\nbatch_size: 4\n"
+                                "optimizer:\n  _component_: torch.optim.AdamW\n  lr: 3e-4\nepochs: 1\n"))
+          .starts_with("[c.yml] expected a config of axolotl or TRL, got one of torchtune; write model._component_ as "
+                       "adapter, model.lora_rank as lora_r, batch_size as micro_batch_size, optimizer._component_ as "
+                       "optimizer, optimizer.lr as learning_rate, epochs as num_epochs, and leave out tokenizer.* ("));
   CHECK(first_problem(check_other("model: m\ntrain: true\nfine_tune_type: lora\ndata: d\nbatch_size: 4\niters: 1000\n"
                                   "lora_parameters: {keys: [self_attn.q_proj], rank: 8, scale: 20.0}\n"))
             .starts_with("[c.yml] expected a config of axolotl or TRL, got one of mlx-lm; write model as base_model, "
@@ -89,8 +90,8 @@ TEST_CASE("the table of other trainers names keys that are followed, and no sign
       CHECK((!key.ours.empty() || !key.how.empty()));
       if (key.ours.empty()) continue;
       constexpr std::string_view kEntry = "datasets.";
-      const ConfigKey* ours = key.ours.starts_with(kEntry) ? find_dataset_key(key.ours.substr(kEntry.size()))
-                                                           : find_key(key.ours);
+      const ConfigKey* ours =
+          key.ours.starts_with(kEntry) ? find_dataset_key(key.ours.substr(kEntry.size())) : find_key(key.ours);
       REQUIRE(ours != nullptr);
       CHECK((ours->status == KeyStatus::kSupported || ours->status == KeyStatus::kNotYet));
     }

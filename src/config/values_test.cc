@@ -31,8 +31,7 @@ std::string shown_verdict(const KeyVerdict& verdict) { return fmt::format("{} | 
 // Checks the form of every message about the key at `path`, which a config with `line` behind it sets.
 void check_messages(const std::string& line, const std::string& path) {
   CAPTURE(line);
-  const LoadedConfig loaded =
-      check_config(spillway::testing::small_config(line), "c.yml", {}, ConfigUse::kTrain);
+  const LoadedConfig loaded = check_config(spillway::testing::small_config(line), "c.yml", {}, ConfigUse::kTrain);
   for (const KeyVerdict& verdict : loaded.verdicts.keys()) {
     // What a type of rows has to be depends on the objective, and is said with the rows' path.
     if (verdict.message.empty() || verdict.key.ends_with(".type")) continue;
@@ -89,9 +88,9 @@ TEST_CASE("every key of a text takes a text, and no list") {
       CHECK(key.binding.print(&keys) == "a text: with signs, 3");
       YamlNode list;
       list.kind = YamlNode::Kind::kList;
-      CHECK_THROWS_WITH_AS(key.binding.read(list, place, key.range, &keys),
-                           fmt::format("[c.yml:6: {}] expected text, got a list of 0; write one value", key.name).c_str(),
-                           InputError);
+      CHECK_THROWS_WITH_AS(
+          key.binding.read(list, place, key.range, &keys),
+          fmt::format("[c.yml:6: {}] expected text, got a list of 0; write one value", key.name).c_str(), InputError);
     }
   }
   CHECK(texts > 30);
