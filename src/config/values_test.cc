@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kValues[] = {"3", "0.5", "true", "abc", "'3'", "''", "[a]", "[3]", "[[a]]", "[{a: b}]", "{a: b}"};
 
 // `a.b: VALUE` as nested mappings on one line.
-std::string line_of(std::string_view key, std::string_view value) {
+std::string key_line(std::string_view key, std::string_view value) {
   std::string line, close;
   for (size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.'), close += '}') {
     line += fmt::format("{}: {{", key.substr(0, dot));
@@ -60,7 +60,7 @@ TEST_CASE("a value of any type is taken, or refused by the key's name with a rem
       if (key.name.ends_with('*') || key.name == "base_model" || key.name == "learning_rate" || key.name == "datasets")
         continue;
       ++keys;
-      for (const char* value : kValues) check_messages(line_of(key.name, value), std::string(key.name));
+      for (const char* value : kValues) check_messages(key_line(key.name, value), std::string(key.name));
     }
   }
   CHECK(keys > 500);
