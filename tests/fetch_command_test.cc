@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "tests/support/chat_model.h"
 #include "tests/support/environment.h"
+#include "tests/support/patience.h"
 #include "tests/support/process.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/working_folder.h"
@@ -245,9 +246,7 @@ TEST_CASE("a fetch that is killed goes on where it was") {
     const Process fetch({"fetch", "org/chat"});
     const fs::path left = fs::path("hf/hub/models--org--chat/blobs") / (sha256_of(weights) + ".incomplete");
     std::error_code none;
-    for (int i = 0; i < 2000 && (fs::file_size(left, none) != 5000 || none); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    CHECK(fs::file_size(left) == 5000);
+    CHECK(comes_true([&] { return fs::file_size(left, none) == 5000 && !none; }));
   }  // killed
   CHECK_FALSE(fs::exists(room.snapshot()));
   room.hub.set_fault({});

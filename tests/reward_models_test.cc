@@ -218,7 +218,7 @@ TEST_CASE("the plan of a job has the bytes of its reward models") {
   const WorkingFolder folder;
   const auto planned = [&](const json& functions) {
     folder.write("plan.yml", online_config(functions, json::object()).dump());
-    const Finished result = run_spillway({"plan", "plan.yml", "--json"});
+    const Finished result = run_spillway({"plan", "plan.yml", "--json", "--gpu", "h200"});
     CAPTURE(result.err);
     REQUIRE(result.status == 0);
     return json::parse(result.out);

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/support/patience.h"
 #include "tests/support/process.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/working_folder.h"
@@ -43,22 +44,19 @@ std::vector<json> printed_lines(const std::string& text) {
 // The process that wrote its number into a file.
 std::string await_pid(const char* file) {
   std::string pid;
-  for (int i = 0; i < 6000 && pid.empty(); ++i) {
+  (void)comes_true([&] {
     std::ifstream stream(file);
-    if (!std::getline(stream, pid) || stream.eof()) pid.clear();  // the line is not complete
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+    return std::getline(stream, pid) && !stream.eof();  // else the line is not complete
+  });
   return pid;
 }
 
 bool ends(const std::string& pid) {
-  for (int i = 0; i < 1000; ++i) {
+  return comes_true([&] {
     std::ifstream file("/proc/" + pid + "/stat");
     std::string text;
-    if (!std::getline(file, text) || text.substr(text.rfind(')') + 2, 1) == "Z") return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+    return !std::getline(file, text) || text.substr(text.rfind(')') + 2, 1) == "Z";
+  });
 }
 
 }  // namespace

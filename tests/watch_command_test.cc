@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/support/patience.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
 
@@ -52,7 +53,7 @@ class Watch {
   explicit Watch(const fs::path& folder)
       : port_(free_port()),
         process_(std::vector<std::string>{"watch", folder.string(), "--port", std::to_string(port_)}) {
-    for (int i = 0; i < 3000 && !client().Get("/"); ++i) std::this_thread::sleep_for(10ms);
+    (void)comes_true([&] { return client().Get("/"); });
   }
   [[nodiscard]] httplib::Client client() const {
     httplib::Client client("127.0.0.1", port_);
@@ -86,7 +87,7 @@ TEST_CASE("a run is watched from its first step to its end, and afterwards") {
   const TinyJob job;
   constexpr int kSteps = 100'000;  // more than any machine takes before it is interrupted
   Process run(job.train("run", {"--max_steps", std::to_string(kSteps), "--save_steps", "100000"}));
-  for (int i = 0; i < 6000 && !fs::exists(job.output("run") / "report.html"); ++i) std::this_thread::sleep_for(10ms);
+  REQUIRE(comes_true([&] { return fs::exists(job.output("run") / "report.html"); }));
   Watch watch(job.output("run"));
 
   std::vector<int64_t> seen;

@@ -15,6 +15,7 @@
 
 #include "base/temporary_folder.h"
 #include "io/file.h"
+#include "tests/support/patience.h"
 #include "tests/support/process.h"
 
 using namespace spillway;
@@ -168,9 +169,7 @@ std::string check_failing_disk(const std::function<void(const Process&)>& damage
     return args;
   };
   Process running(train("out", {"--max_steps", "100000"}));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!newest_checkpoint(out) && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  REQUIRE(comes_true([&] { return newest_checkpoint(out).has_value(); }));
   damage(running);
   const Finished failed = running.wait();
   CAPTURE(failed.err);

@@ -11,9 +11,11 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/chat/chat_session.h"
 #include "cli/chat/line_reader.h"
+#include "cli/chat/word_wrap.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
@@ -77,14 +79,15 @@ class Chat {
 
   void answer(const std::string& text) {
     const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+    WordWrap wrap(terminal_columns(STDOUT_FILENO));
     const auto show = [&](std::string_view piece) {
-      fmt::print("{}", is_terminal ? shown_text(piece) : std::string(piece));
+      fmt::print("{}", is_terminal ? wrap.push(shown_text(piece)) : std::string(piece));
       std::fflush(stdout);
       if (std::ferror(stdout) != 0)
         throw machine_error("standard output", "expected to write the answer, got an error; read all of it");
     };
     const ChatAnswer answer = session_.ask(text, show, [&] { return !interrupts_.take(); });
-    fmt::print("\n");
+    fmt::print("{}\n", wrap.finish());
     std::fflush(stdout);
     if (answer.end == AnswerEnd::kInterrupted) log_line("(the answer was ended)");
     if (answer.end == AnswerEnd::kLength)

@@ -12,8 +12,10 @@
 #include "cli/commands.h"
 #include "cli/fit/catalogue.h"
 #include "config/load.h"
+#include "io/file.h"
 #include "model/model.h"
 #include "tests/support/captured.h"
+#include "tests/support/source_folder.h"
 
 using namespace spillway;
 
@@ -102,10 +104,10 @@ TEST_CASE("models that are known by name have as many parameters as their makers
                                                  {"wan2.1-i2v-14b", 16.4},
                                                  {"wan2.2-ti2v-5b", 5.0},
                                                  {"wan2.2-t2v-a14b", 14.29}};
-  const TemporaryFolder room;
+  std::optional<TemporaryFolder> room;
   for (const std::string& name : model_names()) {
     CAPTURE(name);
-    const int64_t count = parameter_count(*read_model(named_model(name, room.path(), "--model").folder));
+    const int64_t count = parameter_count(*read_model(named_model(name, room, "--model").folder));
     if (rounded.contains(name)) {
       CHECK(static_cast<double>(count) * 1e-9 == doctest::Approx(rounded.at(name)).epsilon(5e-3));
     } else {
@@ -114,6 +116,12 @@ TEST_CASE("models that are known by name have as many parameters as their makers
     }
   }
   CHECK(model_names().size() == published.size() + rounded.size());
+}
+
+TEST_CASE("the page about what fits says how many models and machines are known by name") {
+  const std::string page = read_file(testing::source_folder() / "docs/will-it-fit.md", 1 << 20);
+  CHECK(page.find(fmt::format("`config.json` of {} models", model_names().size())) != std::string::npos);
+  CHECK(page.find(fmt::format("{} GPUs and computers", machine_names().size())) != std::string::npos);
 }
 
 TEST_CASE("every machine that is known by name has memory, rates and a disk") {
@@ -130,8 +138,8 @@ TEST_CASE("every machine that is known by name has memory, rates and a disk") {
 }
 
 TEST_CASE("a model is known by its name on the hub, and a card by what it is called") {
-  const TemporaryFolder room;
-  const auto named = [&](const char* name) { return named_model(name, room.path(), "--model"); };
+  std::optional<TemporaryFolder> room;
+  const auto named = [&](const char* name) { return named_model(name, room, "--model"); };
   const NamedModel chat = named("meta-llama/Llama-3.1-8B-Instruct"), base = named("llama-3.1-8b");
   CHECK(chat.folder == base.folder);
   CHECK(chat.name == "meta-llama/Llama-3.1-8B-Instruct");  // what a config of it is to say

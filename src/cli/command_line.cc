@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/completion/completed_command.h"
 #include "cli/fetching.h"
+#include "cli/option_names.h"
 #include "model/model_folder.h"
 
 namespace spillway {
@@ -141,6 +142,25 @@ void CommandLine::exactly_one_of(const std::vector<std::string>& names) {
 
 void CommandLine::example(std::string text) { help_.examples.push_back(std::move(text)); }
 
+std::vector<std::string> CommandLine::as_listed(std::span<const std::string> args) const {
+  std::vector<std::string> result;
+  bool is_value = false;  // of the option before it
+  for (const std::string& argument : args) {
+    result.push_back(argument);
+    if (std::exchange(is_value, false) || !argument.starts_with("--")) continue;
+    const size_t end = std::min(argument.find('='), argument.size());
+    for (const HelpSection& section : help_.sections) {
+      for (const HelpRow& row : section.rows) {
+        const std::string name = option_name(row.what);
+        if (!is_same_option(name, argument.substr(0, end))) continue;
+        result.back().replace(0, end, name);
+        is_value = name != row.what && end == argument.size();
+      }
+    }
+  }
+  return result;
+}
+
 void CommandLine::fail_unexpected(const std::string& argument) const {
   std::vector<std::string> names;
   for (const CLI::Option* option : app_->get_options()) names.push_back(option->get_name());
@@ -151,7 +171,8 @@ void CommandLine::fail_unexpected(const std::string& argument) const {
 
 bool CommandLine::parse(std::span<const std::string> args) {
   try {
-    app_->parse(std::vector<std::string>(args.rbegin(), args.rend()));
+    const std::vector<std::string> listed = as_listed(args);
+    app_->parse(std::vector<std::string>(listed.rbegin(), listed.rend()));
   } catch (const CLI::CallForHelp&) {
     help_.usage += " [OPTION ...]";
     show_help(help_);

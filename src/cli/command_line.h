@@ -61,12 +61,14 @@ class CommandLine {
   // A command line for the end of the help.
   void example(std::string text);
 
-  // Parses the arguments after the command's name. Answers --help on standard output and then returns false. Throws
-  // InputError where they are wrong, at the command's name.
+  // Parses the arguments after the command's name; an option's name may have _ in place of -. Answers --help on
+  // standard output and then returns false. Throws InputError where they are wrong, at the command's name.
   [[nodiscard]] bool parse(std::span<const std::string> args);
 
  private:
   void list(std::string_view what, std::string_view meaning);
+  // Returns the arguments with the names of options as they are listed.
+  [[nodiscard]] std::vector<std::string> as_listed(std::span<const std::string> args) const;
   [[noreturn]] void fail_unexpected(const std::string& argument) const;
 
   std::unique_ptr<CLI::App> app_;

@@ -32,6 +32,7 @@
 #include "cli/cmd_train.h"
 #include "cli/cmd_watch.h"
 #include "cli/help_page.h"
+#include "cli/option_names.h"
 #include "io/file_error.h"
 
 namespace spillway {
@@ -84,7 +85,7 @@ int dispatch(std::span<const std::string> args) {
   }
   std::vector<std::string_view> names;
   for (const Command& command : commands()) {
-    if (command.name == args[0]) return command.run(args.subspan(1));
+    if (is_same_option(command.name, args[0])) return command.run(args.subspan(1));
     names.push_back(command.name);
   }
   const std::string_view near = nearest_name(args[0], names);

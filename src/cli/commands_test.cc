@@ -278,7 +278,7 @@ TEST_CASE("a key without a value is true, with no_ before it false, and a list i
   CHECK(error({config.path, "--config", config.path}).find("expected one config file") != std::string::npos);
   CHECK(error({config.path, "--no_seed"}) ==
         "[spillway plan] expected a value after --no_seed, got nothing; write --no_seed VALUE\n");
-  CHECK(error({config.path, "--push_to_hub"}).find("got 'true'; nothing leaves this machine") != std::string::npos);
+  CHECK(error({config.path, "--s2_attention"}).find("got 'true'; axolotl dropped it") != std::string::npos);
 }
 
 TEST_CASE("what is no folder of a model or of an adapter is said of what was named") {
@@ -343,6 +343,25 @@ TEST_CASE("what is wrong with the arguments themselves is said in one line") {
         "[spillway generate] expected arguments as in `spillway generate --help`, got: Exactly 1 option from "
         "[--prompt,--messages,--lines] is required; correct them\n");
   CHECK(run({"plan", config.path, "--max_steps", "-1", "--check-config"}).status == 0);
+}
+
+TEST_CASE("an option may be spelled with _ or - on every command, and its value stays as it is") {
+  const ConfigFile config;
+  const std::string refused = run({"generate", "m", "--prompt", "x", "--max-new-tokens", "no"}).err;
+  CHECK(refused.find("--max-new-tokens") != std::string::npos);
+  for (const std::vector<std::string>& spelled :
+       {std::vector<std::string>{"--max_new_tokens", "no"}, {"--max_new-tokens=no"}, {"--max_new_tokens=no"}}) {
+    std::vector<std::string> args = {"generate", "m", "--prompt", "x"};
+    args.insert(args.end(), spelled.begin(), spelled.end());
+    CHECK(run(args).err == refused);
+  }
+  // The value of --prompt is named like an option.
+  CHECK(run({"generate", "m", "--prompt", "--max_new_tokens"}).err == run({"generate", "m", "--prompt", "x"}).err);
+  CHECK(run({"merge", "m", "--adapter", "a", "--out", "b", "--max_shard_sise", "1"}).err.find("'--max_shard_sise'") !=
+        std::string::npos);
+  CHECK(run({"plan", config.path, "--check_config"}).out == run({"plan", config.path, "--check-config"}).out);
+  CHECK(run({"train", "--help_config"}).out == run({"train", "--help-config"}).out);
+  CHECK(run({"make_example", "--help"}).out == run({"make-example", "--help"}).out);
 }
 
 TEST_CASE("--help-config prints the keys, as text and as the page") {

@@ -12,6 +12,7 @@
 #include "cli/completion/completed_command.h"
 #include "cli/fetching.h"
 #include "cli/help_page.h"
+#include "cli/option_names.h"
 #include "config/help.h"
 #include "config/keys.h"
 #include "train/model_folders.h"
@@ -90,9 +91,10 @@ class ArgumentReader {
 
   void read_option(const std::string& argument) {
     const size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    const auto flag =
-        std::find_if(flags_.begin(), flags_.end(), [&](const CommandFlag& one) { return one.name == name; });
+    std::string name = argument.substr(0, equals);
+    const auto flag = std::find_if(flags_.begin(), flags_.end(),
+                                   [&](const CommandFlag& one) { return is_same_option(one.name, name); });
+    if (flag != flags_.end()) name = flag->name;
     if (flag != flags_.end() && flag->value.empty()) {
       if (equals != std::string::npos) fail(name, quote(argument), "write it without a value");
       result_.flags.emplace(name, "");
@@ -163,7 +165,9 @@ class ArgumentReader {
 }  // namespace
 
 std::optional<ConfigArguments> parse_config_arguments(const ConfigCommand& command, std::span<const std::string> args) {
-  const auto is_given = [&](std::string_view flag) { return std::find(args.begin(), args.end(), flag) != args.end(); };
+  const auto is_given = [&](std::string_view flag) {
+    return std::any_of(args.begin(), args.end(), [&](const std::string& one) { return is_same_option(one, flag); });
+  };
   if (is_given("--help-config")) {
     fmt::print("{}", is_given("--markdown") ? config::config_markdown() : config::config_help());
     return {};

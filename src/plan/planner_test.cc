@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "plan/offsets.h"
 #include "plan/print.h"
+#include "plan/search.h"
 #include "plan/testing/random_program.h"
 #include "plan/usage.h"
 #include "plan/verify.h"
@@ -83,8 +84,8 @@ TEST_CASE("the frontier has only points that fit every tier") {
   CHECK(points(1).empty());
 }
 
-// Of any budget, job and machine: from the least memory to more than enough, with links between a crawl and no cost.
-TEST_CASE("no plan is slower than a point of its frontier that fits, whatever the budgets and the links") {
+// Budgets range from the least memory to more than enough, and links from a crawl to no cost.
+TEST_CASE("a plan is as fast as any point of its frontier that fits, whatever the budgets and the links") {
   for (const int blocks : {4, 10}) {
     const Graph graph = random_graph(static_cast<uint64_t>(blocks), {.blocks = blocks, .ops_per_block = 6});
     for (const double rate : {2e8, 2e9}) {
@@ -115,9 +116,10 @@ TEST_CASE("no plan is slower than a point of its frontier that fits, whatever th
           REQUIRE(plan.fits);
           CHECK(verify(graph, plan.program, budget).empty());
           for (const FrontierPoint& point : points) {
-            if (point.bytes[0] <= *budget.device) CHECK(plan.simulation.step_seconds(2) <= point.step_seconds(2));
+            if (point.bytes[0] > *budget.device) continue;
+            CHECK(plan.simulation.step_seconds(2) <= point.step_seconds(2) * (1 + kAsFast));
           }
-          // What the plan beats is not shown beside it.
+          // Points that the plan beats are not in the list.
           CHECK(beside.front().bytes == points.front().bytes);
           CHECK(beside.back().bytes == points.back().bytes);
           for (size_t point = 1; point + 1 < beside.size(); ++point) {

@@ -17,7 +17,7 @@ namespace {
 constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
 constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
 
-// Computing and moving cost about as much as each other, so that it matters what is chosen.
+// Computing and moving cost about the same here, so that the choice matters.
 Machine balanced_machine() {
   Machine machine;
   machine.memory_bytes_per_second = 1e9;
@@ -33,16 +33,26 @@ bool fits(const Plan& plan, const Budget& budget) {
          plan.peaks[1].bytes <= budget.host.value_or(0) && plan.peaks[2].bytes <= budget.disk.value_or(0);
 }
 
-Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy& policy) {
+int64_t bytes_away(const Plan& plan) {
+  int64_t sum = 0;
+  for (const Tier tier : {Tier::kHost, Tier::kDisk, Tier::kFiles}) sum += nth(plan.peaks, tier).bytes;
+  return sum;
+}
+
+// The plan, and in `fastest_seconds`, where that is wanted, what the fastest takes that was found.
+Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy& policy,
+                 double* fastest_seconds = nullptr) {
   KnownPlans known;
   PlanCandidates candidates(builder, 1, known);
   const Found found = search_plan(candidates, budget, policy);
   Plan plan = builder.build(found.choices, found.effort);
   compare_with(plan, budget);
+  CHECK(plan.simulation.step_seconds(1) <= found.fastest_seconds * (1 + kAsFast));
+  if (fastest_seconds) *fastest_seconds = found.fastest_seconds;
   return plan;
 }
 
-// Every setting that treats all blocks alike.
+// Visits every setting that treats all blocks alike.
 template <typename Visit>
 void for_each_uniform(const Graph& graph, const Visit& visit) {
   for (const Treatment saved : kTreatments) {
@@ -62,8 +72,8 @@ void for_each_uniform(const Graph& graph, const Visit& visit) {
   }
 }
 
-// Raises the budget of one tier in eight steps, twice, in a random graph; no plan may be slower than one before by more
-// than a share of it.
+// Raises the budget of one tier in eight steps, twice, in a random graph; checks that no plan is slower than an earlier
+// one by more than a share of it.
 void check_raising(std::optional<int64_t> Budget::*tier, uint64_t seed, int blocks, double missed) {
   constexpr int64_t kBudgets = 8;
   const Graph graph = random_graph(seed, {.blocks = blocks, .ops_per_block = 6});
@@ -82,13 +92,13 @@ void check_raising(std::optional<int64_t> Budget::*tier, uint64_t seed, int bloc
       CAPTURE(*budget.device);
       CAPTURE(*budget.host);
       CAPTURE(*budget.disk);
-      const Plan plan = plan_within(builder, budget, {});
-      if (!plan.fits) {
+      double seconds = 0;
+      if (!plan_within(builder, budget, {}, &seconds).fits) {
         CHECK(previous == std::numeric_limits<double>::infinity());
         continue;
       }
-      CHECK(plan.simulation.step_seconds(1) <= previous * (1 + missed));
-      previous = std::min(previous, plan.simulation.step_seconds(1));
+      CHECK(seconds <= previous * (1 + missed));
+      previous = std::min(previous, seconds);
     }
   }
 }
@@ -110,7 +120,8 @@ TEST_CASE("no uniform setting that fits is faster than the plan, on any budget b
       const Budget budget{.device = least + (most - least) * i / 19, .host = 40'000, .disk = 4'000'000};
       CAPTURE(seed);
       CAPTURE(*budget.device);
-      const Plan plan = plan_within(builder, budget, {});
+      double fastest = 0;
+      const Plan plan = plan_within(builder, budget, {}, &fastest);
       double best = std::numeric_limits<double>::infinity();
       for (const Plan& uniform : uniforms)
         if (fits(uniform, budget)) best = std::min(best, uniform.simulation.step_seconds(1));
@@ -118,9 +129,9 @@ TEST_CASE("no uniform setting that fits is faster than the plan, on any budget b
       if (!plan.fits) continue;
       CHECK(fits(plan, budget));
       CHECK(verify(graph, plan.program, budget).empty());
-      CHECK(plan.simulation.step_seconds(1) <= best * (1 + 1e-9));
-      CHECK(plan.simulation.step_seconds(1) <= previous * (1 + 1e-9));
-      previous = plan.simulation.step_seconds(1);
+      CHECK(fastest <= best * (1 + 1e-9));
+      CHECK(fastest <= previous * (1 + 1e-9));
+      previous = fastest;
     }
   }
 }
@@ -136,7 +147,43 @@ TEST_CASE("with more blocks than there is time to change, raising a budget makes
   check_raising(&Budget::device, 214, 16, 0.01);
 }
 
-// As many as 128 blocks of a model have operations; more would take longer than a user waits.
+TEST_CASE("of two plans the one that takes less away from the device is preferred, unless it is more than 1 % slower") {
+  const PlanCost fastest{.seconds = 10, .bytes_away = 500}, leaner{.seconds = 10.09, .bytes_away = 499},
+      slow{.seconds = 10.11, .bytes_away = 0}, alike{.seconds = 10.05, .bytes_away = 500};
+  CHECK(is_preferred(leaner, fastest, 10));
+  CHECK_FALSE(is_preferred(fastest, leaner, 10));
+  CHECK(is_preferred(leaner, slow, 10));
+  CHECK_FALSE(is_preferred(slow, fastest, 10));
+  CHECK(is_preferred(fastest, alike, 10));
+  CHECK_FALSE(is_preferred(alike, fastest, 10));
+}
+
+// Moving takes nearly no time here, so that thousands of plans are as fast as each other.
+TEST_CASE("where moving is hidden, half of the host memory that a plan takes would not do without a slower step") {
+  for (uint64_t seed = 60; seed < 63; ++seed) {
+    const Graph graph = random_graph(seed, {.blocks = 6, .ops_per_block = 6});
+    Machine machine = balanced_machine();
+    machine.link_bytes_per_second.fill(1e13);
+    const PlanBuilder builder(graph, machine, {});
+    const int64_t most = builder.build(uniform_choices(graph, Treatment::kKeep)).peaks[0].bytes;
+    for (const int64_t percent : {95, 80, 60}) {
+      CAPTURE(seed);
+      CAPTURE(percent);
+      Budget budget{.device = most * percent / 100, .host = 10'000'000};
+      Policy policy;
+      policy.gradients = policy.optimizer_state = Tier::kDevice;
+      double fastest = 0;
+      const Plan plan = plan_within(builder, budget, policy, &fastest);
+      REQUIRE(plan.fits);
+      CAPTURE(bytes_away(plan));
+      budget.host = bytes_away(plan) / 2;
+      const Plan less = plan_within(builder, budget, policy);
+      CHECK((!less.fits || less.simulation.step_seconds(1) > fastest * (1 + kAsFast)));
+    }
+  }
+}
+
+// The graph has as many operations as 128 blocks of a model; more would take longer than a user waits.
 TEST_CASE("the more operations a graph has, the fewer candidates the search looks at") {
   constexpr int kBlocks = 128;
   const Graph graph = random_graph(7, {.blocks = kBlocks, .ops_per_block = 20});
@@ -148,7 +195,7 @@ TEST_CASE("the more operations a graph has, the fewer candidates the search look
     PlanCandidates candidates(builder, 1, known);
     const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
     CHECK(search_plan(candidates, budget, {}).fits);
-    CHECK(candidates.scheduled_count() <= 250);
+    CHECK(candidates.scheduled_count() <= 265);  // a sixteenth of them break ties
     CHECK(candidates.packed_count() <= 100);
   }
 }
@@ -190,7 +237,7 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     Machine machine = balanced_machine();
     for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost}) nth(machine.link_bytes_per_second, lane) = 6e8;
     const PlanBuilder builder(graph, machine, {});
-    // So many of the blocks, evenly between the others, move what they save; these compute it again.
+    // Moves the saved activations of `moved` of the blocks, spread evenly; the others recompute them.
     const auto alternating = [&](size_t moved) {
       Choices choices = uniform_choices(graph, Treatment::kRecompute);
       choices.overlap = Overlap::kBlock;
@@ -213,9 +260,10 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     REQUIRE(best < all.simulation.step_seconds(1));
     Policy policy;
     policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
-    const Plan plan = plan_within(builder, budget, policy);
+    double fastest = 0;
+    const Plan plan = plan_within(builder, budget, policy, &fastest);
     REQUIRE(plan.fits);
-    CHECK(plan.simulation.step_seconds(1) <= best);
+    CHECK(fastest <= best);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "report/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/sizes.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace spillway {
@@ -181,11 +181,6 @@ std::string_view line_of(const State& state, std::span<char> buffer) {
     if (!one.text().empty()) out.append("{}{}", out.text().empty() ? "" : "  ", one.text());
   }
   return out.text();
-}
-
-int terminal_columns(int file) {
-  winsize size{};
-  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 void write_all(int file, std::string_view text) {

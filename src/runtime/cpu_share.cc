@@ -1,10 +1,11 @@
 #include "runtime/cpu_share.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
+#include <span>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -12,7 +13,7 @@
 namespace spillway {
 namespace {
 
-// Longer than a turn of the scheduler, which is about three milliseconds.
+// The length of a probe: longer than a turn of the scheduler, which is about three milliseconds.
 constexpr double kProbeSeconds = 4e-3;
 constexpr int kMinSamples = 5;
 
@@ -20,6 +21,16 @@ CpuTime probe_real_cpus(ThreadPool& pool) { return probe_cpus(pool); }
 
 std::atomic<CpuProbe> probe_of_samples{probe_real_cpus};
 BusyNotes* notes = nullptr;  // of the command that runs
+
+// REQUIRES: `provisional` is not empty.
+void warn_of_busy(std::span<const std::string> provisional, double cpu_share) {
+  const auto last = provisional.last(1);
+  const auto others = provisional.first(provisional.size() - 1);
+  log_warning(
+      "the machine is busy: threads have {:.0f} % of the CPU time that they want; {}{}{} will be measured again "
+      "when it is not",
+      100 * cpu_share, fmt::join(others, ", "), others.empty() ? "" : " and ", last.front());
+}
 
 }  // namespace
 
@@ -64,15 +75,18 @@ bool is_worth_measuring_again(double then, double now) {
 }
 
 void say_busy(std::string_view what, double cpu_share) {
-  const std::string consequence = fmt::format("; {} will be measured again when it is not", what);
-  std::string line = fmt::format("the machine is busy: threads have {:.0f} % of the CPU time that they want{}",
-                                 100 * cpu_share, consequence);
-  if (notes == nullptr) return log_warning("{}", line);
-  // Once of what is measured in parts.
-  const auto& said = notes->lines_;
-  const bool is_said =
-      std::any_of(said.begin(), said.end(), [&](const std::string& one) { return one.ends_with(consequence); });
-  if (!is_said) notes->lines_.push_back(std::move(line));
+  if (notes == nullptr) return warn_of_busy(std::vector{std::string(what)}, cpu_share);
+  notes->cpu_share_ = std::min(notes->cpu_share_, cpu_share);
+  std::vector<std::string>& all = notes->provisional_;
+  if (std::find(all.begin(), all.end(), what) == all.end()) all.emplace_back(what);
+}
+
+void say_was_busy(double cpu_share) {
+  if (notes != nullptr && notes->is_said_) return;
+  log_warning(
+      "the machine was busy: threads had {:.0f} % of the CPU time that they wanted; what the steps took is not kept "
+      "for later plans",
+      100 * cpu_share);
 }
 
 BusyNotes::BusyNotes() {
@@ -83,7 +97,9 @@ BusyNotes::BusyNotes() {
 BusyNotes::~BusyNotes() { notes = nullptr; }
 
 void BusyNotes::say() {
-  for (const std::string& line : std::exchange(lines_, {})) log_warning("{}", line);
+  if (is_said_ || provisional_.empty()) return;
+  is_said_ = true;
+  warn_of_busy(provisional_, cpu_share_);
 }
 
 void set_cpu_probe(CpuProbe probe) { probe_of_samples = probe != nullptr ? probe : probe_real_cpus; }

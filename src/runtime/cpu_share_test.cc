@@ -10,7 +10,7 @@ using spillway::testing::FixedCpuShare;
 
 namespace {
 
-// Clocks that stand still but when they are read, of a thread that has a CPU for so many of 20 readings.
+// Clocks that advance only when they are read, for a thread that has a CPU during so many of 20 readings.
 double wall_seconds = 0, cpu_seconds = 0;
 int cpu_readings = 0;
 
@@ -69,4 +69,29 @@ TEST_CASE("that the machine is busy is held back until the command is known to g
     CHECK(is_said == goes_on);
     CHECK(captured.err.empty() == !goes_on);
   }
+}
+
+TEST_CASE("a command says once that the machine is busy, whatever it measures, and whatever its run finds out later") {
+  const Captured captured = capture([&] {
+    BusyNotes notes;
+    say_busy("one thing", 0.5);
+    say_busy("another", 0.4);
+    say_busy("one thing", 0.6);
+    say_busy("a third", 0.7);
+    notes.say();
+    say_busy("a fourth", 0.3);
+    notes.say();
+    say_was_busy(0.2);
+    return 0;
+  });
+  CHECK(captured.err ==
+        "warning: the machine is busy: threads have 40 % of the CPU time that they want; one thing, another and a "
+        "third will be measured again when it is not\n");
+  const Captured later = capture([&] {
+    BusyNotes notes;
+    notes.say();
+    say_was_busy(0.2);
+    return 0;
+  });
+  CHECK(later.err.starts_with("warning: the machine was busy: threads had 20 % of the CPU time that they wanted; "));
 }

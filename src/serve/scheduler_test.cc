@@ -7,6 +7,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "tests/support/patience.h"
+
 using namespace spillway;
 using namespace spillway::serve;
 using namespace std::chrono_literals;
@@ -68,8 +70,7 @@ class FakeSink : public TokenSink {
     ended = true;
   }
   void await_end() const {
-    for (int i = 0; i < 30000 && !ended; ++i) std::this_thread::sleep_for(1ms);
-    REQUIRE(ended);
+    REQUIRE(spillway::testing::comes_true([&] { return ended.load(); }));
   }
 
   std::atomic<int32_t> tokens = 0;

@@ -11,9 +11,15 @@
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
-#include <thread>
+
+#include "tests/support/patience.h"
 
 namespace spillway::testing {
+namespace {
+
+constexpr int kPatienceMs = std::chrono::milliseconds(kPatience).count();
+
+}  // namespace
 
 Terminal::Terminal(const std::vector<std::string>& args) {
   std::vector<char*> argv = {const_cast<char*>(SPILLWAY_BINARY)};
@@ -52,7 +58,7 @@ bool Terminal::read_more(int timeout_ms) {
 }
 
 bool Terminal::shows(std::string_view text) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
     if (const size_t at = screen_.find(text, seen_); at != std::string::npos) {
       seen_ = at + text.size();
@@ -66,7 +72,7 @@ bool Terminal::shows(std::string_view text) {
 bool Terminal::grows(size_t bytes) {
   const size_t enough = screen_.size() + bytes;
   while (screen_.size() < enough) {
-    if (!read_more(30000)) return false;
+    if (!read_more(kPatienceMs)) return false;
   }
   return true;
 }
@@ -77,15 +83,11 @@ char Terminal::end_of_file() const {
 }
 
 bool Terminal::keeps_end_of_file() const {
-  for (int left = 3000; left > 0; --left) {
-    if (end_of_file() != '\x04') return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+  return comes_true([&] { return end_of_file() != '\x04'; });
 }
 
 int Terminal::wait() {
-  while (read_more(30000)) {
+  while (read_more(kPatienceMs)) {
   }
   int status = 0;
   waitpid(pid_, &status, 0);

@@ -16,14 +16,14 @@ class Terminal {
   Terminal(Terminal&&) = delete;
 
   void type(std::string_view keys) const;
-  // Waits until the screen has got this text behind what was waited for before; false after half a minute, or at the
-  // program's end.
+  // Waits until the screen has got this text behind what was waited for before; false after kPatience
+  // (tests/support/patience.h), or at the program's end.
   [[nodiscard]] bool shows(std::string_view text);
   // Waits until so many bytes more have come to the screen; false as for shows().
   [[nodiscard]] bool grows(size_t bytes);
   // The terminal's character for the end of a file.
   [[nodiscard]] char end_of_file() const;
-  // Waits until the program has made another of it than Ctrl-D, before it reads anything; false after half a minute.
+  // Waits until the program has made another of it than Ctrl-D, before it reads anything; false after kPatience.
   [[nodiscard]] bool keeps_end_of_file() const;
   // Waits for the end; the exit status, or 128 + the signal that ended it.
   [[nodiscard]] int wait();

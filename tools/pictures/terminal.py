@@ -113,8 +113,9 @@ def row_svg(y, runs, name, last):
 
 
 def draw(frames, title):
-    """Returns the picture of a recording."""
-    end = frames[-1][0] + REST_SECONDS
+    """Returns the picture of a recording. It begins with its last screen, as does what shows its first moment alone."""
+    frames = [(0.0, frames[-1][1])] + [(REST_SECONDS + seconds, rows) for seconds, rows in frames]
+    end = frames[-1][0] + FRAME_SECONDS
     body, keyframes, names = [], [], {}
     for y, runs, since, until in appearances(frames, end):
         if (since, until) not in names:

@@ -8,6 +8,7 @@
 #include "base/ordered_workers.h"
 #include "base/parallel.h"
 #include "model/model.h"
+#include "plan/search.h"
 #include "train/planned_job.h"
 
 namespace spillway {
@@ -96,6 +97,17 @@ bool is_better(const FitRow& row, const FitRow& best) {
                   : row.missing_bytes < best.missing_bytes;
 }
 
+// Returns true if the plan that `less` memory has is to be shown for more memory, too, in the place of the one found
+// there. More rows have to be worth it there as well, and other plans are compared as the planner compares them.
+bool is_preferred_in_more(const FitRow& less, const FitRow& more) {
+  if (!more.fits || less.micro_batch_size > more.micro_batch_size) return is_better(less, more);
+  const auto cost = [](const FitRow& row) -> PlanCost {
+    const auto& [device, host, disk] = row.peak_bytes;
+    return {1 / row.tokens_per_second, host + disk};
+  };
+  return is_preferred(cost(less), cost(more), std::min(cost(less).seconds, cost(more).seconds));
+}
+
 std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method, const OnFitPlan& on_plan) {
   std::vector<FitRow> best;
   for (const int64_t count : row_counts(question)) {
@@ -123,7 +135,7 @@ std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method
   // What is the fastest in less is not slower in more.
   for (size_t i = best.size(); i > 1; --i) {
     FitRow &more = best[i - 2], less = best[i - 1];
-    if (!less.fits || less.tokens_per_second <= more.tokens_per_second) continue;
+    if (!less.fits || !is_preferred_in_more(less, more)) continue;
     less.budget = more.budget;
     more = std::move(less);
   }

@@ -73,6 +73,19 @@ function svg(tag, attributes = {}, ...children) {
   return result;
 }
 
+// About what a character of a chart's text takes, and from one line to the next.
+const kCharacterWidth = 7, kLineHeight = 14;
+// Parts of a text in as few lines as are at most `width` wide; a part stays whole.
+function linesOf(parts, width) {
+  const lines = [];
+  for (const part of parts) {
+    const longer = lines.length ? `${lines.at(-1)} ${part}` : part;
+    if (lines.length && longer.length * kCharacterWidth <= width) lines[lines.length - 1] = longer;
+    else lines.push(part);
+  }
+  return lines;
+}
+
 // Round numbers in [low, high], about as many as wanted.
 function ticks(low, high, wanted) {
   const raw = (high - low) / wanted;

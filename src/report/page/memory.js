@@ -70,7 +70,7 @@ function drawPhases(chart, x, { left, right, width, top, bottom, height }) {
     const from = Math.max(left, x(start)), to = Math.min(width - right, x(start + seconds));
     if (to - from < 1) continue;
     if (x(start) > left) chart.append(svg("line", { class: "phase", x1: from, x2: from, y1: top - 14, y2: height - bottom }));
-    if (to - from > 7 * name.length)
+    if (to - from > kCharacterWidth * name.length)
       chart.append(svg("text", { x: (from + to) / 2, y: height - bottom - 6, "text-anchor": "middle", class: "strong" }, name));
   }
 }
@@ -81,18 +81,21 @@ function drawLimits(chart, numbers, showsBudget, width, y) {
   const { left, right } = kMemoryLayout;
   const line = (bytes, name, dashes) => chart.append(svg("line", { x1: left, x2: width - right, y1: y(bytes), y2: y(bytes),
     stroke: `var(--${name})`, "stroke-width": 1.5, "stroke-dasharray": dashes }));
-  const label = (bytes, name, text) => chart.append(svg("text", { class: "strong", x: width - right, y: y(bytes) - 5,
-    "text-anchor": "end", style: `fill: var(--${name})` }, text));
+  const label = (bytes, name, ...parts) => {
+    const lines = linesOf(parts, width - right);
+    lines.forEach((text, i) => chart.append(svg("text", { class: "strong", x: width - right, "text-anchor": "end",
+      y: y(bytes) - 5 - kLineHeight * (lines.length - 1 - i), style: `fill: var(--${name})` }, text)));
+  };
   const hasBudget = budget > 0 && showsBudget;
   const isNear = hasBudget && Math.abs(y(budget) - y(arena)) < 16;
   const same = measured === null || measured === arena;
-  let text = measured === null ? `arena ${formatBytes(arena)}` : same ? `arena and measured peak ${formatBytes(arena)}`
-    : `arena ${formatBytes(arena)}, measured peak ${formatBytes(measured)}`;
-  if (isNear) text += ` of a budget of ${formatBytes(budget)}`;
+  const parts = [measured === null || !same ? `arena ${formatBytes(arena)}` : `arena and measured peak ${formatBytes(arena)}`];
+  if (!same) parts[0] += ",", parts.push(`measured peak ${formatBytes(measured)}`);
+  if (isNear) parts.push(`of a budget of ${formatBytes(budget)}`);
   if (hasBudget) line(budget, "budget", "");
   if (!isNear || Math.abs(y(arena) - y(budget)) > 1.5) line(arena, "ink", "5 3");
   if (!same) line(measured, "ink", "");
-  label(isNear ? Math.max(arena, budget) : arena, isNear ? "budget" : "ink", text);
+  label(isNear ? Math.max(arena, budget) : arena, isNear ? "budget" : "ink", ...parts);
   if (hasBudget && !isNear) label(budget, "budget", `budget ${formatBytes(budget)}`);
 }
 

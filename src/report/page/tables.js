@@ -89,7 +89,8 @@ function drawChoices() {
       });
     }
     grid.append(element("div", { class: "row" }, ""));
-    const every = Math.max(1, Math.ceil(blocks.length / 16));
+    const ticks = Math.max(1, Math.min(16, Math.floor((target.clientWidth - 130) / 24)));  // that have room
+    const every = Math.max(1, Math.ceil(blocks.length / ticks));
     blocks.forEach((_, i) => grid.append(element("div", { class: "tick" }, i % every ? "" : `${i}`)));
     const seen = new Set(blocks.flatMap((block) => rows.map(([, choice]) => treatment(choice(block)))));
     const names = element("div", { class: "legend", style: "margin-bottom: .7rem" });
