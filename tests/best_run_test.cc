@@ -105,6 +105,33 @@ TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_
   CHECK(card.find(fmt::format("| weights | of step {} |", best)) != std::string::npos);
 }
 
+TEST_CASE("checkpoints of models alone give the best weights back, and no run goes on from one") {
+  const TinyJob job;
+  const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
+    const Finished done =
+        run_spillway(job.train(name, kOverfits + std::vector<std::string>{"--load_best_model_at_end", "true"} + more));
+    CAPTURE(done.err);
+    REQUIRE(done.status == 0);
+    return done.err;
+  };
+  (void)run("whole", {});
+  (void)run("models", {"--save_only_model", "true"});
+  CHECK(job.losses("models") == job.losses("whole"));
+  CHECK(job.adapter("models") == job.adapter("whole"));
+  CHECK(checkpoints(job.output("models")) == checkpoints(job.output("whole")));
+  const fs::path last = job.output("models") / "checkpoint-24";
+  CHECK(fs::exists(last / "adapter_model.safetensors"));
+  CHECK_FALSE(fs::exists(last / "spillway_state.safetensors"));
+  const Finished refused = run_spillway(job.train("more", {"--resume_from_checkpoint", last.string()}));
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("expected a checkpoint to go on from, got a model alone (save_only_model)") !=
+        std::string::npos);
+  const Finished again =
+      run_spillway(job.train("models", {"--max_steps", "1", "--auto_resume_from_checkpoints", "true"}));
+  CHECK(again.status == 0);
+  CHECK(again.err.find("are models alone (save_only_model): the run begins anew") != std::string::npos);
+}
+
 TEST_CASE("a run ends early where transformers' would, and so does one that goes on from a checkpoint") {
   const TinyJob job;
   const std::vector<std::string> patient =

@@ -42,6 +42,12 @@ TEST_CASE("with CUDA's kernels, loss and gradients equal those of transformers a
   }
 }
 
+TEST_CASE("with CUDA's kernels, the row of pad_token_id gets no gradient by look-ups") {
+  EmulatedGpu gpu;
+  check_gradients("llama2", {.config_overrides = R"({"pad_token_id": 71})", .device = &gpu});
+  check_curve("llama32", {.config_overrides = R"({"pad_token_id": 71})", .device = &gpu});
+}
+
 TEST_CASE("with CUDA's kernels, DoRA follows peft") {
   EmulatedGpu gpu;
   check_gradients("llama_bias", {.adapter = "adapter_dora", .device = &gpu});

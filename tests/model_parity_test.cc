@@ -1,7 +1,9 @@
 // Loss, gradients and training curves of tiny models against transformers, torch and peft, on the CPU.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "model/storages/quantised.h"
 #include "tests/support/model_parity.h"
@@ -64,6 +66,20 @@ TEST_CASE("modules to save are trained in full beside LoRA as peft trains them")
     check_gradients(model, {.adapter = "adapter_saved"});
     check_curve(model, {.adapter = "adapter_saved"});
   }
+}
+
+// The token of pad_token_id occurs in most batches; -1 is the last row, as torch counts. Of llama32 and gemma the head
+// is the embedding, whose row the loss changes.
+TEST_CASE(
+    "the embedding's row of pad_token_id is trained as transformers trains it, with heads of their own and tied") {
+  const auto padded = [](int id) { return fmt::format(R"({{"pad_token_id": {}}})", id); };
+  for (const auto& [model, id] : {std::pair("llama2", 71), {"llama32", 71}, {"gemma", 71}, {"qwen3", -1}}) {
+    CAPTURE(model);
+    check_gradients(model, {.config_overrides = padded(id)});
+    check_curve(model, {.config_overrides = padded(id)});
+  }
+  check_gradients("llama2", {.adapter = "adapter_saved", .config_overrides = padded(71)});
+  check_curve("llama2", {.adapter = "adapter_saved", .config_overrides = padded(71)});
 }
 
 TEST_CASE("DoRA follows peft, beside weights as they are and in NF4") {

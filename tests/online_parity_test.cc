@@ -19,5 +19,5 @@ TEST_CASE("online reinforcement learning trains as TRL's trainers do") {
     (void)check_recorded_case(golden, golden_config(golden, folder.path() / "out"));
     ++checked;
   }
-  CHECK(checked == 71);
+  CHECK(checked == 73);
 }

@@ -11,9 +11,11 @@
 #include <thread>
 
 #include "base/bytes.h"
+#include "base/temporary_folder.h"
 #include "io/file.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
+#include "tests/support/video_run.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -76,6 +78,46 @@ TEST_CASE("a full model in the folder of an adapter leaves none of its files") {
   CHECK(fs::exists(job.output("model") / "model.safetensors"));
   CHECK_FALSE(fs::exists(job.output("model") / "adapter_config.json"));
   CHECK_FALSE(fs::exists(job.output("model") / "adapter_model.safetensors"));
+}
+
+TEST_CASE("a LoRA of video in the folder of a whole transformer leaves nothing of that, nor the other way round") {
+  const TemporaryFolder folder;
+  const fs::path output = folder.path() / "out", config = folder.path() / "video.yml";
+  write_file(config, fmt::format("base_model: {0}\ndatasets:\n  - path: {0}/clips\n    type: video_latents\n"
+                                 "learning_rate: 1e-4\nmax_steps: 1\ntext_len: 6\noutput_dir: {1}\n",
+                                 video_golden("t2v").string(), output.string()));
+  const auto train = [&](const std::vector<std::string>& keys) {
+    const Finished finished = run_spillway(std::vector<std::string>{"train", config.string()} + keys);
+    CAPTURE(finished.err);
+    REQUIRE(finished.status == 0);
+  };
+  const auto has = [&](const char* name) { return fs::exists(output / name); };
+  const std::vector<std::string> lora = {"--adapter", "lora", "--lora_r", "2"};
+  train({"--use_ema", "true"});
+  CHECK((has("transformer") && has("transformer_ema") && !has("pytorch_lora_weights.safetensors")));
+  train(lora + std::vector<std::string>{"--use_ema", "true"});
+  CHECK((!has("transformer") && !has("transformer_ema") && has("pytorch_lora_weights_ema.safetensors")));
+  train({});
+  CHECK((has("transformer") && !has("transformer_ema") && !has("pytorch_lora_weights.safetensors")));
+  CHECK_FALSE(has("pytorch_lora_weights_ema.safetensors"));
+}
+
+TEST_CASE("an adapter in the folder of a full model leaves none of its files, and all of a run's in a folder below") {
+  const TinyJob job;
+  const fs::path output = job.output("model"), below = output / "below";
+  REQUIRE(run_spillway(job.train("below", {"--max_steps", "1", "--output_dir", below.string()})).status == 0);
+  REQUIRE(run_spillway(job.train("model", {"--max_steps", "1", "--adapter", "none"})).status == 0);
+  REQUIRE(fs::exists(output / "config.json"));
+  write_file(output / "notes.txt", "mine");
+  const Finished adapter = run_spillway(job.train("model", {"--max_steps", "1"}));
+  CAPTURE(adapter.err);
+  REQUIRE(adapter.status == 0);
+  CHECK(fs::exists(output / "adapter_model.safetensors"));
+  CHECK_FALSE(fs::exists(output / "config.json"));
+  CHECK_FALSE(fs::exists(output / "model.safetensors"));
+  CHECK(read_file(output / "notes.txt", 100) == "mine");
+  CHECK(fs::exists(below / "adapter_config.json"));
+  CHECK(fs::exists(below / "adapter_model.safetensors"));
 }
 
 TEST_CASE("a streamed run goes on from any checkpoint to the same bits, over the ends of blocks and data") {
@@ -167,6 +209,8 @@ TEST_CASE("the last step has a checkpoint, too, where steps or epochs say when t
                         "--auto_resume_from_checkpoints", "true"})
             .contains("checkpoint-7"));
   CHECK(saved("none", {"--max_steps", "2", "--save_steps", "100000"}) == std::set<std::string>{"checkpoint-2"});
+  CHECK(saved("first", {"--max_steps", "2", "--save_steps", "100000", "--save_first_step", "true"}) ==
+        std::set<std::string>{"checkpoint-1", "checkpoint-2"});
 }
 
 TEST_CASE("a checkpoint of other data or of another job is refused") {

@@ -136,16 +136,32 @@ TEST_CASE("a run whose base model is removed meanwhile saves all that it would h
   }
 }
 
-TEST_CASE("a run goes on where its metrics cannot be written") {
+TEST_CASE("plan needs no temporary folder for a config, and says where it cannot make one for a known model") {
+  const SmallJob job;
+  const auto plan = [&](const std::string& args) {
+    const std::string command = "TMPDIR='" + job.path("nothing") + "' exec '" SPILLWAY_BINARY "' plan " + args +
+                                " > /dev/null 2> '" + job.path("err") + "'";
+    return WEXITSTATUS(std::system(command.c_str()));
+  };
+  CHECK(plan("'" + job.path("config.yml") + "'") == 0);
+  CHECK(plan("--model gemma-3-270m --machine rtx4090") == 3);
+  const std::string err = read_file(job.path("err"), kMaxReadBytes);
+  CAPTURE(err);
+  CHECK(err.starts_with("[TMPDIR] expected to make a temporary folder in "));
+  CHECK(err.find("; set TMPDIR to a folder that can be written, or make room\n") != std::string::npos);
+}
+
+TEST_CASE("a run goes on where its metrics cannot be written, and ends with 3") {
   const SmallJob job;
   // A limit for the size of files, 512 KiB, stands in for a full disk: 1,500 lines are longer, and there is a
   // checkpoint behind it.
   const std::string command = "trap '' XFSZ; ulimit -f 1024; exec '" SPILLWAY_BINARY "' train '" +
                               job.path("config.yml") +
                               "' --max_steps 1500 --save_strategy steps --save_steps 1400 2> '" + job.path("err") + "'";
-  CHECK(WEXITSTATUS(std::system(command.c_str())) == 0);
+  CHECK(WEXITSTATUS(std::system(command.c_str())) == 3);
   const std::string err = read_file(job.path("err"), kMaxReadBytes);
   CAPTURE(err);
+  CHECK(err.ends_with("; the adapter is whole, that file is not\n"));
   const std::string_view warning = "the run goes on and writes nothing more there";
   CHECK(err.find(warning) != std::string::npos);
   CHECK(err.find(warning) == err.rfind(warning));

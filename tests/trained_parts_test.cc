@@ -1,11 +1,15 @@
 // What of a model is trained, and how fast: some weights, some rows of one, B faster than A.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "model/model.h"
 #include "model/storages/quantised.h"
 #include "ops/optimizers/sgd/sgd.h"
 #include "tests/support/tiny_outcome.h"
+#include "train/weight_groups.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -16,9 +20,10 @@ const std::string kEmbedding = "model.embed_tokens.weight", kUp = "model.layers.
                   kNorm = "model.norm.weight";
 
 // Plain SGD, whose step is the gradient.
-train::Job parts_job(bool accumulates) {
-  train::Job job =
-      tiny_job(kGoldenModels / "qwen3", {.dtype = DType::kF32, .accumulates = accumulates, .optimizer = &ops::kSgd});
+train::Job parts_job(bool accumulates, const std::string& overrides = {}) {
+  train::Job job = tiny_job(
+      kGoldenModels / "qwen3",
+      {.dtype = DType::kF32, .config_overrides = overrides, .accumulates = accumulates, .optimizer = &ops::kSgd});
   job.graph.optimizer_options = ops::options_of(ops::kSgd);
   job.graph.max_grad_norm = 0;
   return job;
@@ -76,6 +81,26 @@ TEST_CASE("rows that are not named have no gradient: they stay, and do not count
   }
 }
 
+TEST_CASE("the row of pad_token_id stays where it is one of the rows that are trained") {
+  const auto job_of = [](const char* overrides) {
+    train::Job job = parts_job(false, overrides);
+    job.graph.model.unfrozen = {kEmbedding};
+    job.graph.trained_rows[kEmbedding] = {{30, 20}};
+    return job;
+  };
+  const std::vector<double> before = weights_after(job_of(""), 0).at(kEmbedding),
+                            plain = weights_after(job_of(""), 1).at(kEmbedding),
+                            padded = weights_after(job_of(R"({"pad_token_id": 42})"), 1).at(kEmbedding);
+  constexpr size_t kWidth = 32, kRow = 42;
+  int64_t changed = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const bool is_padding = i / kWidth == kRow;
+    REQUIRE(padded[i] == (is_padding ? before : plain)[i]);
+    changed += is_padding && plain[i] != before[i];
+  }
+  CHECK(changed == kWidth);
+}
+
 TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A its own") {
   const auto after = [](double ratio, int64_t steps) {
     train::Job job =
@@ -83,8 +108,8 @@ TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A
                  {.adapter = "adapter", .dtype = DType::kF32, .accumulates = false, .optimizer = &ops::kSgd});
     job.graph.optimizer_options = ops::options_of(ops::kSgd);
     job.graph.max_grad_norm = 0;
-    job.graph.loraplus_lr_ratio = ratio;
     job.graph.model.lora->modules_to_save = {"model.norm"};
+    job.graph.rate_ratios = train::loraplus_ratios(parameters_of(*job.model, job.graph.model), ratio);
     job.config.adapter->model_dir.clear();
     return weights_after(job, steps);
   };
@@ -96,6 +121,76 @@ TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A
       const double step = plain.at(name)[i] - start[i];
       REQUIRE(std::abs(fast.at(name)[i] - start[i] - factor * step) <= 1e-6 * (std::abs(start[i]) + 1));
     }
+  }
+}
+
+TEST_CASE(
+    "groups take the step of their own rate, embeddings do not decay beside them, and other weights do as before") {
+  constexpr double kRate = 0.01, kDecay = 0.1;  // kRate is train_steps'
+  const auto after = [&](const std::optional<config::LrGroups>& said, double decay, int64_t steps) {
+    train::Job job = parts_job(false);
+    job.graph.optimizer_options.set(ops::kWeightDecay.name, decay);
+    if (said) {
+      const auto groups = train::weight_groups(parameters_of(*job.model, job.graph.model), *said, false);
+      job.graph.rate_ratios = groups.rate_ratios;
+      job.graph.undecayed = groups.undecayed;
+    }
+    return weights_after(job, steps);
+  };
+  const config::LrGroups said{
+      .learning_rate = kRate,
+      .embedding_lr = kRate / 2,
+      .groups = {{"o", {"self_attn.o_proj.weight", "norm"}, 3 * kRate, "o"}, {"first", {"layers.0."}, 0, "first"}}};
+  const Weights before = after({}, 0, 0), plain = after({}, 0, 1), decayed = after({}, kDecay, 1);
+  const Weights grouped = after(said, kDecay, 1);
+  const auto has = [](const std::string& name, const char* part) { return name.find(part) != std::string::npos; };
+  for (const auto& [name, start] : before) {
+    CAPTURE(name);
+    const bool is_embedding = has(name, "embed_tokens") || has(name, "lm_head"), is_norm = has(name, "norm");
+    const double factor = is_embedding ? 0.5 : is_norm ? 1 : has(name, "o_proj") ? 3 : has(name, "layers.0.") ? 0 : 1;
+    for (size_t i = 0; i < start.size(); ++i) {
+      const double step = (is_embedding ? plain : decayed).at(name)[i] - start[i];
+      REQUIRE(std::abs(grouped.at(name)[i] - start[i] - factor * step) <= 2e-6 * (std::abs(start[i]) + 1));
+    }
+  }
+}
+
+TEST_CASE("a model that begins with fresh weights has transformers' numbers, and none of its folder's") {
+  for (const auto& [name, norm] : {std::pair{"qwen2", 1.0}, {"gemma2", 0.0}}) {
+    CAPTURE(name);
+    constexpr double kDeviation = 0.2;  // initializer_range of the model's config
+    train::Job job = tiny_job(kGoldenModels / name, {.dtype = DType::kF32});
+    job.model = read_model(kGoldenModels / name, R"({"pad_token_id": 3})");
+    const Weights of_folder = weights_after(job, 0);
+    job.config.model.reinitialised = true;
+    const Weights fresh = weights_after(job, 0);
+    CHECK(weights_after(job, 0) == fresh);
+    job.config.seed = 7;
+    const Weights others = weights_after(job, 0);
+    for (const auto& [weight, values] : fresh) {
+      CAPTURE(weight);
+      if (weight.find("norm") != std::string::npos) {
+        CHECK(std::all_of(values.begin(), values.end(), [&](double value) { return value == norm; }));
+        continue;
+      }
+      if (weight.ends_with(".bias")) {
+        CHECK(std::all_of(values.begin(), values.end(), [](double value) { return value == 0; }));
+        continue;
+      }
+      CHECK(values != of_folder.at(weight));
+      CHECK(values != others.at(weight));
+      double sum = 0, squares = 0;
+      for (const double value : values) sum += value, squares += value * value;
+      const auto count = static_cast<double>(values.size());
+      CHECK(std::abs(sum / count) < 5 * kDeviation / std::sqrt(count));
+      CHECK(std::sqrt(squares / count) == doctest::Approx(kDeviation).epsilon(5 / std::sqrt(2 * count)));
+    }
+    const std::vector<double>& embedding = fresh.at(kEmbedding);
+    const auto width = static_cast<std::ptrdiff_t>(fresh.at(kNorm).size());
+    const auto row = embedding.begin() + 3 * width;
+    CHECK(std::all_of(row, row + width, [](double value) { return value == 0; }));
+    CHECK(*(row - 1) != 0);
+    CHECK(*(row + width) != 0);
   }
 }
 

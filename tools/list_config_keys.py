@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Lists the config keys that axolotl and TRL declare, one per line: what tests/golden/config_keys/ holds.
+"""Lists the config keys that axolotl, TRL and transformers declare, with their defaults: tests/golden/config_keys/.
 
-    pip download axolotl --no-deps && unzip axolotl-*.whl -d axolotl_wheel
-    tools/list_config_keys.py axolotl axolotl_wheel > tests/golden/config_keys/axolotl.txt
-    tools/list_config_keys.py trl SITE_PACKAGES     > tests/golden/config_keys/trl.txt
+    pip download axolotl --no-deps && unzip axolotl-*.whl -d axolotl_wheel    # and so on
+    tools/list_config_keys.py axolotl axolotl_wheel            > tests/golden/config_keys/axolotl.txt
+    tools/list_config_keys.py trl SITE_PACKAGES                > tests/golden/config_keys/trl.txt
+    tools/list_config_keys.py transformers4 transformers_wheel > tests/golden/config_keys/transformers4.txt
 
-The sources are read, never run, so nothing but the packages' files is needed: a key is an annotated name in the body of
-a class. Nested sections are written with dots, the entries of a list with `*` (`datasets.*.path`).
+A line is `key`, or `key = DEFAULT` with the default as JSON where the source says a constant. The sources are read, never
+run, so nothing but the packages' files is needed: a key is an annotated name in the body of a class. Nested sections are
+written with dots, the entries of a list with `*` (`datasets.*.path`).
 """
 
 import ast
+import json
 import pathlib
 import re
 import sys
@@ -26,17 +29,23 @@ PROGRAMS = {
     "trl": {
         "modules": [
             "trl/trainer/*_config.py",
-            "trl/experimental/orpo/*_config.py",
-            "trl/experimental/kto/*_config.py",
+            "trl/experimental/*/*_config.py",
             "trl/scripts/utils.py",
             "transformers/training_args.py",
         ],
         "roots": [
             "SFTConfig", "DPOConfig", "KTOConfig", "ORPOConfig", "GRPOConfig", "RewardConfig", "RLOOConfig",
-            "ModelConfig", "ScriptArguments", "DatasetMixtureConfig",
+            "CPOConfig", "OnlineDPOConfig", "ModelConfig", "ScriptArguments", "DatasetMixtureConfig",
         ],
         "plugin_modules": None,
         "distributions": ["trl", "transformers"],
+    },
+    # Before 5, where several fields went.
+    "transformers4": {
+        "modules": ["transformers/training_args.py"],
+        "roots": ["TrainingArguments"],
+        "plugin_modules": None,
+        "distributions": ["transformers"],
     },
 }
 
@@ -63,6 +72,30 @@ def alias_of(value):
     return None
 
 
+def constant(node):
+    """The JSON of a constant, and of an enumeration's member, whose value is its name in small letters; None for others."""
+    if isinstance(node, ast.Attribute) and node.attr.isupper():
+        return json.dumps(node.attr.lower())
+    try:
+        return json.dumps(ast.literal_eval(node))
+    except (ValueError, TypeError):
+        return None
+
+
+def default_of(value):
+    """The default that `= value` declares: of itself, or of `field(default=...)` and `Field(...)`."""
+    if not isinstance(value, ast.Call):
+        return None if value is None else constant(value)
+    if value.args and isinstance(value.func, ast.Name) and value.func.id == "Field":
+        return constant(value.args[0])
+    for keyword in value.keywords:
+        if keyword.arg == "default":
+            return constant(keyword.value)
+        if keyword.arg == "default_factory" and isinstance(keyword.value, ast.Name):
+            return {"list": "[]", "dict": "{}"}.get(keyword.value.id)
+    return None
+
+
 class Classes:
     def __init__(self, folder, patterns):
         self.found = {}
@@ -73,7 +106,7 @@ class Classes:
                         self.found.setdefault(node.name, (node, path))
 
     def fields(self, name):
-        """Field -> annotation, those of base classes first."""
+        """Field -> annotation and default, those of base classes first."""
         if name not in self.found:
             return {}
         fields = {}
@@ -86,18 +119,18 @@ class Classes:
                 continue
             if line.target.id.startswith("_") or "ClassVar" in names_in(line.annotation):
                 continue
-            fields[line.target.id] = line.annotation
+            fields[line.target.id] = line.annotation, default_of(line.value)
             if alias := alias_of(line.value):
-                fields[alias] = line.annotation
+                fields[alias] = fields[line.target.id]
         return fields
 
     def keys(self, name, prefix="", above=()):
-        for field, annotation in self.fields(name).items():
+        for field, (annotation, default) in self.fields(name).items():
             key = prefix + field
             nested = [one for one in names_in(annotation) if one in self.found and self.fields(one)]
             nested = [one for one in nested if one not in above]
             if not nested:
-                yield key
+                yield key, default
             for one in nested:
                 inner = key + (".*." if is_list(annotation) else ".")
                 yield from self.keys(one, inner, above + (name, one))
@@ -118,7 +151,7 @@ def main():
     classes = Classes(folder, program["modules"])
     roots = list(program["roots"])
     if program["plugin_modules"]:
-        nested = {one for name in classes.found for field in classes.fields(name).values() for one in names_in(field)}
+        nested = {one for name in classes.found for field, _ in classes.fields(name).values() for one in names_in(field)}
         roots += [
             name
             for name, (_, path) in classes.found.items()
@@ -127,9 +160,14 @@ def main():
     for root in roots:
         if root not in classes.found:
             sys.exit(f"no class {root} below {folder}")
-    keys = {key for root in roots for key in classes.keys(root)}
+    # Of several defaults of one key (the learning rates of TRL's trainers) the first stands.
+    keys = {}
+    for root in roots:
+        for key, default in classes.keys(root):
+            keys.setdefault(key, default)
     print("#", ", ".join(version_of(folder, one) for one in program["distributions"]))
-    print("\n".join(sorted(keys)))
+    for key, default in sorted(keys.items()):
+        print(key if default in (None, "null") else f"{key} = {default}")
 
 
 if __name__ == "__main__":

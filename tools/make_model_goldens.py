@@ -18,6 +18,9 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/adapter/            a PEFT folder to start LoRA from
     NAME/adapter_rslora/     the same numbers with use_rslora, for one model
     NAME/golden_lora.safetensors       the adapter after training, for FULL_DETAIL
+    NAME/golden_padded.json    for PADDED: loss, gradient norms, training, and the final `row` of the embedding, where
+                             config.json's pad_token_id is a token that occurs in the text
+    NAME/golden_saved_padded.json    the same with what adapter_saved trains in full
     NAME/adapter_saved/, NAME/golden_saved.json    for SAVED: LoRA beside modules that are trained in full, perhaps with
                                        new rows of the embedding; "merged" is what merge_and_unload makes of the adapter
 """
@@ -45,6 +48,9 @@ WARMUP = 3
 NUMBERED = 12  # the first models, whose seed is their place
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 DFT = {"llama2", "gemma2"}
+# A token that occurs often in the batches, and the last row of the table; see `padded_goldens`.
+PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
+PADDED_SAVED = {"llama2": 71}
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"]}  # everything else: PEFT's "all-linear"
 # modules_to_save, and rows of the embedding.
 SAVED = {"llama2": (["embed_tokens", "norm"], VOCAB), "qwen2_tied": (["embed_tokens", "lm_head"], VOCAB + 4)}
@@ -203,8 +209,9 @@ def write_model(folder, spec, seed):
         write_config_in_style_of_4(folder)
 
 
-def load(folder):
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+def load(folder, **overrides):
+    """`overrides` replace keys of config.json before the model is made."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **overrides)
     return model.eval()
 
 
@@ -347,6 +354,29 @@ def saved_goldens(folder, batches, seed):
     (folder / "golden_saved.json").write_text(compact(golden))
 
 
+def padded_curve(model, batches, learning_rate, name):
+    """What a model whose embedding has a padding_idx makes of batches in which that token occurs."""
+    table = model.get_input_embeddings()
+    table = table.modules_to_save.default if hasattr(table, "modules_to_save") else table
+    row = table.padding_idx
+    assert any(row in s["input_ids"] for step in batches["train"] for batch in step for s in batch)
+    check, _ = check_values(model, batches["check"])
+    curve, after = train(model, batches["train"], learning_rate)
+    curve["final"][name]["row"] = after[name][row].tolist()
+    return {"row": row, "check": check, "curve": curve}
+
+
+def padded_goldens(folder, batches):
+    pad = PADDED[folder.name]
+    golden = padded_curve(load(folder, pad_token_id=pad), batches, 4e-3, "model.embed_tokens.weight")
+    (folder / "golden_padded.json").write_text(compact({"pad_token_id": pad, **golden}))
+    if folder.name in PADDED_SAVED:
+        pad = PADDED_SAVED[folder.name]
+        adapted = peft.PeftModel.from_pretrained(load(folder, pad_token_id=pad), folder / "adapter_saved", is_trainable=True).eval()
+        golden = padded_curve(adapted, batches, 1e-2, "base_model.model.model.embed_tokens.weight")
+        (folder / "golden_saved_padded.json").write_text(compact({"pad_token_id": pad, **golden}))
+
+
 def dft_goldens(folder, batches):
     check, _ = check_values(load(folder), batches["check"], dft=True)
     curve, _ = train(load(folder), batches["train"], learning_rate=4e-3, dft=True)
@@ -367,6 +397,8 @@ def make_goldens(folder, batches, seed):
         saved_goldens(folder, batches, seed)
     if name in DFT:
         dft_goldens(folder, batches)
+    if name in PADDED:
+        padded_goldens(folder, batches)
     if name in FULL_DETAIL:
         save_file(grads, folder / "golden_grads.safetensors")
         save_file(after, folder / "golden_full.safetensors")
@@ -445,6 +477,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="", help="names of models, with commas between them: their folders alone")
+    parser.add_argument("--padded", action="store_true", help="the files of PADDED alone, beside folders that are there")
     arguments = parser.parse_args()
     out, specs, only = arguments.out, model_specs(), [name for name in arguments.only.split(",") if name]
     if unknown := [name for name in only if name not in specs]:
@@ -454,6 +487,10 @@ def main():
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     batches = make_batches()
+    if arguments.padded:
+        for name in PADDED:
+            padded_goldens(out / name, batches)
+        return
     if not only:
         write_shared(out, batches)
     for place, (name, spec) in enumerate(specs.items()):

@@ -8,6 +8,7 @@ Everything runs on the CPU in f32, with one thread. Prompts come in file order. 
 tests/golden/preference_training, which must be there; that model often ends a completion before the limit.
 
     model_qwen3/, adapter_qwen3_fresh/   a Qwen3 whose generation_config.json has two end tokens, and a fresh adapter of it
+    model_untied/                        a Llama of one layer whose head is not tied, and whose pad_token_id occurs in the text
     prompts.jsonl                        rows with a `prompt` and a `bonus`, a column that a reward function reads
     rewards.py                           that function, for the child that calls reward functions
     cases/NAME/config.yml                the case as a config; paths are relative to the folder, modules to tests/golden/online_rl
@@ -50,7 +51,7 @@ import torch
 import transformers
 from datasets import Dataset
 from safetensors.torch import save_file
-from transformers import PreTrainedTokenizerFast, Qwen3Config
+from transformers import LlamaConfig, PreTrainedTokenizerFast, Qwen3Config
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 from trl.experimental.online_dpo import OnlineDPOConfig, OnlineDPOTrainer
 from trl.rewards import get_repetition_penalty_reward, get_soft_overlong_punishment
@@ -99,8 +100,19 @@ def write_qwen3(out, tokenizer):
     write_adapter(out / "adapter_qwen3_fresh", load_model(out / "model_qwen3"), 0.0)
 
 
-def load_model(folder):
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+def write_untied(out, tokenizer):
+    torch.manual_seed(8)
+    model = transformers.LlamaForCausalLM(LlamaConfig(**{**MODEL, "tie_word_embeddings": False, "num_hidden_layers": 1, "pad_token_id": 225}))
+    randomise_norms(model, torch.Generator().manual_seed(8))
+    learn_a_little(model, tokenizer, make_pairs())
+    model.save_pretrained(out / "model_untied")
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(TOKENIZER / file, out / "model_untied" / file)
+
+
+def load_model(folder, pad=None):
+    overrides = {} if pad is None else {"pad_token_id": pad}
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **overrides)
 
 
 # What TRL does, written down as it happens.
@@ -276,10 +288,14 @@ def base_folders(out, one):
     """The model's folder and that of the adapter, as paths from `out`."""
     if one["model"] == "qwen3":
         return "model_qwen3", "adapter_qwen3_fresh"
+    if one["model"] == "untied":
+        return "model_untied", None
     return "../preference_training/model", "../preference_training/" + ("adapter_continued" if one["job"] == "continued" else "adapter_fresh")
 
 
 def folder_of(out, name):
+    if name is None:
+        return None
     return SHARED / Path(name).name if name.startswith("../") else out / name
 
 
@@ -295,7 +311,7 @@ def make_trainer(out, one, tokenizer, log, scratch):
         weight_decay=0.0, max_grad_norm=1.0, logging_steps=1, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True, bf16=False,
         gradient_checkpointing=False, seed=one["seed"], **extra, **trl)
     base, adapter = (folder_of(out, name) for name in base_folders(out, one))
-    model, peft_arguments = load_model(base), {}
+    model, peft_arguments = load_model(base, one["pad"]), {}
     if job == "lora":
         peft_arguments["peft_config"] = peft.LoraConfig(**LORA, task_type="CAUSAL_LM")
     elif job == "continued":
@@ -313,7 +329,8 @@ def make_trainer(out, one, tokenizer, log, scratch):
 
 def write_config(out, folder, one):
     base, adapter = (f"../../{name}" for name in base_folders(out, one))
-    keys = {"base_model": base, "rl": one["rl"], "datasets": None, "curriculum_sampling": True}
+    keys = {"base_model": base} | ({} if one["pad"] is None else {"overrides_of_model_config": {"pad_token_id": one["pad"]}})
+    keys |= {"rl": one["rl"], "datasets": None, "curriculum_sampling": True}
     if one["job"] != "full":
         keys |= {"adapter": "lora", "lora_r": LORA["r"], "lora_alpha": LORA["lora_alpha"], "lora_dropout": 0.0, "lora_target_linear": True,
                  "lora_model_dir": adapter}
@@ -398,6 +415,8 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     if not (args.only and (out / "model_qwen3").exists()):
         write_qwen3(out, tokenizer)
+    if not (args.only and (out / "model_untied").exists()):
+        write_untied(out, tokenizer)
     if not args.only:
         shutil.rmtree(out / "cases", ignore_errors=True)
     write_lines(out / "prompts.jsonl", make_prompts())

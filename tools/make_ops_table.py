@@ -57,13 +57,13 @@ def gradient(source, fields, names, constants):
 
 
 def purpose(header):
-    """The first sentences of a header's opening comment, on one line."""
+    """Returns the first sentence of a header's opening comment, on one line and without "Returns"."""
     lines = []
     for line in header.splitlines():
         if not line.startswith("//"):
             break
         lines.append(line.lstrip("/ "))
-    first = " ".join(lines).split("  ")[0]
+    first = " ".join(lines).split("  ")[0].removeprefix("Returns ")
     # What ends a sentence, but for the titles of papers in parentheses.
     ends = [at.start() for at in re.finditer(r"(?<=\w)[.:](?= [A-Z]|$)", first)]
     end = next((at for at in ends if first.count("(", 0, at) == first.count(")", 0, at)), len(first))

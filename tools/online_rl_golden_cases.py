@@ -9,11 +9,11 @@ REPETITION = {"name": "get_repetition_penalty_reward", "ngram_size": 1, "max_pen
 OWN = "rewards.ids_score"
 
 
-def case(name, job, trl, rl="grpo", funcs=(OVERLONG, REPETITION, OWN), model="llama", steps=STEPS, micro=MICRO, accumulation=ACCUMULATION):
+def case(name, job, trl, rl="grpo", funcs=(OVERLONG, REPETITION, OWN), model="llama", steps=STEPS, micro=MICRO, accumulation=ACCUMULATION, pad=None):
     common = {"reward_funcs": list(funcs), "temperature": 1.0}
     common |= {"max_new_tokens": LENGTH} if rl == "online_dpo" else {"num_generations": GROUP, "max_completion_length": LENGTH}
     return {"name": f"{name}_{job}", "rl": rl, "job": job, "trl": {**common, **trl}, "model": model, "steps": steps, "micro": micro,
-            "accumulation": accumulation}
+            "accumulation": accumulation, "pad": pad}
 
 
 def plain_cases():
@@ -110,6 +110,13 @@ def qwen3_cases():
             case("qwen3_rloo", "lora", twice, rl="rloo", model="qwen3")]
 
 
+def padded_cases():
+    """The row of config.json's pad_token_id, a token that occurs in prompts and completions, gets no gradient by look-ups. The Llama's
+    head is tied to the embedding; that of `untied`, whose own config.json has a pad_token_id, is not."""
+    twice = {"num_iterations": 2, "loss_type": "grpo"}
+    return [case("padded", "full", twice, pad=225, steps=5), case("untied", "full", twice, model="untied", steps=5)]
+
+
 def rloo_cases():
     pairs = {"num_generations": 2, "beta": 0.05}
     return [
@@ -140,5 +147,5 @@ def online_dpo_cases():
 
 
 def all_cases():
-    return (plain_cases() + loss_cases() + round_cases() + mask_cases() + entropy_cases() + reference_cases() + qwen3_cases() + rloo_cases()
-            + online_dpo_cases())
+    return (plain_cases() + loss_cases() + round_cases() + mask_cases() + entropy_cases() + reference_cases() + qwen3_cases() + padded_cases()
+            + rloo_cases() + online_dpo_cases())

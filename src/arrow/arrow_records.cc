@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/json.h"
+#include "base/ordered_members.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -97,8 +99,11 @@ class Converter {
         const auto& dictionary = static_cast<const arrow::DictionaryArray&>(array);
         return convert(*dictionary.dictionary(), dictionary.GetValueIndex(i), depth + 1);
       }
-      case arrow::Type::EXTENSION:
-        return convert(*static_cast<const arrow::ExtensionArray&>(array).storage(), i, depth + 1);
+      case arrow::Type::EXTENSION: {
+        const auto& extension = static_cast<const arrow::ExtensionArray&>(array);
+        const Json stored = convert(*extension.storage(), i, depth + 1);
+        return extension.extension_type()->extension_name() == "arrow.json" ? json(stored) : stored;
+      }
       default: {  // times, decimals and the like, as text
         const auto scalar = array.GetScalar(i);
         if (!scalar.ok())
@@ -128,6 +133,16 @@ class Converter {
     return std::string(value);
   }
 
+  // A value that is kept as JSON text, as the datasets library (Json) keeps values whose types differ from row to row.
+  [[nodiscard]] Json json(const Json& stored) const {
+    if (!stored.is_string()) return stored;
+    Json parsed = parse_json<Json>(stored.get_ref<const std::string&>(), where_);
+    if (parsed.is_discarded())
+      throw input_error(where_, "expected JSON text in a column of JSON, got {}; correct the file",
+                        quote(stored.get_ref<const std::string&>()));
+    return parsed;
+  }
+
   // Images and the like stand beside texts, in columns that nobody asks for.
   [[nodiscard]] Json bytes(std::string_view value) { return is_valid_utf8(value) ? text(value) : Json(); }
 
@@ -141,18 +156,20 @@ class Converter {
 
   [[nodiscard]] Json map(const arrow::MapArray& array, int64_t i, int depth) {
     Json fields = Json::object();
+    OrderedMembers members(fields);
     const int64_t begin = array.value_offset(i), end = begin + array.value_length(i);
     for (int64_t at = begin; at < end; ++at) {
       const Json key = convert(*array.keys(), at, depth + 1);
-      fields[key.is_string() ? key.get<std::string>() : key.dump()] = convert(*array.items(), at, depth + 1);
+      members[key.is_string() ? key.get<std::string>() : key.dump()] = convert(*array.items(), at, depth + 1);
     }
     return fields;
   }
 
   [[nodiscard]] Json object(const arrow::StructArray& array, int64_t i, int depth) {
     Json fields = Json::object();
+    OrderedMembers members(fields);
     for (int field = 0; field < array.num_fields(); ++field)
-      fields[array.struct_type()->field(field)->name()] = convert(*array.field(field), i, depth + 1);
+      members[array.struct_type()->field(field)->name()] = convert(*array.field(field), i, depth + 1);
     return fields;
   }
 
@@ -183,8 +200,9 @@ class ArrowRecords : public RecordParser {
     record.where = row_where(path_, rows_before_ + row_);
     Converter converter(record.where);
     record.fields = Json::object();
+    OrderedMembers members(record.fields);
     for (int column = 0; column < batch_->num_columns(); ++column)
-      record.fields[batch_->column_name(column)] = converter.convert(*batch_->column(column), row_);
+      members[batch_->column_name(column)] = converter.convert(*batch_->column(column), row_);
     ++row_;
     return true;
   }

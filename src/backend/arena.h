@@ -1,4 +1,4 @@
-// One tier's memory: a single anonymous mapping of exactly the planned size, made once.
+// The memory of one tier: a single anonymous mapping of exactly the planned size, made once.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace spillway {
 
 class Arena {
  public:
-  // Throws MachineError with the size where the system refuses it. The pages are touched here, in the order of their
-  // addresses, so that a machine that is too small says so before the first step. `name` appears in errors.
+  // Throws MachineError with the size if the system refuses it. Touches the pages, in the order of their addresses, so
+  // that a machine that is too small says so before the first step. `name` appears in errors.
   Arena(std::string_view name, int64_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept;

@@ -11,7 +11,7 @@
 namespace spillway {
 namespace {
 
-// Bytes of a line "KEY NUMBER kB" of /proc/meminfo; 0 where there is none.
+// Returns the bytes of a line "KEY NUMBER kB" of /proc/meminfo; 0 if there is none.
 int64_t memory_info(std::string_view key) {
   std::ifstream file("/proc/meminfo");
   std::string name, rest;

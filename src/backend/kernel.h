@@ -1,4 +1,4 @@
-// What a kernel is given. The device contract of src/ops: a kernel reads its inputs, writes all of its outputs, uses
+// The arguments of a kernel. The device contract of src/ops: a kernel reads its inputs, writes all of its outputs, uses
 // the granted workspace, and does nothing else: no allocation, no synchronisation, no state.
 #pragma once
 
@@ -16,15 +16,15 @@ class Context;  // backend/cuda/context.h
 }
 
 struct KernelArgs {
-  // Per-token tensors have as many rows as the stream holds, which may be fewer than planned. `data` is null where an
+  // Per-token tensors have as many rows as the stream holds, which may be fewer than planned. `data` is null if an
   // optional input is absent. An output may share memory with an input as its OpDef's in_place allows.
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
-  std::byte* workspace = nullptr;  // 64-byte aligned (256 on a GPU), of what OpDef::workspace_bytes asked for
+  std::byte* workspace = nullptr;  // 64-byte aligned (256 on a GPU), of the size that OpDef::workspace_bytes returned
   const Attributes& attributes;
   ThreadPool* threads = nullptr;     // cpu
   void* stream = nullptr;            // cuda: a cudaStream_t
-  cuda::Context* context = nullptr;  // cuda: the device's library handles and what is known of it
+  cuda::Context* context = nullptr;  // cuda: the device's library handles and properties
 };
 
 // A CUDA kernel's pointer for an OpDef, null in a build without CUDA: `.cuda = SPILLWAY_CUDA_KERNEL(swiglu_cuda)`.

@@ -12,7 +12,7 @@
 namespace spillway {
 namespace {
 
-// cpu_device() belongs to nobody.
+// Returns cpu_device() without owning it.
 std::shared_ptr<Device> shared_cpu() { return {std::shared_ptr<Device>(), &cpu_device()}; }
 
 #ifdef SPILLWAY_CUDA

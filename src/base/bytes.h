@@ -1,4 +1,4 @@
-// Sizes in bytes as people write and read them.
+// Formats and parses sizes in bytes for people.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ constexpr int64_t kKiB = int64_t{1} << 10;
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// What O_DIRECT asks of offsets, sizes and memory addresses on any disk of today.
+// The alignment that O_DIRECT requires of offsets, sizes and memory addresses on any disk of today.
 constexpr int64_t kDiskAlignment = 4096;
 
-// 398.6 MiB, 12.0 GiB, 512 B.
+// Returns "398.6 MiB", "12.0 GiB" or "512 B".
 [[nodiscard]] std::string format_bytes(int64_t bytes);
 
-// Reads `4096`, `512MiB`, `12 GiB`, `1.5GiB`, `2GB` (10^9) or `80%` (of `whole`). `where` names the key in the error.
+// Parses `4096`, `512MiB`, `12 GiB`, `1.5GiB`, `2GB` (10^9) or `80%` (of `whole`). `where` names the key in the error.
 // Throws InputError for anything else, for negative sizes and for more than 2^62.
 [[nodiscard]] int64_t parse_bytes(std::string_view text, int64_t whole, std::string_view where);
 

@@ -12,7 +12,7 @@
 namespace spillway {
 namespace {
 
-int caught = -1;  // an eventfd: whatever thread a signal comes to, who waits for it is woken
+int caught = -1;  // an eventfd: wakes the waiting thread, whatever thread a signal comes to
 
 void note(int) {
   const int before = errno;

@@ -1,20 +1,20 @@
-// Ctrl-C for a program that goes on after it.
+// Catches Ctrl-C for a program that goes on after it.
 #pragma once
 
 namespace spillway {
 
-// While it lives, SIGINT, which Ctrl-C sends, ends nothing and counts for nobody else (base/interrupt.h): its owner
-// takes it. Other signals stay as they were. One at a time.
+// While it lives, SIGINT, which Ctrl-C sends, does not end the process and is not visible to base/interrupt.h: the
+// owner takes it. Other signals are unaffected. At most one at a time.
 class CatchInterrupt {
  public:
-  // Throws MachineError where there is no file descriptor left.
+  // Throws MachineError if there is no file descriptor left.
   CatchInterrupt();
   ~CatchInterrupt();
   CatchInterrupt(CatchInterrupt&&) = delete;
 
-  // Whether one has come since the last call.
+  // Returns true if a signal has come since the last call.
   [[nodiscard]] bool take();
-  // Can be read, as poll() says, as long as one waits to be taken.
+  // Returns a descriptor that is readable, as poll() says, while a signal waits to be taken.
   [[nodiscard]] int fd() const;
 
  private:

@@ -34,7 +34,7 @@ struct Mount {
   std::string type, options;
 };
 
-// A blank in a path is written as \040, and so are other characters that would be taken for separators.
+// Decodes a path, in which a blank is written as \040, and so are other characters that would be taken for separators.
 std::string without_escapes(std::string_view text) {
   const auto is_octal = [&](size_t at) { return text[at] >= '0' && text[at] <= '7'; };
   std::string plain;
@@ -63,7 +63,7 @@ std::vector<Mount> mounts_in(const fs::path& file) {
   return mounts;
 }
 
-// Whether `list`, of words between commas, has `word`.
+// Returns true if `list`, of words between commas, has `word`.
 bool has_word(const std::string& list, std::string_view word) {
   std::istringstream words(list);
   for (std::string one; std::getline(words, one, ',');) {
@@ -72,8 +72,8 @@ bool has_word(const std::string& list, std::string_view word) {
   return false;
 }
 
-// The folders of a process's group and of those above it, as far as the mount shows them. A mount that does not show
-// the group shows one above it: then the top is all that is known.
+// Adds the folders of a process's group and of those above it, as far as the mount shows them. A mount that does not
+// show the group shows one above it: then only the top is known.
 void add_groups(const fs::path& root, const Mount& mount, const fs::path& group, std::vector<fs::path>& folders) {
   const fs::path top = root / mount.point.relative_path();
   const fs::path below = group.lexically_relative(mount.root);
@@ -104,7 +104,7 @@ std::optional<int64_t> number_in(const fs::path& file) {
   return {};
 }
 
-// The number behind `key` in a file of lines "KEY NUMBER".
+// Returns the number behind `key` in a file of lines "KEY NUMBER".
 std::optional<int64_t> number_behind(std::string_view key, const fs::path& file) {
   std::ifstream text(file);
   std::string name;
@@ -121,8 +121,8 @@ int64_t memory_limit_of(const fs::path& group) {
   return limit;
 }
 
-// Files that a group has read count as its own until somebody needs the memory. Version 1 counts those of the groups
-// below under a name of their own.
+// Returns the bytes in use without files that a group has read, which count as its own until others need the memory.
+// Version 1 counts those of the groups below under a name of their own.
 int64_t used_memory_of(const fs::path& group) {
   std::optional<int64_t> used = number_in(group / "memory.current");
   if (!used) used = number_in(group / "memory.usage_in_bytes");

@@ -1,11 +1,11 @@
-// What time is measured by.
+// Reads clocks.
 #pragma once
 
 namespace spillway {
 
-// Seconds of a steady clock, from a beginning of its own. Any thread.
+// Returns the seconds of a steady clock with an arbitrary origin. Safe from any thread.
 [[nodiscard]] double now_seconds();
-// CPU time of the calling thread.
+// Returns the CPU time of the calling thread.
 [[nodiscard]] double thread_cpu_seconds();
 
 }  // namespace spillway

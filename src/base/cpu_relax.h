@@ -1,4 +1,4 @@
-// What a thread says to its core while it spins: that another one may have the pipeline, and that it may save power.
+// Tells the core that this thread spins: another thread may have the pipeline, and the core may save power.
 #pragma once
 
 namespace spillway {

@@ -1,4 +1,4 @@
-// What can go wrong, in two kinds that a caller treats differently, and bugs, which stop the program.
+// The two kinds of errors, which a caller treats differently, and bugs, which stop the program.
 //
 // A message reads `[where] expected X, got Y; do Z` on one line: `where` is a config key, a file with its line, a
 // tensor or an operation.
@@ -13,19 +13,19 @@
 
 namespace spillway {
 
-// The user's input is wrong: config, data, model folder, a budget that cannot be met. Exit status 2.
+// Thrown if the user's input is wrong: config, data, model folder, a budget that cannot be met. Exit status 2.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The machine failed: a full disk, an I/O error, a lost device. Exit status 3.
+// Thrown if the machine failed: a full disk, an I/O error, a lost device. Exit status 3.
 class MachineError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// throw input_error("config.json", "expected hidden_size > 0, got {}; check the model folder", n);
+// Make an error: throw input_error("config.json", "expected hidden_size > 0, got {}; check the model folder", n);
 template <typename... Args>
 [[nodiscard]] InputError input_error(std::string_view where, fmt::format_string<Args...> text, Args&&... args) {
   return InputError(fmt::format("[{}] {}", where, fmt::format(text, std::forward<Args>(args)...)));
@@ -40,7 +40,7 @@ template <typename... Args>
 
 }  // namespace spillway
 
-// SPILLWAY_CHECK(offset % 64 == 0, "offset {} of {}", offset, name);
+// Reports a bug unless the condition holds: SPILLWAY_CHECK(offset % 64 == 0, "offset {} of {}", offset, name);
 #define SPILLWAY_CHECK(condition, ...)                                                                  \
   do {                                                                                                  \
     if (!(condition)) ::spillway::report_bug(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kTidySeconds = 10;
 
-// A signal may come to any thread. `known`: somebody has been told of it, and ends the work.
+// Flags, since a signal may come to any thread. `known`: some code has been told of it, and ends the work.
 std::atomic<bool> requested = false, known = false;
 std::atomic<int> finishing = 0, tidying = 0;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
@@ -19,7 +19,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 
 void end_now(int) { ::_exit(kInterruptedStatus); }
 
-// A terminal that goes away hangs up more than once.
+// Handles a signal. A terminal that goes away hangs up more than once.
 void handle(int signal) {
   requested = true;
   std::signal(signal, signal == SIGHUP ? SIG_IGN : end_now);
@@ -59,8 +59,8 @@ FinishFirst::FinishFirst(EvenInterrupted) noexcept { ++finishing; }
 FinishFirst::~FinishFirst() { --finishing; }
 
 TidyFirst::TidyFirst() { ++tidying; }
-// A signal that came meanwhile, and that nobody has asked for, ends the process now as it would have without this.
-// Where an error is on its way, the process ends with that.
+// A signal that came meanwhile, and that no code has checked for, ends the process now, as it would have without this.
+// If an error is on its way, the process ends with that.
 TidyFirst::~TidyFirst() {
   if (--tidying == 0 && requested && !known && finishing == 0 && std::uncaught_exceptions() == 0) end_now(SIGINT);
 }

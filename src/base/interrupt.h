@@ -1,8 +1,8 @@
-// The signals that ask a program to stop: SIGINT, SIGTERM, and SIGHUP, which a lost terminal sends.
+// Handles the signals that ask a program to stop: SIGINT, SIGTERM, and SIGHUP, which a lost terminal sends.
 //
-// While InterruptHandlers live, such a signal always ends the process with exit status kInterruptedStatus. When depends
-// on what the program is doing: at once; where something unfinished would be left (TidyFirst), after destructors have
-// removed it; where work must come to an end of its own (FinishFirst), after that. A second signal of a kind ends the
+// While InterruptHandlers live, such a signal always ends the process with exit status kInterruptedStatus. The time
+// depends on what the program is doing: at once; if something unfinished would be left (TidyFirst), after destructors
+// have removed it; if work must come to an end of its own (FinishFirst), after that. A second signal of a kind ends the
 // process at once in any case.
 #pragma once
 
@@ -10,10 +10,10 @@ namespace spillway {
 
 constexpr int kInterruptedStatus = 130;
 
-// What check_interrupt() throws. No std::exception: nobody but the caller of all may take it for an error to handle.
+// Thrown by check_interrupt(). It is no std::exception, so that only the outermost caller handles it.
 struct Interrupted {};
 
-// A hangup that is ignored, as under nohup, stays so. One at a time.
+// Installs the handlers while it lives. A hangup that is ignored, as under nohup, stays ignored. At most one at a time.
 class InterruptHandlers {
  public:
   InterruptHandlers();
@@ -23,8 +23,8 @@ class InterruptHandlers {
 
 struct EvenInterrupted {};
 
-// While it lives, a signal only raises a flag: the owner asks for it, and ends with the status. Throws Interrupted
-// where a signal has come before, but for work that even then must come to an end. Any thread.
+// While it lives, a signal only raises a flag: the owner checks it, and ends with the status. The constructor throws
+// Interrupted if a signal has come before, unless the work must come to an end even then. Safe from any thread.
 class FinishFirst {
  public:
   FinishFirst();
@@ -33,8 +33,8 @@ class FinishFirst {
   FinishFirst(FinishFirst&&) = delete;
 };
 
-// While it lives, a signal lets check_interrupt() throw; where nobody asks, the process ends with the last of these,
-// and in any case after ten seconds. Any thread.
+// While it lives, a signal makes check_interrupt() throw; if that is not called, the process ends with the last of
+// these, and in any case after ten seconds. Safe from any thread.
 class TidyFirst {
  public:
   TidyFirst();
@@ -42,10 +42,10 @@ class TidyFirst {
   TidyFirst(TidyFirst&&) = delete;
 };
 
-// Whether a signal has come.
+// Returns true if a signal has come.
 [[nodiscard]] bool interrupt_requested();
 
-// Throws Interrupted where a signal has come, and no FinishFirst lives. Cheap.
+// Throws Interrupted if a signal has come, and no FinishFirst lives. Cheap.
 void check_interrupt();
 
 }  // namespace spillway

@@ -11,7 +11,7 @@ using namespace spillway;
 
 namespace {
 
-// The wait status of a child that does `work` under the handlers, and ends with 0 where nothing ends it before.
+// Returns the wait status of a child that does `work` under the handlers, and ends with 0 if nothing ends it before.
 int status_of(const std::function<void()>& work) {
   const pid_t child = fork();
   if (child == 0) {
@@ -60,7 +60,7 @@ TEST_CASE("a signal while something is tidied ends a process that never asks for
           }
           while (true) pause();
         }) == kInterruptedStatus);
-  // Who is told of it ends the work.
+  // Code that has been told of the signal ends the work.
   CHECK(status_of([] {
           const TidyFirst tidy;
           raise(SIGINT);

@@ -1,11 +1,98 @@
 #include "base/json.h"
 
+#include <optional>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
 #include "base/error.h"
+#include "base/ordered_members.h"
 
 namespace spillway {
 namespace {
 
-// Takes everything, and remembers where a number stands that no double holds.
+// Builds the tree that the library's own parser builds, and throws the library's errors.
+template <typename Json>
+class TreeReader {
+ public:
+  explicit TreeReader(std::string_view where) : where_(where) {}
+
+  [[nodiscard]] Json take() { return std::move(root_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(int64_t value) { return add(value); }
+  bool number_unsigned(uint64_t value) { return add(value); }
+  bool number_float(double value, const std::string&) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
+  bool binary(typename Json::binary_t& value) { return add(std::move(value)); }
+  bool start_object(size_t) { return open(Json::object()); }
+  bool start_array(size_t) { return open(Json::array()); }
+  bool key(std::string& name) {
+    member_ = &open_.back().member(name);
+    return true;
+  }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  template <typename Error>
+  bool parse_error(size_t, const std::string&, const Error& error) {
+    throw error;
+  }
+
+ private:
+  // An object or a list whose end has not come. While a value in it is built it gets no other, so that pointers to
+  // its values stay right.
+  class Open {
+   public:
+    explicit Open(Json& value) : value_(&value) {
+      if constexpr (kIsOrdered) {
+        if (value.is_object()) members_.emplace(value);
+      }
+    }
+    [[nodiscard]] Json& value() const { return *value_; }
+    Json& member(const std::string& name) {
+      if constexpr (kIsOrdered) {
+        return (*members_)[name];
+      } else {
+        return (*value_)[name];
+      }
+    }
+
+   private:
+    static constexpr bool kIsOrdered = std::is_same_v<Json, nlohmann::ordered_json>;
+    Json* value_;
+    std::conditional_t<kIsOrdered, std::optional<OrderedMembers>, std::monostate> members_;
+  };
+
+  Json& place(Json value) {
+    if (open_.empty()) return root_ = std::move(value);
+    if (open_.back().value().is_object()) return *member_ = std::move(value);
+    open_.back().value().push_back(std::move(value));
+    return open_.back().value().back();
+  }
+  bool add(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    if (open_.size() >= kMaxJsonDepth) {
+      throw input_error(where_, "expected at most {} nested levels, got more; correct the file", kMaxJsonDepth);
+    }
+    open_.emplace_back(place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view where_;
+  Json root_;
+  std::vector<Open> open_;
+  Json* member_ = nullptr;  // of the innermost object, whose value comes next
+};
+
+// Accepts everything, and remembers the position of a number that no double holds.
 struct OverflowFinder {
   size_t end = 0;  // behind the number; 0: there is none
   std::string number;
@@ -31,7 +118,7 @@ struct OverflowFinder {
   }
 };
 
-// `text` with its numbers that are too large in quotes; empty where it is no JSON for another reason.
+// Returns `text` with its numbers that are too large in quotes; empty if it is no JSON for another reason.
 std::string with_quoted_overflows(std::string_view text) {
   constexpr int kMaxOverflows = 64;
   std::string quoted(text);
@@ -49,17 +136,23 @@ std::string with_quoted_overflows(std::string_view text) {
 }  // namespace
 
 template <typename Json>
+Json read_json(std::string_view text, std::string_view where) {
+  TreeReader<Json> reader(where);
+  Json::sax_parse(text, &reader);
+  return reader.take();
+}
+
+template <typename Json>
 Json parse_json(std::string_view text, std::string_view where) {
-  const auto check_depth = [where](int depth, typename Json::parse_event_t, Json&) {
-    if (depth > kMaxJsonDepth) {
-      throw input_error(where, "expected at most {} nested levels, got more; correct the file", kMaxJsonDepth);
-    }
-    return true;
-  };
-  Json json = Json::parse(text, check_depth, /*allow_exceptions=*/false);
-  if (!json.is_discarded()) return json;
-  const std::string quoted = with_quoted_overflows(text);
-  return quoted.empty() ? json : Json::parse(quoted, check_depth, /*allow_exceptions=*/false);
+  const Json none(Json::value_t::discarded);
+  try {
+    return read_json<Json>(text, where);
+  } catch (const typename Json::out_of_range&) {
+    const std::string quoted = with_quoted_overflows(text);
+    return quoted.empty() ? none : read_json<Json>(quoted, where);
+  } catch (const typename Json::parse_error&) {
+    return none;
+  }
 }
 
 template <typename Json>
@@ -69,6 +162,8 @@ std::string json_text(const Json& json, int indent) {
 
 template nlohmann::json parse_json(std::string_view, std::string_view);
 template nlohmann::ordered_json parse_json(std::string_view, std::string_view);
+template nlohmann::json read_json(std::string_view, std::string_view);
+template nlohmann::ordered_json read_json(std::string_view, std::string_view);
 template std::string json_text(const nlohmann::json&, int);
 template std::string json_text(const nlohmann::ordered_json&, int);
 

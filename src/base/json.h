@@ -1,4 +1,4 @@
-// JSON that comes from outside, and JSON that goes there. Compiled once: the library is slow to compile.
+// Parses and prints JSON. Compiled once, since the library is slow to compile.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,16 +7,22 @@
 
 namespace spillway {
 
-// Copying, comparing and printing a value recurse: what is nested deeper could exhaust the stack.
+// The deepest nesting: copying, comparing and printing a value recurse, and deeper ones could exhaust the stack.
 constexpr int kMaxJsonDepth = 200;
 
-// `text` as JSON, with a discarded value for what is none. A number that no double holds (1e400) becomes the text of
-// it, so that its reader refuses it by its key. Throws InputError at `where` for nesting beyond kMaxJsonDepth levels.
-// Json is nlohmann::json or nlohmann::ordered_json; so for json_text.
+// Parses `text`; returns a discarded value if it is no JSON. A number that no double holds (1e400) becomes its text, so
+// that its reader refuses it by its key. Throws InputError at `where` for nesting beyond kMaxJsonDepth levels. Takes
+// time linear in the text, however many members an object has. Json is nlohmann::json or nlohmann::ordered_json, in all
+// functions here.
 template <typename Json = nlohmann::json>
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view where);
 
-// `json` as text: on one line, or with `indent` spaces a level. Broken UTF-8 becomes U+FFFD, so that it never throws.
+// Parses `text` as parse_json does, but throws the library's exceptions: Json::parse_error, with the byte, for text
+// that is no JSON, and Json::out_of_range for a number that no double holds.
+template <typename Json = nlohmann::json>
+[[nodiscard]] Json read_json(std::string_view text, std::string_view where);
+
+// Prints `json` on one line, or with `indent` spaces a level. Broken UTF-8 becomes U+FFFD, so that it never throws.
 template <typename Json>
 [[nodiscard]] std::string json_text(const Json& json, int indent = -1);
 

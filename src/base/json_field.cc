@@ -12,7 +12,7 @@ constexpr std::string_view kAdvice = "correct the file";
 
 const nlohmann::json kNull, kEmpty = nlohmann::json::object();
 
-// What stands there, short enough for one line.
+// Returns the value as text, short enough for one line.
 std::string shown(const nlohmann::json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("a list of {}", value.size());

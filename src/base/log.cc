@@ -11,8 +11,8 @@ namespace spillway {
 
 namespace {
 
-// Warnings in yellow and errors in red, by what they begin with: `warning:`, or the `[where]` of an error. Only on a
-// terminal, and where nobody asks for none (NO_COLOR).
+// Colours warnings yellow and errors red, by their beginnings: `warning:`, or the `[where]` of an error. Only on a
+// terminal, and unless NO_COLOR is set.
 std::string coloured(std::string_view text) {
   const char* const no_color = std::getenv("NO_COLOR");
   if (no_color != nullptr && *no_color != '\0') return std::string(text);
@@ -36,7 +36,7 @@ void write_out(std::string_view text) {
     line = text;
   }
   line.push_back('\n');
-  // One write, so that lines of several threads do not mix.
+  // A single write, so that lines of several threads do not mix.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -1,4 +1,4 @@
-// Messages for people, on standard error. Standard output belongs to results.
+// Prints messages for people on standard error. Standard output belongs to results.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,10 +8,10 @@
 
 namespace spillway {
 
-// Writes one line to standard error, as shown_line() has it: what is in a message may come from anywhere. Clears a
-// progress bar that stands on the line. Any thread.
+// Writes one line to standard error, escaped by shown_line(), since parts of a message may come from anywhere. Clears a
+// progress bar that stands on the line. Safe from any thread.
 void log_line(std::string_view text);
-// The same of several lines (shown_text()).
+// Does the same for several lines (shown_text()).
 void log_text(std::string_view text);
 
 template <typename... Args>

@@ -12,13 +12,13 @@ namespace spillway {
   return div_ceil(value, alignment) * alignment;
 }
 
-// a / b where b divides a; anything else is a bug and stops with both numbers.
+// Returns a / b if b divides a; anything else is a bug and stops with both numbers.
 [[nodiscard]] inline int64_t div_exact(int64_t a, int64_t b) {
   SPILLWAY_CHECK(b != 0 && a % b == 0, "{} is not a multiple of {}", a, b);
   return a / b;
 }
 
-// Converts between integer types and stops with the number where it does not fit.
+// Converts between integer types and stops with the number if it does not fit.
 template <typename To, typename From>
 [[nodiscard]] To narrow(From value) {
   const To result = static_cast<To>(value);

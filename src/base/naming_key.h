@@ -1,4 +1,4 @@
-// Errors that name the config key that they are about.
+// Adds a config key to errors.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace spillway {
 
-// Calls `action`, and names the config key that its errors are about: "[key: where] ...".
+// Calls `action`, and prefixes its errors with the config key that they are about: "[key: where] ...".
 template <typename Action>
 void naming_key(std::string_view key, const Action& action) {
   const auto named = [key](std::string_view what) {

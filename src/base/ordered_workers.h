@@ -1,5 +1,5 @@
-// Threads that work on items whose results are taken in the order in which the items came, so that what comes out does
-// not depend on how many threads there are.
+// Threads that work on items whose results are taken in the order in which the items came, so that the output does not
+// depend on the number of threads.
 //
 //   OrderedWorkers<Chunk> workers(threads, [](Chunk& chunk) { tokenize(chunk); });
 //   workers.push(std::move(chunk));
@@ -19,12 +19,12 @@
 
 namespace spillway {
 
-// push(), pop() and empty() are for one thread.
+// A pool of such threads. push(), pop() and empty() are for one thread.
 template <typename Item>
 class OrderedWorkers {
  public:
-  // `work` must not throw: what went wrong is for the item to hold. Throws MachineError where the system refuses every
-  // thread; with fewer than asked it goes on. REQUIRES: threads >= 1.
+  // `work` must not throw: errors are stored in the item. Throws MachineError if the system refuses every thread; goes
+  // on with fewer than asked for. REQUIRES: threads >= 1.
   OrderedWorkers(int threads, std::function<void(Item&)> work) : work_(std::move(work)) {
     try {
       for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { run(); });
@@ -34,7 +34,7 @@ class OrderedWorkers {
                             threads, error.what());
     }
   }
-  // Items that no thread has begun are dropped.
+  // Drops items that no thread has begun.
   ~OrderedWorkers() {
     {
       const std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ class OrderedWorkers {
   }
   OrderedWorkers(OrderedWorkers&&) = delete;
 
-  // Items that were pushed and not taken.
+  // Returns true if every item that was pushed has been taken.
   [[nodiscard]] bool empty() const { return slots_.empty(); }
 
   void push(std::unique_ptr<Item> item) {
@@ -57,7 +57,7 @@ class OrderedWorkers {
     changed_.notify_all();
   }
 
-  // The oldest item; waits until it is done. REQUIRES: !empty().
+  // Returns the oldest item; waits until it is done. REQUIRES: !empty().
   [[nodiscard]] std::unique_ptr<Item> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return slots_.front()->done; });

@@ -14,9 +14,9 @@
 namespace spillway {
 namespace {
 
-// Long enough to bridge the gap between two kernels, short enough not to burn a core between steps. Who waits longer
-// sleeps: on a busy machine a sleeper is given a core at once when it is woken, a thread that yields only after others
-// have used up their turns.
+// The spins are long enough to bridge the gap between two kernels, short enough not to burn a core between steps. A
+// thread that waits longer sleeps: on a busy machine a sleeper is given a core at once when it is woken, a thread that
+// yields only after others have used up their turns.
 constexpr int kSpins = 4000;
 
 }  // namespace
@@ -50,7 +50,7 @@ void ThreadPool::run(int64_t items, int64_t grain, Function function, const void
   function_ = function;
   context_ = context;
   items_ = items;
-  // A few chunks a thread, so that a core that other work slows down takes fewer.
+  // Makes a few chunks per thread, so that a core that other work slows down takes fewer.
   chunk_ = std::max(grain, div_ceil(items, int64_t{4} * threads()));
   chunks_ = static_cast<int32_t>(div_ceil(items, chunk_));
   left_.store(chunks_, std::memory_order_relaxed);
@@ -73,7 +73,8 @@ void ThreadPool::work(int thread) {
   }
 }
 
-// A worker that wakes late may take a chunk of the next job, or find none: both are right.
+// Takes chunks until none is open. A worker that wakes late may take a chunk of the next job, or find none: both are
+// right.
 void ThreadPool::take_chunks(int thread) {
   for (;;) {
     const int32_t open = open_.fetch_sub(1, std::memory_order_acq_rel);

@@ -2,8 +2,8 @@
 //
 // parallel_for splits [0, items) into contiguous chunks of at least `grain` items and runs them on the pool and on the
 // calling thread. It returns when every chunk is done, not when every worker has looked: a worker that other processes
-// keep from a core delays nothing but the chunk it holds. It allocates nothing after construction. What a kernel
-// computes must not depend on how the range was split: reductions go over fixed blocks, never over threads.
+// keep from a core delays only the chunk it holds. It allocates nothing after construction. The result of a kernel must
+// not depend on how the range was split: reductions go over fixed blocks, never over threads.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace spillway {
 
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 runs everything inline. Throws MachineError where the system refuses a thread.
+  // `threads` counts the caller: 1 runs everything inline. Throws MachineError if the system refuses a thread.
   // REQUIRES: threads >= 1.
   explicit ThreadPool(int threads);
   ~ThreadPool();
@@ -47,13 +47,13 @@ class ThreadPool {
   void take_chunks(int thread);
 
   std::vector<std::thread> workers_;
-  // The job of the moment. run() writes it while no chunk is open; whoever has taken a chunk may read it, since run()
+  // The current job. run() writes it while no chunk is open; a thread that has taken a chunk may read it, since run()
   // does not return before that chunk is done.
   Function function_ = nullptr;
   const void* context_ = nullptr;
   int64_t items_ = 0, chunk_ = 1;
   int32_t chunks_ = 0;
-  // Chunks that nobody has taken; below zero when workers came late.
+  // Chunks that no thread has taken; below zero if workers came late.
   alignas(64) std::atomic<int32_t> open_{0};
   // Chunks that are not done.
   alignas(64) std::atomic<int32_t> left_{0};
@@ -61,9 +61,9 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
 };
 
-// The number of CPUs that this process may run on (affinity and cgroup quota), at least 1.
+// Returns the number of CPUs that this process may run on (affinity and cgroup quota), at least 1.
 [[nodiscard]] int available_cpus();
-// CPU time per wall time that the cgroup's quota allows this process; infinite without a quota.
+// Returns the CPU time per wall time that the cgroup's quota allows this process; infinite without a quota.
 [[nodiscard]] double cpu_quota();
 
 }  // namespace spillway

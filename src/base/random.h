@@ -7,7 +7,7 @@
 
 namespace spillway {
 
-// Four 32-bit numbers of stream `stream` at position `counter`.
+// Returns four 32-bit numbers of stream `stream` at position `counter`.
 [[nodiscard]] constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t stream, uint64_t counter) {
   uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
   std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
@@ -22,7 +22,7 @@ namespace spillway {
   return x;
 }
 
-// Uniform in [0, 1), 24 bits.
+// Returns a number that is uniform in [0, 1), of 24 bits.
 [[nodiscard]] inline float uniform_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 // A sequential view of one stream, for host code (shuffles, sampling). Copying it copies its position.
@@ -35,7 +35,7 @@ class RandomStream {
     const auto block = philox(seed_, stream_, position_ / 4);
     return block[position_++ % 4];
   }
-  // Uniform in [0, bound), without bias. REQUIRES: bound > 0.
+  // Returns a number that is uniform in [0, bound), without bias. REQUIRES: bound > 0.
   [[nodiscard]] uint32_t below(uint32_t bound) {
     const uint32_t threshold = (0u - bound) % bound;
     for (;;) {
@@ -44,7 +44,7 @@ class RandomStream {
     }
   }
   [[nodiscard]] float uniform() { return uniform_float(next()); }
-  // Of a normal distribution around 0. Takes two numbers of the stream.
+  // Returns a number from a normal distribution around 0. Takes two numbers of the stream.
   [[nodiscard]] float normal(double deviation = 1);
   [[nodiscard]] uint64_t position() const { return position_; }
 

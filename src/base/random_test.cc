@@ -6,7 +6,7 @@
 
 using namespace spillway;
 
-// Known answers published with the algorithm (Random123, kat_vectors, philox4x32 10).
+// The known answers were published with the algorithm (Random123, kat_vectors, philox4x32 10).
 TEST_CASE("philox gives the published known answers") {
   CHECK(philox(0, 0, 0) == std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox(~0ull, ~0ull, ~0ull) == std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});

@@ -1,4 +1,4 @@
-// What is known of a terminal.
+// Facts about the terminal.
 #pragma once
 
 namespace spillway {

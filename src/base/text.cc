@@ -12,14 +12,14 @@ namespace spillway {
 
 namespace {
 
-// Code points that a terminal obeys or that reorder what stands around them: C1 controls, separators of lines, marks
-// and overrides of direction.
+// Returns true for code points that a terminal obeys or that reorder text around them: C1 controls, separators of
+// lines, marks and overrides of direction.
 bool is_hidden(char32_t c) {
   return (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
          (c >= 0x2066 && c <= 0x2069);
 }
 
-// Escapes what moves the cursor or changes how text is shown, and what is no UTF-8. Bytes of `kept` stay.
+// Escapes characters that move the cursor or change how text is shown, and invalid UTF-8. Bytes of `kept` stay.
 void append_shown(std::string& out, std::string_view text, std::string_view kept = "") {
   for (size_t at = 0; at < text.size();) {
     const Utf8Part part = utf8_part(text, at);
@@ -59,7 +59,7 @@ std::string quote(std::string_view text) {
   if (text.size() <= 2 * kEdge) {
     append_shown(out, text);
   } else {
-    // Cut between characters, never inside one.
+    // Cuts between characters, never inside one.
     const auto continues = [&text](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
     size_t head = kEdge, tail = text.size() - kEdge;
     while (head > 0 && continues(head)) --head;

@@ -10,7 +10,7 @@ Utf8Part utf8_part(std::string_view text, size_t position) {
   if (lead < 0x80) return {lead, 1, true};
   if (lead < 0xC2 || lead > 0xF4) return {};
   const size_t length = utf8_length(lead), available = text.size() - position;
-  // The second byte rules out overlong forms, surrogates and what lies above U+10FFFF.
+  // The second byte rules out overlong forms, surrogates and code points above U+10FFFF.
   const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (size_t i = 1; i < length; ++i) {

@@ -1,4 +1,4 @@
-// UTF-8, one code point at a time. What comes from outside is checked or repaired once, where it enters.
+// UTF-8, one code point at a time. Text from outside is checked or repaired once, where it enters.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace spillway {
 
-// The length in bytes of the character that starts with `lead`. REQUIRES: `lead` starts a valid character.
+// Returns the length in bytes of the character that starts with `lead`. REQUIRES: `lead` starts a valid character.
 [[nodiscard]] constexpr size_t utf8_length(unsigned char lead) {
   return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-// The character at `position`, which moves behind it. REQUIRES: valid UTF-8, position < text.size().
+// Returns the character at `position` and moves that behind it. REQUIRES: valid UTF-8, position < text.size().
 [[nodiscard]] inline char32_t next_code_point(std::string_view text, size_t& position) {
   const auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[position + i])); };
   const char32_t lead = byte(0);
@@ -26,7 +26,7 @@ namespace spillway {
   return result;
 }
 
-// The position of the character before `position`. REQUIRES: valid UTF-8, position > 0.
+// Returns the position of the character before `position`. REQUIRES: valid UTF-8, position > 0.
 [[nodiscard]] inline size_t previous_character(std::string_view text, size_t position) {
   do --position;
   while (position > 0 && (static_cast<unsigned char>(text[position]) & 0xC0) == 0x80);
@@ -35,13 +35,13 @@ namespace spillway {
 
 [[nodiscard]] size_t count_characters(std::string_view text);  // REQUIRES: valid UTF-8
 
-// U+FFFD, in the place of what is no character.
+// U+FFFD, the replacement for bytes that are no character.
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 void append_utf8(std::string& text, char32_t code_point);
 
-// What stands at a byte of a text that may be no UTF-8: a character, or the longest part of one that is cut off or
-// wrong (Unicode 16, section 3.9: neither overlong forms nor surrogates are characters).
+// The character at a byte of a text that may be no UTF-8, or the longest part of one that is cut off or wrong (Unicode
+// 16, section 3.9: neither overlong forms nor surrogates are characters).
 struct Utf8Part {
   char32_t code_point = 0xFFFD;
   size_t bytes = 1;
@@ -51,11 +51,10 @@ struct Utf8Part {
 
 [[nodiscard]] bool is_ascii(std::string_view text);
 [[nodiscard]] bool is_valid_utf8(std::string_view text);
-// The offset of the first byte that is not part of a character, -1 if there is none.
+// Returns the offset of the first byte that is not part of a character, -1 if there is none.
 [[nodiscard]] int64_t first_invalid_utf8(std::string_view text);
 
-// Copies `text` with one U+FFFD for each invalid part, which is the practice that WHATWG decoders, Python and Rust
-// share.
+// Returns `text` with one U+FFFD for each invalid part, the practice that WHATWG decoders, Python and Rust share.
 [[nodiscard]] std::string repair_utf8(std::string_view text);
 
 }  // namespace spillway

@@ -11,7 +11,8 @@ namespace spillway {
 
 // A conversation (text/conversation.h) as JSON text, ready to be answered. Throws InputError at `where`.
 [[nodiscard]] std::string render_prompt(std::string_view text, const text::ChatTemplates& chats,
-                                        const text::Tokenizer& tokenizer, std::string_view where);
+                                        const text::Tokenizer& tokenizer, std::string_view where,
+                                        text::LeftOutWarnings& warnings);
 
 // The prompts of a JSON file of one conversation, or of a JSON-lines file of many, ready to be answered. Throws
 // InputError; `model` is the folder whose tokenizer it is.

@@ -95,6 +95,8 @@ Totals score_rows(const EvalOptions& options, const config::Config& config, Prog
   const data::RowTable& rows = trains ? data.training : data.validation;
   data::BatchOptions batches = config.data.evaluation_batches;
   batches.order = data::RowOrder::kFile;
+  batches.drops_last = false;
+  if (trains) batches.sequence_len = config.data.batches.sequence_len;
   const data::EpochPlan plan = plan_epoch(rows, batches, 0);
   const int64_t tokens = batches.rows * batches.sequence_len;
   Scoring scoring(options, std::move(model), tokens, std::max<int64_t>(1, tokens), batches.sequence_len);

@@ -32,6 +32,7 @@ struct GenerateOptions {
 // An object a line: `prompt` or `messages`, and what differs from the options.
 std::vector<train::Prompt> read_lines(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
   std::optional<text::ChatTemplates> chats;
+  text::LeftOutWarnings warnings;
   std::vector<train::Prompt> prompts;
   each_line(options.lines, [&](std::string_view text, const std::string& where) {
     if (text.empty()) return;
@@ -45,7 +46,7 @@ std::vector<train::Prompt> read_lines(const GenerateOptions& options, const text
       prompt.ids = tokenizer.encode(line["prompt"].string(), true);
     } else {
       if (!chats) chats.emplace(text::chat_templates_of(tokenizer, options.model.model));
-      prompt.ids = tokenizer.encode(render_prompt(text, *chats, tokenizer, where), false);
+      prompt.ids = tokenizer.encode(render_prompt(text, *chats, tokenizer, where, warnings), false);
     }
     const train::Sampling& sampling = options.choice.sampling;
     prompt.sampling = {

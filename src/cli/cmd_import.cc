@@ -15,21 +15,29 @@
 
 namespace spillway {
 
+namespace {
+
+DType import_dtype(const std::string& name) {
+  for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32})
+    if (name == name_of(dtype)) return dtype;
+  throw input_error("--dtype", "expected bf16, f16 or f32, got {}; choose one of them", quote(name));
+}
+
+}  // namespace
+
 int cmd_import(std::span<const std::string> args) {
   CommandLine line("spillway import", "Writes a Hugging Face folder from a GGUF file.");
   std::string file, folder, dtype = "bf16";
   bool json = false;
   line.required("FILE.gguf", file, "the GGUF file");
   line.required("--out FOLDER", folder, "the folder to write: new, empty, or one that this command wrote");
-  line.option("--dtype TYPE", dtype, "bf16, or f32 to keep the exact values of quantised weights");
+  line.option("--dtype TYPE", dtype, "bf16, f16, or f32 to keep the exact values of quantised weights");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway import model-Q8_0.gguf --out ./model");
   if (!line.parse(args)) return kDone;
-  if (dtype != "bf16" && dtype != "f32")
-    throw input_error("--dtype", "expected bf16 or f32, got {}; choose one of them", dtype);
 
   Progress progress({});
-  ImportOptions options{.dtype = dtype == "f32" ? DType::kF32 : DType::kBF16};
+  ImportOptions options{.dtype = import_dtype(dtype)};
   options.progress = [&](int64_t done, int64_t total) {
     progress.load({.what = "weights", .bytes = done, .total_bytes = total}, now_seconds());
   };

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
+#include "io/file.h"
+#include "io/safetensors.h"
 #include "tests/support/captured.h"
 
 namespace fs = std::filesystem;
@@ -38,6 +40,9 @@ TEST_CASE("import writes a folder and says what is in it") {
   }
   const Captured text = run_import({"--dtype", "f32", "--out", out + "2", kFile});
   CHECK(text.out.find("qwen3 model") != std::string::npos);
+  CHECK(run_import({"--dtype", "f16", "--out", out + "3", kFile}).out.find(" in f16\n") != std::string::npos);
+  CHECK(SafetensorsFolder(out + "3").find("model.norm.weight")->dtype() == DType::kF16);
+  CHECK(nlohmann::json::parse(read_file(out + "3/config.json", 1 << 20))["torch_dtype"] == "float16");
 }
 
 TEST_CASE("import refuses arguments that it does not understand") {

@@ -1,6 +1,7 @@
 #include "cli/cmd_plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -60,7 +61,8 @@ void print_verdicts_json(const std::string& path, const config::LoadedConfig& lo
         {{"key", key.key}, {"name", key.name}, {"verdict", config::name_of(key.verdict)}, {"note", key.note}});
     if (!key.message.empty()) problems.push_back(key.message);
   }
-  if (!loaded.conflict.empty()) problems.push_back(loaded.conflict);
+  for (const std::string& problem : {loaded.other_trainer, loaded.conflict})
+    if (!problem.empty()) problems.push_back(problem);
   const nlohmann::ordered_json document = {{"config", path},
                                            {"ok", problems.empty()},
                                            {"ignored", loaded.ignored},
@@ -123,9 +125,9 @@ int cmd_plan(std::span<const std::string> args) {
   apply_isa_flag(*arguments);
   check_ranks(*arguments);
   if (asks_what_fits(*arguments)) return plan_fit(*arguments);
-  const TemporaryFolder room;
+  std::optional<TemporaryFolder> room;
   if (arguments->has("--model")) {
-    const NamedModel model = named_model(arguments->value("--model"), room.path(), "--model");
+    const NamedModel model = named_model(arguments->value("--model"), room, "--model");
     arguments->overrides.push_back({"base_model", model.folder});
   }
   if (arguments->has("--check-config")) return check_keys(*arguments);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -118,8 +119,8 @@ int plan_fit(const ConfigArguments& arguments) {
   if (arguments.has("--html"))
     throw input_error("--html", "expected a config beside it, whose plan the page shows, got --model alone; remove it");
   if (!file.empty()) check_new_file("--write", file);
-  const TemporaryFolder room;
-  const NamedModel model = named_model(arguments.value("--model"), room.path(), "--model");
+  std::optional<TemporaryFolder> room;
+  const NamedModel model = named_model(arguments.value("--model"), room, "--model");
   const FitFamily family = fit_family(model.folder);
   const std::span<const FitMethod> methods = methods_of(arguments, family);
   const FitQuestion question = {model.folder, family, machine_for(arguments, model, family), arguments.overrides};

@@ -105,10 +105,10 @@ TEST_CASE("models that are known by name have as many parameters as their makers
                                                  {"wan2.1-i2v-14b", 16.4},
                                                  {"wan2.2-ti2v-5b", 5.0},
                                                  {"wan2.2-t2v-a14b", 14.29}};
-  const TemporaryFolder room;
+  std::optional<TemporaryFolder> room;
   for (const std::string& name : model_names()) {
     CAPTURE(name);
-    const int64_t count = parameter_count(*read_model(named_model(name, room.path(), "--model").folder));
+    const int64_t count = parameter_count(*read_model(named_model(name, room, "--model").folder));
     if (rounded.contains(name)) {
       CHECK(static_cast<double>(count) * 1e-9 == doctest::Approx(rounded.at(name)).epsilon(5e-3));
     } else {
@@ -139,8 +139,8 @@ TEST_CASE("every machine that is known by name has memory, rates and a disk") {
 }
 
 TEST_CASE("a model is known by its name on the hub, and a card by what it is called") {
-  const TemporaryFolder room;
-  const auto named = [&](const char* name) { return named_model(name, room.path(), "--model"); };
+  std::optional<TemporaryFolder> room;
+  const auto named = [&](const char* name) { return named_model(name, room, "--model"); };
   const NamedModel chat = named("meta-llama/Llama-3.1-8B-Instruct"), base = named("llama-3.1-8b");
   CHECK(chat.folder == base.folder);
   CHECK(chat.name == "meta-llama/Llama-3.1-8B-Instruct");  // what a config of it is to say

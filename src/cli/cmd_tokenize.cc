@@ -57,9 +57,10 @@ std::vector<int> assistant_mask(const text::Tokenizer& tokenizer, const text::Ch
 }
 
 Json tokenized_messages(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats,
-                        const text::ChatInput& input) {
+                        const text::ChatInput& input, std::string_view where, text::LeftOutWarnings& warnings) {
   const text::ChatTemplate& chat = chats.for_tools(input.tools);
   const text::ChatTemplate::Rendered rendered = text::render_chat(chat, input);
+  warnings.warn(chat, input, rendered.text, where);
   const std::vector<int32_t> ids = tokenizer.encode(rendered.text, false);
   Json result = {{"ids", ids}, {"tokens", Json::array()}, {"text", rendered.text}};
   for (const int32_t id : ids) result["tokens"].push_back(tokenizer.id_to_token(id));
@@ -71,19 +72,22 @@ void tokenize_messages(const text::Tokenizer& tokenizer, const TokenizeOptions& 
   const text::ChatInput input =
       text::chat_input(parse_json<Json>(read_file(options.messages, kMaxInputBytes), options.messages), tokenizer,
                        false, options.messages);
-  const Json result = tokenized_messages(tokenizer, text::chat_templates_of(tokenizer, options.model), input);
+  text::LeftOutWarnings warnings;
+  const Json result = tokenized_messages(tokenizer, text::chat_templates_of(tokenizer, options.model), input,
+                                         options.messages, warnings);
   fmt::print("{}\n", options.json ? json_text(result, 2) : result["text"].get_ref<const std::string&>());
 }
 
 // One conversation a line in; a line out for each, with an error where the template refuses it.
 void tokenize_message_lines(const text::Tokenizer& tokenizer, const TokenizeOptions& options) {
   const text::ChatTemplates chats = text::chat_templates_of(tokenizer, options.model);
+  text::LeftOutWarnings warnings;
   int64_t count = 0, refused = 0;
   each_line(options.messages, [&](std::string_view line, const std::string& where) {
     const text::ChatInput input = text::chat_input(parse_json<Json>(line, where), tokenizer, false, where);
     ++count;
     try {
-      fmt::print("{}\n", json_text(tokenized_messages(tokenizer, chats, input)));
+      fmt::print("{}\n", json_text(tokenized_messages(tokenizer, chats, input, where, warnings)));
     } catch (const InputError& error) {
       ++refused;
       fmt::print("{}\n", json_text(Json{{"error", error.what()}}));

@@ -278,7 +278,7 @@ TEST_CASE("a key without a value is true, with no_ before it false, and a list i
   CHECK(error({config.path, "--config", config.path}).find("expected one config file") != std::string::npos);
   CHECK(error({config.path, "--no_seed"}) ==
         "[spillway plan] expected a value after --no_seed, got nothing; write --no_seed VALUE\n");
-  CHECK(error({config.path, "--push_to_hub"}).find("got 'true'; nothing leaves this machine") != std::string::npos);
+  CHECK(error({config.path, "--s2_attention"}).find("got 'true'; axolotl dropped it") != std::string::npos);
 }
 
 TEST_CASE("what is no folder of a model or of an adapter is said of what was named") {

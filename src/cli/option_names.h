@@ -1,4 +1,4 @@
-// How options are spelled, on every command.
+// The spelling of options, the same on every command.
 #pragma once
 
 #include <algorithm>

@@ -12,22 +12,18 @@
 #include "train/tiers.h"
 
 namespace spillway {
-namespace {
 
-// What is learned is worth more than what is told of it: where a file cannot be written, the run goes on without it. A
-// line of which a part was written is its last.
 template <typename File, typename Write>
-void write_or_close(std::unique_ptr<File>& file, const Write& write) {
+void RunFiles::write_or_close(std::unique_ptr<File>& file, const Write& write) {
   if (!file) return;
   try {
     write(*file);
   } catch (const std::runtime_error& error) {
     log_warning("{}; the run goes on and writes nothing more there", error.what());
+    if (failure_.empty()) failure_ = error.what();
     file.reset();
   }
 }
-
-}  // namespace
 
 void RunFiles::open(const std::filesystem::path& output, const train::RunIdentity& identity,
                     const train::Trainer& trainer) {

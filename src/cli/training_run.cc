@@ -127,7 +127,10 @@ class TrainingRun {
     update_machine_cache();
     if (outcome.steps > 0) say_what_it_took(outcome);
     say_goodbye(outcome);
-    return interrupt_requested() ? kInterrupted : kDone;
+    if (interrupt_requested()) return kInterrupted;
+    if (files_.failure().empty()) return kDone;
+    log_line(fmt::format("{}; {} is whole, that file is not", files_.failure(), result_name()));
+    return kMachineFailed;
   }
 
  private:
@@ -342,9 +345,11 @@ class TrainingRun {
     if (outcome.interrupted) {
       log_info("interrupted after step {}; go on with auto_resume_from_checkpoints: true", trainer_.step());
     } else {
-      log_info("{} in {}", job_.graph.model.lora ? "the adapter is" : "the model is", output_.string());
+      log_info("{} is in {}", result_name(), output_.string());
     }
   }
+
+  [[nodiscard]] std::string_view result_name() const { return job_.graph.model.lora ? "the adapter" : "the model"; }
 
   const train::Job& job_;
   const train::PlannedJob& planned_;

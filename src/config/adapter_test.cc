@@ -76,3 +76,19 @@ TEST_CASE("bf16: full is bf16 without masters") {
   CHECK(load("bf16: full\n").config.model.bf16);
   CHECK(error_of("bf16: half\n").find("expected auto, true, full or false, got 'half'") != std::string::npos);
 }
+
+TEST_CASE("fresh weights are of a model that learns text as a whole") {
+  CHECK(load("reinit_weights: true\n").config.model.reinitialised);
+  const std::string expected = "expected a model that learns text, all of it, got ";
+  for (const char* other : {"adapter: lora\nlora_r: 8\n", "unfrozen_parameters: [x]\n"}) {
+    CAPTURE(other);
+    CHECK(error_of(std::string("reinit_weights: true\n") + other).find(expected) != std::string::npos);
+  }
+  CHECK(error_of("reinit_weights: true\nrl: dpo\n", {{"datasets.0.type", "chatml.default"}}).find(expected + "rl") !=
+        std::string::npos);
+}
+
+TEST_CASE("lora_fan_in_fan_out is read, and changes nothing") {
+  CHECK(load(kLora + "lora_fan_in_fan_out: true\n").ignored.empty());
+  CHECK(error_of(kLora + "lora_fan_in_fan_out: 7\n").find("expected true or false, got '7'") != std::string::npos);
+}

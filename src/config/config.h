@@ -4,6 +4,7 @@
 // declared beside the code that reads it, data/data_settings.h and rewards/reward_settings.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "data/data_settings.h"
 #include "rewards/reward_settings.h"
 #include "schedules/schedule.h"
+#include "tensor/dtype.h"
 #include "tensor/quantised_format.h"
 #include "text/tokenizer.h"
 
@@ -48,10 +50,12 @@ enum class TextLoss : uint8_t { kCrossEntropy, kWeightedByProbability };
 struct ModelSettings {
   std::string base_model;        // a Hugging Face folder
   std::string config_overrides;  // a JSON object of what replaces keys of its config.json; empty: nothing does
-  std::string revision;  // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
-  bool bf16 = true;      // frozen weights, working copies and activations; else all is f32
-  bool masters = true;   // bf16 weights that are trained have f32 masters
-  double neftune_noise_alpha = 0;  // of the noise on embeddings while weights are trained; 0: none
+  std::string revision;        // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
+  bool bf16 = true;            // frozen weights, working copies and activations; else all is f32
+  bool masters = true;         // bf16 weights that are trained have f32 masters
+  bool reinitialised = false;  // its weights are drawn anew, and those of the folder not read
+  std::optional<DType> written_dtype;  // of a model that is trained whole; empty: each weight as its base has it
+  double neftune_noise_alpha = 0;      // of the noise on embeddings while weights are trained; 0: none
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.
   std::vector<std::string> unfrozen_parameters;
@@ -94,6 +98,7 @@ struct AdapterSettings {
   double alpha = 0;
   double dropout = 0;
   bool rslora = false, dora = false;
+  bool says_dropout = false, disables_dropout = false;  // whether a key says `dropout`; whether nothing is dropped
   TargetModules target_modules;  // empty, without target_linear: q_proj and v_proj, or those of model_dir
   bool target_linear = false;    // all linear modules but the head
   std::vector<PatternNumber> rank_pattern, alpha_pattern;  // of several that match the first counts
@@ -133,7 +138,11 @@ struct BatchSettings {
   int64_t gradient_accumulation_steps = 1;
   int64_t sequence_len = 512;               // tokens of the longest row
   std::string length_key = "sequence_len";  // the key that said so, by its canonical name
+  int64_t eval_sequence_len = 0;            // of the longest row of an evaluation; 0: the same
   bool has_single_tokens = false;           // rows may be cut into sequences of one token
+
+  // Returns the number of tokens that a micro-batch has room for.
+  [[nodiscard]] int64_t tokens() const { return std::max(micro_batch_size * sequence_len, eval_sequence_len); }
 };
 
 // Steps, or a share of all steps.
@@ -188,13 +197,29 @@ struct OptimArgs {
   std::vector<OptimArg> items;
 };
 
+// Weights that have a learning rate of their own: those that have one of `modules` in their names.
+struct LrGroup {
+  std::string name;
+  std::vector<std::string> modules;
+  double lr = 0;
+  std::string where;  // for messages
+};
+
+// Learning rates by group: axolotl's embedding_lr, embedding_lr_scale and lr_groups. Embeddings, heads and modules that
+// an adapter trains in full are a group of their own, without weight decay.
+struct LrGroups {
+  double learning_rate = 0, embedding_lr = 0;
+  std::vector<LrGroup> groups;  // of weights that decay
+};
+
 struct OptimizerSettings {
   Optimizer optimizer;
   OptimArgs args;
   double weight_decay = 0;
   // Absent: the optimizer's own.
   std::optional<double> adam_beta1, adam_beta2, adam_beta3, adam_epsilon, adam_epsilon2;
-  double max_grad_norm = 1;  // 0: no clipping
+  double max_grad_norm = 1;           // 0: no clipping
+  std::optional<LrGroups> lr_groups;  // none: all weights learn at one rate, but for LoRA+
 };
 
 // Which evaluation is the best, and what follows from that. transformers' meaning.
@@ -217,8 +242,10 @@ struct OutputSettings {
   std::string output_dir = "./model-out";
   StepCount logging_steps{.value = 1};
   Interval save, evaluate;
-  bool evaluates_first = false;  // before the first step, too
-  double eval_delay = 0;         // steps before the first other one; epochs where `evaluate` is kPerEpoch
+  bool saves_first_step = false;  // after the first step, too
+  bool saves_only_model = false;  // checkpoints are without what a run goes on with
+  bool evaluates_first = false;   // before the first step, too
+  double eval_delay = 0;          // steps before the first other one; epochs where `evaluate` is kPerEpoch
   std::optional<int64_t> save_total_limit;
   bool auto_resume_from_checkpoints = false;
   std::string resume_from_checkpoint;  // a folder; empty: none
@@ -276,6 +303,7 @@ struct Config {
   std::optional<QuantisationSettings> quantisation;
   SaidQuantisation said_quantisation;
   TextLoss text_loss = TextLoss::kCrossEntropy;
+  double label_smoothing = 0;  // of the cross-entropy of text
   // At most one of these; without both, text is learned.
   std::optional<PreferenceSettings> preference;
   std::optional<OnlineSettings> online;

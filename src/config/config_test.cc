@@ -84,7 +84,42 @@ TEST_CASE("the type of weights is TRL's word for bf16") {
   CHECK(load("torch_dtype: float32\n").config.model.bf16);
   CHECK(error_of("dtype: bfloat16\nbf16: false\n") ==
         "[c.yml:6: dtype] expected bf16: true beside dtype: bfloat16, got false; remove one");
-  CHECK(error_of("dtype: float16\n").find("f16 weights are not yet supported") != std::string::npos);
+  // A run computes in bf16 as before, and writes what is said.
+  CHECK_FALSE(load("bf16: true\n").config.model.written_dtype);
+  CHECK(load("dtype: auto\n").config.model.written_dtype == std::nullopt);
+  CHECK(load("dtype: bfloat16\n").config.model.written_dtype == DType::kBF16);
+  CHECK(load("dtype: float32\n").config.model.written_dtype == DType::kF32);
+}
+
+TEST_CASE("f16 is computed in bf16 and written as f16, which one line says") {
+  for (const char* keys : {"fp16: true\n", "float16: true\n", "fp16: true\nbf16: false\n", "fp16: true\nbf16: auto\n",
+                           "dtype: float16\n", "torch_dtype: float16\nbf16: false\n", "dtype: float16\nbf16: true\n",
+                           "deepspeed: {fp16: {enabled: true, loss_scale: 0}}\n"}) {
+    CAPTURE(std::string(keys));
+    const LoadedConfig loaded = load(keys);
+    CHECK(loaded.config.model.bf16);
+    CHECK(loaded.config.model.masters);
+    CHECK(loaded.config.model.written_dtype == DType::kF16);
+    REQUIRE(loaded.notes.size() == 1);
+    CHECK(loaded.notes[0].ends_with(": f16 arithmetic is not computed; bf16 is, and the model is written in f16"));
+  }
+  CHECK(load("float16: true\n").notes[0].starts_with("float16: "));
+  CHECK(load("torch_dtype: float16\n").notes[0].starts_with("torch_dtype: "));
+  // An adapter is in f32.
+  CHECK(load("fp16: true\nadapter: lora\nlora_r: 4\n").notes[0] == "fp16: f16 arithmetic is not computed; bf16 is");
+  CHECK_FALSE(load("fp16: false\n").config.model.written_dtype);
+  CHECK_FALSE(load("fp16: false\nbf16: false\n").config.model.bf16);
+}
+
+TEST_CASE("where bf16 and fp16 are true, bf16 wins as in axolotl, and TRL's configs are refused as by transformers") {
+  const LoadedConfig both = load("bf16: true\nfp16: true\n");
+  CHECK(both.ignored == std::vector<std::string>{"fp16"});
+  CHECK_FALSE(both.config.model.written_dtype);
+  CHECK(error_of("dtype: bfloat16\nfp16: true\n") ==
+        "[c.yml:6: dtype] expected float16 beside fp16: true, got bfloat16; remove one");
+  CHECK_THROWS_WITH_AS((void)load_config("model_name_or_path: m\ndataset_name: d\nbf16: true\nfp16: true\n", "c.yml",
+                                         {}, ConfigUse::kTrain),
+                       "[c.yml:4: fp16] expected bf16 or fp16, got both; remove one", InputError);
 }
 
 TEST_CASE("TRL's switch for adapters brings TRL's defaults") {
@@ -212,28 +247,27 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
         "supported, choose another");
   CHECK(error_of("optimizer: ao_adamw_fp8\n").find("8-bit optimizer states are not yet supported") !=
         std::string::npos);
-  for (const char* line : {"rl: xpo", "tensor_parallel_size: 2", "fp16: yes", "trl: {replay_buffer_size: 8}"}) {
+  for (const char* line : {"rl: xpo", "num_processes: 2", "fp8: yes", "trl: {replay_buffer_size: 8}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("not yet supported") != std::string::npos);
   }
   CHECK(error_of("load_in_4bit: no\nrl:\nactivation_offloading: false\nparameter_offload: none\nfp16: false\nfsdp: []\n"
                  "plugins: [axolotl.integrations.liger.LigerPlugin]\nloss_watchdog_patience: 3\n")
             .empty());
-  CHECK(error_of("hub_model_id: me/model\n") ==
-        "[c.yml:6: hub_model_id] expected no value or false, got 'me/model'; nothing leaves this machine: remove the "
-        "key, and upload output_dir yourself");
+  CHECK(error_of("s2_attention: true\n") ==
+        "[c.yml:6: s2_attention] expected no value or false, got 'true'; axolotl dropped it: remove the key");
 }
 
 TEST_CASE("no advice would train something else") {
   CHECK(error_of("rl: xpo\n") ==
         "[c.yml:6: rl] expected none, dpo, ipo, simpo, cpo, orpo, kto, grpo, gdpo, rloo, online_dpo or ppo, got 'xpo'; "
         "XPO is not yet supported");
-  for (const char* line : {"label_smoothing_factor: 0.1", "lr_groups: [a]", "plugins: [x]",
-                           "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp16: true"}) {
+  for (const char* line : {"use_eaft: true", "optim_target_modules: [a]", "plugins: [x]",
+                           "deepspeed: {scheduler: {params: {warmup_min_lr: 1}}}", "diffusion: true", "fp8: true"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);
   }
-  for (const char* line : {"tensor_parallel_size: 2", "save_first_step: true", "push_to_hub: true",
+  for (const char* line : {"num_processes: 2", "s2_attention: true", "past_index: 3",
                            "deepspeed: {bf16: {bf16_optimizer_states: true}}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find(": remove the key") != std::string::npos);

@@ -117,3 +117,88 @@ TEST_CASE("a dataset's type is known before its data are") {
   CHECK(error_of("datasets: [{path: b}]\ntest_datasets: [{path: b, type: nosuch}]\n").find("expected a type of") !=
         std::string::npos);
 }
+
+namespace {
+
+LoadedConfig data_config(const std::string& keys) {
+  return check_config("base_model: m\nlearning_rate: 1\n" + keys, "c.yml", {}, ConfigUse::kTrain);
+}
+
+std::string data_error(const std::string& keys) { return first_problem(data_config(keys)); }
+
+const std::string kOneDataset = "datasets: [{path: b}]\n";
+
+}  // namespace
+
+TEST_CASE("tokens as a mapping are special_tokens, as in axolotl's first versions") {
+  const LoadedConfig loaded = data_config(kOneDataset + "tokens: {pad_token: <p>, bos_token: <s>}\n");
+  CHECK(first_problem(loaded).empty());
+  CHECK(loaded.config.tokenizer.special_tokens.pad_token == "<p>");
+  CHECK(loaded.config.tokenizer.special_tokens.bos_token == "<s>");
+  CHECK(loaded.config.tokenizer.special_tokens.tokens.empty());
+  CHECK(data_config(kOneDataset + "tokens: [a, b]\n").config.tokenizer.special_tokens.tokens ==
+        std::vector<std::string>{"a", "b"});
+  CHECK(data_error(kOneDataset + "tokens: {pad_token: <p>}\nspecial_tokens: {pad_token: <q>}\n")
+            .find("expected one value for tokens.pad_token and special_tokens.pad_token") != std::string::npos);
+  CHECK(data_error(kOneDataset + "tokens: {pad_tokn: <p>}\n").find("tokens.pad_tokn") != std::string::npos);
+}
+
+TEST_CASE("data_seed orders the rows and nothing else does it decide") {
+  const Config config = data_config(kOneDataset + "seed: 5\ndata_seed: 9\n").config;
+  CHECK(config.seed == 5);
+  CHECK(config.data.seed == 5);
+  CHECK(config.data.batches.packing_seed == 5);
+  CHECK(config.data.batches.seed == 9);
+  CHECK(data_config(kOneDataset + "seed: 5\n").config.data.batches.seed == 5);
+}
+
+TEST_CASE("dataloader_drop_last is of training and evaluation, but not of streams") {
+  const Config config = data_config(kOneDataset + "dataloader_drop_last: true\n").config;
+  CHECK(config.data.batches.drops_last);
+  CHECK(config.data.evaluation_batches.drops_last);
+  const LoadedConfig stream = data_config("pretraining_dataset: b\nmax_steps: 3\ndataloader_drop_last: true\n");
+  CHECK_FALSE(stream.config.data.batches.drops_last);
+  CHECK(stream.verdicts.spelled(Verdict::kIgnored) == std::vector<std::string>{"dataloader_drop_last"});
+}
+
+TEST_CASE("test_split_size is val_set_size of datasets, and a fraction is of all of them") {
+  CHECK(data_config(kOneDataset + "test_split_size: 0.1\n").config.data.val_set_size == 0.1);
+  CHECK(data_config(kOneDataset + "test_split_size: 7\n").config.data.val_set_size == 7);
+  CHECK(data_config("dataset_name: b\ntest_split_size: 0.1\n").config.data.val_set_size == 0);
+  CHECK(data_error(kOneDataset + "test_split_size: 0.1\nval_set_size: 0.2\n")
+            .find("expected the share of val_set_size, 0.2, got 0.1") != std::string::npos);
+  CHECK(data_error(kOneDataset + "test_split_size: 0.1\ntest_datasets: [{path: c}]\n").find("got both") !=
+        std::string::npos);
+  CHECK(data_error(kOneDataset + "test_split_size: 0.1\nstreaming: true\nmax_steps: 3\n")
+            .find("evaluate on test_datasets") != std::string::npos);
+
+  const Config mixed =
+      data_config("datasets: [{path: a, fraction: 1}, {path: b, fraction: 3, columns: [x], data_dir: d}]\n").config;
+  CHECK(mixed.data.datasets.at(1).fraction == 3);
+  CHECK(mixed.data.datasets[1].columns == std::vector<std::string>{"x"});
+  CHECK(mixed.data.datasets[1].data_dir == "d");
+  CHECK(data_error("datasets: [{path: a, fraction: 1}, {path: b}]\n")
+            .find("expected a fraction of every dataset or of none") != std::string::npos);
+  CHECK(data_error("datasets: [{path: a, fraction: 0}]\n").find("expected a fraction above 0") != std::string::npos);
+  CHECK(data_error("datasets: [{path: a, fraction: 1}]\nstreaming: true\nmax_steps: 3\n")
+            .find("got a stream beside it") != std::string::npos);
+}
+
+TEST_CASE("rows of test_datasets have the length of eval_sequence_len, as many as have the room of a micro-batch") {
+  const std::string both = kOneDataset + "test_datasets: [{path: c}]\nsequence_len: 100\nmicro_batch_size: 4\n";
+  const Config longer = data_config(both + "eval_sequence_len: 200\n").config;
+  CHECK(longer.data.eval_sequence_len == 200);
+  CHECK(longer.data.evaluation_batches.sequence_len == 200);
+  CHECK(longer.data.evaluation_batches.rows == 2);
+  CHECK(longer.batches.tokens() == 400);
+  const Config shorter = data_config(both + "eval_sequence_len: 10\n").config;
+  CHECK(shorter.data.evaluation_batches.rows == 4);
+  CHECK(shorter.data.rows.sequence_len == 100);
+  const LoadedConfig longest = data_config(both + "eval_sequence_len: 1000\n");
+  CHECK(longest.config.data.evaluation_batches.rows == 1);
+  CHECK(longest.config.batches.tokens() == 1000);
+  CHECK(longest.notes.size() == 1);
+  const LoadedConfig unread = data_config(kOneDataset + "val_set_size: 0.1\neval_sequence_len: 10\n");
+  CHECK(unread.config.data.eval_sequence_len == 0);
+  CHECK(unread.ignored == std::vector<std::string>{"eval_sequence_len"});
+}

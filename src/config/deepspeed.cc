@@ -1,6 +1,7 @@
 #include "config/deepspeed.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/home.h"
@@ -16,12 +17,17 @@ constexpr int64_t kLargestFile = kMiB;
 std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdicts) {
   const YamlNode& value = section.value;
   if (value.kind != YamlNode::Kind::kScalar) return collect_foreign(deepspeed_table(), value, section.place, verdicts);
-  if (boolean_of(value) == false) return {};
+  if (is_off(value)) return {};
   if (value.text.starts_with('{')) {
     const KeyPlace inside{section.place.text(), 1, ""};
     return collect_foreign(deepspeed_table(), parse_yaml(value.text, inside.file), inside, verdicts);
   }
   const std::string path = expand_home(value.text);
+  if (std::error_code error; !std::filesystem::exists(path, error))
+    throw input_error(
+        section.place.text(),
+        "expected DeepSpeed's config as a file, JSON text or a mapping, got {}; name a file that is there",
+        value.shown());
   const YamlNode root = parse_yaml(read_file(path, kLargestFile), path);
   return collect_foreign(deepspeed_table(), root, KeyPlace{path, 0, ""}, verdicts);
 }

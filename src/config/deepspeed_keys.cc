@@ -15,6 +15,7 @@ constexpr ForeignWord kCheckpointsToHost[] = {{"true", "hidden_states"}, {"false
 
 constexpr std::string_view kInexact = "it changes the result of training and is not there";
 constexpr std::string_view kToCome = "not yet supported";
+constexpr std::string_view kNoScale = "bf16 is computed, which needs no scale of the loss";
 
 constexpr ForeignKey kKeys[] = {
     // Batches and numbers
@@ -28,8 +29,16 @@ constexpr ForeignKey kKeys[] = {
     {"bf16.bf16_optimizer_states", kMustBeOff, "optimizer states are f32"},
     {"bf16.check_grad_overflow", kIgnored, ""},
     {"bf16.immediate_grad_update", kIgnored, ""},
-    {"fp16", kNotYet, "f16 is not yet supported"},
-    {"amp", kNotYet, "f16 is not yet supported"},
+    {"fp16.enabled", kBecomes, "fp16"},
+    {"fp16.auto_cast", kIgnored, kNoScale},
+    {"fp16.loss_scale", kIgnored, kNoScale},
+    {"fp16.initial_scale_power", kIgnored, kNoScale},
+    {"fp16.loss_scale_window", kIgnored, kNoScale},
+    {"fp16.hysteresis", kIgnored, kNoScale},
+    {"fp16.consecutive_hysteresis", kIgnored, kNoScale},
+    {"fp16.min_loss_scale", kIgnored, kNoScale},
+    {"fp16.fp16_master_weights_and_grads", kMustBeOff, "master weights are f32"},
+    {"amp", kMustBeOff, "bf16 is computed in its place"},
     {"torch_autocast", kMustBeOff, "types are those of bf16"},
     {"data_types", kIgnored, ""},
     {"communication_data_type", kIgnored, ""},

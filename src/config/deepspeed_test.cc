@@ -188,7 +188,8 @@ TEST_CASE("what DeepSpeed cannot mean here is refused with the nearest name or t
   CHECK(
       deepspeed_error(zero("stage: 0, offload_optimizer: {device: cpu}")).find("DeepSpeed moves nothing at stage 0") !=
       std::string::npos);
-  CHECK(deepspeed_error("deepspeed: {fp16: {enabled: true}}\n").find("f16 is not yet supported") != std::string::npos);
+  CHECK(deepspeed_error("deepspeed: {amp: {enabled: true}}\n").find("bf16 is computed in its place: remove the key") !=
+        std::string::npos);
   CHECK(deepspeed_error("deepspeed: {optimizer: {type: OneBitAdam}}\n")
             .find("expected AdamW, Adam or SGD, got 'OneBitAdam'") != std::string::npos);
   CHECK(deepspeed_error("deepspeed: {scheduler: {params: {warmup_type: log}}}\n").find("expected linear, got 'log'") !=
@@ -247,4 +248,17 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
             .find("expected one value for parameter_offload and fsdp, which mean the same") != std::string::npos);
   CHECK(deepspeed_error("fsdp: [full_shard]\ndeepspeed: {bf16: {enabled: true}}\n")
             .find("expected fsdp or deepspeed, got both (c.yml:5: deepspeed)") != std::string::npos);
+}
+
+TEST_CASE("a value of deepspeed that is no config is named by its key, and an empty one is none") {
+  CHECK(deepspeed_error("deepspeed: 3\n") ==
+        "[c.yml:4: deepspeed] expected DeepSpeed's config as a file, JSON text or a mapping, got '3'; name a file that "
+        "is "
+        "there");
+  CHECK(deepspeed_error("deepspeed: /nonexistent/zero.json\n").starts_with("[c.yml:4: deepspeed] expected"));
+  CHECK(deepspeed_error("deepspeed: [a]\n").starts_with("[c.yml:4: deepspeed] expected a mapping"));
+  for (const char* none : {"\"\"", "''", "false", "none", "null", "{}"}) {
+    CAPTURE(std::string(none));
+    CHECK(deepspeed_error(fmt::format("deepspeed: {}\n", none)).empty());
+  }
 }

@@ -1,4 +1,4 @@
-// The table of unsupported keys, as the build puts it into the program (cmake/EmbedText.cmake).
+// Tables of keys, as the build puts them into the program (cmake/EmbedText.cmake).
 #pragma once
 
 #include <string_view>
@@ -6,5 +6,6 @@
 namespace spillway {
 
 extern const std::string_view kUnsupportedKeys;  // unsupported_keys.yml
+extern const std::string_view kOtherTrainers;    // other_trainers.yml
 
 }  // namespace spillway

@@ -9,6 +9,12 @@ namespace {
 
 bool is_auto(const YamlNode& value) { return value.kind == YamlNode::Kind::kScalar && value.text == "auto"; }
 
+// Returns true of a section whose `enabled` is off, or left to the trainer.
+bool is_switched_off(const YamlNode& section) {
+  const YamlNode* enabled = section.kind == YamlNode::Kind::kMap ? section.find("enabled") : nullptr;
+  return enabled != nullptr && (is_off(*enabled) || is_auto(*enabled));
+}
+
 // Walks a section down to the keys of its table.
 class Collector {
  public:
@@ -45,7 +51,19 @@ class Collector {
     if (value.kind == YamlNode::Kind::kScalar) {
       throw input_error(place.text(), "expected a section, got {}; write its keys below it", value.shown());
     }
-    walk(value, place, name + ".");
+    is_switched_off(value) ? pass_over(value, place, name) : walk(value, place, name + ".");
+  }
+
+  // Ignores all keys beside the switch.
+  void pass_over(const YamlNode& section, const KeyPlace& place, const std::string& name) {
+    for (const auto& entry : section.entries) {
+      if (entry.key == "enabled") {
+        attempt(entry.value, place.at(entry), name + ".enabled");
+        continue;
+      }
+      const std::string key = fmt::format("{}.{}.{}", table_.key, name, entry.key);
+      verdicts_.add(key, key, Verdict::kOff, "enabled is off");
+    }
   }
 
   [[noreturn]] void fail_unknown(const KeyPlace& place, const std::string& name) const {
@@ -66,10 +84,7 @@ class Collector {
 };
 
 bool asks_nothing(const YamlNode& value) {
-  if (value.kind == YamlNode::Kind::kMap) {
-    const YamlNode* enabled = value.find("enabled");
-    if (enabled != nullptr) return is_off(*enabled) || is_auto(*enabled);
-  }
+  if (value.kind == YamlNode::Kind::kMap && value.find("enabled") != nullptr) return is_switched_off(value);
   return is_off(value) || number_of(value) == 0;
 }
 
@@ -131,7 +146,8 @@ void merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> fo
           return verdicts.add(key, key, Verdict::kSupported,
                               one.key->text.empty() ? "" : fmt::format("is {}", one.key->text));
         case ForeignKey::Use::kIgnored:
-          return verdicts.add(key, key, Verdict::kIgnored, "the plan places everything, on one rank");
+          return verdicts.add(key, key, Verdict::kIgnored,
+                              one.key->text.empty() ? "the plan places everything, on one rank" : one.key->text);
         case ForeignKey::Use::kMustBeOff:
         case ForeignKey::Use::kRefused:
         case ForeignKey::Use::kNotYet: {

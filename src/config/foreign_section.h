@@ -30,7 +30,7 @@ struct ForeignKey {
   };
   std::string_view name;  // with dots, and an index for an item of a list (`betas.0`)
   Use use;
-  std::string_view text;                 // our key; of kMustBeOff, what is not there
+  std::string_view text;                 // our key; of kMustBeOff, what is not there; of kIgnored, why
   std::span<const ForeignWord> words{};  // the values it takes; empty: those of our key
 };
 

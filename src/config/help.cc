@@ -127,7 +127,8 @@ A config that names its data as TRL's do (by `dataset_name`, or by `model_name_o
 has TRL's defaults where they differ: [configs you have](configs-you-have.md) lists them.
 
 An unknown key is an error that names the nearest known one, and two names of a key that say different things are an
-error that shows both. A key that is listed as not yet or refused is accepted as long as it is off. Ignored keys are
+error that shows both; on the command line one wins over the file's other (`--eval_steps` over `evals_per_epoch`).
+A key that is listed as not yet or refused is accepted as long as it is off. Ignored keys are
 listed in one line when a run starts, with what is done instead; their values still have to be of the right kind. A `*`
 stands for any rest of a name. `spillway plan CONFIG.yml --check-config`
 shows what becomes of each key, and touches neither the model nor the data. [Configs you

@@ -15,7 +15,7 @@ struct KeyIndex {
   std::unordered_map<std::string_view, const ConfigKey*> rows;
   std::vector<const ConfigKey*> patterns;
   std::set<std::string_view> groups;
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> followed, others;  // their names
 
   void add(const KeySection& section) {
     for (const ConfigKey& row : section.keys) {
@@ -32,7 +32,7 @@ struct KeyIndex {
   void add_name(std::string_view name, const ConfigKey& row) {
     const bool is_new = rows.emplace(name, &row).second;
     SPILLWAY_CHECK(is_new, "the config key {} stands twice in the table", name);
-    names.push_back(name);
+    (row.status == KeyStatus::kSupported ? followed : others).push_back(name);
     add_groups(name);
   }
 
@@ -118,7 +118,11 @@ bool takes_words(std::string_view name) {
 
 bool is_key_group(std::string_view name) { return config_index().groups.count(name) > 0; }
 bool is_dataset_key_group(std::string_view name) { return dataset_index().groups.count(name) > 0; }
-std::vector<std::string_view> key_names() { return config_index().names; }
-std::vector<std::string_view> dataset_key_names() { return dataset_index().names; }
+std::vector<std::string_view> key_names(bool is_followed) {
+  return is_followed ? config_index().followed : config_index().others;
+}
+std::vector<std::string_view> dataset_key_names(bool is_followed) {
+  return is_followed ? dataset_index().followed : dataset_index().others;
+}
 
 }  // namespace spillway::config

@@ -107,9 +107,9 @@ inline constexpr std::string_view kDatasetSection = "Entries of datasets and tes
 [[nodiscard]] bool is_key_group(std::string_view name);
 [[nodiscard]] bool is_dataset_key_group(std::string_view name);
 
-// All spellings, for the nearest known name.
-[[nodiscard]] std::vector<std::string_view> key_names();
-[[nodiscard]] std::vector<std::string_view> dataset_key_names();
+// All spellings of keys that are followed, and of those that are not, for the nearest known name.
+[[nodiscard]] std::vector<std::string_view> key_names(bool is_followed);
+[[nodiscard]] std::vector<std::string_view> dataset_key_names(bool is_followed);
 
 // The keys that are followed, one function per file.
 [[nodiscard]] std::vector<KeySection> model_sections();

@@ -31,6 +31,7 @@ KeySection data_section() {
       key<&Spelled::val_set_size>("val_set_size",
                                   "rows of `datasets` kept for evaluation: a share below 1, or a number")
           .least(0),
+      key<&Spelled::test_split_size>("test_split_size", "TRL's: val_set_size of the rows of `datasets`").above(0),
       key<&Spelled::chat_template>("chat_template",
                                    "a built-in template, `jinja`, or `tokenizer_default`, which is also the default"),
       key<&Spelled::chat_template_jinja>("chat_template_jinja", "a template of your own: a file, or its text")
@@ -39,7 +40,8 @@ KeySection data_section() {
       key<&Spelled::chat_template_kwargs>("chat_template_kwargs",
                                           "variables that chat templates see, such as enable_thinking")
           .alias({"trl.chat_template_kwargs"}),
-      key<&Spelled::eot_tokens>("eot_tokens", "tokens that end a turn; left out: the end-of-text token"),
+      key<&Spelled::eot_tokens>("eot_tokens",
+                                "tokens that end a turn; left out: those that the template ends answers with"),
       key<&Spelled::train_on_inputs>("train_on_inputs", "prompts are targets, too"),
       key<&Spelled::completion_only_loss>("completion_only_loss",
                                           "TRL's: only completions are targets; left out: where rows have them"),
@@ -57,6 +59,10 @@ KeySection data_section() {
       key<&Spelled::group_by_length>("group_by_length", "the rows of a step are of like length"),
       key<&Spelled::train_sampling_strategy>("train_sampling_strategy",
                                              "TRL's: the order of rows; sequential is curriculum_sampling"),
+      key<&Spelled::data_seed>("data_seed", "of the order of rows; left out: seed").least(0),
+      key<&Spelled::dataloader_drop_last>(
+          "dataloader_drop_last",
+          "leave out the last micro-batch of an epoch, and of an evaluation, where it is smaller"),
       key<&Spelled::dataset_prepared_path>("dataset_prepared_path",
                                            "a folder that keeps tokenised rows from run to run")
           .path(),
@@ -75,6 +81,10 @@ KeySection length_section() {
                                   "tokens of the longest row; by axolotl's rules longer rows are dropped")
           .least(2)
           .most(1 << 24),
+      key<&Spelled::eval_sequence_len>("eval_sequence_len",
+                                       "sequence_len of the rows of test_datasets; left out: sequence_len")
+          .least(2)
+          .most(1 << 24),
       key<&Spelled::max_length>("max_length", "TRL's: longer rows are cut, rows left without targets dropped")
           .alias({"max_seq_length", "trl.max_length"})
           .least(2)
@@ -88,17 +98,25 @@ KeySection length_section() {
       key<&Spelled::padding_free>("padding_free", "batches are one stream of tokens; the result is the same either way")
           .alias({"batch_flattening"}),
       key<&Spelled::micro_batch_size>("micro_batch_size", "rows per micro-batch")
-          .alias({"per_device_train_batch_size", "train_batch_size"})
+          .alias({"per_device_train_batch_size", "train_batch_size", "per_gpu_train_batch_size"})
           .least(1)
           .most(1 << 20),
       key<&Spelled::gradient_accumulation_steps>("gradient_accumulation_steps", "micro-batches per optimizer step")
+          .alias({"accelerator_config.gradient_accumulation_kwargs.num_steps"})
+          .least(1)
+          .most(1 << 20),
+      key<&Spelled::dp_shard_size>(
+          "dp_shard_size", "axolotl's: ranks that have rows of their own; one rank accumulates what they add up")
+          .least(1)
+          .most(1 << 20),
+      key<&Spelled::dp_replicate_size>("dp_replicate_size", "the same of groups of such ranks; both multiply")
           .least(1)
           .most(1 << 20),
       key<&Spelled::batch_size>("batch_size", "rows of a step, in place of gradient_accumulation_steps")
           .least(1)
           .most(1 << 30),
       key<&Spelled::eval_batch_size>("eval_batch_size", "rows of an evaluation step; left out: micro_batch_size")
-          .alias({"per_device_eval_batch_size"})
+          .alias({"per_device_eval_batch_size", "per_gpu_eval_batch_size"})
           .least(1)
           .most(1 << 20),
       key<&Spelled::sample_packing_sequentially>("sample_packing_sequentially",
@@ -136,7 +154,9 @@ const KeySection& dataset_section() {
         key<&D::config, &C::revision>("revision",
                                       "the snapshot of a data set in the Hugging Face cache; left out: main"),
         key<&D::config, &C::ds_type>("ds_type", "json, csv, text, parquet or arrow; left out: by the file's name"),
+        key<&D::config, &C::data_dir>("data_dir", "a folder inside the data set, in which its files are looked for"),
         key<&D::config, &C::data_files>("data_files", "files inside the folder, or patterns"),
+        key<&D::config, &C::columns>("columns", "columns that are kept; left out: all"),
         key<&D::config, &C::split>("split", "the split, or a part such as train[:10%]"),
         key<&D::config, &C::field>("field", "column of a completion; left out: text"),
         key<&D::config, &C::field_system>("field_system", "column of the system prompt"),
@@ -180,6 +200,10 @@ const KeySection& dataset_section() {
         key<&D::config, &C::weight>("weight", "how often a row comes: 0.5 takes every other one, 2 each twice")
             .above(0)
             .most(1000),
+        key<&D::config, &C::fraction>("fraction",
+                                      "TRL's: the share of this data set in all rows; its first rows are taken, as "
+                                      "many as no data set is too small for")
+            .least(0),
         key<&D::config, &C::skip>("skip", "leave out so many first rows of the split").least(0),
         key<&D::config, &C::step_separator>("step_separator",
                                             "stepwise_supervised: text behind each step; left out: a line end"),

@@ -12,30 +12,39 @@ KeySection model_section() {
           .path(),
       key<&Spelled::revision_of_model>("revision_of_model",
                                        "a branch, a tag or a commit of the model, where that is a name of the hub")
-          .alias({"model_revision"}),
+          .alias({"model_revision", "model_init_kwargs.revision", "model_kwargs.revision"}),
       key<&Spelled::overrides_of_model_config>("overrides_of_model_config",
                                                "keys that replace those of the model's config.json, nested ones too: "
                                                "{attention_dropout: 0, rope_parameters: {rope_theta: 1e6}}")
           .alias({"model_config"}),
       key<&Spelled::tokenizer_config>("tokenizer_config", "a folder with another tokenizer than the model's").path(),
       key<&Spelled::special_tokens, &SpecialTokens::bos_token>("special_tokens.bos_token",
-                                                               "replaces the tokenizer's; a new one is added"),
+                                                               "replaces the tokenizer's; a new one is added")
+          .alias({"tokens.bos_token"}),
       key<&Spelled::special_tokens, &SpecialTokens::eos_token>("special_tokens.eos_token",
-                                                               "replaces the tokenizer's; a new one is added"),
+                                                               "replaces the tokenizer's; a new one is added")
+          .alias({"tokens.eos_token"}),
       key<&Spelled::special_tokens, &SpecialTokens::pad_token>("special_tokens.pad_token",
-                                                               "replaces the tokenizer's; a new one is added"),
+                                                               "replaces the tokenizer's; a new one is added")
+          .alias({"tokens.pad_token"}),
       key<&Spelled::special_tokens, &SpecialTokens::unk_token>("special_tokens.unk_token",
-                                                               "replaces the tokenizer's; a new one is added"),
+                                                               "replaces the tokenizer's; a new one is added")
+          .alias({"tokens.unk_token"}),
       key<&Spelled::special_tokens, &SpecialTokens::additional_special_tokens>(
-          "special_tokens.additional_special_tokens", "more special tokens; new ones are added to the vocabulary"),
+          "special_tokens.additional_special_tokens", "more special tokens; new ones are added to the vocabulary")
+          .alias({"tokens.additional_special_tokens"}),
       key<&Spelled::eos_token>("eos_token", "TRL's: replaces the tokenizer's by another token of the vocabulary"),
       key<&Spelled::pad_token>("pad_token", "TRL's: replaces the tokenizer's by another token of the vocabulary"),
-      key<&Spelled::special_tokens, &SpecialTokens::tokens>("tokens", "plain tokens added to the vocabulary")
+      key<&Spelled::special_tokens, &SpecialTokens::tokens>(
+          "tokens", "plain tokens added to the vocabulary; a mapping is special_tokens")
           .alias({"add_tokens"}),
       key<&Spelled::special_tokens, &SpecialTokens::overrides>("added_tokens_overrides",
                                                                "other texts for added tokens, by id"),
       key<&Spelled::resize_token_embeddings_to_32x>("resize_token_embeddings_to_32x",
                                                     "the embedding's rows are a multiple of 32"),
+      key<&Spelled::reinit_weights>("reinit_weights",
+                                    "of full fine-tuning: begin with fresh weights, normal numbers of config.json's "
+                                    "initializer_range, in place of the model's"),
   };
   return section;
 }
@@ -58,6 +67,9 @@ KeySection adapter_section() {
           "lora_modules_to_save",
           "ends of the paths of modules that are trained in full beside the adapter and "
           "saved with it: embed_tokens, lm_head, norm, ..."),
+      key<&Spelled::lora_fan_in_fan_out>("lora_fan_in_fan_out",
+                                         "accepted: no weight of these models is transposed, and PEFT takes it back "
+                                         "for such layers"),
       key<&Spelled::lora_model_dir>("lora_model_dir", "an adapter's folder to start from").path(),
       key<&Spelled::peft_use_rslora>("peft_use_rslora", "scale by alpha / sqrt(r)").alias({"use_rslora"}),
       key<&Spelled::peft_use_dora>("peft_use_dora", "DoRA: the norms of the rows of adapted weights are trained, too")

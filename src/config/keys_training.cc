@@ -55,13 +55,40 @@ KeySection optimisation_section() {
       key<&Spelled::adam_epsilon2>("adam_epsilon2", "added to CAME's confidence; left out: 1e-16").above(0).most(1),
       key<&Spelled::max_grad_norm>("max_grad_norm", "longer gradients are shortened to this norm; 0 for never")
           .least(0),
+      key<&Spelled::embedding_lr>("embedding_lr",
+                                  "the learning rate of embeddings, heads and what an adapter trains in full, none of "
+                                  "which decays beside it; left out: learning_rate")
+          .above(0)
+          .most(1e3),
+      key<&Spelled::embedding_lr_scale>("embedding_lr_scale",
+                                        "the same as so many times learning_rate; wins over embedding_lr")
+          .above(0)
+          .most(1e6),
+      key<&Spelled::lr_groups>("lr_groups",
+                               "learning rates of the weights that have one of some modules in their names: "
+                               "[{name: o, modules: [self_attn.o_proj.weight], lr: 1e-6}]"),
+      key<&Spelled::use_dft>("use_dft", "the loss of a token is weighed by its probability, as dpo_loss_type: dft")
+          .alias({"use_dynamic_finetuning"}),
+      key<&Spelled::label_smoothing_factor>(
+          "label_smoothing_factor",
+          "the share of a token's target that all tokens of the vocabulary have, in training and evaluation")
+          .least(0)
+          .most(1),
       key<&Spelled::bf16>(
           "bf16",
           "keep frozen weights, working copies and activations in bf16; full: trained weights and their "
           "moments, too, without f32 masters; false is f32 throughout")
           .alias({"bfloat16"}),
-      key<&Spelled::dtype>("dtype", "TRL's: bfloat16 is bf16: true; masters are f32 where bf16 is not full")
-          .alias({"torch_dtype"}),
+      key<&Spelled::fp16>(
+          "fp16", "f16 arithmetic is not computed: bf16 is, and a model that is trained whole is written in f16")
+          .alias({"float16"}),
+      key<&Spelled::float32>("float32", "the same as bf16: false"),
+      key<&Spelled::dtype>("dtype",
+                           "TRL's: what a model that is trained whole is written in; auto: what its base has; float16 "
+                           "and bfloat16 are computed in bf16, and masters are f32 where bf16 is not full")
+          .alias({"torch_dtype", "model_init_kwargs.dtype", "model_init_kwargs.torch_dtype", "model_kwargs.dtype",
+                  "model_kwargs.torch_dtype", "overrides_of_model_kwargs.dtype",
+                  "overrides_of_model_kwargs.torch_dtype"}),
       key<&Spelled::neftune_noise_alpha>(
           "neftune_noise_alpha",
           "NEFTune: noise on the embeddings of a sequence of L tokens, at most this over the root of L times the "
@@ -103,6 +130,10 @@ KeySection output_section() {
                                       "that of the best evaluation stays in any case, where the keys below ask for it")
           .alias({"checkpoints_total_limit"})
           .least(1),
+      key<&Spelled::save_first_step>("save_first_step", "write a checkpoint after the first step, too"),
+      key<&Spelled::save_only_model>("save_only_model",
+                                     "checkpoints are models alone, from which no run goes on; that of an interrupt is "
+                                     "whole"),
       key<&Spelled::eval_steps>("eval_steps", "steps between evaluations; below 1 a share of all steps").above(0),
       key<&Spelled::evals_per_epoch>("evals_per_epoch", "evaluations per epoch").least(0),
       key<&Spelled::eval_on_start>("eval_on_start", "evaluate before the first step, too"),

@@ -63,7 +63,8 @@ KeySection fastvideo_section() {
       key<&Spelled::video, &Video::betas>("betas", "adam_beta1 and adam_beta2: \"0.9,0.999\""),
       key<&Spelled::video, &Video::enable_gradient_checkpointing_type>("enable_gradient_checkpointing_type",
                                                                        "full, block_skip: gradient_checkpointing"),
-      key<&Spelled::video, &Video::mixed_precision>("mixed_precision", "bf16: true, or false where it says no"),
+      key<&Spelled::video, &Video::mixed_precision>("mixed_precision",
+                                                    "bf16: true, or false where it says no; fp16 is computed in bf16"),
       key<&Spelled::video, &Video::lr_num_cycles>("lr_num_cycles", "of lr_scheduler cosine_with_restarts: num_cycles")
           .least(0)
           .most(1e6),

@@ -15,6 +15,7 @@
 #include "config/deepspeed.h"
 #include "config/foreign_section.h"
 #include "config/fsdp.h"
+#include "config/other_trainers.h"
 #include "config/resolve.h"
 #include "config/settings.h"
 #include "config/yaml.h"
@@ -110,9 +111,13 @@ YamlNode* value_at(YamlNode& root, std::string_view name) {
 
 LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
                           ConfigUse use) {
+  refuse_script(text, name);
   const YamlNode root = parse_yaml(text, name);
   LoadedConfig loaded{.source = {std::string(text), std::string(name), {overrides.begin(), overrides.end()}, use}};
-  std::vector<Setting> settings = collect_settings(root, KeyPlace{std::string(name), 0, ""}, loaded.verdicts);
+  const KeyPlace top{std::string(name), 0, ""};
+  loaded.other_trainer = recognise_trainer(root, top, loaded.verdicts);
+  if (!loaded.other_trainer.empty()) return loaded;
+  std::vector<Setting> settings = collect_settings(root, top, loaded.verdicts);
   apply_overrides(settings, overrides, loaded.verdicts);
   if (use == ConfigUse::kRewards) keep_for_rewards(settings);
   const std::string said = said_keys(settings);
@@ -124,7 +129,10 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   read_settings(settings, &loaded.keys, loaded.verdicts);
   loaded.verdicts.append(std::move(sections));
   for (const Setting& setting : settings) {
-    if (setting.value.is_null()) continue;
+    if (setting.value.is_null()) {
+      loaded.emptied.emplace(setting.key->name, setting.place.text());
+      continue;
+    }
     loaded.given.emplace(setting.key->name, setting.place.text());
     if (find_key(setting.spelled) == setting.key) loaded.spelled.emplace(setting.key->name, setting.spelled);
   }
@@ -145,10 +153,13 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
 LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
   if (path.empty()) return check_config("", "the command line", overrides, use);
   if (path == "-") return check_config(read_standard_input(), "standard input", overrides, use);
-  return check_config(read_file(path, kLargestConfig), path, overrides, use);
+  constexpr int64_t kLargestScript = 256 * kMiB;  // a notebook holds what it has printed
+  const bool is_script = path.ends_with(".ipynb") || path.ends_with(".py");
+  return check_config(read_file(path, is_script ? kLargestScript : kLargestConfig), path, overrides, use);
 }
 
 std::string first_problem(const LoadedConfig& loaded) {
+  if (!loaded.other_trainer.empty()) return loaded.other_trainer;
   const std::string problem = loaded.verdicts.first_problem();
   return problem.empty() ? loaded.conflict : problem;
 }

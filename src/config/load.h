@@ -39,6 +39,8 @@ struct LoadedConfig {
   ConfigSource source;
   // Every key with a value, as the file and the command line say it; then those of sections like `deepspeed`.
   Verdicts verdicts;
+  // The one line about a file of a trainer whose configs are not read here; empty where it is none.
+  std::string other_trainer;
   // What is wrong with keys that are fine by themselves; empty where nothing is.
   std::string conflict;
   // Keys without any effect here, as spelled, in the order of the file.
@@ -47,6 +49,8 @@ struct LoadedConfig {
   std::vector<std::string> notes;
   // Canonical name of every key with a value -> where it stands, as messages show it.
   std::map<std::string, std::string, std::less<>> given;
+  // The same of every key that stands there without one.
+  std::map<std::string, std::string, std::less<>> emptied;
   // Canonical name of every key that the file or the command line sets -> its name there, which may be an alias.
   std::map<std::string, std::string, std::less<>> spelled;
 };

@@ -75,3 +75,44 @@ TEST_CASE("DeepSpeed's options of SGD become optim_args") {
   CHECK(config.optimizer.args.items[0].name == "momentum");
   CHECK(config.optimizer.args.items[1].value == 1);
 }
+
+TEST_CASE("embedding_lr, its scale and lr_groups make axolotl's groups of weights") {
+  CHECK_FALSE(load().config.optimizer.lr_groups);
+  CHECK(load("embedding_lr: 1e-5\n").config.optimizer.lr_groups->embedding_lr == 1e-5);
+  CHECK(load("embedding_lr: 1e-5\nembedding_lr_scale: 0.5\n").config.optimizer.lr_groups->embedding_lr == 1e-4);
+  const Config config =
+      load("lr_groups:\n  - {name: o, modules: [o_proj.weight, x], lr: 1e-6}\n  - {name: q, modules: [q], lr: 0}\n")
+          .config;
+  REQUIRE(config.optimizer.lr_groups);
+  CHECK(config.optimizer.lr_groups->embedding_lr == 2e-4);
+  CHECK(config.optimizer.lr_groups->groups.at(0).modules == std::vector<std::string>{"o_proj.weight", "x"});
+  CHECK(config.optimizer.lr_groups->groups[1].lr == 0);
+  const std::string lora = "adapter: lora\nlora_r: 8\nloraplus_lr_ratio: 16\n";
+  CHECK(load(lora + "embedding_lr: 1e-5\n").ignored == std::vector<std::string>{"embedding_lr"});
+  CHECK(error_of(lora + "lr_groups: [{name: o, modules: [o], lr: 1}]\n")
+            .find("expected no loraplus_lr_ratio beside it") != std::string::npos);
+  CHECK(error_of("embedding_lr: 1e-5\n", {{"learning_rate", "0"}}).find("expected a learning_rate above 0") !=
+        std::string::npos);
+  CHECK(error_of("lr_groups: [{name: o, lr: 1}]\n").find("lr_groups.0] expected modules in the mapping") !=
+        std::string::npos);
+  CHECK(error_of("lr_groups: [{name: o, module: [o], lr: 1}]\n").find("did you mean modules?") != std::string::npos);
+}
+
+TEST_CASE("float32 is bf16: false, and use_dft a loss of text") {
+  CHECK_FALSE(load("float32: true\n").config.model.bf16);
+  CHECK_FALSE(load("float32: true\nbf16: auto\n").config.model.bf16);
+  CHECK(load("float32: false\n").config.model.bf16);
+  CHECK(error_of("float32: true\nbf16: true\n").find("float32] expected false beside bf16: true, got true") !=
+        std::string::npos);
+  CHECK(load("use_dft: true\n").config.text_loss == TextLoss::kWeightedByProbability);
+  CHECK(load("use_dynamic_finetuning: true\n").config.text_loss == TextLoss::kWeightedByProbability);
+  CHECK(load("use_dft: false\n").config.text_loss == TextLoss::kCrossEntropy);
+  CHECK(error_of("use_dft: true\ndpo_loss_type: nll\n").find("expected dpo_loss_type: dft beside it") !=
+        std::string::npos);
+  CHECK(load("label_smoothing_factor: 0.1\n").config.label_smoothing == 0.1);
+  CHECK(load("label_smoothing_factor: 0.1\nuse_dft: true\n").config.label_smoothing == 0);
+  CHECK(
+      load("rl: dpo\nlabel_smoothing_factor: 0.1\n", {{"datasets.0.type", "chatml.default"}}).config.label_smoothing ==
+      0);
+  CHECK(error_of("label_smoothing_factor: 1.1\n").find("at most 1") != std::string::npos);
+}

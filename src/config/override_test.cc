@@ -89,7 +89,7 @@ TEST_CASE("what is wrong below a key of the command line is named with its whole
   const std::pair<ConfigOverride, std::string_view> kWrong[] = {
       {{"selective_checkpointing.save", "[atention]"}, "[--selective_checkpointing.save.0] expected attention"},
       {{"selective_checkpointing", "{save: [atention]}"}, "[--selective_checkpointing.save.0] expected attention"},
-      {{"deepspeed", "{fp16: {enabled: true}}"}, "[--deepspeed.fp16] expected DeepSpeed's fp16 to be off"},
+      {{"deepspeed", "{amp: {enabled: true}}"}, "[--deepspeed.amp] expected DeepSpeed's amp to be off"},
       {{"memory.device", "101%"}, "[--memory.device] expected a size"}};
   for (const auto& [change, message] : kWrong) {
     CAPTURE(change.key);
@@ -106,4 +106,14 @@ TEST_CASE("~ at the beginning of a path is the home folder, in a file as on the 
   CHECK(config.output.output_dir == "/home/ada/runs/x");
   CHECK(config.data.datasets.at(0).path == "/home/ada/rows.jsonl");
   CHECK(config.memory.disk_paths == std::vector<std::string>{"/home/ada/scratch", "/fast"});
+}
+
+TEST_CASE("a group of keys takes a mapping on the command line, and JSON text in a file") {
+  const LoadedConfig loaded =
+      load_with("trl: '{\"temperature\": 0.7}'\n", {{"memory", "{device: 400MiB, disk_paths: [a, b]}"}});
+  CHECK(loaded.config.memory.device.size == "400MiB");
+  CHECK(loaded.config.memory.disk_paths == std::vector<std::string>{"a", "b"});
+  CHECK(loaded.keys.online.temperature == 0.7);
+  CHECK_THROWS_WITH_AS((void)load_with("", {{"memory", "{devise: 1GiB}"}}),
+                       doctest::Contains("[--memory.devise] expected a known key"), InputError);
 }

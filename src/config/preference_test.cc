@@ -78,7 +78,8 @@ TEST_CASE("losses have the names of TRL and axolotl, and weights") {
   CHECK(preference_error("rl: kto\nmicro_batch_size: 2\ndpo_loss_type: [sigmoid]\n") ==
         "[c.yml:7: dpo_loss_type] expected kto or apo_zero_unpaired for kto, got 'sigmoid'; write one of them");
   CHECK(preference_error("rl: dpo\nloss_type: [sigmoid, sft]\nloss_weights: [1]\n") ==
-        "[c.yml:7: loss_weights] expected 2 numbers, one for each of dpo_loss_type, got 1");
+        "[c.yml:7: loss_weights] expected 2 numbers, one for each of dpo_loss_type, got 1; write as many, or remove "
+        "the key");
   CHECK(preference_error("rl: cpo\nloss_type: [hinge, ipo]\n").find("only dpo adds several up") != std::string::npos);
   CHECK(preference_error("rl: ipo\ndpo_loss_type: [sigmoid]\n").find("got both") != std::string::npos);
   CHECK(preference_error("loss_type: nll\n").empty());

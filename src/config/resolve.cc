@@ -55,13 +55,14 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   if (use == ConfigUse::kRewards) return config;
   check_required(r, use);
   config.data = resolve_data(r);
-  config.batches = resolve_batches(r, config.data.rows);
+  config.batches = resolve_batches(r, config.data);
   resolve_packing(r, config.batches, config.data);
   config.adapter = resolve_adapter(r);
   config.quantisation = resolve_quantisation(r);
   config.said_quantisation = said_quantisation(r);
   config.preference = resolve_preference(r, use);
   config.text_loss = resolve_text_loss(r);
+  config.label_smoothing = resolve_label_smoothing(r, config.text_loss);
   config.online = resolve_online(r, config.batches, config.data.rows);
   config.video = resolve_video(r);
   config.schedule = resolve_schedule(r);

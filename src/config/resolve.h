@@ -52,6 +52,8 @@ struct Resolution {
 [[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
 // Of a config without rl; else the usual one.
 [[nodiscard]] TextLoss resolve_text_loss(const Resolution& r);
+// label_smoothing_factor, where `loss` has any.
+[[nodiscard]] double resolve_label_smoothing(const Resolution& r, TextLoss loss);
 [[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
                                                            const data::RowOptions& rows);
 // rl_beta, `usual` where it is left out, of an objective that has one for the whole run.
@@ -64,7 +66,7 @@ struct Resolution {
 [[nodiscard]] std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use);
 // Everything but `batches` and `evaluation_batches`.
 [[nodiscard]] data::DataSettings resolve_data(const Resolution& r);
-[[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows);
+[[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const data::DataSettings& data);
 // Fills `batches` and `evaluation_batches`.
 void resolve_packing(const Resolution& r, const BatchSettings& batches, data::DataSettings& data);
 // Whether a stream's records come in another order than the data's.

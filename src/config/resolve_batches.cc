@@ -1,7 +1,9 @@
 // How rows come into batches: how many, in which order, and whether they share lines.
 #include <algorithm>
+#include <tuple>
 
 #include "config/resolve.h"
+#include "config/values.h"
 
 namespace spillway::config {
 namespace {
@@ -12,8 +14,24 @@ bool is_in_file_order(const Spelled& keys) {
   return keys.curriculum_sampling || keys.train_sampling_strategy == SamplingStrategy::kSequential;
 }
 
+// Throws InputError where train_sampling_strategy says another order than the switches.
+void check_order(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  constexpr const char* kStrategy = "train_sampling_strategy";
+  if (!r.given(kStrategy)) return;
+  for (const auto& [key, says, means] :
+       {std::tuple{"curriculum_sampling", keys.curriculum_sampling, SamplingStrategy::kSequential},
+        {"group_by_length", keys.group_by_length, SamplingStrategy::kGroupByLength}}) {
+    if (!r.given(key) || says == (keys.train_sampling_strategy == means)) continue;
+    throw input_error(r.where(kStrategy),
+                      "expected the order of {}: {}, which is the same question, got {}; remove one", key, says,
+                      print_value(keys.train_sampling_strategy));
+  }
+}
+
 data::RowOrder order_of(const Resolution& r) {
   const Spelled& keys = r.keys;
+  check_order(r);
   if (is_in_file_order(keys)) return data::RowOrder::kFile;
   const bool grouped = keys.group_by_length || keys.train_sampling_strategy == SamplingStrategy::kGroupByLength;
   if (grouped) return data::RowOrder::kGroupedByLength;
@@ -41,8 +59,8 @@ void check_unpacked(const Resolution& r) {
   }
 }
 
-// From batch_size, the rows of a step, where that is given.
-int64_t accumulation_of(const Resolution& r) {
+// Returns the micro-batches of one rank's step, from batch_size, the rows of a step, where that is given.
+int64_t own_accumulation_of(const Resolution& r) {
   const Spelled& keys = r.keys;
   r.exclude("gradient_accumulation_steps", true, "batch_size", true);
   if (!keys.batch_size) return keys.gradient_accumulation_steps;
@@ -60,14 +78,67 @@ int64_t accumulation_of(const Resolution& r) {
   return rows / micro;
 }
 
+// A prompt is not a row of a micro-batch, and a stream has no last one.
+bool drops_last(const Resolution& r) {
+  if (!r.keys.dataloader_drop_last) return false;
+  constexpr const char* kKey = "dataloader_drop_last";
+  if (is_online(r.keys)) {
+    r.ignore(kKey, "rounds of completions are whole in any case, as in TRL");
+    return false;
+  }
+  if (!r.keys.streaming && r.keys.pretraining_dataset.empty()) return true;
+  r.ignore(kKey, "a stream has no last micro-batch");
+  return false;
+}
+
+// The seed of TRL's samplers of prompts is `seed` in any case.
+uint64_t order_seed(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (is_online(keys) && keys.rl != Rl::kOnlineDpo)
+    r.ignore("data_seed", "prompts come in the order of seed, as in TRL");
+  return static_cast<uint64_t>(is_online(keys) ? keys.seed : keys.data_seed.value_or(keys.seed));
+}
+
+// Longer rows of an evaluation: fewer of them have the room of a micro-batch.
+void take_eval_length(const BatchSettings& batches, data::DataSettings& data) {
+  if (data.eval_sequence_len == 0) return;
+  data::BatchOptions& options = data.evaluation_batches;
+  options.sequence_len = data.eval_sequence_len;
+  options.rows = std::clamp<int64_t>(batches.tokens() / data.eval_sequence_len, 1, options.rows);
+}
+
+// Returns the micro-batches of a step: those of all ranks that the config has for rows of their own.
+int64_t accumulation_of(const Resolution& r) {
+  const int64_t own = own_accumulation_of(r), ranks = r.keys.dp_shard_size * r.keys.dp_replicate_size;
+  if (ranks == 1) return own;
+  constexpr int64_t kMost = 1 << 20;
+  if (ranks > kMost / own) {
+    throw input_error(r.where(r.given("dp_shard_size") ? "dp_shard_size" : "dp_replicate_size"),
+                      "expected at most {} micro-batches in a step, got {} ranks of {}; lower one of them", kMost,
+                      ranks, own);
+  }
+  r.note(
+      fmt::format("dp_shard_size x dp_replicate_size: the micro-batches of {} ranks make a step, and one rank "
+                  "accumulates them: {} in all",
+                  ranks, own * ranks));
+  return own * ranks;
+}
+
 }  // namespace
 
-BatchSettings resolve_batches(const Resolution& r, const data::RowOptions& rows) {
+BatchSettings resolve_batches(const Resolution& r, const data::DataSettings& data) {
   const Spelled& keys = r.keys;
+  const data::RowOptions& rows = data.rows;
   BatchSettings batches{.micro_batch_size = keys.micro_batch_size,
                         .gradient_accumulation_steps = accumulation_of(r),
                         .sequence_len = rows.sequence_len,
-                        .length_key = keys.max_length ? "max_length" : "sequence_len"};
+                        .length_key = keys.max_length ? "max_length" : "sequence_len",
+                        .eval_sequence_len = data.eval_sequence_len};
+  if (data.eval_sequence_len > batches.micro_batch_size * batches.sequence_len)
+    r.note(
+        fmt::format("eval_sequence_len: {} tokens of a row to evaluate on are more than a micro-batch of training "
+                    "has, {}: the memory of a step is that of so many",
+                    data.eval_sequence_len, batches.micro_batch_size * batches.sequence_len));
   if (keys.eval_batch_size.value_or(0) > keys.micro_batch_size) {
     r.note(
         fmt::format("eval_batch_size: {} is {}, as micro_batch_size: an evaluation has the memory of a training step",
@@ -91,9 +162,11 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
                   .packing_scope_rows = keys.packing_scope == PackingScope::kBatch ? data::kMapBatchRows : 0,
                   .line_rows = keys.sample_packing_bin_size,
                   .shuffle_before_packing = keys.packing && keys.shuffle_merged_datasets.value_or(false),
+                  .packing_seed = static_cast<uint64_t>(keys.seed),
                   .order = order_of(r),
                   .step_batches = batches.gradient_accumulation_steps,
-                  .seed = static_cast<uint64_t>(keys.seed)};
+                  .drops_last = drops_last(r),
+                  .seed = order_seed(r)};
   if (packs(keys)) data.batches.packing = strategy;
   data.evaluation_batches = data.batches;
   // Such rows stay in the micro-batches of training, as in TRL.
@@ -103,6 +176,7 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
     data.evaluation_batches.rows = std::min(data.batches.rows, keys.eval_batch_size.value_or(data.batches.rows));
   }
   data.evaluation_batches.order = data::RowOrder::kFile;
+  take_eval_length(batches, data);
   data.evaluation_batches.packing.reset();
   if (keys.eval_sample_packing.value_or(packs(keys))) data.evaluation_batches.packing = strategy;
 }

@@ -1,8 +1,10 @@
 // Data: which files, how they are read, how long their rows may be.
+#include <algorithm>
 #include <filesystem>
 #include <tuple>
 
 #include "base/text.h"
+#include "config/programs.h"
 #include "config/resolve.h"
 #include "config/template_name.h"
 #include "data/rows/dataset_type.h"
@@ -41,6 +43,18 @@ void add_older_mappings(const SpelledDataset& said, const std::string& where, Da
   }
 }
 
+// Throws InputError for options that choose rows of tables, which clips are not.
+void check_no_table(const DatasetConfig& dataset, const std::string& where) {
+  if (dataset.type.name != data::kVideoLatents) return;
+  for (const auto& [key, is_set] : {std::pair{"data_dir", !dataset.data_dir.empty()},
+                                    {"columns", !dataset.columns.empty()},
+                                    {"fraction", dataset.fraction.has_value()}}) {
+    if (is_set)
+      throw input_error(fmt::format("{}.{}", where, key),
+                        "expected none for a folder of clips, got one; remove it, and write path or weight");
+  }
+}
+
 // Clips have no objective but their own, which is better said than that the type belongs to no other.
 void check_no_objective_of_video(const Resolution& r, const DatasetConfig& dataset) {
   if (dataset.type.name != data::kVideoLatents) return;
@@ -57,6 +71,7 @@ DatasetConfig resolve_dataset(const Resolution& r, std::string_view key, const s
   add_older_mappings(said, where, dataset);
   const data::Objective objective = objective_of(r.keys);
   check_no_objective_of_video(r, dataset);
+  check_no_table(dataset, where);
   // An objective that is still to come has types of its own.
   if (objective != data::Objective::kText ||
       !(r.given("rl") || r.given("reward_model") || r.given("process_reward_model"))) {
@@ -74,6 +89,22 @@ DatasetConfig resolve_dataset(const Resolution& r, std::string_view key, const s
   return dataset;
 }
 
+// TRL's rules of `fraction`.
+void check_fractions(const Resolution& r, const std::string& where, const std::vector<DatasetConfig>& datasets) {
+  const auto has_fraction = [](const DatasetConfig& one) { return one.fraction.has_value(); };
+  const auto given = std::count_if(datasets.begin(), datasets.end(), has_fraction);
+  if (given == 0) return;
+  const std::string place = where + ".fraction";
+  if (given < std::ssize(datasets))
+    throw input_error(place,
+                      "expected a fraction of every dataset or of none, got {} for {} datasets; write the others",
+                      given, datasets.size());
+  if (r.keys.streaming || !r.keys.pretraining_dataset.empty())
+    throw input_error(place, "expected rows that are all read first, got a stream beside it; remove one");
+  if (std::all_of(datasets.begin(), datasets.end(), [](const DatasetConfig& one) { return *one.fraction == 0; }))
+    throw input_error(place, "expected a fraction above 0, got none; raise one");
+}
+
 // `where` is where the list stands.
 std::vector<DatasetConfig> resolve_datasets(const Resolution& r, std::string_view key, const std::string& where,
                                             const std::vector<SpelledDataset>& said) {
@@ -81,6 +112,7 @@ std::vector<DatasetConfig> resolve_datasets(const Resolution& r, std::string_vie
   for (size_t i = 0; i < said.size(); ++i) {
     datasets.push_back(resolve_dataset(r, fmt::format("{}.{}", key, i), fmt::format("{}.{}", where, i), said[i]));
   }
+  check_fractions(r, where, datasets);
   return datasets;
 }
 
@@ -97,6 +129,7 @@ void check_streaming(const Resolution& r) {
   const bool prefers = keys.rl != Rl::kNone || keys.reward_model;
   for (const auto& [is_set, key, advice] :
        {std::tuple{keys.val_set_size > 0, "val_set_size", "evaluate on test_datasets"},
+        {keys.test_split_size.has_value(), "test_split_size", "evaluate on test_datasets"},
         {keys.dataset_exact_deduplication, "dataset_exact_deduplication", "remove it"},
         {sorts, keys.group_by_length ? "group_by_length" : "train_sampling_strategy", "remove it"},
         {keys.process_reward_model, "process_reward_model", no_stream},
@@ -165,6 +198,71 @@ std::vector<SpelledDataset> training_datasets(const Resolution& r) {
   return pretraining;
 }
 
+// val_set_size, or TRL's word for it, which its mixtures of `datasets` alone have.
+double resolve_validation(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.test_split_size) return keys.val_set_size;
+  constexpr const char* kKey = "test_split_size";
+  if (!keys.dataset_name.empty()) {
+    r.ignore(kKey, "it goes with datasets, as in TRL: dataset_test_split names the rows of dataset_name");
+    return keys.val_set_size;
+  }
+  r.check_whole(kKey, keys.test_split_size);
+  if (r.given("val_set_size") && keys.val_set_size != *keys.test_split_size)
+    throw input_error(r.where(kKey), "expected the share of val_set_size, {}, got {}; remove one", keys.val_set_size,
+                      *keys.test_split_size);
+  r.exclude("test_datasets", !keys.test_datasets.empty(), kKey, true);
+  return *keys.test_split_size;
+}
+
+// Rows of test_datasets alone have a length of their own, as in axolotl, and of text alone.
+int64_t resolve_eval_length(const Resolution& r, const data::DataSettings& data) {
+  const std::optional<int64_t>& length = r.keys.eval_sequence_len;
+  if (!length || *length == data.rows.sequence_len) return 0;
+  constexpr const char* kKey = "eval_sequence_len";
+  if (has_preferences(r.keys) || is_online(r.keys)) {
+    r.ignore(kKey, "rows to evaluate preferences and completions on have the length of the others, as in axolotl");
+    return 0;
+  }
+  if (data.test_datasets.empty()) {
+    r.ignore(kKey, "there are no test_datasets: val_set_size takes rows of the length of the others, as in axolotl");
+    return 0;
+  }
+  if (data.rows.length_rules == LengthRules::kAxolotl && *length < r.keys.min_sample_len)
+    throw input_error(r.where(kKey), "expected at least min_sample_len, {}, got {}; raise it", r.keys.min_sample_len,
+                      *length);
+  return *length;
+}
+
+// TRL cuts no row where max_length is null. Here a row has room for so many tokens, so longer ones are an error.
+void resolve_unlimited_length(const Resolution& r, data::RowOptions& rows) {
+  const auto empty = r.loaded.emptied.find("max_length");
+  if (program_of(r.loaded) != Program::kTrl || r.given("sequence_len") || r.given("max_length") ||
+      empty == r.loaded.emptied.end() || is_online(r.keys))
+    return;
+  if (r.keys.packing)
+    throw input_error(empty->second,
+                      "expected a number beside packing, as in TRL, got nothing; write the length of a packed line");
+  rows.sequence_len = *r.keys.max_length;
+  rows.length_rules = LengthRules::kTrl;
+  rows.excess_length_strategy = ExcessLength::kRaise;
+  r.note(fmt::format("max_length: null cuts no row: a row has room for {} tokens, and a longer one is an error",
+                     rows.sequence_len));
+}
+
+// Throws InputError where two keys say different things about what of a row is learned.
+void check_targets(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  const bool says_inputs = r.given("train_on_inputs") && !has_preferences(keys) && !is_online(keys);
+  if (says_inputs && keys.completion_only_loss && *keys.completion_only_loss == keys.train_on_inputs)
+    throw input_error(r.where("completion_only_loss"),
+                      "expected {} beside train_on_inputs: {}, which says the same of prompts, got {}; remove one",
+                      !keys.train_on_inputs, keys.train_on_inputs, *keys.completion_only_loss);
+  if (says_inputs && keys.train_on_inputs && keys.assistant_only_loss)
+    throw input_error(r.where("assistant_only_loss"),
+                      "expected false beside train_on_inputs: true, got true; remove one");
+}
+
 // sequence_len or max_length, and the rules that come with it.
 void resolve_length(const Resolution& r, data::RowOptions& rows) {
   const Spelled& keys = r.keys;
@@ -215,6 +313,7 @@ void ignore_others_row_keys(const Resolution& r) {
 data::RowOptions resolve_rows(const Resolution& r) {
   const Spelled& keys = r.keys;
   ignore_others_row_keys(r);
+  check_targets(r);
   data::RowOptions rows{.objective = objective_of(keys),
                         .truncation_mode = keys.truncation_mode,
                         .min_sample_len = keys.min_sample_len,
@@ -231,6 +330,7 @@ data::RowOptions resolve_rows(const Resolution& r) {
   rows.chat_template =
       resolve_template(r, "chat_template", r.where("chat_template"), keys.chat_template, keys.chat_template_jinja);
   resolve_length(r, rows);
+  resolve_unlimited_length(r, rows);
   return rows;
 }
 
@@ -278,7 +378,9 @@ data::DataSettings resolve_data(const Resolution& r) {
   data::DataSettings data{.datasets = resolve_datasets(r, key, r.where(key), training)};
   data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), evaluated_datasets(r));
   data.rows = resolve_rows(r);
-  data.val_set_size = keys.val_set_size;
+  data.val_set_size = resolve_validation(r);
+  data.seed = static_cast<uint64_t>(keys.seed);
+  data.eval_sequence_len = resolve_eval_length(r, data);
   if (streams) {
     data.stream = {.buffer_records = keys.streaming_multipack_buffer_size,
                    .shuffles = shuffles_stream(r, data.rows.length_rules),

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "config/programs.h"
 #include "config/resolve.h"
 #include "config/values.h"
 #include "hub/repository.h"
@@ -13,9 +14,9 @@ namespace {
 void ignore_adapter_keys(const Resolution& r) {
   for (const char* key :
        {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-        "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
-        "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits", "loraplus_lr_ratio",
-        "loraplus_lr_embedding"}) {
+        "lora_fan_in_fan_out", "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern",
+        "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits",
+        "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
   }
 }
@@ -52,17 +53,10 @@ void resolve_start(const Resolution& r, AdapterSettings& adapter) {
   }
 }
 
-// Which modules a fresh adapter is for, and what it starts as; one in a folder says so itself.
-void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
+// Settles the modules of an adapter, and the start of a fresh one. An adapter in a folder names its modules itself:
+// these keys are compared with them (train/lora_options.h).
+void resolve_modules_and_start(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
-  if (!adapter.model_dir.empty()) {
-    for (const char* key : {"peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern", "peft_layers_to_transform",
-                            "peft_layers_pattern"})
-      r.ignore(key, "lora_model_dir says it");
-    if (keys.peft_init_lora_weights.start != LoraStart::kLoftq)
-      r.ignore("peft_init_lora_weights", "lora_model_dir says it");
-    return resolve_loftq_base(r, adapter);
-  }
   adapter.dora = keys.peft_use_dora;
   adapter.rank_pattern = keys.lora_rank_pattern;
   for (const PatternNumber& rank : adapter.rank_pattern) {
@@ -72,7 +66,13 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   adapter.alpha_pattern = keys.lora_alpha_pattern;
   adapter.layers_to_transform = keys.peft_layers_to_transform;
   adapter.layers_pattern = keys.peft_layers_pattern;
-  resolve_start(r, adapter);
+  if (adapter.model_dir.empty()) {
+    resolve_start(r, adapter);
+  } else {
+    if (keys.peft_init_lora_weights.start != LoraStart::kLoftq)
+      r.ignore("peft_init_lora_weights", "the adapter of lora_model_dir has started");
+    resolve_loftq_base(r, adapter);
+  }
   if (!adapter.layers_to_transform.empty() && !adapter.target_modules.pattern.empty()) {
     throw input_error(r.where("peft_layers_to_transform"),
                       "expected names in lora_target_modules beside it, got a pattern; name the layers in the pattern");
@@ -80,21 +80,93 @@ void resolve_fresh_adapter(const Resolution& r, AdapterSettings& adapter) {
   if (adapter.layers_to_transform.empty()) r.ignore("peft_layers_pattern", "peft_layers_to_transform is not there");
 }
 
+// Throws where weights are drawn anew beside a key that trains a part of a model, or something else than text.
+void check_reinitialised(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  for (const auto& [key, is_set] : {std::pair{"adapter", keys.adapter != Adapter::kNone},
+                                    {"unfrozen_parameters", !keys.unfrozen_parameters.empty()},
+                                    {"rl", keys.rl != Rl::kNone},
+                                    {"reward_model", keys.reward_model},
+                                    {"process_reward_model", keys.process_reward_model}}) {
+    if (is_set)
+      throw input_error(r.where("reinit_weights"), "expected a model that learns text, all of it, got {} beside it; {}",
+                        key, "remove one");
+  }
+}
+
+// Returns whether frozen weights, working copies and activations are bf16, apart from what asks for f16.
+bool is_bf16(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.float32) return keys.bf16 != Bf16::kFalse;
+  if (r.given("bf16") && (keys.bf16 == Bf16::kTrue || keys.bf16 == Bf16::kFull))
+    throw input_error(r.where("float32"), "expected false beside bf16: {}, got true; remove one",
+                      print_value(keys.bf16));
+  if (keys.fp16 || keys.dtype == WeightType::kF16) {
+    throw input_error(r.where("float32"), "expected false beside {}, got true; remove one",
+                      keys.fp16 ? "fp16: true" : "dtype: float16");
+  }
+  return false;
+}
+
+// Returns whether f16 is asked for beside what bf16 says. Where both are true, bf16 wins in axolotl, and transformers
+// refuses them.
+bool asks_for_f16(const Resolution& r) {
+  if (!r.keys.fp16) return false;
+  const bool has_bf16 = r.given("bf16") && (r.keys.bf16 == Bf16::kTrue || r.keys.bf16 == Bf16::kFull);
+  if (!has_bf16) return true;
+  if (program_of(r.loaded) == Program::kTrl)
+    throw input_error(r.where("fp16"), "expected bf16 or fp16, got both; remove one");
+  r.ignore("fp16", "bf16 is there, and wins, as in axolotl");
+  return false;
+}
+
+// The dtype of the files of a model that is trained whole; none where each weight stays as its base has it.
+std::optional<DType> written_dtype(const Resolution& r, bool asks_for_f16) {
+  switch (r.keys.dtype) {
+    case WeightType::kF32:
+      return DType::kF32;
+    case WeightType::kBf16:
+      if (asks_for_f16)
+        throw input_error(r.where("dtype"), "expected float16 beside fp16: true, got bfloat16; remove one");
+      return DType::kBF16;
+    case WeightType::kF16:
+      return DType::kF16;
+    case WeightType::kAuto:
+      break;
+  }
+  return asks_for_f16 ? std::optional(DType::kF16) : std::nullopt;
+}
+
+// Settles what is computed in and what is written. No kernel computes in f16: bf16 is the nearest, and has its range.
+void resolve_dtypes(const Resolution& r, ModelSettings& model) {
+  if (r.keys.dtype == WeightType::kBf16 && !is_bf16(r))
+    throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
+  const bool f16 = asks_for_f16(r);
+  model.written_dtype = written_dtype(r, f16);
+  const bool computes_f16 = f16 || r.keys.dtype == WeightType::kF16;
+  model.bf16 = is_bf16(r) || computes_f16;
+  model.masters = r.keys.bf16 != Bf16::kFull;
+  if (!computes_f16) return;
+  const auto spelled = r.loaded.spelled.find(f16 ? "fp16" : "dtype");
+  r.note(fmt::format(
+      "{}: f16 arithmetic is not computed; bf16 is{}", spelled == r.loaded.spelled.end() ? "fp16" : spelled->second,
+      model.written_dtype == DType::kF16 && r.keys.adapter == Adapter::kNone ? ", and the model is written in f16"
+                                                                             : ""));
+}
+
 }  // namespace
 
 ModelSettings resolve_model(const Resolution& r) {
-  if (r.keys.dtype == WeightType::kBf16 && r.keys.bf16 == Bf16::kFalse) {
-    throw input_error(r.where("dtype"), "expected bf16: true beside dtype: bfloat16, got false; remove one");
-  }
   if (const std::string& revision = r.keys.revision_of_model; !revision.empty() && !hub::is_revision(revision))
     throw input_error(r.where("revision_of_model"), "expected a branch, a tag or a commit, got {}; correct it",
                       quote(revision));
   ModelSettings model{.base_model = r.keys.base_model,
                       .config_overrides = r.keys.overrides_of_model_config.json,
                       .revision = r.keys.revision_of_model,
-                      .bf16 = r.keys.bf16 != Bf16::kFalse,
-                      .masters = r.keys.bf16 != Bf16::kFull,
+                      .reinitialised = r.keys.reinit_weights,
                       .neftune_noise_alpha = r.keys.neftune_noise_alpha};
+  resolve_dtypes(r, model);
+  if (model.reinitialised) check_reinitialised(r);
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {
@@ -146,6 +218,8 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                           .alpha = keys.lora_alpha,
                           .dropout = disables_dropout(keys) ? 0 : keys.lora_dropout,
                           .rslora = keys.peft_use_rslora,
+                          .says_dropout = r.given("lora_dropout") && !disables_dropout(keys),
+                          .disables_dropout = disables_dropout(keys),
                           .target_modules = keys.lora_target_modules,
                           .target_linear = keys.lora_target_linear,
                           .loraplus_lr_ratio = keys.loraplus_lr_ratio,
@@ -157,7 +231,7 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                                                     : "preferences are trained without dropout, as in TRL, where "
                                                       "disable_dropout is not false");
   r.ignore("loraplus_lr_embedding", "no adapter is on an embedding");
-  resolve_fresh_adapter(r, adapter);
+  resolve_modules_and_start(r, adapter);
   if (adapter.target_modules.names == std::vector<std::string>{"all-linear"}) {
     adapter.target_modules = {};
     adapter.target_linear = true;

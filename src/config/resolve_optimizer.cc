@@ -1,8 +1,40 @@
 // The rule by which weights are updated.
+#include <algorithm>
+#include <iterator>
+
 #include "config/resolve.h"
 #include "config/values.h"
 
 namespace spillway::config {
+namespace {
+
+// axolotl's groups of weights, where it makes any.
+std::optional<LrGroups> resolve_groups(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  constexpr const char* kGroupKeys[] = {"embedding_lr_scale", "embedding_lr", "lr_groups"};
+  const bool has_embedding = keys.embedding_lr || keys.embedding_lr_scale;
+  if (!has_embedding && keys.lr_groups.empty()) return {};
+  if (keys.loraplus_lr_ratio && keys.adapter != Adapter::kNone) {
+    if (!keys.lr_groups.empty())
+      throw input_error(r.where("lr_groups"), "expected no loraplus_lr_ratio beside it, got one; remove one");
+    for (const char* key : kGroupKeys) r.ignore(key, "loraplus_lr_ratio makes other groups");
+    return {};
+  }
+  if (keys.embedding_lr_scale) r.ignore("embedding_lr", "embedding_lr_scale wins over it");
+  const auto given =
+      std::find_if(std::begin(kGroupKeys), std::end(kGroupKeys), [&](const char* key) { return r.given(key); });
+  if (keys.learning_rate == 0 && r.given("learning_rate"))
+    throw input_error(r.where(*given),
+                      "expected a learning_rate above 0 beside it, whose schedule it follows, got 0; "
+                      "raise it");
+  const double usual = keys.learning_rate;
+  return LrGroups{
+      .learning_rate = usual,
+      .embedding_lr = keys.embedding_lr_scale ? usual * *keys.embedding_lr_scale : keys.embedding_lr.value_or(usual),
+      .groups = keys.lr_groups};
+}
+
+}  // namespace
 
 OptimizerSettings resolve_optimizer(const Resolution& r) {
   const Spelled& keys = r.keys;
@@ -17,7 +49,8 @@ OptimizerSettings resolve_optimizer(const Resolution& r) {
           .adam_beta3 = keys.adam_beta3,
           .adam_epsilon = keys.adam_epsilon,
           .adam_epsilon2 = keys.adam_epsilon2,
-          .max_grad_norm = keys.rl == Rl::kPpo ? 0 : keys.max_grad_norm};
+          .max_grad_norm = keys.rl == Rl::kPpo ? 0 : keys.max_grad_norm,
+          .lr_groups = resolve_groups(r)};
 }
 
 }  // namespace spillway::config

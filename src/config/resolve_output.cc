@@ -153,7 +153,19 @@ constexpr std::array<std::string_view, 15> kTrackers = {"tensorboard", "none",  
                                                         "codecarbon",  "comet_ml", "dagshub", "dvclive",  "flyte",
                                                         "mlflow",      "neptune",  "swanlab", "trackio",  "wandb"};
 
+// Throws InputError where report_to and use_tensorboard say different things about event files. A list of other
+// trackers says nothing about them.
+void check_trackers(const Resolution& r) {
+  const std::vector<std::string>& names = r.keys.report_to;
+  if (names.size() != 1 || !r.given("use_tensorboard") || !r.given("report_to")) return;
+  const bool writes = names.front() == "tensorboard" || names.front() == "all";
+  if (writes == r.keys.use_tensorboard || (!writes && names.front() != "none")) return;
+  throw input_error(r.where("report_to"), "expected the same as use_tensorboard: {}, got {}; remove one",
+                    r.keys.use_tensorboard, quote(names.front()));
+}
+
 bool writes_event_files(const Resolution& r) {
+  check_trackers(r);
   bool tensorboard = r.keys.use_tensorboard;
   std::vector<std::string_view> others;
   for (const std::string& name : r.keys.report_to) {
@@ -195,6 +207,8 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
                         .logging_steps = StepCount::from_key(keys.logging_steps),
                         .save = interval_of(save),
                         .evaluate = interval_of(eval),
+                        .saves_first_step = keys.save_first_step,
+                        .saves_only_model = keys.save_only_model,
                         .evaluates_first = keys.eval_on_start,
                         .eval_delay = keys.eval_delay,
                         .save_total_limit = keys.save_total_limit,
@@ -212,6 +226,9 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
   }
   // Written as a boolean it says whether to resume, not from where.
   if (const auto resume = boolean_of(YamlNode::scalar(keys.resume_from_checkpoint))) {
+    if (*resume && r.given("auto_resume_from_checkpoints") && !keys.auto_resume_from_checkpoints)
+      throw input_error(r.where("resume_from_checkpoint"),
+                        "expected false beside auto_resume_from_checkpoints: false, got true; remove one");
     output.auto_resume_from_checkpoints = output.auto_resume_from_checkpoints || *resume;
     output.resume_from_checkpoint.clear();
   }

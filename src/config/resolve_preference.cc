@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/programs.h"
 #include "config/resolve.h"
+#include "config/values.h"
 
 namespace spillway::config {
 namespace {
@@ -132,7 +133,8 @@ std::vector<WeightedLoss> losses_of(const Resolution& r, const RlName& objective
                       objective.name, losses.size());
   if (!r.given("dpo_loss_weights") || objective.kind != Kind::kDpo) return losses;
   if (keys.dpo_loss_weights.size() != losses.size())
-    throw input_error(r.where("dpo_loss_weights"), "expected {} numbers, one for each of dpo_loss_type, got {}",
+    throw input_error(r.where("dpo_loss_weights"),
+                      "expected {} numbers, one for each of dpo_loss_type, got {}; write as many, or remove the key",
                       losses.size(), keys.dpo_loss_weights.size());
   for (size_t i = 0; i < losses.size(); ++i) losses[i].weight = keys.dpo_loss_weights[i];
   return losses;
@@ -261,7 +263,15 @@ std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r) {
 TextLoss resolve_text_loss(const Resolution& r) {
   constexpr const char* kKey = "dpo_loss_type";  // TRL's for the loss of text, too
   const std::vector<std::string>& names = r.keys.dpo_loss_type;
-  if (has_preferences(r.keys) || is_online(r.keys) || names.empty()) return TextLoss::kCrossEntropy;
+  if (has_preferences(r.keys) || is_online(r.keys)) {
+    if (r.keys.use_dft) r.ignore("use_dft", "it is a loss of text");
+    return TextLoss::kCrossEntropy;
+  }
+  if (r.keys.use_dft && !names.empty() && names != std::vector<std::string>{"dft"})
+    throw input_error(r.where("use_dft"), "expected dpo_loss_type: dft beside it, got {}; remove one",
+                      print_value(names));
+  if (r.keys.use_dft) return TextLoss::kWeightedByProbability;
+  if (names.empty()) return TextLoss::kCrossEntropy;
   if (names.size() > 1)
     throw input_error(r.where(kKey), "expected one loss of text without rl, got {}; name one", names.size());
   const std::string& name = names.front();
@@ -270,6 +280,17 @@ TextLoss resolve_text_loss(const Resolution& r) {
   const std::vector<std::string_view> owners = owners_of(name);
   throw input_error(r.where(kKey), "expected nll, chunked_nll or dft without rl, got {}; {}", quote(name),
                     owners.empty() ? "write one of them" : fmt::format("write rl: {}", fmt::join(owners, " or rl: ")));
+}
+
+double resolve_label_smoothing(const Resolution& r, TextLoss loss) {
+  constexpr const char* kKey = "label_smoothing_factor";
+  if (has_preferences(r.keys) || is_online(r.keys)) {
+    if (r.keys.label_smoothing_factor > 0) r.ignore(kKey, "it smooths the loss of text, as in TRL");
+    return 0;
+  }
+  if (loss != TextLoss::kWeightedByProbability) return r.keys.label_smoothing_factor;
+  if (r.keys.label_smoothing_factor > 0) r.ignore(kKey, "dft is computed without it, as in TRL");
+  return 0;
 }
 
 std::string_view name_of(PreferenceLoss loss) {

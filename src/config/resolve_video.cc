@@ -1,6 +1,7 @@
 // Video transformers. Which family a model is of is known when its folder is read; until then keys of both may stand.
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "base/text.h"
 #include "config/keys.h"
@@ -113,19 +114,27 @@ void take_betas(LoadedConfig& loaded) {
                         quote(text));
     at = stop + (i == 0 ? 1 : 0);
   }
+  for (const auto& [key, said, number] : {std::tuple{"adam_beta1", loaded.keys.adam_beta1, numbers[0]},
+                                          {"adam_beta2", loaded.keys.adam_beta2, numbers[1]}}) {
+    if (said && *said != number)
+      throw input_error(loaded.given.find("betas")->second, "expected {} of {} in it, got {}; remove one", *said, key,
+                        number);
+  }
   loaded.keys.adam_beta1 = numbers[0];
   loaded.keys.adam_beta2 = numbers[1];
 }
 
-// mixed_precision is bf16 in accelerate's words.
+// mixed_precision is bf16 in accelerate's words. It says nothing of files.
 void take_precision(LoadedConfig& loaded, MixedPrecision said) {
-  const Bf16 meant = said == MixedPrecision::kBf16 ? Bf16::kTrue : Bf16::kFalse;
+  const Bf16 meant = said == MixedPrecision::kNo ? Bf16::kFalse : Bf16::kTrue;
   const std::string& where = loaded.given.find("mixed_precision")->second;
   if (is_given(loaded, "bf16") && loaded.keys.bf16 != meant)
     throw input_error(where, "expected the same as bf16, {}, got {}; remove one", print_value(loaded.keys.bf16),
                       print_value(said));
   loaded.keys.bf16 = meant;
   loaded.given.emplace("bf16", where);
+  if (said == MixedPrecision::kF16)
+    loaded.notes.emplace_back("mixed_precision: f16 arithmetic is not computed; bf16 is");
 }
 
 }  // namespace

@@ -237,3 +237,11 @@ TEST_CASE("where nothing is evaluated, keys that say how often are told to be ig
   for (const char* key : {"evals_per_epoch:\n", "evals_per_epoch: 0\n", "eval_strategy: no\n"})
     CHECK(ignored_line(load(key)).empty());
 }
+
+TEST_CASE("a checkpoint may come after the first step, and be the model alone") {
+  const auto output = [](const std::string& keys) { return load(keys).config.output; };
+  CHECK(output("save_first_step: true\n").saves_first_step);
+  CHECK(output("save_only_model: true\n").saves_only_model);
+  CHECK_FALSE(output("").saves_first_step);
+  CHECK_FALSE(output("").saves_only_model);
+}

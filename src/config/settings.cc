@@ -7,6 +7,9 @@
 
 #include "base/home.h"
 #include "config/forms.h"
+#include "config/nearest_key.h"
+#include "config/other_words.h"
+#include "config/yaml_scalar.h"
 
 namespace spillway::config {
 namespace {
@@ -15,14 +18,14 @@ namespace {
 struct KeyTable {
   const ConfigKey* (*find)(std::string_view);
   bool (*is_group)(std::string_view);
-  std::vector<std::string_view> (*names)();
+  std::vector<std::string_view> (*names)(bool is_followed);
 };
 constexpr KeyTable kConfigTable{find_key, is_key_group, key_names};
 constexpr KeyTable kDatasetTable{find_dataset_key, is_dataset_key_group, dataset_key_names};
 
 [[noreturn]] void fail_unknown(const KeyTable& table, const KeyPlace& place, std::string_view name) {
-  const std::vector<std::string_view> names = table.names();
-  const std::string_view near = nearest_name(name, names);
+  std::string_view near = nearest_key(name, table.names(true));
+  if (near.empty()) near = nearest_key(name, table.names(false));
   const std::string advice = near.empty() ? "" : fmt::format("did you mean {}? ", near);
   throw input_error(place.text(), "expected a known key, got {}; {}`spillway train --help-config` lists them all",
                     quote(name), advice);
@@ -60,6 +63,14 @@ void add_setting(std::vector<Setting>& settings, Setting setting, Verdicts& verd
                     other->spelled, setting.spelled, other->value.shown(), setting.value.shown());
 }
 
+// Returns the mapping that a group of keys holds, which TRL also takes as JSON text. Throws InputError for anything
+// else.
+YamlNode mapping_of(const YamlNode& value, const KeyPlace& place) {
+  if (value.kind == YamlNode::Kind::kScalar && value.text.starts_with('{')) return parse_yaml(value.text, place.text());
+  if (value.kind == YamlNode::Kind::kMap) return value;
+  throw input_error(place.text(), "expected a mapping, got {}; write `name: value` lines below the key", value.shown());
+}
+
 void collect(const KeyTable& table, const YamlNode& map, const KeyPlace& place, const std::string& prefix,
              std::vector<Setting>& settings, Verdicts& verdicts) {
   for (const auto& entry : map.entries) {
@@ -67,15 +78,14 @@ void collect(const KeyTable& table, const YamlNode& map, const KeyPlace& place, 
     const std::string name = prefix + entry.key;
     const KeyPlace here = place.at(entry);
     verdicts.attempt(here.path, name, [&] {
-      if (const ConfigKey* row = table.find(name)) {
+      const ConfigKey* row = table.find(name);
+      const bool is_group = table.is_group(name) && (row == nullptr || entry.value.kind == YamlNode::Kind::kMap);
+      if (row != nullptr && !is_group) {
         add_setting(settings, {row, name, here, entry.value}, verdicts);
-      } else if (!table.is_group(name)) {
+      } else if (!is_group) {
         fail_unknown(table, here, name);
-      } else if (entry.value.kind == YamlNode::Kind::kMap) {
-        collect(table, entry.value, here, name + ".", settings, verdicts);
       } else if (!is_off(entry.value)) {
-        throw input_error(here.text(), "expected a mapping, got {}; write `name: value` lines below the key",
-                          entry.value.shown());
+        collect(table, mapping_of(entry.value, here), here, name + ".", settings, verdicts);
       }
     });
   }
@@ -178,6 +188,26 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& change
   }
   *node = override_value(change.value, place);
   if (taken == parts.size()) setting->place = place;
+}
+
+// Returns the overrides with a group of keys, `--memory '{device: 8GiB}'`, as one of each key in it.
+std::vector<ConfigOverride> ungrouped(std::span<const ConfigOverride> overrides) {
+  std::vector<ConfigOverride> all;
+  for (const ConfigOverride& one : overrides) {
+    const std::string name = join_path(split_path(one.key));
+    const YamlNode value = override_value(one.value, {"", 0, name});
+    if (find_key(name) != nullptr || !is_key_group(name) || value.kind != YamlNode::Kind::kMap) {
+      all.push_back(one);
+      continue;
+    }
+    for (const auto& entry : value.entries) {
+      const bool is_text = entry.value.kind == YamlNode::Kind::kScalar;
+      all.push_back({fmt::format("{}.{}", name, entry.key), entry.value.is_null() ? ""
+                                                            : is_text             ? entry.value.text
+                                                                                  : json_of(entry.value).dump()});
+    }
+  }
+  return all;
 }
 
 // Reading
@@ -288,7 +318,7 @@ std::vector<Setting> collect_settings(const YamlNode& root, const KeyPlace& plac
 void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverride> overrides, Verdicts& verdicts) {
   // Two spellings on one command line must agree, as in a file; the same spelling twice means the last.
   std::vector<Setting> said;
-  for (const ConfigOverride& one : overrides) {
+  for (const ConfigOverride& one : ungrouped(overrides)) {
     const std::string name = join_path(split_path(one.key));
     verdicts.attempt(name, name, [&] {
       if (const ConfigKey* row = find_key(name)) {
@@ -298,6 +328,7 @@ void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverr
       apply_override(settings, one);
     });
   }
+  drop_other_words(settings, said);
 }
 
 void read_settings(std::span<const Setting> settings, void* owner, Verdicts& verdicts) {

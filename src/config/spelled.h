@@ -19,7 +19,7 @@
 namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
-enum class WeightType { kAuto, kF32, kBf16 };
+enum class WeightType { kAuto, kF32, kBf16, kF16 };
 enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo, kOnlineDpo, kPpo };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Bf16 { kFalse, kTrue, kAuto, kFull };
@@ -119,7 +119,7 @@ struct SpelledOnline {
 // FastVideo's words for gradient_checkpointing.
 enum class VideoCheckpointing { kNone, kFull };
 
-enum class MixedPrecision { kNo, kBf16 };
+enum class MixedPrecision { kNo, kBf16, kF16 };
 
 // Of video transformers; those of FastVideo that have other names here come last.
 struct SpelledVideo {
@@ -156,6 +156,7 @@ struct Spelled {
   SpecialTokens special_tokens;
   std::string eos_token, pad_token;  // TRL's, of the vocabulary
   bool resize_token_embeddings_to_32x = false;
+  bool reinit_weights = false;
 
   // Adapter
   Adapter adapter = Adapter::kNone;
@@ -166,6 +167,7 @@ struct Spelled {
   TargetModules lora_target_modules;
   bool lora_target_linear = false;
   std::vector<std::string> lora_modules_to_save;
+  bool lora_fan_in_fan_out = false;  // accepted: no weight of these models is transposed
   std::string lora_model_dir;
   bool peft_use_rslora = false, peft_use_dora = false;
   std::vector<PatternNumber> lora_rank_pattern, lora_alpha_pattern;
@@ -187,9 +189,10 @@ struct Spelled {
   bool streaming = false;
   int64_t streaming_multipack_buffer_size = 10000;
   double val_set_size = 0;
+  std::optional<double> test_split_size;  // TRL's
   std::string chat_template, chat_template_jinja;
   data::TemplateVariables chat_template_kwargs;
-  std::vector<std::string> eot_tokens;
+  std::optional<std::vector<std::string>> eot_tokens;
   bool train_on_inputs = false;
   std::string dataset_name, dataset_config, dataset_train_split, dataset_test_split;  // TRL's
   std::optional<bool> completion_only_loss;
@@ -229,10 +232,13 @@ struct Spelled {
   std::string dataset_prepared_path;
   std::optional<int64_t> dataset_processes;
   bool curriculum_sampling = false;
+  bool dataloader_drop_last = false;
+  std::optional<int64_t> data_seed;
   bool skip_prepare_dataset = false;
 
   // Length and batches
   int64_t sequence_len = 512;
+  std::optional<int64_t> eval_sequence_len;
   std::optional<int64_t> max_length;  // TRL's, with TRL's rules of length
   ExcessLength excess_length_strategy = ExcessLength::kDrop;
   TruncationMode truncation_mode = TruncationMode::kKeepStart;
@@ -249,6 +255,7 @@ struct Spelled {
   int64_t micro_batch_size = 1;
   int64_t gradient_accumulation_steps = 1;
   std::optional<int64_t> batch_size;
+  int64_t dp_shard_size = 1, dp_replicate_size = 1;
   std::optional<int64_t> eval_batch_size;
 
   // Optimisation
@@ -266,7 +273,12 @@ struct Spelled {
   double weight_decay = 0;
   std::optional<double> adam_beta1, adam_beta2, adam_beta3, adam_epsilon, adam_epsilon2;
   double max_grad_norm = 1;
+  std::optional<double> embedding_lr, embedding_lr_scale;
+  std::vector<LrGroup> lr_groups;
+  bool use_dft = false;
+  double label_smoothing_factor = 0;
   Bf16 bf16 = Bf16::kAuto;
+  bool fp16 = false, float32 = false;
   WeightType dtype = WeightType::kAuto;  // TRL's
   int64_t seed = 42;
   Checkpointing gradient_checkpointing = Checkpointing::kAuto;
@@ -279,6 +291,7 @@ struct Spelled {
   std::optional<int64_t> saves_per_epoch;
   std::optional<SaveStrategy> save_strategy;
   std::optional<int64_t> save_total_limit;
+  bool save_first_step = false, save_only_model = false;
   std::optional<double> eval_steps;
   std::optional<int64_t> evals_per_epoch;
   double eval_delay = 0;

@@ -175,7 +175,7 @@ TEST_CASE("values of ignored keys have the form that axolotl or TRL takes") {
 }
 
 TEST_CASE("keys that axolotl refuses are refused") {
-  for (const char* key : {"unsloth_lora_mlp", "unsloth_rope", "dpo_use_logits_to_keep"}) {
+  for (const char* key : {"s2_attention", "rope_scaling", "dpo_norm_loss"}) {
     CAPTURE(std::string(key));
     CHECK(problem_of(key, "true").find("dropped it") != std::string::npos);
     CHECK(problem_of(key, "false").empty());

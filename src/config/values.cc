@@ -14,7 +14,7 @@ namespace {
 constexpr Word<WeightType> kWeightTypes[] = {{"auto", WeightType::kAuto},
                                              {"float32", WeightType::kF32},
                                              {"bfloat16", WeightType::kBf16},
-                                             {"float16", {}, "f16 weights are"}};
+                                             {"float16", WeightType::kF16}};
 
 constexpr Word<AutoBool> kAutoBools[] = {
     {"auto", AutoBool::kAuto}, {"true", AutoBool::kTrue}, {"false", AutoBool::kFalse}};

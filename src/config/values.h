@@ -110,6 +110,8 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 // Keys are ids of tokens.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::map<int64_t, std::string>& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<SpelledDataset>& value);
+// A list of mappings, each with name, modules and lr.
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<LrGroup>& value);
 
 // A list is one of names, unless its only item is a pattern, as in TRL; a text is a pattern or `all-linear`.
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, TargetModules& value);
@@ -173,6 +175,7 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const std::vector<double>&) { return "list of numbers"; }
 [[nodiscard]] inline std::string type_of(const std::vector<PatternNumber>&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<SpelledDataset>&) { return "list of mappings"; }
+[[nodiscard]] inline std::string type_of(const std::vector<LrGroup>&) { return "list of mappings"; }
 [[nodiscard]] inline std::string type_of(const std::vector<rewards::RewardEntry>&) { return "list of functions"; }
 template <typename K, typename T>
 [[nodiscard]] std::string type_of(const std::map<K, T>&) {

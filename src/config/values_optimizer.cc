@@ -85,9 +85,44 @@ void add_option(const YamlNode& node, const KeyPlace& place, std::string_view na
   value.items.push_back({std::string(name), number ? *number : *flag ? 1.0 : 0.0, place.text()});
 }
 
+// All three members are required, as in axolotl.
+LrGroup lr_group_of(const YamlNode& node, const KeyPlace& place, const Range& range) {
+  constexpr std::string_view kMembers[] = {"name", "modules", "lr"};
+  if (node.kind != YamlNode::Kind::kMap)
+    throw input_error(place.text(), "expected a mapping with name, modules and lr, got {}; write one", node.shown());
+  LrGroup group{.where = place.text()};
+  for (const auto& entry : node.entries) {
+    const KeyPlace here = place.at(entry);
+    if (entry.key == "name") {
+      read_value(entry.value, here, range, group.name);
+    } else if (entry.key == "modules") {
+      read_value(entry.value, here, range, group.modules);
+    } else if (entry.key == "lr") {
+      read_value(entry.value, here, {.least = 0, .most = 1e3}, group.lr);
+    } else {
+      const std::string_view near = nearest_name(entry.key, kMembers);
+      throw input_error(here.text(), "expected name, modules or lr, got {}; {}", quote(entry.key),
+                        near.empty() ? "remove it" : fmt::format("did you mean {}?", near));
+    }
+  }
+  for (const std::string_view member : kMembers) {
+    if (node.find(member) == nullptr || node.find(member)->is_null())
+      throw input_error(place.text(), "expected {} in the mapping, got none; write it", member);
+  }
+  return group;
+}
+
 }  // namespace
 
 std::span<const Word<Optimizer>> words_of(Optimizer) { return kOptimizers; }
+
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::vector<LrGroup>& value) {
+  value.clear();
+  if (node.kind != YamlNode::Kind::kList)
+    throw input_error(place.text(), "expected a list, got {}; write `- name: NAME` lines with modules and lr",
+                      node.shown());
+  for (size_t i = 0; i < node.items.size(); ++i) value.push_back(lr_group_of(node.items[i], place.at(i), range));
+}
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range&, OptimArgs& value) {
   value.items.clear();

@@ -23,7 +23,7 @@ constexpr Word<VideoCheckpointing> kCheckpointingTypes[] = {
 
 constexpr Word<MixedPrecision> kMixedPrecisions[] = {{"no", MixedPrecision::kNo},
                                                      {"bf16", MixedPrecision::kBf16},
-                                                     {"fp16", {}, "f16 is"},
+                                                     {"fp16", MixedPrecision::kF16},
                                                      {"fp8", {}, "8-bit products are"}};
 
 }  // namespace

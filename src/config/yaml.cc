@@ -75,6 +75,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   [[nodiscard]] bool has_document() const { return documents_ > 0; }
   [[nodiscard]] YamlNode take() { return std::move(root_); }
+  // Returns the line of the scalar that was read last, from 1.
+  [[nodiscard]] int last_line() const { return last_line_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) {
@@ -96,6 +98,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    last_line_ = mark.line + 1;
     const bool string_tag = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!string_tag) check_tag(mark, tag);
     if (!string_tag && is_null_word(value)) {
@@ -239,7 +242,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   std::string_view name_;
   YamlNode root_;
-  int documents_ = 0;
+  int documents_ = 0, last_line_ = 1;
   int64_t nodes_ = 0, anchored_nodes_ = 0;
   std::vector<Frame> frames_;
   std::unordered_map<YAML::anchor_t, Anchored> anchors_;
@@ -263,6 +266,51 @@ void check_text(std::string_view text, std::string_view name) {
       throw input_error(fmt::format("{}:{}", name, line_of(static_cast<int64_t>(i))),
                         "expected text, got control byte 0x{:02x}; remove it", byte);
     }
+  }
+}
+
+void parse_into(TreeBuilder& builder, const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  while (parser.HandleNextDocument(builder)) {
+  }
+}
+
+std::string without_space_behind(std::string_view text) {
+  return std::string(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
+}
+
+InputError open_quote(std::string_view name, const TreeBuilder& builder) {
+  return input_error(fmt::format("{}:{}", name, builder.last_line()),
+                     "expected a closing quote for the text that begins here, got the end; close it");
+}
+
+// Throws what is said of a text that cannot be parsed.
+[[noreturn]] void refuse(std::string_view text, std::string_view name, const YAML::Exception& error) {
+  if (error.msg != YAML::ErrorMsg::EOF_IN_SCALAR) {
+    throw input_error(fmt::format("{}:{}", name, error.mark.line + 1),
+                      "expected YAML, got an error ({}); mend the line", error.msg);
+  }
+  // The error stands at the end of the text. Behind a line break the library takes the quote as closed, and says where
+  // it begins.
+  TreeBuilder builder(name);
+  try {
+    parse_into(builder, without_space_behind(text) + "\n");
+  } catch (const YAML::Exception&) {  // a bracket around it is open, too
+  }
+  throw open_quote(name, builder);
+}
+
+// Throws InputError where `text`, which `builder` has read, ends inside a quote. Without the line breaks at its end the
+// library refuses it, also where a backslash before them is left alone.
+void check_quotes_are_closed(std::string_view text, std::string_view name, const TreeBuilder& builder) {
+  try {
+    TreeBuilder bare(name);
+    parse_into(bare, without_space_behind(text));
+  } catch (const YAML::Exception& error) {
+    const bool ends_in_quote =
+        error.msg == YAML::ErrorMsg::EOF_IN_SCALAR || error.msg.starts_with(YAML::ErrorMsg::INVALID_ESCAPE);
+    if (ends_in_quote) throw open_quote(name, builder);
   }
 }
 
@@ -311,16 +359,13 @@ YamlNode parse_yaml(std::string_view text, std::string_view name) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   check_text(text, name);
-  std::istringstream stream{std::string(text)};
   TreeBuilder builder(name);
   try {
-    YAML::Parser parser(stream);
-    while (parser.HandleNextDocument(builder)) {
-    }
+    parse_into(builder, std::string(text));
   } catch (const YAML::Exception& error) {
-    throw input_error(fmt::format("{}:{}", name, error.mark.line + 1),
-                      "expected YAML, got an error ({}); mend the line", error.msg);
+    refuse(text, name, error);
   }
+  check_quotes_are_closed(text, name, builder);
   return builder.take();
 }
 

@@ -66,6 +66,34 @@ TEST_CASE("each thing that YAML can get wrong has its line and its message") {
         "[c.yml] expected at most 1.0 MiB of YAML, got 2.0 MiB; give a config file");
 }
 
+TEST_CASE("a text that ends inside a quote is refused where the quote begins, whatever stands behind it") {
+  constexpr const char* kError =
+      "[c.yml:2] expected a closing quote for the text that begins here, got the end; close it";
+  for (const char* quote : {"\"", "'"}) {
+    for (const char* before : {"a: 1\nb: ", "a: 1\nb: [1, ", "a: 1\nb: &x ", "a: 1\nb: !!str "}) {
+      for (const char* end : {"", "\n", "\r\n", "\n\n", " \n\t", "\n# no comment\n", "\nc: 2\n"}) {
+        const std::string text = std::string(before) + quote + "x" + end;
+        CAPTURE(text);
+        const bool is_in_brackets = text.find('[') != std::string::npos;
+        if (is_in_brackets && text.back() != 'x') {
+          CHECK(message_of(text).starts_with("[c.yml:"));
+        } else {
+          CHECK(message_of(text) == kError);
+        }
+      }
+    }
+  }
+  CHECK(message_of("a: 1\nb: \"x\\\n") == kError);  // the line break is escaped
+  // Quotes that are closed, or are none.
+  for (const char* text : {"b: \"x\"\n", "b: 'it''s'\n\n", "b: \"a\\\"b\"", "b: it's\n", "b: |\n  \"x\n",
+                           "b: 'x\n  y'\n", "b: 1  # \"x\n"}) {
+    CAPTURE(std::string(text));
+    CHECK(message_of(text) == "");
+  }
+  CHECK(parse_yaml("b: |\n  x\n", "c").find("b")->text == "x\n");
+  CHECK(parse_yaml("b: |+\n  x\n\n", "c").find("b")->text == "x\n\n");
+}
+
 TEST_CASE("deep nesting and alias bombs end in an error, quickly") {
   CHECK(message_of("a: " + std::string(10000, '[')) ==
         "[c.yml:1] expected at most 64 levels of nesting, got a deeper one; write a flatter config");

@@ -62,8 +62,18 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
   if (is_first_fit(options) && options.order != RowOrder::kFile)
     return pack(rows.select(shuffled(rows.size(), options.seed, epoch_stream)), pack_options);
   if (options.shuffle_before_packing)
-    return pack(rows.select(shuffled(rows.size(), options.seed, kBeforePackingStream)), pack_options);
+    return pack(rows.select(shuffled(rows.size(), options.packing_seed, kBeforePackingStream)), pack_options);
   return pack(rows, pack_options);
+}
+
+void put_in_order(EpochPlan& plan, const BatchOptions& options, int64_t epoch) {
+  if (options.order == RowOrder::kFile) return;
+  // Lines of first fit come by their earliest rows, and lines of many short rows have early ones.
+  const uint64_t stream = is_first_fit(options) ? kBinStream : kEpochStream;
+  std::vector<int64_t> order = shuffled(plan.lines.size(), options.seed, stream + static_cast<uint64_t>(epoch));
+  if (options.order == RowOrder::kGroupedByLength)
+    group_by_length(order, plan.lines, options.rows * options.step_batches);
+  plan.lines = plan.lines.in_order(order);
 }
 
 template <typename T>
@@ -133,13 +143,8 @@ std::span<const Piece> EpochPlan::micro_batch(int64_t index) const {
 EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t epoch,
                      const std::function<void(int64_t, int64_t)>& progress) {
   EpochPlan plan{.lines = make_lines(rows, options, epoch, progress), .lines_per_batch = options.rows};
-  if (options.order == RowOrder::kFile) return plan;
-  // Lines of first fit come by their earliest rows, and lines of many short rows have early ones.
-  const uint64_t stream = is_first_fit(options) ? kBinStream : kEpochStream;
-  std::vector<int64_t> order = shuffled(plan.lines.size(), options.seed, stream + static_cast<uint64_t>(epoch));
-  if (options.order == RowOrder::kGroupedByLength)
-    group_by_length(order, plan.lines, options.rows * options.step_batches);
-  plan.lines = plan.lines.in_order(order);
+  put_in_order(plan, options, epoch);
+  if (options.drops_last) plan.lines.keep_first(plan.lines.size() / options.rows * options.rows);
   return plan;
 }
 

@@ -65,9 +65,11 @@ struct BatchOptions {
   int64_t packing_scope_rows = 0;       // of TRL's strategies, as in PackOptions
   int64_t line_rows = 0;                // of kFirstFit, as in PackOptions
   bool shuffle_before_packing = false;  // of TRL's strategies: other rows share a line than in file order
+  uint64_t packing_seed = 42;           // of that
   RowOrder order = RowOrder::kShuffled;
   int64_t step_batches = 1;  // gradient_accumulation_steps: micro-batches of a step, which kGroupedByLength looks at
-  uint64_t seed = 42;
+  bool drops_last = false;   // the last micro-batch of an epoch is left out where it has fewer lines
+  uint64_t seed = 42;        // of the order
 };
 
 // What an epoch feeds, in order.

@@ -81,6 +81,22 @@ TEST_CASE("without shuffling rows come in file order, the last micro-batch may b
   CHECK(rows_of_lines(plan, 4) == std::vector<std::vector<int64_t>>{{0, 1}, {2, 3}, {4}});
 }
 
+TEST_CASE("the last micro-batch of an epoch is left out where it is smaller and the options say so") {
+  const RowTable five(rows_of_lengths({4, 4, 4, 4, 4})), four(rows_of_lengths({4, 4, 4, 4}));
+  const BatchOptions in_order{.rows = 2, .order = RowOrder::kFile, .drops_last = true};
+  const std::vector<std::vector<int64_t>> whole = {{0, 1}, {2, 3}};
+  CHECK(rows_of_lines(plan_epoch(five, in_order, 0), 4) == whole);
+  CHECK(rows_of_lines(plan_epoch(four, in_order, 0), 4) == whole);
+  CHECK(plan_epoch(five, {.rows = 6, .drops_last = true}, 0).micro_batches() == 0);
+  // If rows are shuffled or packed, the last ones of the order are left out.
+  for (const auto packing : {std::optional<PackingStrategy>(), {PackingStrategy::kBfd}, {PackingStrategy::kFirstFit}}) {
+    BatchOptions options{.rows = 2, .sequence_len = 4, .packing = packing};
+    const auto all = rows_of_lines(plan_epoch(five, options, 3), 4);
+    options.drops_last = true;
+    CHECK(rows_of_lines(plan_epoch(five, options, 3), 4) == std::vector(all.begin(), all.begin() + 2));
+  }
+}
+
 TEST_CASE("every epoch has each row once, in an order of its own that the seed decides") {
   const RowTable rows(rows_of_lengths(std::vector<int>(50, 3)));
   for (const auto packing : {std::optional<PackingStrategy>(), {PackingStrategy::kBfd}, {PackingStrategy::kFirstFit}}) {
@@ -131,6 +147,25 @@ TEST_CASE("grouping by length brings rows of like length together, the longest f
   const auto plan = plan_epoch(rows, {.rows = 4, .sequence_len = 128, .order = RowOrder::kGroupedByLength}, 1);
   CHECK(plan.lines.pieces.front().length == 101);
   CHECK(plan.lines.size() == 400);
+}
+
+TEST_CASE("which rows share a line is the matter of another seed than their order") {
+  const RowTable rows(rows_of_lengths(std::vector<int>(12, 3)));
+  const auto lines = [&](uint64_t seed, uint64_t packing_seed) {
+    auto batches = rows_of_lines(plan_epoch(rows,
+                                            {.rows = 1,
+                                             .sequence_len = 6,
+                                             .packing = PackingStrategy::kBfd,
+                                             .shuffle_before_packing = true,
+                                             .packing_seed = packing_seed,
+                                             .seed = seed},
+                                            0),
+                                 3);
+    std::sort(batches.begin(), batches.end());
+    return batches;
+  };
+  CHECK(lines(1, 7) == lines(2, 7));
+  CHECK(lines(1, 7) != lines(1, 8));
 }
 
 TEST_CASE("rows that are too long for a line of their own are cut to it") {

@@ -44,16 +44,38 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
   RowCollector collector(options, sink);
   std::vector<std::unique_ptr<RowBuilder>> builders;
   for (const DatasetConfig& config : configs) builders.push_back(make_row_builder(config, options, tokenizer));
+  std::vector<RecordReader> readers = open_datasets(configs);
   RowPipeline pipeline(preparation.threads, collector, preparation.progress);
   for (size_t i = 0; i < configs.size(); ++i) {
-    RecordReader reader = open_dataset(configs[i]);
-    pipeline.read(reader, *builders[i]);
+    pipeline.read(readers[i], *builders[i]);
     if (options.objective != Objective::kUnpaired) continue;
     pipeline.finish();
     collector.end_dataset();
   }
   pipeline.finish();
   if (collector.summary().rows == 0) throw no_rows(configs, collector.summary());
+  return collector.summary();
+}
+
+DatasetSummary summary_of_first(const DatasetConfig& config, const RowOptions& options,
+                                const text::Tokenizer& tokenizer, int64_t records) {
+  class NoRows : public RowSink {
+   public:
+    void add(const Row&) override {}
+  };
+  NoRows sink;
+  RowCollector collector(options, sink);
+  const std::unique_ptr<RowBuilder> builder = make_row_builder(config, options, tokenizer);
+  RecordReader reader = open_dataset(config);
+  Record record;
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < records && reader.next(record); ++i) {
+    collector.add_record();
+    rows.clear();
+    builder->build(record, rows);
+    for (Row& row : rows) collector.add(std::move(row), record.where);
+  }
+  collector.end_dataset();
   return collector.summary();
 }
 
@@ -72,6 +94,10 @@ Json to_json(const DatasetSummary& summary) {
           {"tokens", summary.tokens},
           {"tokens_cut", summary.tokens_cut},
           {"tokens_too_long", summary.tokens_too_long},
+          {"left_out", to_json(summary.left_out)},
+          {"answers", summary.answers},
+          {"answers_with_end", summary.answers_with_end},
+          {"ends", summary.ends},
           {"lengths", to_json(summary.lengths)},
           {"dropped",
            {{"empty", dropped.empty},
@@ -89,6 +115,10 @@ DatasetSummary summary_from_json(const Json& json) {
           .tokens = json.at("tokens"),
           .tokens_cut = json.at("tokens_cut"),
           .tokens_too_long = json.at("tokens_too_long"),
+          .left_out = left_out_from_json(json.at("left_out")),
+          .answers = json.at("answers"),
+          .answers_with_end = json.at("answers_with_end"),
+          .ends = json.at("ends"),
           .lengths = lengths_from_json(json.at("lengths")),
           .dropped = {.empty = dropped.at("empty"),
                       .too_short = dropped.at("too_short"),

@@ -42,6 +42,10 @@ struct Preparation {
                                            const text::Tokenizer& tokenizer, const Preparation& preparation,
                                            RowSink& sink);
 
+// Returns what becomes of the first `records` records of a dataset, whose rows are not kept. Throws InputError.
+[[nodiscard]] DatasetSummary summary_of_first(const DatasetConfig& config, const RowOptions& options,
+                                              const text::Tokenizer& tokenizer, int64_t records);
+
 // Those that the length rule of the options keeps, of rows that were made by another one: an evaluation need not pack
 // as training does. Throws InputError for rows that are too long, where the options say so.
 [[nodiscard]] RowTable rows_that_fit(const RowTable& rows, const RowOptions& options);
@@ -49,8 +53,9 @@ struct Preparation {
 // That no row remains of what was read.
 [[nodiscard]] InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary& summary);
 
-// rows_read, truncated, rows, tokens, tokens_cut, tokens_too_long, lengths (length_tally.h), dropped: {empty,
-// too_short, too_long, no_targets, duplicate}.
+// rows_read, truncated, rows, tokens, tokens_cut, tokens_too_long, left_out (left_out_parts.h), answers,
+// answers_with_end, ends, lengths
+// (length_tally.h), dropped: {empty, too_short, too_long, no_targets, duplicate}.
 [[nodiscard]] nlohmann::ordered_json to_json(const DatasetSummary& summary);
 // What to_json() made; throws nlohmann::json::exception for anything else.
 [[nodiscard]] DatasetSummary summary_from_json(const nlohmann::ordered_json& json);

@@ -69,6 +69,9 @@ struct DatasetConfig {
   int64_t skip = 0;                     // first rows to leave out
   int64_t shards = 1, shards_idx = 0;   // of so many parts the one to take
   double weight = 1;                    // how often a row comes, on average
+  std::string data_dir;                 // a folder inside `path`; empty: `path` itself
+  std::vector<std::string> columns;     // that rows keep; empty: all
+  std::optional<double> fraction;       // of the rows of all datasets; of each dataset or of none
   std::string field;                    // column of `completion` text; empty: text
   std::string text_column;              // column of `pretrain` text; empty: text
   std::string field_system, field_instruction, field_input,
@@ -136,7 +139,8 @@ struct RowOptions {
   std::string dataset_text_field = "text";   // TRL's
   std::string chat_template, chat_template_jinja;
   TemplateVariables chat_template_kwargs;
-  std::vector<std::string> eot_tokens;
+  std::optional<std::vector<std::string>>
+      eot_tokens;              // that end a turn; none: those that the template's turns end with
   int64_t vocabulary = 0;      // rows of the model's embedding, which may be more than the tokenizer has tokens
   std::optional<std::tm> now;  // what templates show as the time; none: the clock's
 };

@@ -57,7 +57,7 @@ RowOptions options_of(const Json& json) {
   RowOptions options;
   options.sequence_len = json.value("sequence_len", int64_t{2048});
   options.train_on_inputs = json.value("train_on_inputs", false);
-  options.eot_tokens = json.value("eot_tokens", std::vector<std::string>());
+  if (json.contains("eot_tokens")) options.eot_tokens = json["eot_tokens"].get<std::vector<std::string>>();
   options.assistant_only_loss = json.value("assistant_only_loss", false);
   if (json.contains("completion_only_loss")) options.completion_only_loss = json["completion_only_loss"].get<bool>();
   if (json.contains("length_rules")) options.length_rules = LengthRules::kTrl;
@@ -254,7 +254,9 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   Dataset loaded = load_datasets(std::span(&config, 1), options, dataset_tokenizer());
   CHECK(
       to_json(loaded.summary).dump() ==
-      R"({"rows_read":7,"truncated":0,"rows":2,"tokens":7,"tokens_cut":0,"tokens_too_long":6,"lengths":)"
+      R"({"rows_read":7,"truncated":0,"rows":2,"tokens":7,"tokens_cut":0,"tokens_too_long":6,)"
+      R"("left_out":{"rows":0,"system":0,"developer":0,"user":0,"assistant":0,"tool":0,"other":0,"thoughts":0,)"
+      R"("tool_calls":0,"media":0},"answers":1,"answers_with_end":0,"ends":[],"lengths":)"
       R"({"sequence_len":4,"bins":[{"from":0,"to":0,"rows":1,"longer":false},{"from":1,"to":1,"rows":1,"longer":false},)"
       R"({"from":2,"to":3,"rows":3,"longer":false},{"from":4,"to":4,"rows":1,"longer":false},)"
       R"({"from":5,"to":7,"rows":1,"longer":true}]},"dropped":{"empty":1,"too_short":1,"too_long":1,"no_targets":1,"duplicate":1}})");
@@ -273,6 +275,7 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   options.excess_length_strategy = ExcessLength::kRaise;
   CHECK(dataset_error(config, options).find("t.jsonl:4] expected a row of at most 4 tokens, got 6") !=
         std::string::npos);
+  options.excess_length_strategy = ExcessLength::kDrop;
   options.length_rules = LengthRules::kTrl;
   options.truncation_mode = TruncationMode::kKeepEnd;
   loaded = load_datasets(std::span(&config, 1), options, dataset_tokenizer());

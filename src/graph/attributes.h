@@ -1,4 +1,4 @@
-// The constants of an operation: a few named integers and reals, in the order they were set.
+// The constants of an operation: a few named integers and reals, in the order in which they were set.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class Attributes {
   using Number = std::variant<int64_t, double>;
 
   Attributes() = default;
-  // Names are string literals: they are stored as views.
+  // Names must be string literals: they are stored as views.
   Attributes(std::initializer_list<std::pair<std::string_view, Number>> entries);
 
-  // REQUIRES: none of that name is there.
+  // REQUIRES: no constant has this name yet.
   void add(std::string_view name, Number number) { entries_.emplace_back(name, number); }
-  // Replaces the number of that name. Returns false where there is none.
+  // Replaces the number called `name`. Returns false if there is none.
   bool set(std::string_view name, Number number);
-  // Stops with the name where it is missing or of the other type.
+  // Each stops the program with the name if the constant is missing or of the other type.
   [[nodiscard]] int64_t integer(std::string_view name) const;
   [[nodiscard]] double real(std::string_view name) const;
   [[nodiscard]] int64_t integer_or(std::string_view name, int64_t fallback) const;
@@ -36,7 +36,7 @@ class Attributes {
   std::vector<std::pair<std::string_view, Number>> entries_;
 };
 
-// "eps=1e-05, group=64"
+// Returns text such as "eps=1e-05, group=64".
 [[nodiscard]] std::string to_string(const Attributes& attributes);
 
 }  // namespace spillway

@@ -8,7 +8,7 @@
 namespace spillway {
 namespace {
 
-// For every value, whether it depends on one of the weights: only those need cotangents.
+// Returns, for every value, whether it depends on one of the weights: only those need cotangents.
 std::vector<bool> values_that_depend_on(const Graph& graph, std::span<const WeightGradient> weights) {
   std::vector<bool> depends(graph.values.size(), false);
   for (const WeightGradient& w : weights) nth(depends, w.weight) = true;

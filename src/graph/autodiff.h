@@ -1,9 +1,9 @@
 // Reverse-mode differentiation: appends the backward pass to a Graph as ordinary operations.
 //
-// Operations are visited in reverse order; each one's vjp turns the cotangents of its outputs into cotangents of its
-// inputs. A value that several operations read collects a sum; a vjp that can add in place takes what has been
-// collected so far as its addend (take_addend), so that no separate addition remains. A gradient accumulator is nothing
-// but a sum that has begun before the micro-batch.
+// Visits operations in reverse order; each one's vjp turns the cotangents of its outputs into cotangents of its inputs.
+// A value that several operations read collects a sum; a vjp that can add in place takes what has been collected so far
+// as its addend (take_addend), so that no separate addition remains. A gradient accumulator is simply a sum that began
+// before the micro-batch.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@
 
 namespace spillway {
 
-// Appends a + b, of one type. Given by the caller, since operations stand below this folder (ops::add).
+// Appends a + b, both of one type. The caller passes it, since operations stand below this folder (ops::add).
 using SumFunction = ValueId (*)(Builder& builder, ValueId a, ValueId b);
 
-// What an operation's vjp sees and may do.
+// The interface through which an operation's vjp reads the graph and adds cotangents.
 class VjpContext {
  public:
   VjpContext(Builder& builder, std::vector<ValueId>& cotangents, const std::vector<bool>& wanted,
@@ -34,16 +34,17 @@ class VjpContext {
   [[nodiscard]] ValueId input(int i) const { return nth(op().inputs, i); }
   [[nodiscard]] ValueId output(int i) const { return nth(op().outputs, i); }
   [[nodiscard]] const ValueType& input_type(int i) const { return builder_.type(input(i)); }
-  // A copy: appending operations moves the graph's own.
+  // Returns a copy, since appending operations moves the graph's own.
   [[nodiscard]] Attributes attributes() const { return op().attributes; }
-  // The cotangent of output i, or kNone where none flows.
+  // Returns the cotangent of output i, or kNone if none flows into it.
   [[nodiscard]] ValueId cotangent(int i) const { return nth(cotangents_, output(i)); }
-  // Whether input i is present and its gradient leads to a trainable weight.
+  // Returns true if input i is present and its gradient leads to a trainable weight.
   [[nodiscard]] bool wants(int i) const { return input(i) != kNone && nth(wanted_, input(i)); }
-  // The dtype in which the gradient of input i is kept: its own, but what the job says for a trainable weight.
+  // Returns the dtype in which the gradient of input i is kept: its own, or the job's choice for a trainable weight.
   [[nodiscard]] DType gradient_dtype(int i) const { return nth(gradient_dtypes_, input(i)); }
 
-  // The sum collected so far for input i, handed over (or kNone): the caller adds it into what it passes to add().
+  // Returns the sum collected so far for input i (or kNone) and forgets it: the caller adds it into what it passes to
+  // add().
   [[nodiscard]] ValueId take_addend(int i);
   // Adds `cotangent` to the sum of input i.
   void add(int i, ValueId cotangent);

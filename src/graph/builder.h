@@ -20,34 +20,34 @@ namespace spillway {
 
 class Builder {
  public:
-  // Operations go to the section `first`, until another begins.
+  // Starts in section `first`: operations go there until another section begins.
   explicit Builder(Graph& graph, Section first = forward_section()) : graph_(graph) { begin_section(std::move(first)); }
 
-  // Takes over the blocks of another graph of the same job and its persistent values, in their order, so that both
+  // Copies the blocks of another graph of the same job and its persistent values, in their order, so that both graphs
   // may have them in the same places. REQUIRES: this graph is empty.
   void adopt(const Graph& other);
 
-  // A weight, a state or a batch value. A weight belongs to the block that is open. A name that is there already gives
-  // its value, so that several passes read the same weights. REQUIRES: it has that type.
+  // Adds a weight, a state or a batch value. A weight belongs to the block that is open. Returns the existing value if
+  // the name is taken, so that several passes read the same weights. REQUIRES: an existing value has that type.
   ValueId input(std::string name, const ValueType& type, ValueKind kind);
 
-  // Appends an operation to the last section, in the block of the moment; types come from def.infer. Outputs are named
-  // "<op>.<number>" with "/<index>" where there are several. Returns the outputs.
+  // Appends an operation to the last section, in the current block; types come from def.infer. Outputs are named
+  // "<op>.<number>", followed by "/<index>" if there are several. Returns the outputs.
   std::vector<ValueId> append(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes = {});
-  // The same for an operation of one output.
+  // Appends an operation that has one output, and returns that.
   ValueId append_one(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes = {});
 
-  // Declares `next` the next version of the persistent value `value`: it takes its place.
+  // Declares `next` the next version of the persistent value `value`, whose place it takes.
   void update(ValueId value, ValueId next);
   void result(ValueId value) { graph_.results.push_back(value); }
 
-  // Of a name that is there already: goes on with that block.
+  // Opens the block of that name, or reopens it if it exists.
   BlockId begin_block(std::string name);
   void end_block() { block_ = kNone; }
   void set_block(BlockId block) { block_ = block; }
   SectionId begin_section(Section section);
 
-  // Of a name that is there already: that axis. REQUIRES: it has that capacity.
+  // Adds an axis, or returns the existing one of that name. REQUIRES: an existing axis has that capacity.
   AxisId add_axis(std::string name, int64_t capacity);
 
   [[nodiscard]] Graph& graph() { return graph_; }
@@ -60,8 +60,8 @@ class Builder {
   BlockId block_ = kNone;
 };
 
-// What was said by value of `first`, by value of a graph that adopted it: false for values of its own. Nothing of
-// nothing.
+// Carries flags by value of `first` over to `graph`, which adopted it: values that `graph` added are false. Empty for
+// an empty `by_value`.
 [[nodiscard]] std::vector<bool> adopted_flags(const std::vector<bool>& by_value, const Graph& first,
                                               const Graph& graph);
 

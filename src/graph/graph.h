@@ -1,4 +1,4 @@
-// What is computed: values in single assignment, operations on them, and the blocks that a model repeats.
+// The computation of a job: values in single assignment, operations on them, and the blocks that a model repeats.
 //
 // A Graph knows no memory and no device. Its operations stand in the order in which a plain run executes them, in
 // sections: a training step runs "forward" and "backward" once per micro-batch, then "update" once.
@@ -24,7 +24,7 @@ using BlockId = int32_t;
 using SectionId = int32_t;
 constexpr int32_t kNone = -1;
 
-// An axis of a graph: an index into Graph::axes.
+// The index of an axis in Graph::axes.
 enum class AxisId : int8_t {};
 constexpr AxisId kNoAxis{-1};
 // The stream of tokens, the first axis of every graph that has any.
@@ -40,23 +40,24 @@ enum class ValueKind : uint8_t {
   kCache,           // keys and values during generation
 };
 constexpr int kValueKinds = 7;
-// "frozen_weight", ...
+// Returns "frozen_weight", ...
 [[nodiscard]] std::string_view name_of(ValueKind kind);
 
 struct ValueType {
   DType dtype = DType::kF32;
   Shape shape;
-  // What the first extent counts: a plan reserves the axis's capacity, a run may fill fewer rows.
+  // The axis along which the first extent counts: a plan reserves the axis's capacity, a run may fill fewer rows.
   AxisId axis = kNoAxis;
 
   [[nodiscard]] bool follows_axis() const { return axis != kNoAxis; }
   [[nodiscard]] int64_t bytes() const { return shape.elems() * size_of(dtype); }
   bool operator==(const ValueType&) const = default;
 };
-// "bf16[2048t, 576]"; t marks the token axis, and another axis is marked by its number, "f32[8:1]".
+// Returns text such as "bf16[2048t, 576]"; t marks the token axis, and another axis is marked by its number,
+// "f32[8:1]".
 [[nodiscard]] std::string to_string(const ValueType& type);
 
-// What a run has some number of: tokens, pairs of sequences.
+// A kind of row whose number varies from run to run: tokens, pairs of sequences.
 struct Axis {
   std::string name;
   int64_t capacity = 0;
@@ -71,23 +72,23 @@ struct Value {
   ValueId updates = kNone;  // the persistent value whose next version this is; it takes that value's place
 };
 
-// How often a section runs.
+// The frequency at which a section runs.
 enum class Repeats : uint8_t {
   kMicroBatch,  // once per micro-batch
   kStep,        // once per optimizer step, after its micro-batches; all its operations may run on the host
 };
 
-// Operations that run at one time. Those of a graph run in their order; between them the host fills batch values and
-// reads results, and nothing moves.
+// A group of operations that run at one time, in their order. Between sections the host fills batch values and reads
+// results, and nothing moves.
 struct Section {
   std::string name;  // "forward"
   Repeats repeats = Repeats::kMicroBatch;
-  // What its operations make may be dropped, and made again in the section that reads it.
+  // Whether outputs of its operations may be dropped, and computed again in the section that reads them.
   bool recomputable = false;
 };
 [[nodiscard]] inline Section forward_section() { return {.name = "forward", .recomputable = true}; }
 [[nodiscard]] inline Section backward_section() { return {.name = "backward"}; }
-// Clipping, optimizer, clearing of accumulators.
+// The section for clipping, the optimizer and the clearing of accumulators.
 [[nodiscard]] inline Section update_section() { return {.name = "update", .repeats = Repeats::kStep}; }
 
 struct Operation {
@@ -109,7 +110,8 @@ struct Graph {
   std::vector<Operation> ops;  // section after section
   std::vector<Section> sections;
   std::vector<Block> blocks;
-  std::vector<ValueId> results;  // what the host reads: each stays live to the end of the section that makes it
+  std::vector<ValueId> results;  // the values that the host reads: each stays live to the end of the section that makes
+                                 // it
   std::vector<Axis> axes;
 
   [[nodiscard]] const Value& value(ValueId id) const { return nth(values, id); }
@@ -118,13 +120,13 @@ struct Graph {
   [[nodiscard]] const Section& section_of(OpId id) const { return nth(sections, op(id).section); }
   [[nodiscard]] const Section& section_of(const Operation& op) const { return nth(sections, op.section); }
   [[nodiscard]] const Axis& axis(AxisId id) const { return nth(axes, id); }
-  // The capacity of the token stream.
+  // Returns the capacity of the token stream; 0 without one.
   [[nodiscard]] int64_t tokens() const { return axes.empty() ? 0 : axis(kTokenAxis).capacity; }
-  // An input that keeps its content from step to step: a weight, a state, an accumulator, a cache.
+  // Returns true for an input that keeps its content from step to step: a weight, a state, an accumulator, a cache.
   [[nodiscard]] bool is_persistent(ValueId id) const;
-  // The persistent value whose place `id` takes: itself, or the root of its chain of updates; kNone for others.
+  // Returns the persistent value whose place `id` takes (itself, or the root of its chain of updates), else kNone.
   [[nodiscard]] ValueId persistent_root(ValueId id) const;
-  // The value of that name, or kNone.
+  // Returns the value of that name, or kNone.
   [[nodiscard]] ValueId find(std::string_view value_name) const;
 };
 

@@ -5,7 +5,7 @@
 namespace spillway {
 namespace {
 
-// Borrowed types of a list of values; REQUIRES: the graph does not change meanwhile.
+// The types of a list of values, borrowed; REQUIRES: the graph does not change meanwhile.
 struct Types {
   std::vector<const ValueType*> list;
   Types(const Graph& graph, const std::vector<ValueId>& ids) {

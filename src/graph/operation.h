@@ -16,10 +16,10 @@ namespace spillway {
 struct KernelArgs;  // backend/kernel.h
 class VjpContext;   // graph/autodiff.h
 
-// The types of an operation's operands; a null pointer where an optional input is absent.
+// The types of an operation's operands; a pointer is null if an optional input is absent.
 using TypeList = std::span<const ValueType* const>;
 
-// What one execution costs at the given types: arithmetic, and bytes moved if nothing stays in a cache.
+// The cost of one execution at the given types: arithmetic, and bytes moved if nothing stays in a cache.
 struct Cost {
   double flops = 0;
   double bytes = 0;
@@ -27,66 +27,66 @@ struct Cost {
   bool in_f32 = false;          // at its f32 rate, whatever type the data has
 };
 
-// An output that may take the place of an input which nobody reads afterwards. The kernel must be correct whether or
-// not the two share memory; sharing is whole (same offset, same bytes) or not at all.
+// An output that may take the place of an input which no operation reads afterwards. The kernel must be correct whether
+// or not the two share memory; sharing is whole (same offset, same bytes) or not at all.
 struct InPlace {
   int8_t output;
   int8_t input;
 };
 
-// What kernels are written for.
+// The device that a kernel is written for.
 enum class DeviceKind : uint8_t { kCpu, kCuda };
-// "cpu", "cuda"
+// Returns "cpu" or "cuda".
 [[nodiscard]] std::string_view name_of(DeviceKind kind);
 
 using KernelFunction = void (*)(const KernelArgs& args);
 
-// What computing an output again is like: what plans, and `selective_checkpointing`, tell apart.
+// The cost class of recomputing an output: plans and `selective_checkpointing` tell these apart.
 enum class RecomputeCost : uint8_t { kElementwise, kProduct, kAttention };
 
 struct OpDef {
   std::string_view name;
 
-  // The types of the outputs. Throws InputError `[name] expected X, got Y` where the inputs do not fit together.
+  // Returns the types of the outputs. Throws InputError `[name] expected X, got Y` if the inputs do not fit together.
   std::vector<ValueType> (*infer)(TypeList inputs, const Attributes& attributes) = nullptr;
 
   // Appends the operations that carry cotangents of outputs to inputs; they read only values that they name as inputs,
   // so lifetimes need no special case. Null: not differentiable.
   void (*vjp)(VjpContext& context) = nullptr;
 
-  // Gradients take the outputs to be constants: what led to the inputs gets none from here. It needs no vjp.
+  // If set, gradients treat the outputs as constants: none flows back to the inputs from here. It needs no vjp.
   bool stops_gradients = false;
 
   Cost (*cost)(TypeList inputs, TypeList outputs, const Attributes& attributes) = nullptr;
 
-  // Scratch that the kernel is granted, for the types with all tokens and this many threads. Null: none. What fits T
-  // tokens fits any smaller number.
+  // Returns the bytes of scratch that the kernel gets, for types with all tokens and this many threads. Null: none. A
+  // size that suffices for T tokens must suffice for any smaller number.
   int64_t (*workspace_bytes)(TypeList inputs, TypeList outputs, const Attributes& attributes, int threads) = nullptr;
 
-  // The same for the CUDA kernel, where it needs other scratch than the CPU's with one thread. It is asked without a
-  // GPU, too, to plan for one that is elsewhere: so it stands in X.cc and looks at nothing but its arguments.
+  // Returns the scratch of the CUDA kernel; null if it equals the CPU's with one thread. It must look at nothing but
+  // its arguments and be defined in X.cc, since machines without a GPU call it, too, to plan for one elsewhere.
   int64_t (*cuda_workspace_bytes)(TypeList inputs, TypeList outputs, const Attributes& attributes) = nullptr;
 
   std::vector<InPlace> in_place = {};
 
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
 
-  // The input of which it reads no more than some rows: a table that may stay in host memory while the host looks up
-  // what is asked for. -1: none.
+  // The input from which the operation reads only some rows: a table that may stay in host memory while the host looks
+  // up the rows. -1: none.
   int8_t table_input = -1;
 
-  // Kernels never allocate and never synchronise; equal inputs give equal bits. Null: not available on that device.
+  // Kernels must not allocate or synchronise; equal inputs give equal bits. Null: not available on that device.
   KernelFunction cpu = nullptr;
   KernelFunction cuda = nullptr;
 
   [[nodiscard]] KernelFunction kernel(DeviceKind kind) const { return kind == DeviceKind::kCpu ? cpu : cuda; }
 };
 
-// Whether a plan may have the host run it where the device is another: updates, and what looks up a table.
+// Returns true if a plan may run it on the host while the device is another one: updates, and lookups in a table.
 [[nodiscard]] bool may_run_on_host(const Graph& graph, OpId id);
-// What operation `id` costs with all tokens.
+// Returns the cost of operation `id` with all tokens.
 [[nodiscard]] Cost cost_of(const Graph& graph, OpId id);
-// The scratch of its kernel for a kind of device, in bytes; `threads` are the CPU's.
+// Returns the scratch of its kernel for a kind of device, in bytes; `threads` are the CPU's.
 [[nodiscard]] int64_t workspace_of(const Graph& graph, OpId id, int threads, DeviceKind kind = DeviceKind::kCpu);
 
 }  // namespace spillway

@@ -12,7 +12,7 @@
 namespace spillway {
 namespace {
 
-// Gives the operations of a graph another order: order[i] is the present id of what will be operation i.
+// Reorders the operations of a graph: order[i] is the present id of the operation that will have id i.
 void reorder(Graph& graph, const std::vector<OpId>& order) {
   std::vector<OpId> new_ids(order.size());
   std::vector<Operation> ops;
@@ -36,10 +36,10 @@ void place_early(Graph& graph, OpId first, OpId end) {
   OpId section_begin = first;
   while (section_begin > 0 && graph.op(section_begin - 1).section == section) --section_begin;
 
-  // By operation: the one that it comes right behind; itself where it stays.
+  // By operation: the operation that it is placed right behind; itself if it does not move.
   std::vector<OpId> behind(graph.ops.size());
   std::iota(behind.begin(), behind.end(), 0);
-  // By value: where it is read last by what stays, then by what has been placed as well.
+  // By value: its last reader among the operations that do not move, then among those already placed as well.
   std::vector<OpId> last_reads = last_backward_reads(graph, first);
   for (OpId id = first; id < end; ++id) {
     const Operation& op = graph.op(id);

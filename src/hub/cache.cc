@@ -25,7 +25,7 @@ bool is_on(const char* name) {
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
-// A link counts as what it names.
+// Returns true if it is a file or a link to one.
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
@@ -57,7 +57,7 @@ fs::path absence_of(const fs::path& snapshot, std::string_view name) {
   return snapshot.parent_path().parent_path() / ".no_exist" / snapshot.filename() / name;
 }
 
-// `single` is what the weights are called, below the snapshot, where they are one file.
+// `single` is the name of the weights, below the snapshot, if they are one file.
 void add_missing_weights(const fs::path& snapshot, const std::string& single, std::vector<std::string>& missing) {
   const std::string index = single + ".index.json";
   if (is_file(snapshot / single)) return;
@@ -74,7 +74,8 @@ void add_missing_weights(const fs::path& snapshot, const std::string& single, st
   }
 }
 
-// Of the transformers that the index of a pipeline names; of one that it leaves out there is null, or a list of nulls.
+// Adds the missing files of the transformers that the index of a pipeline names; one that it leaves out is null, or a
+// list of nulls.
 void add_missing_parts(const fs::path& snapshot, bool reads_weights, std::vector<std::string>& missing) {
   const fs::path index = snapshot / kPipelineIndex;
   const JsonDocument document(read_file(index, kMaxIndexBytes), index.string());

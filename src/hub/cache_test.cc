@@ -23,7 +23,7 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-// What huggingface_hub 2.4.0 left (tools/make_hub_goldens.py).
+// The cache that huggingface_hub 2.4.0 made (tools/make_hub_goldens.py).
 fs::path golden() { return source_folder() / "tests/golden/hub"; }
 
 const std::string kFirst = std::string(39, 'a') + "1", kSecond = std::string(39, 'b') + "2";

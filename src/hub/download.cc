@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr int kPartial = 206, kBeyond = 416;
 
-// A blob and who works on it. Under the mutex but for `content`, which belongs to whoever has set `is_busy`.
+// A blob and its workers. Guarded by the mutex, except `content`, which belongs to the thread that has set `is_busy`.
 struct Blob {
   std::string path, digest;  // of the file that it is fetched for, as the list has it
   std::string etag, location;
@@ -72,7 +72,7 @@ class Downloads {
     std::vector<std::thread> threads;
     const auto stop = [&] {
       {
-        const std::lock_guard lock(mutex_);  // so that nobody misses it between looking and waiting
+        const std::lock_guard lock(mutex_);  // so that no thread misses it between looking and waiting
         stop_ = true;
       }
       changed_.notify_all();
@@ -127,7 +127,7 @@ class Downloads {
     }
   }
 
-  // What is to be done next: of the first file, so that few are open at a time.
+  // Returns the next piece of work, of the first file, so that few are open at a time.
   std::optional<Piece> take() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -192,7 +192,7 @@ class Downloads {
     start(client, blob);
   }
 
-  // Of a blob that nobody else works on.
+  // Starts a blob that no other thread works on.
   void start(HttpClient& client, Blob& blob) {
     if (blob.size < 0 || blob.ignores_ranges || blob.size - blob.content.written() <= 2 * options_.piece_bytes)
       return stream(client, blob);
@@ -201,7 +201,7 @@ class Downloads {
     blob.is_in_pieces = true;
   }
 
-  // All that is missing, as it comes.
+  // Fetches all that is missing, as it comes.
   void stream(HttpClient& client, Blob& blob) {
     Attempts attempts(server_, is_stopped_);
     while (blob.content.written() != blob.size) {
@@ -259,7 +259,7 @@ class Downloads {
     write_waiting(client, blob);
   }
 
-  // Puts what is next behind what is there. One thread at a time; others leave theirs to it.
+  // Writes waiting pieces that follow the present bytes. For one thread at a time; others leave their pieces to it.
   void write_waiting(HttpClient& client, Blob& blob) {
     {
       std::unique_lock lock(mutex_);
@@ -283,7 +283,7 @@ class Downloads {
     stream(client, blob);
   }
 
-  // False where the server ignores ranges.
+  // Returns false if the server ignores ranges.
   [[nodiscard]] bool read_piece(HttpClient& client, const Piece& piece, std::vector<std::byte>& bytes) {
     Blob& blob = *piece.blob;
     Attempts attempts(server_, is_stopped_);
@@ -340,7 +340,7 @@ class Downloads {
     blob.location = std::move(head.location);
   }
 
-  // Of a blob that has all its bytes, and nobody else works on.
+  // Checks a blob that has all its bytes, and that no other thread works on.
   void check_digest(HttpClient& client, Blob& blob) {
     if (!blob.content.is_right(is_stopped_)) {
       if (stop_) return;

@@ -1,4 +1,4 @@
-// Brings files of a commit into the blobs of the cache, several at once and large ones in pieces.
+// Downloads files of a commit into the blobs of the cache, several at once and large ones in pieces.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,17 @@ namespace spillway::hub {
 
 struct DownloadOptions {
   int connections = 8;
-  // Of a file that is cut into pieces, which is one of more than two. Up to twice as many pieces as connections wait in
-  // memory for one before them.
+  // The size of a piece; a file of more than two is cut into pieces. Up to twice as many pieces as connections wait in
+  // memory for an earlier one.
   int64_t piece_bytes = int64_t{8} << 20;
-  // On the caller's thread, some times a second: bytes that are there, those that were there before among them.
+  // Called on the caller's thread, some times a second, with the bytes present, including those present before.
   std::function<void(int64_t done)> on_progress;
 };
 
-// Downloads what is not there, each file until it is whole and has the digest that its etag says; gives back the etag
-// of each path, the name of its blob. What arrived before a failure is kept and gone on from the next time. Of several
-// failures the first is thrown: InputError or MachineError (hub/server.h); a file that arrives with a wrong digest
-// twice is a MachineError. Throws Interrupted where a signal has come while somebody holds the process
-// (base/interrupt.h).
+// Downloads missing files, each until it is whole and has the digest in its etag; returns the etag of each path, the
+// name of its blob. Bytes that arrived before a failure are kept, and the next call continues from there. Throws the
+// first of several failures: InputError or MachineError (hub/server.h); a file that arrives with a wrong digest twice
+// is a MachineError. Throws Interrupted if a signal has come while the process is held (base/interrupt.h).
 [[nodiscard]] std::map<std::string, std::string> download_files(const Server& server, const Repository& repository,
                                                                 const std::string& commit,
                                                                 std::span<const RemoteFile> files,

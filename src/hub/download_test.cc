@@ -57,7 +57,7 @@ struct Place {
     for (const auto& entry : fs::directory_iterator(repository() / "blobs"))
       CHECK(entry.path().extension() != ".incomplete");
   }
-  // What went wrong; nothing may then be in the snapshot.
+  // Returns the message of the failure; checks that the snapshot is empty then.
   template <typename Error>
   std::string failure() const {
     try {
@@ -82,7 +82,7 @@ struct Place {
   hub::FetchOptions options;
 };
 
-// Answers the first `count` requests that `is_meant` with the fault.
+// Answers the first `count` requests for which `is_meant` returns true with the fault.
 template <typename Predicate>
 void fail_first(FakeHub& hub, int count, const Fault& fault, Predicate is_meant) {
   hub.set_fault([count, fault, is_meant](const Seen& seen) mutable -> std::optional<Fault> {
@@ -256,7 +256,7 @@ TEST_CASE("what the user can mend is an InputError that says how") {
         std::string::npos);
   CHECK(refusal(404, "RevisionNotFound").find("got none called 'main'") != std::string::npos);
   CHECK(refusal(401, "").find("see that HF_TOKEN") != std::string::npos);
-  // Gated when the file is asked for.
+  // Access is refused when the file is requested.
   place.hub.set_fault([](const Seen& seen) -> std::optional<Fault> {
     if (seen.path.starts_with("/api/")) return {};
     return Fault{.status = 403, .headers = {{"X-Error-Code", "GatedRepo"}}};

@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What this program, and transformers, look for in a model's folder and do without.
+// The optional files that this program and transformers look for in a model's folder.
 constexpr const char* kUsualFiles[] = {"adapter_config.json",    "added_tokens.json",       "chat_template.jinja",
                                        "generation_config.json", "special_tokens_map.json", "tokenizer.json",
                                        "tokenizer_config.json"};
 
-// Bytes of the file that are on the disk, whole or not.
+// Returns the bytes of the file that are on the disk, whole or not.
 int64_t bytes_there(const fs::path& repository, const RemoteFile& file) {
   for (const std::string& name : {file.digest, file.digest + ".incomplete"}) {
     std::error_code none;

@@ -1,4 +1,4 @@
-// Fetching a model or a data set of the hub into the cache that is shared with the Hugging Face libraries.
+// Fetches a model or a data set of the hub into the cache that is shared with the Hugging Face libraries.
 //
 //   const FetchList list = list_fetch(repository, options);
 //   fetch(list, options);
@@ -18,12 +18,12 @@
 namespace spillway::hub {
 
 struct FetchOptions {
-  std::vector<std::string> include;  // patterns (hub/selection.h); empty: what is usual
+  std::vector<std::string> include;  // patterns (hub/selection.h); empty: the usual files
   FolderUse use = FolderUse::kModel;
   Server server = server_of_environment();
   int connections = DownloadOptions().connections;
   int64_t piece_bytes = DownloadOptions().piece_bytes;
-  // Bytes of all files that are there, and of all.
+  // Called with the bytes of all files that are present, and of all files.
   std::function<void(int64_t done, int64_t total)> on_progress;
 };
 
@@ -38,16 +38,16 @@ struct FetchList {
   std::filesystem::path cache, snapshot;  // the snapshot's folder, which need not exist yet
   std::vector<ListedFile> files;
   int64_t bytes = 0, missing_bytes = 0;
-  std::vector<std::string> absent;  // of the usual files of a model, those that the commit does not have
+  std::vector<std::string> absent;  // those of the usual files of a model that the commit does not have
 };
 
-// Asks the hub which files the revision has; nothing is written. Throws as list_repository() and select_files(), and
-// InputError where HF_HUB_OFFLINE forbids it.
+// Asks the hub for the files of the revision; writes nothing. Throws as list_repository() and select_files(), and
+// InputError if HF_HUB_OFFLINE forbids it.
 [[nodiscard]] FetchList list_fetch(const Repository& repository, const FetchOptions& options);
 
-// Fetches what is not there. Links in snapshots/, notes of what is absent and the ref of the revision are made
-// when all files are whole. Throws as download_files(), and MachineError where the disk has too little room, before
-// anything is downloaded. Processes may do so at the same time.
+// Fetches the missing files. Makes links in snapshots/, notes of absent files and the ref of the revision when all
+// files are whole. Throws as download_files(), and MachineError if the disk has too little room, before anything is
+// downloaded. Several processes may do so at the same time.
 void fetch(const FetchList& list, const FetchOptions& options);
 
 }  // namespace spillway::hub

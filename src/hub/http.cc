@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxBody = size_t{64} * kMiB;
 constexpr int kMaxRedirects = 10;
-// A connection that brings fewer bytes a second for so long counts as cut.
+// The limits of a connection: one that brings fewer bytes a second for so long counts as cut.
 constexpr long kConnectSeconds = 20, kStalledSeconds = 60, kStalledBytes = 1;
 
 std::string lower(std::string_view text) {
@@ -48,7 +48,7 @@ std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
   return result;
 }
 
-// What the callbacks of a transfer share.
+// The state that the callbacks of a transfer share.
 struct Transfer {
   const HttpRequest& request;
   HttpResponse response;

@@ -43,7 +43,7 @@ std::string fetch_said(const Repository& repository, FetchOptions options, const
   return list.snapshot.string();
 }
 
-// What the user is told to do about a model that is not here or not whole.
+// Returns the advice to the user about a model that is missing or not whole.
 std::string advice_for(const Repository& repository) {
   return fmt::format("{}fetch it with `{}`, or name a folder", is_offline() ? "unset HF_HUB_OFFLINE, " : "",
                      fetch_command(repository));

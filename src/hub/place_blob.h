@@ -1,4 +1,4 @@
-// The last step of a download: a file's place in a snapshot of the cache.
+// The last step of a download: puts a file in its place in a snapshot of the cache.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace spillway::hub {
 
-// What a file system has. exFAT has no links at all.
+// The links that a file system has. exFAT has none at all.
 enum class Links : uint8_t { kSymbolic, kHard, kNone };
 
-// Puts the blob of the cache where `file` shall be, in one step, over any other: a link to it where there are links (a
-// symbolic one, as huggingface_hub has it), else a second name of it, else the blob itself where `may_move`, and a copy
-// of it where not. `links` is what is tried first. Other threads and processes may do the same.
+// Puts the blob of the cache at `file`, in one step, replacing any other: a symbolic link to it, as huggingface_hub
+// makes, else a second name of it (hard link), else the blob itself if `may_move`, and a copy otherwise. `links` is the
+// first kind to try. Other threads and processes may do the same.
 void place_blob(const std::filesystem::path& blob, const std::filesystem::path& file, bool may_move,
                 Links links = Links::kSymbolic);
 

@@ -21,7 +21,7 @@ bool matches_one(std::string_view path, std::span<const std::string> patterns) {
 
 bool is_at_top(std::string_view path) { return path.find('/') == std::string_view::npos; }
 
-// "model.safetensors" or "model-00001-of-00002.safetensors", of `stem` "model".
+// Matches "model.safetensors" and "model-00001-of-00002.safetensors" for the `stem` "model".
 bool is_weights(std::string_view name, std::string_view stem) {
   return name == fmt::format("{}.safetensors", stem) ||
          matches(name, fmt::format("{}-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].safetensors", stem));
@@ -36,7 +36,7 @@ const std::vector<std::string> kOtherWeights = {"*.bin",  "*.pt",   "*.pth", "*.
 const std::vector<std::string> kData = {"*.json", "*.jsonl",   "*.json.*", "*.jsonl.*", "*.csv",   "*.csv.*",
                                         "*.tsv",  "*.parquet", "*.arrow",  "*.txt",     "*.txt.*", "README.md"};
 
-// Whether a list of names has this one.
+// Returns true if `names` contains `name`.
 template <typename Names>
 bool contains(const Names& names, std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -44,7 +44,7 @@ bool contains(const Names& names, std::string_view name) {
 
 bool has_weights(FolderUse use) { return use == FolderUse::kModel || use == FolderUse::kAdapter; }
 
-// A folder is read at its top alone, but for further chat templates.
+// Only the top of a folder is read, except for further chat templates.
 bool belongs_to_model(const RemoteFile& file) {
   if (file.path.starts_with("additional_chat_templates/")) return matches(file.path, "*.jinja");
   return is_at_top(file.path) && !file.path.starts_with('.') &&
@@ -67,7 +67,7 @@ std::vector<RemoteFile> files_of_model(const Listing& listing, FolderUse use) {
   return files;
 }
 
-// Of a pipeline the transformers, and what is read of its other parts.
+// Returns the transformers of a pipeline, and the files that are read of its other parts.
 std::vector<RemoteFile> files_of_pipeline(const Listing& listing, FolderUse use) {
   constexpr std::string_view kReadOfOthers[] = {"vae/config.json", "scheduler/scheduler_config.json"};
   const std::string_view weights = kPartWeights, stem = weights.substr(0, weights.rfind('.'));

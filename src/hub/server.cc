@@ -51,14 +51,14 @@ std::string repository_url(const Server& server, const Repository& repository, s
                      url_path(repository.id));
 }
 
-// A branch may have slashes, which are part of one segment of the path.
+// Encodes a branch, whose slashes are part of one segment of the path.
 std::string url_segment(std::string_view text) {
   std::string result = url_path(text);
   for (size_t at = result.find('/'); at != std::string::npos; at = result.find('/', at)) result.replace(at, 1, "%2F");
   return result;
 }
 
-// How long the server asks to wait; negative where it says nothing.
+// Returns how long the server asks to wait; negative if it does not ask.
 double asked_wait(const HttpResponse& response) {
   const std::string text = response.header("retry-after");
   if (text.empty()) return -1;
@@ -75,7 +75,7 @@ HttpResponse ask(HttpClient& client, const Server& server, const HttpRequest& re
   }
 }
 
-// "\"abc\"" or "W/\"abc\"" without its marks.
+// Returns "\"abc\"" or "W/\"abc\"" without its marks.
 std::string plain_etag(std::string text) {
   if (text.starts_with("W/")) text.erase(0, 2);
   std::erase(text, '"');

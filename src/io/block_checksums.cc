@@ -11,7 +11,7 @@
 namespace spillway {
 namespace {
 
-// Never 0, which stands for a block that was not written.
+// Returns the sum, never 0, which stands for a block that was not written.
 uint32_t sum_of(const std::byte* block) {
   return std::max(static_cast<uint32_t>(XXH3_64bits(block, BlockChecksums::kBlockBytes)), uint32_t{1});
 }

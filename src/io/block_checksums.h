@@ -1,7 +1,7 @@
-// A sum of every block that was written to the disk tier, to tell a disk or a program that returns other bytes.
+// Keeps a sum of every block that was written to the disk tier, to detect a disk or a program that returns other bytes.
 //
-// 32 bits of XXH3 (xxHash by Y. Collet) for each 4 KiB. A block that was never written is not compared.
-// Threads: different blocks may be noted and compared at once; the same block is the caller's to order.
+// A sum is 32 bits of XXH3 (xxHash by Y. Collet) for each 4 KiB. A block that was never written is not compared.
+// Different blocks may be noted and compared by several threads at once; the caller orders accesses to the same block.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace spillway {
 class BlockChecksums {
  public:
   static constexpr int64_t kBlockBytes = 4096;
-  // The memory that the sums of a tier of this size take, beside the arenas.
+  // Returns the memory that the sums of a tier of this size take, beside the arenas.
   [[nodiscard]] static int64_t table_bytes(int64_t tier_bytes) { return tier_bytes / kBlockBytes * 4; }
 
-  // One allocation, of table_bytes(tier_bytes).
+  // Makes one allocation, of table_bytes(tier_bytes).
   explicit BlockChecksums(int64_t tier_bytes);
 
   struct Mismatch {

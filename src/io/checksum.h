@@ -1,4 +1,5 @@
-// The checksum of bytes that come piece by piece: 64 bits of XXH3 (xxHash by Y. Collet). It tells damage, not attacks.
+// Computes the checksum of bytes that come piece by piece: 64 bits of XXH3 (xxHash by Y. Collet). It detects damage,
+// not attacks.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +17,9 @@ class Checksum {
   Checksum(Checksum&&) noexcept;
 
   void add(std::span<const std::byte> bytes);
-  // Of what was added so far.
+  // Returns the checksum of the bytes added so far.
   [[nodiscard]] uint64_t value() const;
-  // The same as 16 hexadecimal digits.
+  // Returns it as 16 hexadecimal digits.
   [[nodiscard]] std::string text() const;
 
  private:
@@ -26,7 +27,7 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
-// 128 bits of XXH3: no two of 2^40 texts meet in it by chance.
+// 128 bits of XXH3: no two of 2^40 texts have the same by chance.
 struct Hash128 {
   uint64_t low = 0, high = 0;
   bool operator==(const Hash128&) const = default;

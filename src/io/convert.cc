@@ -39,7 +39,7 @@ void convert_from(const void* from, void* to, DType to_dtype, int64_t elems) {
   }
 }
 
-// All of a nonfinite value's exponent bits are set.
+// Finds a nonfinite value, whose exponent bits are all set.
 template <typename Bits>
 int64_t find_exponent(const void* values, Bits mask, int64_t elems) {
   const Bits* bits = static_cast<const Bits*>(values);
@@ -56,10 +56,10 @@ int64_t find_exponent(const void* values, Bits mask, int64_t elems) {
   return -1;
 }
 
-// Of a piece that is converted some elements at a time: so many fit a core's cache in both dtypes.
+// The elements of a piece that are converted at a time: so many fit a core's cache in both dtypes.
 constexpr int64_t kConvertedElems = int64_t{1} << 14;
 
-// A flat part of a piece.
+// Returns a flat part of a piece.
 TensorView part_of(const TensorView& piece, int64_t first, int64_t count) {
   return {piece.as<std::byte>() + first * size_of(piece.dtype), piece.dtype, {count}};
 }

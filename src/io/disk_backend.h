@@ -1,4 +1,4 @@
-// How blocks get to the disk and back: by io_uring, or by threads in pread and pwrite where io_uring is refused.
+// Moves blocks to the disk and back: by io_uring, or by threads in pread and pwrite if io_uring is refused.
 //
 // A DiskQueue cuts requests into blocks and hands them to one of these. A backend knows neither stripes nor requests,
 // allocates nothing after construction, and belongs to the thread of its queue.
@@ -28,7 +28,7 @@ struct DiskBlock {
 struct DiskBackendSetup {
   int32_t depth = 1;                         // blocks in flight at most
   std::vector<int> files;                    // descriptors, open as long as the backend lives
-  std::vector<std::span<std::byte>> memory;  // where most blocks lie; mapped as long as the backend lives
+  std::vector<std::span<std::byte>> memory;  // the memory of most blocks; mapped as long as the backend lives
 };
 
 class DiskBackend {
@@ -40,22 +40,23 @@ class DiskBackend {
   enum class Wait : uint8_t { kNo, kYes };
 
   virtual ~DiskBackend() = default;
-  // "io_uring" or "threads".
+  // Returns "io_uring" or "threads".
   [[nodiscard]] virtual std::string_view name() const = 0;
   // Starts to move a block, at the latest with the next finish(). `slot`, below depth, names it until it is finished.
   virtual void start(int32_t slot, const DiskBlock& block) = 0;
-  // A block that is finished. kNo: nothing where none is; kYes waits for one. REQUIRES: with kYes, one was started.
+  // Returns a block that is finished. kNo: returns nullopt if none is; kYes waits for one. REQUIRES: with kYes, one was
+  // started.
   [[nodiscard]] virtual std::optional<Completion> finish(Wait wait) = 0;
 };
 
 using MakeDiskBackend = std::function<std::unique_ptr<DiskBackend>(const DiskBackendSetup&)>;
 
-// io_uring with registered files and memory. Null, with errno, where the kernel or a sandbox refuses it. Where
-// registering the memory is refused (RLIMIT_MEMLOCK), goes on without and says so in one log line.
+// Makes a backend of io_uring with registered files and memory. Returns null, with errno, if the kernel or a sandbox
+// refuses it. If registering the memory is refused (RLIMIT_MEMLOCK), goes on without and logs that in one line.
 [[nodiscard]] std::unique_ptr<DiskBackend> make_uring_backend(const DiskBackendSetup& setup);
-// `depth` threads.
+// Makes a backend of `depth` threads.
 [[nodiscard]] std::unique_ptr<DiskBackend> make_thread_backend(const DiskBackendSetup& setup);
-// The first of the two that is to be had; one log line where it is the second.
+// Makes the first of the two that is available; one log line if it is the second.
 [[nodiscard]] std::unique_ptr<DiskBackend> make_disk_backend(const DiskBackendSetup& setup);
 
 }  // namespace spillway

@@ -32,7 +32,7 @@ constexpr bool kHasUring = true;
 constexpr int kRefusal = EPERM;
 #endif
 
-// As container runtimes do. For this thread and those that it starts, and for good.
+// Refuses io_uring, as container runtimes do, for this thread and those that it starts, and for good.
 bool refuse_io_uring() {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -44,7 +44,7 @@ bool refuse_io_uring() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// Whether this kernel offers io_uring to everybody and no filter of system calls stands before it.
+// Returns true if this kernel offers io_uring to all processes and no filter of system calls stands before it.
 bool is_uring_due() {
   if (!kHasUring) return false;
   std::string word;
@@ -94,6 +94,6 @@ TEST_CASE("where io_uring is refused, threads do the work, and one line says so"
   CHECK(error == kRefusal);
   CHECK(name == "threads");
   CHECK(is_equal);
-  // A line that an earlier test of this program may have had, where io_uring is refused to all.
+  // An earlier test of this program may have logged the line, if io_uring is refused to all.
   if (is_had) CHECK(said == "the disk tier works with threads: io_uring is refused here (Operation not permitted)\n");
 }

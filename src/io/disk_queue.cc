@@ -16,17 +16,17 @@
 namespace spillway {
 namespace {
 
-// How often a block may come back without having got any further.
+// The most times that a block may come back without progress.
 constexpr int32_t kMaxAttempts = 100;
 
 int64_t align_down(int64_t value) { return value / kDiskAlignment * kDiskAlignment; }
 bool is_aligned(int64_t value) { return value % kDiskAlignment == 0; }
-// Where an address lies in its page.
+// Returns the offset of an address in its page.
 int64_t page_offset(const std::byte* memory) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory) % kDiskAlignment);
 }
 
-// What to do about a failed transfer.
+// Returns the advice about a failed transfer.
 std::string_view remedy(int error) {
   if (error == ENOSPC || error == EDQUOT)
     return "free some space or name another folder, then go on from the last checkpoint";
@@ -68,7 +68,7 @@ DiskQueue::DiskQueue(Scratch* scratch, const DiskQueueOptions& options)
 
 DiskQueue::~DiskQueue() { abandon(); }
 
-// Opened as ReadFile does, which knows what may be wrong; then again past the page cache, where that can be had.
+// Opens the file as ReadFile does, which knows the possible errors; then again past the page cache, if possible.
 DiskQueue::File DiskQueue::open_model_file(const std::filesystem::path& path) const {
   const ReadFile checked(path);
   File file{.path = path, .bytes = checked.size()};
@@ -82,7 +82,7 @@ DiskQueue::File DiskQueue::open_model_file(const std::filesystem::path& path) co
 
 DiskQueue::Ticket DiskQueue::write_scratch(int64_t offset, std::span<const std::byte> from) {
   check_scratch_range(offset, from);
-  // The sums are those of what the caller handed over, whatever happens to it later.
+  // The sums are those of the caller's bytes now, whatever happens to them later.
   if (BlockChecksums* sums = scratch_->checksums()) sums->note(offset, from);
   return submit({.direction = DiskDirection::kWrite,
                  .offset = offset,
@@ -200,7 +200,7 @@ DiskQueue::Block DiskQueue::file_block(const Request& request, int32_t slot) con
       bytes = align_down(bytes);
       return in_place();
     }
-    // Only up to the next page: what follows can go straight into place.
+    // Only up to the next page: the rest can go straight into place.
     bytes = std::min(bytes, kDiskAlignment - head);
   }
   // The pages around the wanted bytes. They are within one block of the file, so that they fit the slot's memory.
@@ -256,7 +256,7 @@ void DiskQueue::verify(const Request& request) {
       mismatch->expected, mismatch->got));
 }
 
-// What happened to a block that came back with `moved`, which is no progress.
+// Describes a block that came back with `moved`, which is no progress.
 std::string DiskQueue::describe(const DiskBlock& block, int64_t moved) const {
   const bool is_read = block.direction == DiskDirection::kRead;
   const int error = moved < 0 ? static_cast<int>(-moved) : is_read ? 0 : ENOSPC;
@@ -274,7 +274,7 @@ void DiskQueue::fail(std::string error) {
   throw MachineError(error_);
 }
 
-// Waits for what is in flight, whatever becomes of it: no memory is written any more.
+// Waits for blocks in flight, whatever their results: afterwards no memory is written any more.
 void DiskQueue::abandon() {
   while (in_flight() > 0) {
     const auto completion = backend_->finish(DiskBackend::Wait::kYes);

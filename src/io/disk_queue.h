@@ -7,14 +7,14 @@
 //   writes.wait(ticket);  // now it may change
 //
 // A request is cut into blocks, of which `depth` are in flight at any moment, whatever the requests' sizes. Requests
-// are started in order and finish in any; nothing orders a read after a write of the same bytes but wait(). Short reads
-// and writes are continued. Requests move on only inside the calls below, and in the kernel: a thread that wants the
-// disk busy has the next request submitted before it waits for the last.
+// are started in order and finish in any; only wait() orders a read after a write of the same bytes. Short reads and
+// writes are continued. Requests move on only inside the calls below, and in the kernel: a thread that wants to keep
+// the disk busy submits the next request before it waits for the last.
 //
 // After construction nothing is allocated.
 //
-// Errors: a request that fails makes the call that finds out drain everything in flight, so that no memory is being
-// written any more, and throw MachineError with path, offset and what to do. After that every call throws the same.
+// Errors: if a request fails, the call that finds out drains everything in flight, so that no memory is being written
+// any more, and throws MachineError with path, offset and advice. After that every call throws the same.
 // Threads: a queue belongs to one thread at a time (a lane has its own). Several queues may share a Scratch.
 #pragma once
 
@@ -36,11 +36,11 @@ struct DiskQueueOptions {
   int32_t requests = 64;       // unfinished at once; submitting one more waits for the oldest
   int32_t depth = 16;          // blocks in flight
   int64_t block_bytes = kMiB;  // divides the stripe; a multiple of kDiskAlignment
-  // Model files to read from, by their index here.
+  // The model files to read from, by their index here.
   std::vector<std::filesystem::path> read_files;
-  // The arenas that requests name, to be registered with the kernel. Others may be named; that is slower.
+  // The arenas that requests name, which are registered with the kernel. Requests may name other memory, more slowly.
   std::vector<std::span<std::byte>> memory;
-  // For reading model files past the page cache, although their tensors lie at any byte: staging_bytes() of memory,
+  // Memory for reading model files past the page cache, although their tensors lie at any byte: staging_bytes() of it,
   // aligned. Empty: model files are read through the page cache.
   std::span<std::byte> staging;
   MakeDiskBackend backend = make_disk_backend;
@@ -50,23 +50,24 @@ class DiskQueue {
  public:
   using Ticket = int64_t;
 
-  // `scratch` may be null where only model files are read; it must outlive the queue. Throws InputError for a model
-  // file that cannot be opened.
+  // `scratch` may be null if only model files are read; it must outlive the queue. Throws InputError for a model file
+  // that cannot be opened.
   DiskQueue(Scratch* scratch, const DiskQueueOptions& options);
-  // Waits for what is in flight.
+  // Waits for requests that are in flight.
   ~DiskQueue();
   DiskQueue(DiskQueue&&) = delete;
 
-  // The staging memory that a queue of this depth and block size makes use of.
+  // Returns the bytes of staging memory that a queue of this depth and block size uses.
   [[nodiscard]] static int64_t staging_bytes(const DiskQueueOptions& options) {
     return options.depth * options.block_bytes;
   }
 
-  // Offset, size and address are multiples of kDiskAlignment; the range lies within the scratch space.
+  // REQUIRES: offset, size and address are multiples of kDiskAlignment; the range lies within the scratch space.
   Ticket write_scratch(int64_t offset, std::span<const std::byte> from);
   Ticket read_scratch(int64_t offset, std::span<std::byte> into);
-  // Any offset, size and address; the range lies within the file. Where offset and address differ by a multiple of
-  // kDiskAlignment, all but the ends goes straight into place; else all is copied once, from the staging memory.
+  // Takes any offset, size and address. REQUIRES: the range lies within the file. If offset and address differ by a
+  // multiple of kDiskAlignment, all but the ends goes straight into place; else all is copied once, from the staging
+  // memory.
   Ticket read_file(int32_t file, int64_t offset, std::span<std::byte> into);
 
   // Returns when the request is finished.
@@ -74,7 +75,7 @@ class DiskQueue {
   // Returns when all requests are finished.
   void drain();
 
-  // "io_uring" or "threads".
+  // Returns "io_uring" or "threads".
   [[nodiscard]] std::string_view backend_name() const { return backend_->name(); }
 
  private:
@@ -95,9 +96,9 @@ class DiskQueue {
     int32_t in_flight = 0;
   };
   struct Block {
-    DiskBlock rest;            // what is still to be moved
+    DiskBlock rest;            // the part that is still to be moved
     int64_t needed_bytes = 0;  // of it: a staged block may reach over the end of the file
-    // Where the wanted bytes go from the staging memory; null where they are moved in place.
+    // The target of the wanted bytes in the staging memory; null if they are moved in place.
     std::byte* target = nullptr;
     const std::byte* staged = nullptr;
     int64_t wanted_bytes = 0;
@@ -130,11 +131,11 @@ class DiskQueue {
   std::span<std::byte> staging_;
   std::vector<Request> requests_;  // a ring, by ticket
   Ticket next_ = 0;                // the next to be submitted
-  Ticket starting_ = 0;            // the oldest of which blocks are still to be started
+  Ticket starting_ = 0;            // the oldest with blocks that are still to be started
   std::vector<Block> blocks_;      // by slot
   std::vector<int32_t> free_slots_;
   std::string error_;                     // of the request that failed
-  std::unique_ptr<DiskBackend> backend_;  // last: it stops before what it works on goes
+  std::unique_ptr<DiskBackend> backend_;  // last: it stops before the data that it works on goes
 };
 
 }  // namespace spillway

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kPage = kDiskAlignment;
 
-// Those that this machine permits.
+// Returns the backends that this machine permits.
 std::vector<MakeDiskBackend> backends() {
   std::vector<MakeDiskBackend> result = {make_thread_backend};
   if (make_uring_backend({})) result.emplace_back(make_uring_backend);
@@ -41,8 +41,8 @@ ScratchOptions small_scratch(const TemporaryFolder& folder, int files, bool chec
           .checksums = checksums};
 }
 
-// Writes and reads random ranges, several at once, beside a copy of the space in memory. Returns the ranges that
-// differed.
+// Writes and reads random ranges, several at once, beside a copy of the space in memory. Returns the number of ranges
+// that differed.
 int compare_with_copy(Scratch& scratch, const DiskQueueOptions& options, AlignedMemory& arena, uint64_t seed) {
   DiskQueue queue(&scratch, options);
   AlignedMemory copy(scratch.bytes());
@@ -80,7 +80,7 @@ int compare_with_copy(Scratch& scratch, const DiskQueueOptions& options, Aligned
   return different;
 }
 
-// A queue of four blocks of two pages each.
+// Returns the options of a queue of four blocks of two pages each.
 DiskQueueOptions small_queue(const MakeDiskBackend& backend) {
   return {.requests = 5, .depth = 4, .block_bytes = 2 * kPage, .backend = backend};
 }

@@ -31,7 +31,7 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
-// Returns as fsync does; a signal (on NFS) is no reason to give up.
+// Returns as fsync does; retries after a signal (on NFS).
 int sync_fd(int fd) {
   int result = 0;
   do {
@@ -162,7 +162,7 @@ void AtomicFile::sync() const {
 
 void AtomicFile::commit() {
   sync();
-  // Still open, and thereby locked.
+  // The file is still open, and thereby locked.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_file_error(path_, "be written", errno);
   temporary_.clear();
   fd_.close();
@@ -205,7 +205,7 @@ void AtomicFolder::complete() const {
 bool AtomicFolder::publish_new() {
   SPILLWAY_CHECK(name_, "{} is published twice", target_.string());
   complete();
-  // An empty folder is none.
+  // An empty folder counts as none.
   if (::rename(path().c_str(), target_.c_str()) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST) return false;
     throw_file_error(target_, "be written", errno);
@@ -223,7 +223,7 @@ void AtomicFolder::publish() {
   throw_file_error(target_, "be written", EBUSY);
 }
 
-// False where there is no target any more.
+// Returns false if there is no target any more.
 bool AtomicFolder::exchange() {
   if (::syscall(SYS_renameat2, AT_FDCWD, path().c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
     finish();
@@ -234,7 +234,7 @@ bool AtomicFolder::exchange() {
   return false;
 }
 
-// Without the temporary name, what was replaced goes.
+// The replaced folder goes with the temporary name.
 void AtomicFolder::finish() {
   sync_folder(folder_of(target_));
   name_.reset();
@@ -262,7 +262,7 @@ void create_folders(const fs::path& folder) {
     throw input_error(folder.string(),
                       "expected a folder that can be made, got a place that takes none; choose another");
   if (error) throw_file_error(folder, "be created", error.value());
-  // What is synced within a folder is lost with it where its own name never came to the disk.
+  // Files synced within a folder are lost with it if its own name never came to the disk.
   for (const fs::path& one : made) sync_folder(folder_of(one));
 }
 

@@ -1,11 +1,11 @@
-// Files as Spillway reads and writes them.
+// Reads and writes files.
 //
 // Reading goes through pread and not through a mapping, which counts as resident memory (io/mapped_file.h is the
 // exception, for training data). Only regular files are opened; a pipe, a folder or a device is refused without
 // blocking. Writing is atomic: a name holds the old content or the whole new one, whatever is killed when.
 //
-// Errors: what a user can put right (no such file, a folder given as a file, a file cut short) is an InputError; what
-// the machine failed at (full disk, EIO, no file descriptors left) is a MachineError. Both name the path.
+// Errors: those that a user can put right (no such file, a folder given as a file, a file cut short) are InputErrors;
+// failures of the machine (full disk, EIO, no file descriptors left) are MachineErrors. Both name the path.
 // Threads: a ReadFile may be read from any thread; the writers belong to one thread at a time.
 #pragma once
 
@@ -50,11 +50,11 @@ class ReadFile {
   explicit ReadFile(std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  // In bytes, as it was when the file was opened.
+  // Returns the bytes, as they were when the file was opened.
   [[nodiscard]] int64_t size() const { return size_; }
-  // Fills `into` from byte `offset` on. A file that has become shorter is an InputError.
+  // Fills `into` from byte `offset` on. Throws InputError if the file has become shorter.
   void read(int64_t offset, std::span<std::byte> into) const;
-  // Brings what was written to it to the disk.
+  // Brings data written to the file to the disk.
   void sync() const;
 
  private:
@@ -63,7 +63,7 @@ class ReadFile {
   int64_t size_ = 0;
 };
 
-// The whole file. More than `limit_bytes` is an InputError, found before anything is read.
+// Returns the whole file. Throws InputError for more than `limit_bytes`, before anything is read.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, int64_t limit_bytes);
 
 // A file that takes its name only when it is complete. Without commit() nothing remains.
@@ -73,8 +73,8 @@ class ReadFile {
 //   file.commit();
 class AtomicFile {
  public:
-  // Creates a temporary file beside `path`, whose folder must exist, and clears away what killed processes left there
-  // for the same name.
+  // Creates a temporary file beside `path`, whose folder must exist, and removes leftovers of killed processes for the
+  // same name.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(AtomicFile&&) = delete;
@@ -82,12 +82,12 @@ class AtomicFile {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  // Writes at a place of the caller's choice; append() goes on where the last append() ended. As all writing, it ends
-  // where a signal asks for that (base/interrupt.h).
+  // Writes at the given offset; append() continues at the end of the last append(). Like all writing, it ends if a
+  // signal asks for that (base/interrupt.h).
   void write_at(int64_t offset, std::span<const std::byte> bytes);
-  // Brings what was written to the disk, which is where a disk that is full may show.
+  // Brings the data to the disk, which may show that the disk is full.
   void sync() const;
-  // The same, then gives the file its name, over an older one. Once.
+  // Does the same, then gives the file its name, replacing an older one. To be called once.
   void commit();
 
  private:
@@ -102,8 +102,8 @@ void write_file(const std::filesystem::path& path, std::string_view content);
 
 class TemporaryFolderName;
 
-// A folder that takes its name only when it is complete: write into path(), then publish. Without that nothing remains.
-// The constructor also clears away what killed processes left for the same name (io/temporary_name.h).
+// A folder that takes its name only when it is complete: write into path(), then publish. Otherwise nothing remains.
+// The constructor also removes leftovers of killed processes for the same name (io/temporary_name.h).
 class AtomicFolder {
  public:
   // Creates a folder beside `target`, whose parent folders are created. A link to a folder, perhaps on a larger disk,
@@ -116,12 +116,12 @@ class AtomicFolder {
   // REQUIRES: not yet published.
   [[nodiscard]] const std::filesystem::path& path() const;
   // Writes the record, brings every file below path() to the disk, then gives the folder its name. An older folder of
-  // that name is exchanged in one step where the file system can (Linux renameat2), so that readers and crashes see
-  // either the old one or the new one; elsewhere it is first moved to another name. The files of its record are
-  // removed; if it holds others, they are kept in `NAME.kept-NUMBER` and a warning says so. Once.
+  // that name is exchanged in one step if the file system can (Linux renameat2), so that readers and crashes see either
+  // the old one or the new one; elsewhere it is first moved to another name. The files of its record are removed; if it
+  // holds others, they are kept in `NAME.kept-NUMBER` and a warning says so. To be called once.
   void publish();
-  // The same where there is no folder of that name, or an empty one. False where there is: then the caller may look at
-  // it, and still publish().
+  // Does the same if there is no folder of that name, or an empty one. Returns false otherwise: then the caller may
+  // look at it, and still publish().
   [[nodiscard]] bool publish_new();
 
  private:
@@ -135,21 +135,21 @@ class AtomicFolder {
   std::unique_ptr<TemporaryFolderName> name_;  // null once it is published
 };
 
-// Removes from a folder what writers of killed processes left in it: temporary files and folders, and folders that were
-// being replaced. Those of processes that still run, here or elsewhere, stay. Nothing where there is no such folder.
+// Removes temporary files and folders of killed processes from a folder, and folders that they were replacing. Those of
+// processes that still run, here or elsewhere, stay. Does nothing if there is no such folder.
 void clear_leftovers(const std::filesystem::path& folder);
 
 // Removes a folder that AtomicFolder published so that a crash leaves none with half of its files under its name. Files
 // that its record does not name are kept, as publish() keeps them.
 void remove_folder(const std::filesystem::path& folder);
 
-// Creates a folder and those above it. A file in the way is an InputError.
+// Creates a folder and those above it. Throws InputError if a file is in the way.
 void create_folders(const std::filesystem::path& folder);
 
-// "." for a name without a folder.
+// Returns the folder of a path, "." for a name without one.
 [[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& path);
 
-// "model/" names the folder "model".
+// Returns the path without a trailing slash, so that "model/" names the folder "model".
 [[nodiscard]] std::filesystem::path without_trailing_slash(const std::filesystem::path& path);
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// What a failed system call on a file means to a user.
+// Turns a failed system call on a file into an error for a user.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace spillway {
 
-// Throws InputError for what a user can put right (no such file, no permission), MachineError for what the machine
-// failed at (full disk, EIO); both name the path. `action` is an infinitive: "be opened". `error` is an errno.
+// Throws InputError for errors that a user can put right (no such file, no permission), MachineError for failures of
+// the machine (full disk, EIO); both name the path. `action` is an infinitive: "be opened". `error` is an errno.
 [[noreturn]] void throw_file_error(const std::filesystem::path& path, std::string_view action, int error);
 
-// What the system says of an errno.
+// Returns the system's text for an errno.
 [[nodiscard]] std::string reason_of(int error);
 
-// The same for what std::filesystem throws.
+// Throws the same for an error of std::filesystem.
 [[noreturn]] void throw_file_error(const std::filesystem::filesystem_error& error);
 
 }  // namespace spillway

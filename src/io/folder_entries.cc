@@ -24,7 +24,7 @@ struct CloseFolder {
 };
 using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
 
-// `name` below the folder `parent`; null where it is none, links included.
+// Opens `name` below the folder `parent`; null if it is no folder, links included.
 OpenFolder open_folder(int parent, const char* name, int flags) noexcept {
   const int fd = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
   if (fd < 0) return nullptr;
@@ -37,7 +37,7 @@ OpenFolder open_folder(int parent, const char* name, int flags) noexcept {
   return folder;
 }
 
-// The next entry but `.` and `..`; null at the end, and with an errno where it cannot be read.
+// Returns the next entry other than `.` and `..`; null at the end, and with an errno if it cannot be read.
 const dirent* next_entry(DIR* folder) noexcept {
   const dirent* entry = nullptr;
   do {
@@ -57,7 +57,7 @@ EntryKind entry_kind(DIR* folder, const dirent& entry) {
 
 void remove_below(int parent, const char* name) noexcept {
   if (::unlinkat(parent, name, 0) == 0) return;
-  // What is removed between two reads of a large folder may hide others from the second, so it is read until a pass
+  // Entries removed between two reads of a large folder may hide others from the second, so it is read until a pass
   // removes nothing.
   for (bool is_removing = true; is_removing && ::unlinkat(parent, name, AT_REMOVEDIR) != 0;) {
     is_removing = false;

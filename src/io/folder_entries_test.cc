@@ -15,7 +15,7 @@ TEST_CASE("a folder that is not there holds nothing, and one that cannot be read
   CHECK(entries_of(folder.path()).size() == 1);
   CHECK(entries_of(folder.path() / "none").empty());
   CHECK(entries_of(folder.path() / "file").empty());
-  // Fails for root, too, whom no permission keeps out.
+  // A link to itself fails for root, too, whom no permission keeps out.
   fs::create_symlink("circle", folder.path() / "circle");
   const std::string name = (folder.path() / "circle").string();
   CHECK_THROWS_WITH_AS((void)entries_of(name), doctest::Contains(name.c_str()), InputError);

@@ -31,7 +31,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
 bool is_folder_held(const std::filesystem::path& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) return false;
-  // "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF". The device is not compared: btrfs has another here than stat().
+  // A line is "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF". The device is not compared: btrfs has another here
+  // than stat().
   const std::string inode = fmt::format("{}", status.st_ino);
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {

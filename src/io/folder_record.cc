@@ -44,7 +44,7 @@ RecordedFile recorded(const fs::path& folder, const std::string& name) {
 
 std::string quoted(const std::string& text) { return json_text(nlohmann::json(text)); }
 
-// A record may have been edited, too: no name in it leads out of the folder.
+// A record may have been edited: checks that a name in it does not lead out of the folder.
 bool is_within(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && path.is_relative() && std::find(path.begin(), path.end(), "..") == path.end();
@@ -55,7 +55,7 @@ class FolderRecordReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   FolderRecord record;
 
-  // Whether all that a record has was there, and was as it should be.
+  // Returns true if all members of a record were there and valid.
   [[nodiscard]] bool is_whole() const { return is_fine_ && has_command_ && has_complete_ && has_files_; }
 
   bool null() override { return false; }
@@ -135,7 +135,7 @@ void remove_empty_folders(const fs::path& folder) {
 void remove_files_of(const FolderRecord& record, const fs::path& folder) {
   std::set<std::string_view> names;
   for (const RecordedFile& file : record.files) names.insert(file.name);
-  // Of those that are there, as the way to a recorded name may lead over a link by now.
+  // Only existing files are removed, as the way to a recorded name may lead over a link by now.
   for (const std::string& name : files_below(folder)) {
     if (names.contains(name)) ::unlink((folder / name).c_str());
   }
@@ -155,7 +155,7 @@ FolderRecord record_of(const fs::path& folder, std::string_view command, const s
   return record;
 }
 
-// Put together by hand: the JSON library's values allocate in their destructors, which ends the program where memory
+// Builds the text by hand: the JSON library's values allocate in their destructors, which ends the program if memory
 // runs out.
 std::string record_text(const FolderRecord& record) {
   std::string text =
@@ -185,7 +185,7 @@ void write_record(const fs::path& folder, const FolderRecord& record) {
   write_file(folder / kRecordName, record_text(record));
 }
 
-// In one call: a folder that a killed process left has the mark, or nothing at all.
+// Marks it in one call: a folder that a killed process left has the mark, or nothing at all.
 void mark_unfinished(const fs::path& folder) {
   const fs::path path = folder / kRecordName;
   const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

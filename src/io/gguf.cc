@@ -68,7 +68,7 @@ std::optional<GgufType> known_type(uint32_t number) {
   return {};
 }
 
-// A tensor's description; its offset counts from the start of the data until place_tensors() has run.
+// Reads a tensor's description; its offset counts from the start of the data until place_tensors() has run.
 GgufTensor read_tensor(GgufCursor& cursor) {
   GgufTensor tensor;
   tensor.name = cursor.text();

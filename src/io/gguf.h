@@ -1,9 +1,9 @@
-// Reading GGUF files, versions 2 and 3, little-endian: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// Reads GGUF files, versions 2 and 3, little-endian: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 //
 // Opening a file parses and checks all of its metadata and tensor descriptions: counts, lengths and offsets against the
 // file's size before anything is allocated for them. Values are read on demand.
 //
-// Errors: InputError naming the file and the key or tensor. Threads: reading is const and may happen from any thread.
+// Errors: InputError naming the file and the key or tensor. Threads: reading is const and safe from any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace spillway {
 
-// Tensor encodings, with the numbers of the format.
+// The encodings of tensors, with the numbers of the format.
 enum class GgufType : uint32_t {
   kF32 = 0,
   kF16 = 1,
@@ -40,15 +40,15 @@ enum class GgufType : uint32_t {
   kMXFP4 = 39,
 };
 
-// How an encoding packs its values: `block_elems` consecutive values in `block_bytes`.
+// The layout of an encoding: `block_elems` consecutive values in `block_bytes`.
 struct GgufLayout {
   std::string_view name;  // "Q4_1"
   int64_t block_elems = 0, block_bytes = 0;
 };
 [[nodiscard]] GgufLayout layout_of(GgufType type);
 
-// Integers and booleans of every width are int64_t (uint64 beyond its range is refused), both float widths are double.
-// Lists of lists are refused.
+// The value of a key. Integers and booleans of every width are int64_t (uint64 beyond its range is refused), both float
+// widths are double. Lists of lists are refused.
 using GgufValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<double>,
                                std::vector<std::string>>;
 
@@ -60,7 +60,7 @@ struct GgufTensor {
   int64_t bytes = 0;
 
   [[nodiscard]] int64_t elems() const;
-  // Elements of the innermost axis, a multiple of the encoding's block.
+  // Returns the elements of the innermost axis, a multiple of the encoding's block.
   [[nodiscard]] int64_t row_elems() const { return shape.empty() ? 1 : shape.back(); }
 };
 
@@ -73,7 +73,7 @@ class GgufFile {
   [[nodiscard]] const GgufTensor* find_tensor(std::string_view name) const;
 
   [[nodiscard]] const std::map<std::string, GgufValue, std::less<>>& metadata() const { return metadata_; }
-  // The value of a key, or nullptr where it is absent. A value of another type is an InputError.
+  // Returns the value of a key, or nullptr if it is absent. Throws InputError for a value of another type.
   template <typename T>
   [[nodiscard]] const T* find(std::string_view key) const {
     const auto found = metadata_.find(key);
@@ -82,7 +82,7 @@ class GgufFile {
     if (value == nullptr) fail_type(key);
     return value;
   }
-  // As find(); an absent key is an InputError.
+  // Does the same, but throws InputError if the key is absent.
   template <typename T>
   [[nodiscard]] const T& get(std::string_view key) const {
     const T* value = find<T>(key);
@@ -90,8 +90,8 @@ class GgufFile {
     return *value;
   }
 
-  // Reads rows of the flattened tensor [rows, row_elems()] as f32 into `into`, dequantised where needed. Values that
-  // are not finite are refused. REQUIRES: the range lies inside the tensor.
+  // Reads rows of the flattened tensor [rows, row_elems()] as f32 into `into`, dequantised if needed. Throws InputError
+  // for values that are not finite. REQUIRES: the range lies inside the tensor.
   void read_rows(const GgufTensor& tensor, int64_t first_row, int64_t rows, float* into) const;
 
  private:

@@ -19,25 +19,25 @@ using Byte = uint8_t;
 constexpr int kSuper = 256;          // values of a block with groups
 constexpr float kTooSmall = 1e-15F;  // values that are nothing beside this are 0
 
-// Halves to the even number: beside 1.5 * 2^23, a float has no fraction. std::lrint() would be a call.
+// Rounds halves to the even number: beside 1.5 * 2^23, a float has no fraction. std::lrint() would be a call.
 int nearest(float value, int least, int most) {
   constexpr float kNoFraction = 12582912;
   const float near = std::clamp(value, static_cast<float>(least), static_cast<float>(most)) + kNoFraction;
   return std::bit_cast<int>(near) - std::bit_cast<int>(kNoFraction);
 }
 
-// Scale and minimum of a group: value = scale * level - minimum.
+// The scale and minimum of a group: value = scale * level - minimum.
 struct Affine {
   float scale = 0, minimum = 0;
 };
-// Which divisors are tried: levels of the range, widened by first + i * 0.1 for i up to `trials`.
+// The divisors that are tried: levels of the range, widened by first + i * 0.1 for i up to `trials`.
 struct Search {
   float first;
   int trials;
 };
 
-// The scale and the minimum, which is not negative, that come closest to 32 values by weighted least squares, for the
-// levels that one of the tried divisors gives; `levels` [32] gets those.
+// Returns the scale and the minimum, which is not negative, that come closest to 32 values by weighted least squares,
+// for the levels that one of the tried divisors gives; `levels` [32] gets those.
 Affine fit_affine(const float* x, int most, Search search, Byte* levels) {
   constexpr int kGroup = 32;
   std::array<float, kGroup> weights;
@@ -102,8 +102,8 @@ Affine fit_affine(const float* x, int most, Search search, Byte* levels) {
   return {scale, -offset};
 }
 
-// The scale that comes closest to 16 values, weighted by their squares, with levels from -32 to 31; `levels` [16] gets
-// those, 32 more.
+// Returns the scale that comes closest to 16 values, weighted by their squares, with levels from -32 to 31; `levels`
+// [16] gets those, 32 more.
 float fit_symmetric(const float* x, Byte* levels) {
   constexpr int kGroup = 16, kHalf = 32;
   float largest = 0, magnitude = 0;
@@ -138,8 +138,8 @@ float fit_symmetric(const float* x, Byte* levels) {
   return scale;
 }
 
-// Six bits of each of eight scales and minima in twelve bytes: the first four of each whole, and the upper two bits of
-// the last four above them.
+// Packs six bits of each of eight scales and minima in twelve bytes: the first four of each whole, and the upper two
+// bits of the last four above them.
 void put_scales(std::span<const int, 8> scales, std::span<const int, 8> minima, Byte* out) {
   for (size_t i = 0; i < 4; ++i) {
     out[i] = static_cast<Byte>(scales[i] | (scales[i + 4] >> 4 << 6));
@@ -148,7 +148,7 @@ void put_scales(std::span<const int, 8> scales, std::span<const int, 8> minima, 
   }
 }
 
-// Levels up to `most` of a block in 8 groups; its 16 bytes of scales. `levels` [256].
+// Computes levels up to `most` of a block in 8 groups, `levels` [256], and writes its 16 bytes of scales.
 void encode_groups(const float* x, int most, Search search, Byte* block, Byte* levels) {
   constexpr size_t kGroups = 8;
   std::array<Affine, kGroups> fits;
@@ -167,7 +167,7 @@ void encode_groups(const float* x, int most, Search search, Byte* block, Byte* l
   }
   const float d = put_half(largest_scale / 63, block), dmin = put_half(largest_minimum / 63, block + 2);
   put_scales(scales, minima, block + 4);
-  // With the scales as they are written.
+  // Uses the scales as they are written.
   for (size_t g = 0; g < kGroups; ++g) {
     const float scale = d * static_cast<float>(scales[g]), minimum = dmin * static_cast<float>(minima[g]);
     if (scale == 0) continue;
@@ -176,7 +176,7 @@ void encode_groups(const float* x, int most, Search search, Byte* block, Byte* l
   }
 }
 
-// The low four bits of 256 levels: in each 64, those of the first half below those of the second.
+// Writes the low four bits of 256 levels: in each 64, those of the first half below those of the second.
 void put_nibbles(const Byte* levels, Byte* out) {
   for (int i = 0; i < kSuper; ++i) {
     Byte& byte = out[i / 64 * 32 + i % 32];
@@ -185,7 +185,7 @@ void put_nibbles(const Byte* levels, Byte* out) {
   }
 }
 
-// 32 levels of five bits: nibbles as value i below value i + 16, and the fifth bits in order.
+// Writes 32 levels of five bits: nibbles as value i below value i + 16, and the fifth bits in order.
 void put_five_bits(const Byte* levels, Byte* high, Byte* nibbles) {
   std::fill_n(high, 4, Byte{0});
   for (int i = 0; i < 32; ++i) high[i / 8] = static_cast<Byte>(high[i / 8] | levels[i] >> 4 << i % 8);

@@ -11,12 +11,12 @@
 namespace spillway {
 namespace {
 
-// The largest vocabularies in use need some 20 MB of metadata.
+// The limit of a header; the largest vocabularies in use need some 20 MB of metadata.
 constexpr int64_t kMaxHeaderBytes = 64 * kMiB;
 
 enum class ValueType : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
 
-// A number of an integral type, or nothing for another type.
+// Reads a number of an integral type; nullopt for another type.
 std::optional<int64_t> read_any_integer(GgufCursor& cursor, ValueType type, std::string_view key) {
   switch (type) {
     case ValueType::kU8:

@@ -1,4 +1,4 @@
-// The header of a GGUF file, front to back: its numbers, texts and values.
+// Reads the header of a GGUF file, front to back: its numbers, texts and values.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace spillway {
 
-// Reads through a buffer; every length is checked against what is left of the file before anything is allocated for it.
-// Throws InputError naming the file where that is cut short or broken. Borrows the file. One thread.
+// Reads through a buffer; checks every length against the rest of the file before anything is allocated for it. Throws
+// InputError naming the file if that is cut short or broken. Borrows the file. For use by one thread.
 class GgufCursor {
  public:
   explicit GgufCursor(const ReadFile& file);
@@ -21,7 +21,7 @@ class GgufCursor {
   [[nodiscard]] int64_t position() const { return position_; }
   [[nodiscard]] const std::string& where() const { return where_; }
 
-  // Makes sure that `count` items of `bytes` each can follow.
+  // Throws unless `count` items of `bytes` each can follow.
   void require(uint64_t count, int64_t bytes, std::string_view what) const;
 
   template <typename T>
@@ -31,7 +31,7 @@ class GgufCursor {
     take(&value, sizeof value);
     return value;
   }
-  // An unsigned number that int64_t can hold; `key` names it in errors.
+  // Reads an unsigned number that int64_t can hold; `key` names it in errors.
   [[nodiscard]] int64_t size(std::string_view key);
   [[nodiscard]] std::string text();
 
@@ -42,10 +42,10 @@ class GgufCursor {
   std::string where_;
   int64_t end_, position_ = 0;
   std::vector<std::byte> buffer_;
-  int64_t begin_ = 0, filled_ = 0;  // what of the file lies in buffer_
+  int64_t begin_ = 0, filled_ = 0;  // the part of the file in buffer_
 };
 
-// The value of a metadata key: its type, then the value itself.
+// Reads the value of a metadata key: its type, then the value itself.
 [[nodiscard]] GgufValue read_value(GgufCursor& cursor, std::string_view key);
 
 }  // namespace spillway

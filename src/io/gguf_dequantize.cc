@@ -18,11 +18,11 @@ float half_at(const Byte* bytes) {
   return to_float(value);
 }
 
-// Bit `bit` of a byte, as 0 or `weight`.
+// Returns bit `bit` of a byte, as 0 or `weight`.
 int bit_of(Byte byte, int bit, int weight) { return ((byte >> bit) & 1) * weight; }
 
-// The four legacy encodings of 32 values: [scale][minimum][fifth bits][nibbles]; value i has its low bits in the low
-// nibble of byte i, value i + 16 in the high nibble. Without a minimum, integers are centred instead.
+// Decodes the four legacy encodings of 32 values: [scale][minimum][fifth bits][nibbles]; value i has its low bits in
+// the low nibble of byte i, value i + 16 in the high nibble. Without a minimum, integers are centred instead.
 template <bool kHasMinimum, bool kFiveBits>
 void decode_nibbles(const Byte* block, float* out) {
   const float scale = half_at(block);
@@ -43,7 +43,8 @@ void decode_q8_0(const Byte* block, float* out) {
   for (int i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(static_cast<int8_t>(block[2 + i]));
 }
 
-// [16 bytes of scale and minimum, a nibble each][2 bits per value][f16 scale of scales][f16 scale of minima]
+// The layout is [16 bytes of scale and minimum, a nibble each][2 bits per value][f16 scale of scales][f16 scale of
+// minima].
 void decode_q2_k(const Byte* block, float* out) {
   const Byte *scales = block, *bits = block + 16;
   const float d = half_at(block + 80), dmin = half_at(block + 82);
@@ -57,7 +58,7 @@ void decode_q2_k(const Byte* block, float* out) {
   }
 }
 
-// [third bits][2 bits per value][16 scales of 6 bits][f16]; a third bit that is clear subtracts 4.
+// The layout is [third bits][2 bits per value][16 scales of 6 bits][f16]; a third bit that is clear subtracts 4.
 void decode_q3_k(const Byte* block, float* out) {
   const Byte *high = block, *bits = block + 32, *scales = block + 96;
   const float d = half_at(block + 108);
@@ -82,7 +83,7 @@ ScaleAndMinimum unpack_scale(const Byte* packed, int group) {
   return {(packed[group + 4] & 0xF) | packed[group - 4] >> 6 << 4, packed[group + 4] >> 4 | packed[group] >> 6 << 4};
 }
 
-// [f16 d][f16 dmin][12 bytes of scales][fifth bits, Q5_K only][4 bits per value]
+// The layout is [f16 d][f16 dmin][12 bytes of scales][fifth bits, Q5_K only][4 bits per value].
 template <bool kFiveBits>
 void decode_q4_k(const Byte* block, float* out) {
   const float d = half_at(block), dmin = half_at(block + 2);
@@ -98,7 +99,7 @@ void decode_q4_k(const Byte* block, float* out) {
   }
 }
 
-// [low nibbles][high 2 bits][16 signed scales][f16]
+// The layout is [low nibbles][high 2 bits][16 signed scales][f16].
 void decode_q6_k(const Byte* block, float* out) {
   const Byte *low = block, *high = block + 128, *scales = block + 192;
   const float d = half_at(block + 208);
@@ -112,12 +113,12 @@ void decode_q6_k(const Byte* block, float* out) {
   }
 }
 
-// What a nibble of the IQ4 encodings stands for.
+// The values of the nibbles of the IQ4 encodings.
 constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 // Twice the values of E2M1 (OCP Microscaling formats 1.0).
 constexpr int8_t kMxfp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// 32 values of a table: the low nibbles of 16 bytes, then the high ones.
+// Decodes 32 values of a table: the low nibbles of 16 bytes, then the high ones.
 void decode_table(const Byte* nibbles, const int8_t* table, float scale, float* out) {
   for (int i = 0; i < 32; ++i) {
     const int q = i < 16 ? nibbles[i] & 0xF : nibbles[i - 16] >> 4;
@@ -125,10 +126,10 @@ void decode_table(const Byte* nibbles, const int8_t* table, float scale, float* 
   }
 }
 
-// [f16 scale][nibbles]
+// The layout is [f16 scale][nibbles].
 void decode_iq4_nl(const Byte* block, float* out) { decode_table(block + 2, kIq4Values, half_at(block), out); }
 
-// [f16 scale][2 high bits of each of 8 scales][4 low bits of each][nibbles of groups of 32]
+// The layout is [f16 scale][2 high bits of each of 8 scales][4 low bits of each][nibbles of groups of 32].
 void decode_iq4_xs(const Byte* block, float* out) {
   const float d = half_at(block);
   const int high = block[2] | block[3] << 8;
@@ -139,7 +140,7 @@ void decode_iq4_xs(const Byte* block, float* out) {
   }
 }
 
-// [exponent with bias 127][nibbles]; the table is doubled, so the scale is halved.
+// The layout is [exponent with bias 127][nibbles]; the table is doubled, so the scale is halved.
 void decode_mxfp4(const Byte* block, float* out) {
   decode_table(block + 1, kMxfp4Values, std::ldexp(1.0f, block[0] - 128), out);
 }

@@ -1,5 +1,5 @@
-// Block encodings of GGUF to f32, as ggml defines them. In all of them a block holds scales in f16 and small integers;
-// the K encodings hold 256 values with scales of 4 to 8 bits for groups of 16 or 32.
+// Decodes block encodings of GGUF to f32, as ggml defines them. In all of them a block holds scales in f16 and small
+// integers; the K encodings hold 256 values with scales of 4 to 8 bits for groups of 16 or 32.
 #pragma once
 
 #include <cstddef>

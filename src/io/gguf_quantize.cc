@@ -15,7 +15,7 @@ namespace {
 
 using Byte = uint8_t;
 
-// [f16 scale][32 signed bytes]; the largest magnitude becomes 127, halves are rounded away from zero.
+// The layout is [f16 scale][32 signed bytes]; the largest magnitude becomes 127, halves are rounded away from zero.
 void encode_q8_0(const float* values, Byte* block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(values[i]));
@@ -27,7 +27,7 @@ void encode_q8_0(const float* values, Byte* block) {
 
 using Encoder = void (*)(const float* values, Byte* block);
 
-// Null for what is no block encoding.
+// Returns null for a type that is no block encoding.
 Encoder encoder_of(GgufType type) {
   switch (type) {
     case GgufType::kQ8_0:

@@ -1,4 +1,4 @@
-// Against ggml's own quantisers: tests/golden/gguf_quantised (tools/make_gguf_quantised_goldens.py).
+// Compares with ggml's own quantisers: tests/golden/gguf_quantised (tools/make_gguf_quantised_goldens.py).
 #include "io/gguf_quantize.h"
 
 #include <doctest/doctest.h>
@@ -56,7 +56,8 @@ TEST_CASE("values are quantised to the bits of ggml's reference quantisers, on a
 
 TEST_CASE("what is read back is as close as the encoding's steps") {
   const Golden golden;
-  // Of the range of 32 values: half a step, and what the rounding of scales and minima, to six bits or f16, adds.
+  // The bound is a share of the range of 32 values: half a step, and the error of rounding scales and minima to six
+  // bits or f16.
   const auto check = [&](const char* name, double share) {
     INFO(std::string(name));
     const GgufTensor& tensor = *golden.file.find_tensor(name);

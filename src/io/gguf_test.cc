@@ -32,13 +32,13 @@ struct Bytes {
     bytes = "GGUF";
     return number(version).number(tensors).number(keys);
   }
-  // A tensor of `dims` (innermost first) and an encoding.
+  // Adds a tensor of `dims` (innermost first) and an encoding.
   Bytes& tensor(std::string_view name, std::vector<uint64_t> dims, uint32_t type, uint64_t offset) {
     text(name).number(static_cast<uint32_t>(dims.size()));
     for (const uint64_t dim : dims) number(dim);
     return number(type).number(offset);
   }
-  // Padding up to the data, and the data.
+  // Adds padding up to the data, and the data.
   Bytes& data(size_t count) {
     bytes.resize((bytes.size() + 31) / 32 * 32 + count);
     return *this;

@@ -18,10 +18,10 @@ namespace {
 
 constexpr int64_t kAlignment = 32;
 
-// The numbers that the format gives types of values.
+// The numbers of the format for types of values.
 enum KeyType : uint32_t { kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7, kString = 8, kArray = 9 };
 
-// The file's start, which is a few MB for a large vocabulary.
+// Builds the file's start, which is a few MB for a large vocabulary.
 class Header {
  public:
   template <typename T>
@@ -92,7 +92,7 @@ std::string header_of(const GgufMetadata& metadata, const std::vector<GgufTensor
   return header.bytes();
 }
 
-// Only a 16-bit float can overflow, and the scale of a block.
+// Checks for overflow, which only a 16-bit float and the scale of a block can have.
 void check_range(const GgufTensorSpec& tensor, std::span<const float> values, std::span<const std::byte> blocks,
                  const std::filesystem::path& path) {
   const auto refuse = [&](float value) {
@@ -105,7 +105,8 @@ void check_range(const GgufTensorSpec& tensor, std::span<const float> values, st
     const int64_t bad = find_nonfinite(blocks.data(), dtype, elems);
     if (bad >= 0) refuse(nth(values, bad));
   } else if (tensor.type != GgufType::kF32) {
-    // Scales of blocks are f16: those of values that go through it themselves, as minima do, hold no more than that.
+    // Scales of blocks are f16: an encoding that passes values through f16 themselves, as minima do, holds no more than
+    // that.
     constexpr float kLargestScale = 65504;
     const float largest = std::abs(
         *std::max_element(values.begin(), values.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));

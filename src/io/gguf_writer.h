@@ -1,10 +1,10 @@
-// Writing GGUF files, version 3, little-endian: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// Writes GGUF files, version 3, little-endian: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 //
 //   GgufWriter writer(path, metadata, tensors);
 //   for (const GgufTensorSpec& tensor : tensors) writer.append(values of it, in f32, in pieces of whole blocks);
 //   writer.commit();
 //
-// Errors: MachineError where the disk fails; InputError for values that the encoding cannot hold. One thread.
+// Errors: MachineError if the disk fails; InputError for values that the encoding cannot hold. For use by one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace spillway {
 
-// What is written of a key; the widths are those of llama.cpp's converter.
+// The value of a key to write; the widths are those of llama.cpp's converter.
 using GgufEntry = std::variant<uint32_t, float, bool, std::string, std::vector<int32_t>, std::vector<float>,
                                std::vector<std::string>>;
 using GgufMetadata = std::vector<std::pair<std::string, GgufEntry>>;
@@ -38,15 +38,15 @@ struct GgufTensorSpec {
 
 class GgufWriter {
  public:
-  // Writes everything before the data. The file takes its name with commit(); without that nothing remains.
+  // Writes everything before the data. The file takes its name with commit(); otherwise nothing remains.
   GgufWriter(const std::filesystem::path& path, const GgufMetadata& metadata, std::vector<GgufTensorSpec> tensors);
 
-  // The next values of the tensors, in their order; the pool encodes them, if there is one. REQUIRES: whole blocks,
-  // within one tensor.
+  // Appends the next values of the tensors, in their order; the pool encodes them, if there is one. REQUIRES: whole
+  // blocks, within one tensor.
   void append(std::span<const float> values, ThreadPool* pool = nullptr);
   // REQUIRES: every tensor is complete.
   void commit();
-  // Of the whole file.
+  // Returns the bytes of the whole file.
   [[nodiscard]] int64_t bytes() const { return end_; }
 
  private:

@@ -1,5 +1,5 @@
-// A file seen as memory, for data of which a step reads a little here and there. What is read counts as resident memory
-// until forget() is called or the system takes it back; nothing is ever written.
+// Maps a file into memory, for data of which a step reads a little here and there. Pages that were read count as
+// resident memory until forget() is called or the system takes them back; nothing is ever written.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@ namespace spillway {
 
 class MappedFile {
  public:
-  // Throws InputError where there is no such regular file, MachineError where it cannot be mapped.
+  // Throws InputError if there is no such regular file, MachineError if it cannot be mapped.
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
 
-  // Valid while this lives. Where the file has become shorter meanwhile, or its disk fails, reading ends the program
-  // with a message (io/mapping_faults.h).
+  // Returns bytes that are valid while this lives. If the file has become shorter meanwhile, or its disk fails, reading
+  // ends the program with a message (io/mapping_faults.h).
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-  // Gives back the memory of what was read.
+  // Releases the memory of pages that were read.
   void forget() const;
 
  private:

@@ -15,10 +15,10 @@
 namespace spillway {
 namespace {
 
-// The status of a MachineError, which cannot be thrown from a signal's handler.
+// The exit status of a MachineError, which cannot be thrown from a signal's handler.
 constexpr int kMachineFailed = 3;
 
-// The handler may neither allocate nor wait for a lock.
+// A mapping that is watched. The handler may neither allocate nor wait for a lock.
 struct Watched {
   std::atomic<bool> is_taken{false};
   std::atomic<const std::byte*> begin{nullptr};  // null: nothing is watched here; set after the rest
@@ -37,7 +37,7 @@ void handle(int /*signal*/, siginfo_t* info, void* /*context*/) {
         ::write(STDERR_FILENO, watched.message.data(), std::strlen(watched.message.data()));
     ::_exit(kMachineFailed);
   }
-  ::sigaction(SIGBUS, &usual, nullptr);  // the fault comes again, for whoever was there before
+  ::sigaction(SIGBUS, &usual, nullptr);  // the fault comes again, for the handler that was there before
 }
 
 bool install() {

@@ -39,7 +39,7 @@ NameWatch::~NameWatch() {
 }
 
 void tell_name(const fs::path& file) {
-  // A record is written while it hears of another file.
+  // Ignores a record, which is written while it hears of another file.
   if (file.filename() == kRecordName) return;
   const std::lock_guard lock(g_watch_mutex);
   if (g_watched_folders.empty()) return;

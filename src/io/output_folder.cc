@@ -36,7 +36,7 @@ std::optional<Identity> identity_of(const fs::path& path) {
   return Identity{status.st_dev, status.st_ino};
 }
 
-// Whether `path` is what `identity` names, or lies below it.
+// Returns true if `path` is the file of `identity`, or lies below it.
 bool lies_in(const fs::path& path, const Identity& identity) {
   for (fs::path at = path; !at.empty(); at = at.parent_path()) {
     if (identity_of(at) == identity) return true;
@@ -61,7 +61,7 @@ bool lies_in(const fs::path& path, const Identity& identity) {
                     key, command, quote(name));
 }
 
-// A file or a link to nothing in the place of a checkpoint would be found when the run has come that far.
+// Checks early, since a file or a broken link in the place of a checkpoint would otherwise fail late in the run.
 void check_checkpoint(std::string_view key, const fs::path& path) {
   const std::string name = path.filename().string();
   const bool is_checkpoint =
@@ -74,7 +74,7 @@ void check_checkpoint(std::string_view key, const fs::path& path) {
                     key);
 }
 
-// A folder, or a file in the way.
+// Returns true if the folder exists; throws if a file is in the way.
 bool is_there(std::string_view key, const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder, error)) return false;
@@ -92,7 +92,7 @@ void check_apart(std::string_view key, const fs::path& output, std::span<const C
     if (!identity_of(input.path)) continue;
     std::error_code error;
     const fs::path resolved = fs::canonical(input.path, error), named = fs::absolute(input.path, error);
-    // Both ways there: a link to an input is lost with the folder that holds it.
+    // Checks the path in both forms: a link to an input is lost with the folder that holds it.
     const bool holds = lies_in(resolved, *out) || lies_in(without_trailing_slash(named.lexically_normal()), *out);
     const bool is_part =
         fs::is_regular_file(output, error) && lies_in(fs::canonical(output, error), *identity_of(input.path));
@@ -162,7 +162,7 @@ void check_replaceable(std::string_view key, const fs::path& folder, std::string
   }
 }
 
-// The record of a command at work.
+// Keeps the record of a command at work.
 class SharedOutput::Journal {
  public:
   Journal(fs::path folder, FolderRecord record, std::function<bool(std::string_view)> writes)

@@ -11,7 +11,7 @@
 namespace spillway {
 namespace {
 
-// In a row without progress, with pauses of 1 ms to 100 ms: 9 s.
+// The most attempts in a row without progress, with pauses of 1 ms to 100 ms: 9 s.
 constexpr int kMaxRingAttempts = 100;
 
 bool may_pass(int error) { return error == EAGAIN || error == EBUSY || error == ENOMEM; }
@@ -72,7 +72,7 @@ class RingBackend final : public DiskBackend {
     ++attempts_;
   }
 
-  // What the kernel has been given may still write to memory, and completes without being asked.
+  // Blocks that the kernel has been given may still write to memory, and complete without another enter().
   std::optional<Completion> finish_broken(Wait wait) {
     for (;;) {
       if (!pushed_.empty()) return give_up(pushed_);

@@ -22,13 +22,13 @@ namespace {
 
 constexpr int64_t kRingPage = kDiskAlignment;
 
-// What the test sees and says, while the ring belongs to a queue.
+// The test's instructions and observations, while the ring belongs to a queue.
 struct Script {
   int64_t enters = 0, pauses = 0;
   // enter() fails with `error` this often, after `works` calls that work.
   int64_t works = 0, fails = 0;
   int error = 0;
-  // A block that was taken finishes after as many pauses; -1: never.
+  // The number of pauses after which a block that was taken finishes; -1: never.
   int64_t pauses_until_finished = 0;
   int64_t taken = 0, finished = 0;
 };

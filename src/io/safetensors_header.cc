@@ -1,5 +1,5 @@
-// The header of a safetensors file. It is parsed as a stream of JSON events, because a document tree would keep only
-// the last of two equal names, and would take many times the header's size in memory.
+// Parses the header of a safetensors file as a stream of JSON events, because a document tree would keep only the last
+// of two equal names, and would take many times the header's size in memory.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ const DTypeRow* find_dtype(std::string_view name) {
   return row == kDTypes.end() ? nullptr : &*row;
 }
 
-// A tensor as the header states it; -1 marks what has not come yet.
+// A tensor as the header states it; -1 marks a part that has not come yet.
 struct Stated {
   StoredTensor tensor;
   int64_t begin = -1, end = -1;
@@ -131,7 +131,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool has_metadata_ = false;
 };
 
-// shape x size of dtype, or nothing where that overflows or is not whole bytes.
+// Returns shape x size of dtype, or nullopt if that overflows or is not whole bytes.
 std::optional<int64_t> byte_count(const StoredTensor& tensor, int64_t bits) {
   int64_t elems = 1;
   for (const int64_t dim : tensor.shape) {
@@ -166,7 +166,7 @@ void check_tensor(const Stated& stated, int64_t data_bytes, std::string_view whe
   }
 }
 
-// By offset, the tensors must follow each other without gap or overlap, up to the end of the file.
+// Checks that by offset, the tensors follow each other without gap or overlap, up to the end of the file.
 void check_layout(const std::vector<Stated>& sorted, int64_t data_bytes, std::string_view where) {
   int64_t end = 0;
   for (const Stated& stated : sorted) {

@@ -34,7 +34,7 @@ std::string file_of(std::string_view header, std::string_view data) {
   return bytes.append(header).append(data);
 }
 
-// The message of the InputError that opening such a file throws.
+// Returns the message of the InputError that opening such a file throws.
 std::string refusal_of_file(std::string_view header, int64_t data_bytes) {
   try {
     (void)parse_safetensors_header(header, data_bytes, "x.safetensors");

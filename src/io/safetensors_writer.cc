@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "base/sizes.h"
+#include "base/text.h"
 #include "io/convert.h"
 #include "io/disk_space.h"
 #include "io/folder_entries.h"
@@ -39,8 +40,8 @@ std::string_view stored_name(DType dtype) {
   report_bug(__FILE__, __LINE__, "dtype", "unknown");
 }
 
-// JSON is put together as text: a container of the library allocates in its destructor, which ends the program where
-// memory runs out.
+// Builds JSON as text: a container of the library allocates in its destructor, which ends the program if memory runs
+// out.
 std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
 
 std::string metadata_text(const std::map<std::string, std::string>& metadata) {
@@ -50,7 +51,7 @@ std::string metadata_text(const std::map<std::string, std::string>& metadata) {
   return fmt::format("{{{}}}", text);
 }
 
-// Consecutive tensors, as many as fit.
+// Splits tensors into groups of consecutive ones, as many as fit.
 std::vector<std::vector<TensorSpec>> split_into_shards(const std::vector<TensorSpec>& tensors,
                                                        int64_t max_shard_bytes) {
   std::vector<std::vector<TensorSpec>> shards(1);
@@ -64,6 +65,18 @@ std::vector<std::vector<TensorSpec>> split_into_shards(const std::vector<TensorS
     shards.back().push_back(tensor);
   }
   return shards;
+}
+
+// Only f16 is so narrow that a weight can leave it. Values that are infinite already stay so.
+void check_f16_range(const TensorSpec& tensor, const void* values, DType dtype, const void* rounded, int64_t elems,
+                     const fs::path& path) {
+  if (tensor.dtype != DType::kF16) return;
+  const int64_t bad = find_nonfinite(rounded, tensor.dtype, elems);
+  if (bad < 0 || find_nonfinite(values, dtype, elems) >= 0) return;
+  float value = 0;
+  convert_floats(static_cast<const std::byte*>(values) + bad * size_of(dtype), dtype, &value, DType::kF32, 1);
+  throw input_error(path.string(), "expected values of {} in the range of f16, up to 65504, got {}; write bf16 or f32",
+                    quote(tensor.name), value);
 }
 
 }  // namespace
@@ -121,6 +134,7 @@ void SafetensorsWriter::append(std::string_view name, const void* values, DType 
   while (elems > 0) {
     const int64_t count = std::min(elems, kConvertedBytes / size_of(to));
     convert_floats(source, dtype, scratch_.data(), to, count);
+    check_f16_range(slot.spec, source, dtype, scratch_.data(), count, file_.path());
     write(slot, first_of(scratch_, count * size_of(to)));
     source += count * size_of(dtype);
     elems -= count;
@@ -198,7 +212,7 @@ void SafetensorsFolderWriter::commit() {
   const std::string index_name = stem_ + ".safetensors.index.json";
   if (shards_.size() > 1) {
     for (const auto& shard : shards_) shard->sync();
-    // An older index would take new shards for its own where they have the same names.
+    // An older index would take new shards for its own if they have the same names.
     std::error_code error;
     fs::remove(folder_ / index_name, error);
   }

@@ -1,7 +1,7 @@
-// Writing safetensors files and sharded folders of them. The header is fixed first, so that values stream through
+// Writes safetensors files and sharded folders of them. The header is fixed first, so that values stream through
 // without being held; a file appears under its name only when every tensor is complete (io/file.h).
 //
-// Errors: MachineError where the disk fails. Threads: one at a time.
+// Errors: MachineError if the disk fails. For use by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // outermost first; empty for a scalar
-  // What files call a dtype that is none of ours, of a tensor that is copied byte by byte, and how many bytes it has:
-  // to the writer they are elements of kU8.
+  // The files' name for a dtype that is none of ours, for a tensor that is copied byte by byte, and its number of
+  // bytes: to the writer they are elements of kU8.
   std::string foreign_dtype{};
   int64_t foreign_bytes = 0;
 
@@ -33,7 +33,7 @@ struct TensorSpec {
   [[nodiscard]] int64_t bytes() const { return elems() * size_of(dtype); }
 };
 
-// transformers reads only files that name a framework.
+// Returns the usual metadata, since transformers reads only files that name a framework.
 [[nodiscard]] inline std::map<std::string, std::string> default_metadata() { return {{"format", "pt"}}; }
 
 //   SafetensorsWriter writer(path, {{"w", DType::kBF16, {2, 3}}});
@@ -48,12 +48,14 @@ class SafetensorsWriter {
                     const std::map<std::string, std::string>& metadata = default_metadata());
 
   // Adds the next `elems` values of a tensor, converted from `dtype` to its own. Tensors may come in any order and in
-  // any number of pieces. REQUIRES: dtypes are equal or both floating; the tensor has room.
+  // any number of pieces. Throws InputError for a finite value that f16 does not hold. REQUIRES: dtypes are equal or
+  // both floating; the tensor has room.
   void append(std::string_view name, const void* values, DType dtype, int64_t elems);
-  // As AtomicFile's. REQUIRES: every tensor is complete.
+  // These do what AtomicFile's do. REQUIRES: every tensor is complete.
   void sync() const;
   void commit();
-  // Of each tensor's bytes in the file, by its name (io/checksum.h). REQUIRES: every tensor is complete.
+  // Returns the checksum of each tensor's bytes in the file, by its name (io/checksum.h). REQUIRES: every tensor is
+  // complete.
   [[nodiscard]] std::map<std::string, std::string> checksums() const;
 
  private:
@@ -69,11 +71,11 @@ class SafetensorsWriter {
   std::vector<std::byte> scratch_;
 };
 
-// A model folder's weights: one `STEM.safetensors`, or shards of at most `max_shard_bytes` (a larger tensor has a shard
-// to itself) with `STEM.safetensors.index.json`.
+// Writes a model folder's weights: one `STEM.safetensors`, or shards of at most `max_shard_bytes` (a larger tensor has
+// a shard to itself) with `STEM.safetensors.index.json`.
 class SafetensorsFolderWriter {
  public:
-  // transformers 5 shards at 50 GB.
+  // The default of transformers 5, which shards at 50 GB.
   static constexpr int64_t kDefaultShardBytes = 50'000'000'000;
 
   SafetensorsFolderWriter(const std::filesystem::path& folder, const std::vector<TensorSpec>& tensors,
@@ -81,10 +83,10 @@ class SafetensorsFolderWriter {
 
   void append(std::string_view name, const void* values, DType dtype, int64_t elems);
   // Gives all files their names, the index last, and removes weights of the same stem that an earlier save left. A
-  // crash in between leaves the older weights, the new ones, or shards without an index, which nobody reads: never a
+  // crash in between leaves the older weights, the new ones, or shards without an index, which are never read: never a
   // mixture.
   void commit();
-  // Of the tensors of all files.
+  // Returns the checksums of the tensors of all files.
   [[nodiscard]] std::map<std::string, std::string> checksums() const;
 
  private:

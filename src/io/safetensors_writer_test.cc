@@ -47,6 +47,20 @@ TEST_CASE("what is written in pieces and converted reads back") {
   }
 }
 
+TEST_CASE("a value that f16 does not hold is refused with its tensor, and none of the file is left") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.safetensors";
+  const float values[3] = {1, 65504, 70000};
+  {
+    SafetensorsWriter writer(path, {{"w", DType::kF16, {3}}});
+    writer.append("w", values, DType::kF32, 2);
+    CHECK_THROWS_WITH_AS(writer.append("w", values + 2, DType::kF32, 1),
+                         doctest::Contains("expected values of 'w' in the range of f16, up to 65504, got 70000; "),
+                         InputError);
+  }
+  CHECK_FALSE(fs::exists(path));
+}
+
 TEST_CASE("weights above the shard size are split, and a later save removes them") {
   const TemporaryFolder folder;
   const std::vector<TensorSpec> specs = {{"a", DType::kF32, {4}}, {"b", DType::kF32, {2}}, {"c", DType::kF32, {2}}};

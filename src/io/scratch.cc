@@ -31,7 +31,7 @@ namespace {
                     format_bytes(bytes), format_bytes(free_bytes));
 }
 
-// A file beyond the limit is not only refused: unless it is ignored, the signal that comes with it ends the process.
+// Checks the limit of file sizes, since the signal that comes with exceeding it ends the process unless it is ignored.
 void check_size_limit(const fs::path& folder, int64_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
@@ -46,7 +46,7 @@ struct FreeDeleter {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-// Reserves by writing, where the file system knows no other way. Returns errno.
+// Reserves by writing, if the file system knows no other way. Returns errno.
 int fill_with_zeros(int fd, int64_t bytes) {
   constexpr int64_t kPiece = 4 * kMiB;
   const std::unique_ptr<std::byte, FreeDeleter> zeros(
@@ -65,7 +65,7 @@ int fill_with_zeros(int fd, int64_t bytes) {
 void reserve(const Scratch::File& file) {
   if (file.bytes == 0) return;
   const std::optional<int64_t> free_bytes = known_free_bytes(file.folder);
-  // Asked first: some file systems fill up before they refuse.
+  // Checks the free space first: some file systems fill up before they refuse.
   if (free_bytes && *free_bytes < file.bytes) fail_for_room(file.folder, file.bytes, *free_bytes);
   check_size_limit(file.folder, file.bytes);
   int error = 0;
@@ -113,8 +113,8 @@ FileDescriptor open_nameless(const fs::path& folder, bool direct) {
   const int direct_flag = direct ? O_DIRECT : 0;
   FileDescriptor file(::open(folder.c_str(), O_RDWR | O_CLOEXEC | O_TMPFILE | direct_flag, 0600));
   if (file.get() >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
-  // File systems without O_TMPFILE: a name that is gone before anything is written. O_DIRECT comes after, because a
-  // refused open may leave the name.
+  // Uses a name that is gone before anything is written, for file systems without O_TMPFILE. O_DIRECT comes after,
+  // because a refused open may leave the name.
   std::string name = (folder / ".spillway-XXXXXX").string();
   file = FileDescriptor(::mkostemp(name.data(), O_CLOEXEC));
   if (file.get() < 0) return file;

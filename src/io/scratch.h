@@ -1,13 +1,13 @@
-// The disk tier's storage: one address space [0, bytes) on one nameless file a folder.
+// The disk tier's storage: one address space [0, bytes) on one nameless file per folder.
 //
 // The files are reserved in full when they are made and have no name, so that a full disk shows before the first step
-// and that nothing is left behind, whatever is killed when. They bypass the page cache (O_DIRECT) where the file system
-// can, because what the tier holds is too large to be worth caching and would push out what is.
+// and that nothing is left behind, whatever is killed when. They bypass the page cache (O_DIRECT) if the file system
+// can, because the tier is too large to be worth caching and would push out other data.
 //
 // Several folders stripe: stripe i of the address space is stripe i / n of file i % n. Each file gets an equal share,
 // so that the slowest disk sets the pace.
 //
-// Reading and writing is DiskQueue's. Threads: const throughout but for the sums of checksums().
+// DiskQueue reads and writes it. Safe from any thread, since all is const except the sums of checksums().
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct ScratchOptions {
 
 class Scratch {
  public:
-  // Throws InputError where a folder has too little room (naming it, what is needed and what is free) or cannot be
-  // written; MachineError where the disk fails. One log line where O_DIRECT is refused.
+  // Throws InputError if a folder has too little room (naming it, the needed and the free bytes) or cannot be written;
+  // MachineError if the disk fails. Logs one line if O_DIRECT is refused.
   explicit Scratch(const ScratchOptions& options);
 
   struct File {
@@ -43,7 +43,7 @@ class Scratch {
     int64_t bytes = 0;
     bool is_direct = false;
   };
-  // Where byte `offset` lies, and how many bytes follow it there before the next stripe begins elsewhere.
+  // The position of byte `offset`, and how many bytes follow it there before the next stripe begins elsewhere.
   struct Place {
     int32_t file = 0;
     int64_t offset = 0;
@@ -55,7 +55,7 @@ class Scratch {
   [[nodiscard]] std::span<const File> files() const { return files_; }
   // REQUIRES: 0 <= offset < bytes().
   [[nodiscard]] Place place_of(int64_t offset) const;
-  // Null where none are kept.
+  // Returns null if none are kept.
   [[nodiscard]] BlockChecksums* checksums() const { return checksums_.get(); }
 
  private:
@@ -64,8 +64,8 @@ class Scratch {
   std::unique_ptr<BlockChecksums> checksums_;
 };
 
-// A regular file without a name in `folder`, open for reading and writing; gone when it is closed. Holds -1, with
-// errno, where the folder or, with `direct`, the file system refuses.
+// Opens a regular file without a name in `folder`, for reading and writing; it is gone when it is closed. Holds -1,
+// with errno, if the folder or, with `direct`, the file system refuses.
 [[nodiscard]] FileDescriptor open_nameless(const std::filesystem::path& folder, bool direct);
 
 }  // namespace spillway

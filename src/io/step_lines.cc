@@ -10,12 +10,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/file_error.h"
 #include "io/name_watch.h"
 
 namespace spillway {
 namespace {
 
-// Bytes of the lines that stay: whole ones, up to the first of a later step, or of that step and none that stays.
+// Returns the bytes of the lines that stay: whole ones, up to the first of a later step, or of that step and none that
+// stays.
 int64_t kept_bytes(const std::string& path, int64_t resumed_step, const StepLines::Stays& stays) {
   std::ifstream stream(path, std::ios::binary);
   int64_t kept = 0;
@@ -50,11 +52,15 @@ StepLines::StepLines(const std::filesystem::path& path, int64_t resumed_step, co
 }
 
 void StepLines::write(std::string_view lines) {
+  const off_t begin = ::lseek(file_.get(), 0, SEEK_END);
   while (!lines.empty()) {
     const ssize_t written = ::write(file_.get(), lines.data(), lines.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
-      throw machine_error(path_, "expected to write a line, got {}; make room", std::strerror(errno));
+      const int error = written < 0 ? errno : EIO;
+      // A part of them stays where even this fails.
+      if (begin >= 0) static_cast<void>(::ftruncate(file_.get(), begin) == 0);
+      throw_file_error(path_, "be written", error);
     }
     lines.remove_prefix(static_cast<size_t>(written));
   }
@@ -62,7 +68,7 @@ void StepLines::write(std::string_view lines) {
 
 void StepLines::sync() {
   if (::fsync(file_.get()) != 0) {
-    throw machine_error(path_, "expected to bring the file to the disk, got {}; make room", std::strerror(errno));
+    throw_file_error(path_, "be brought to the disk", errno);
   }
 }
 

@@ -27,7 +27,7 @@ constexpr size_t kIdDigits = 16;
 
 std::string random_id() {
   uint64_t number = 0;
-  // Cannot fail for 8 bytes once the system has booted; the address differs between processes where it does.
+  // Cannot fail for 8 bytes once the system has booted; if it does, the address differs between processes.
   if (::getrandom(&number, sizeof number, 0) != sizeof number) number = reinterpret_cast<uint64_t>(&number);
   return fmt::format("{:016x}", number);
 }
@@ -70,7 +70,7 @@ struct LeftoverName {
   bool is_lock = false;  // of folders; else a file that is its own lock
 };
 
-// Of a file that a writer locks; nothing for other names.
+// Parses the name of a file that a writer locks; nullopt for other names.
 std::optional<LeftoverName> parse_name(std::string_view name) {
   if (!name.starts_with('.') || name.size() < kIdDigits) return {};
   const std::string_view id = name.substr(name.size() - kIdDigits);
@@ -85,7 +85,7 @@ std::optional<LeftoverName> parse_name(std::string_view name) {
   return {};
 }
 
-// The first name that is free.
+// Returns the first name that is free.
 fs::path kept_name(const fs::path& target) {
   for (int64_t number = 1;; ++number) {
     fs::path name = fs::path(target) += fmt::format(".kept-{}", number);
@@ -94,8 +94,8 @@ fs::path kept_name(const fs::path& target) {
   }
 }
 
-// Removes what has the name `folder` for the time being: work that was not finished, or what was `target` before. Where
-// something cannot be removed, it is in nobody's way, and the next one tries again.
+// Removes the folder that has the name `folder` for the time being: work that was not finished, or the former `target`.
+// If something cannot be removed, it does no harm, and the next call tries again.
 void remove_one(const fs::path& folder, const fs::path& target) {
   struct stat status {};
   if (::lstat(folder.c_str(), &status) != 0) return;
@@ -109,8 +109,8 @@ void remove_one(const fs::path& folder, const fs::path& target) {
     log_warning("{} held files that this program did not write; they are in {}", target.string(), kept.string());
 }
 
-// What is being replaced goes only when there is something in its place. The lock goes last: a folder without one would
-// never be removed.
+// A folder that is being replaced goes only when there is something in its place. The lock goes last: a folder without
+// one would never be removed.
 void remove_folders(const fs::path& folder, std::string_view target, std::string_view id, const fs::path& lock) {
   std::error_code error;
   remove_one(folder_name(folder, target, id), folder / target);
@@ -123,7 +123,7 @@ void remove_folders(const fs::path& folder, std::string_view target, std::string
 
 bool is_temporary_name(std::string_view name) {
   if (parse_name(name)) return true;
-  // A folder's has no dot of its own.
+  // The name of a folder has no dot of its own.
   const auto of_folder = parse_name(fmt::format(".{}", name));
   return of_folder && !of_folder->is_lock;
 }
@@ -156,11 +156,11 @@ void clear_leftovers_of(const fs::path& folder, std::string_view target) {
     const auto name = parse_name(entry.name);
     if (!name || (!target.empty() && name->target != target)) continue;
     const fs::path path = folder / entry.name;
-    // For writing: a network file system gives no lock to those who only read. Whatever has such a name and is no file
+    // Opens for writing, since a network file system gives no lock to readers. An entry of such a name that is no file
     // does not block.
     const FileDescriptor lock(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (lock.get() < 0 || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    // A writer that has finished since has given its file the final name: then there is nothing of this one.
+    // If a writer that has finished since has given its file the final name, there is nothing of this one.
     if (name->is_lock) {
       remove_folders(folder, name->target, name->id, path);
     } else {

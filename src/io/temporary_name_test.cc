@@ -24,7 +24,7 @@ std::set<std::string> temporary_names(const fs::path& folder) {
   return names;
 }
 
-// In a process of its own, which is killed after that.
+// Runs `action` in a process of its own, which is killed after that.
 void do_and_die(const std::function<void()>& action) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -37,7 +37,7 @@ void do_and_die(const std::function<void()>& action) {
   REQUIRE(WIFSIGNALED(status));
 }
 
-// A folder that is being written, and one that is being replaced, when the process dies.
+// Leaves a folder that is being written, and one that is being replaced, when the process dies.
 void die_with_folders(const fs::path& target) {
   do_and_die([&] {
     const TemporaryFolderName name(target);
@@ -103,7 +103,7 @@ TEST_CASE("a name is given up without harm where no file can be opened, and what
   CHECK(temporary_names(folder.path()).empty());
 }
 
-// As those of another container or host: a process id says nothing about them.
+// The writers stand for those of another container or host: a process id says nothing about them.
 TEST_CASE("what another writer of the same name is still writing stays") {
   const TemporaryFolder folder;
   const fs::path target = folder.path() / "model", row_file = folder.path() / "rows";

@@ -16,7 +16,7 @@
 namespace spillway {
 namespace {
 
-// First in, first out, of a size that is never exceeded.
+// A queue of fixed capacity, first in, first out.
 template <typename T>
 class Ring {
  public:
@@ -75,7 +75,7 @@ class ThreadBackend final : public DiskBackend {
   };
 
   void work() {
-    // Signals are for the threads that know what to do about them.
+    // Leaves signals to the threads that handle them.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);

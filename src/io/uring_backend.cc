@@ -23,13 +23,13 @@ constexpr bool kHasUring = false;
 constexpr bool kHasUring = true;
 #endif
 
-// A line that is true of the whole process is said once, although each lane has a queue.
+// Logs a line that is true of the whole process once, although each lane has a queue.
 void say_once(std::atomic<bool>& said, std::string_view text) {
   if (!said.exchange(true)) log_line(text);
 }
 
 #ifndef SPILLWAY_NO_URING
-// What the kernel registers as one buffer.
+// The most bytes that the kernel registers as one buffer.
 constexpr int64_t kMaxBufferBytes = kGiB;
 
 class Uring final : public SubmissionRing {
@@ -91,7 +91,7 @@ class Uring final : public SubmissionRing {
                          std::system_category().message(error)));
   }
 
-  // -1 where the block's memory is not within one registered buffer.
+  // Returns -1 if the block's memory is not within one registered buffer.
   [[nodiscard]] int buffer_of(const DiskBlock& block) const {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       const std::byte* base = static_cast<const std::byte*>(buffers_[i].iov_base);

@@ -283,3 +283,17 @@ TEST_CASE("a merged export holds the base plus scale B A") {
     }
   }
 }
+
+TEST_CASE("a file names two further tokens that end generation, the one that was learned last first") {
+  const TemporaryFolder folder;
+  const fs::path model = copied(folder, "qwen3"), file = folder.path() / "x.gguf";
+  write_file(model / "generation_config.json", R"({"eos_token_id": [261, 263, 264, 262]})");
+  (void)export_gguf(model, {}, file, as("f32"));
+  const GgufFile written(file);
+  CHECK(written.get<int64_t>("tokenizer.ggml.eos_token_id") == 261);
+  CHECK(written.get<int64_t>("tokenizer.ggml.eot_token_id") == 262);
+  CHECK(written.get<int64_t>("tokenizer.ggml.eom_token_id") == 264);
+  import_gguf(file, folder.path() / "again", {});
+  CHECK(nlohmann::json::parse(read_file(folder.path() / "again/generation_config.json", 1 << 20))["eos_token_id"] ==
+        nlohmann::json{261, 262, 264});
+}

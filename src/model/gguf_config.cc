@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/text.h"
+#include "model/quantised/quant_state.h"
 
 namespace spillway {
 namespace {
@@ -220,7 +221,7 @@ Json gguf_config(const GgufFile& file, const GgufModel& model, const GgufTokeniz
   config["rope_theta"] = theta;
   if (mistral) config["sliding_window"] = window;
   config["tie_word_embeddings"] = model.tied;
-  config["torch_dtype"] = dtype == DType::kF32 ? "float32" : "bfloat16";
+  config["torch_dtype"] = torch_name_of(dtype);
   config["use_cache"] = true;
   config["vocab_size"] = model.vocabulary;
   return config;

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "model/gguf_tokenizer.h"
+#include "model/token_ids.h"
 #include "text/tokenizer.h"
 
 namespace spillway {
@@ -49,7 +50,8 @@ struct TokenList {
 class Converter {
  public:
   Converter(const fs::path& folder, const fs::path& model, int64_t vocab_size)
-      : path_((folder / "tokenizer.json").string()),
+      : folder_(folder),
+        path_((folder / "tokenizer.json").string()),
         json_(read_json(folder / "tokenizer.json")),
         config_(read_json_or_none(folder / "tokenizer_config.json")),
         model_config_(read_json_or_none(model / "config.json")),
@@ -65,6 +67,7 @@ class Converter {
   GgufMetadata convert() {
     is_byte_level_ ? add_byte_level() : add_sentencepiece();
     add_special_ids();
+    add_further_ends();
     add_marks();
     add_chat_templates();
     return std::move(metadata_);
@@ -88,9 +91,11 @@ class Converter {
   void add_byte_level();
   void add_sentencepiece();
   void add_special_ids();
+  void add_further_ends();
   void add_marks();
   void add_chat_templates();
 
+  fs::path folder_;
   std::string path_;
   Document json_, config_, model_config_;
   text::Tokenizer tokenizer_;
@@ -288,6 +293,21 @@ void Converter::add_special_ids() {
     if (!id && stated.is_number_integer() && stated.get<int64_t>() >= 0) id = stated.get<int64_t>();
     if (id && *id < static_cast<int64_t>(vocabulary_.tokens.size()))
       set(fmt::format("ggml.{}", key), static_cast<uint32_t>(*id));
+  }
+}
+
+// llama.cpp ends generation at three tokens that the file names, EOS among them, and at those whose text it knows. The
+// converter leaves the other two to their texts. What a run has taught stands last in generation_config.json.
+void Converter::add_further_ends() {
+  std::vector<int32_t> ends = listed_ends(folder_);
+  std::erase_if(ends, [&](int32_t id) {
+    return id == tokenizer_.eos_id() || id >= static_cast<int64_t>(vocabulary_.tokens.size());
+  });
+  constexpr std::string_view kKeys[] = {"ggml.eot_token_id", "ggml.eom_token_id"};
+  for (const std::string_view key : kKeys) {
+    if (ends.empty()) return;
+    set(key, static_cast<uint32_t>(ends.back()));
+    ends.pop_back();
   }
 }
 

@@ -73,6 +73,7 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   write_file(weights / "config.json", dense_config(merged.model().config_json(model)));
   if (has_tokenizer(adapter) && has_tokenizer(model))
     save_token_ids(weights, text::Tokenizer::load(model), text::Tokenizer::load(weights));
+  if (layout != Layout::kDiffusers) save_ends(weights, listed_ends(adapter));
   folder.publish();
 }
 

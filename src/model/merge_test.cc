@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/temporary_folder.h"
 #include "io/file.h"
@@ -55,6 +58,49 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
   }
 }
 
+TEST_CASE("a model whose files are in f16 is merged into f16: W + scale B A, rounded once") {
+  const std::filesystem::path model = kGoldenModels / "qwen3_tied", adapter = model / "adapter";
+  const TemporaryFolder folder;
+  merge_adapter(model, adapter, folder.path() / "merged");
+  const SafetensorsFolder base(model), merged(folder.path() / "merged");
+  const SafetensorsFile factors(adapter / "adapter_model.safetensors");
+  const auto values_of = [](const auto& file, const auto& tensor, int64_t elems) {
+    std::vector<float> values(static_cast<size_t>(elems));
+    file.read(tensor, 0, elems, DType::kF32, values.data());
+    return values;
+  };
+  std::map<std::string, std::pair<std::vector<float>, int64_t>> factor;  // with its columns
+  for (const StoredTensor& tensor : factors.tensors())
+    factor[tensor.name] = {values_of(factors, tensor, tensor.elems()), tensor.shape.back()};
+  const std::string prefix = "base_model.model.";
+  int64_t adapted = 0;
+  REQUIRE(merged.tensors().size() == base.tensors().size());
+  for (const auto& [name, entry] : base.tensors()) {
+    CAPTURE(name);
+    const StoredTensor& tensor = *merged.find(name);
+    CHECK(tensor.dtype() == DType::kF16);
+    const std::vector<float> before = values_of(base, name, tensor.elems()),
+                             after = values_of(merged, name, tensor.elems());
+    const std::string module = prefix + name.substr(0, name.rfind('.'));
+    const auto a = factor.find(module + ".lora_A.weight"), b = factor.find(module + ".lora_B.weight");
+    if (a == factor.end()) {
+      CHECK(after == before);
+      continue;
+    }
+    ++adapted;
+    const auto [rank, columns] = std::pair(b->second.second, a->second.second);
+    for (int64_t i = 0; i < tensor.elems(); ++i) {
+      double sum = 0;  // alpha 8, rank 4
+      for (int64_t k = 0; k < rank; ++k)
+        sum += 2.0 * b->second.first[static_cast<size_t>(i / columns * rank + k)] *
+               a->second.first[static_cast<size_t>(k * columns + i % columns)];
+      const double exact = before[static_cast<size_t>(i)] + sum;
+      REQUIRE(std::abs(after[static_cast<size_t>(i)] - exact) <= std::max(std::abs(exact) * 0x1.01p-11, 0x1p-25));
+    }
+  }
+  CHECK(adapted == 21);
+}
+
 TEST_CASE("merging leaves the base's weights in other formats behind, however large") {
   namespace fs = std::filesystem;
   const fs::path golden = kGoldenModels / "llama2";
@@ -88,4 +134,18 @@ TEST_CASE("a merged model's files name the tokens of the adapter's tokenizer") {
   };
   CHECK(id_in("config.json") == 2);
   CHECK(id_in("generation_config.json") == nlohmann::json{2, 1});
+}
+
+TEST_CASE("a merged model ends where the adapter was taught to end") {
+  namespace fs = std::filesystem;
+  const fs::path golden = kGoldenModels / "llama2";
+  const TemporaryFolder folder;
+  const fs::path base = folder.path() / "base", adapter = folder.path() / "adapter", out = folder.path() / "merged";
+  fs::copy(golden, base);
+  fs::copy(golden / "adapter_saved", adapter);
+  write_file(base / "generation_config.json", R"({"eos_token_id": 1, "temperature": 0.5})");
+  write_file(adapter / "generation_config.json", R"({"eos_token_id": [1, 2]})");
+  merge_adapter(base, adapter, out);
+  CHECK(nlohmann::json::parse(read_file(out / "generation_config.json", 1 << 20)) ==
+        nlohmann::json{{"eos_token_id", {1, 2}}, {"temperature", 0.5}});
 }

@@ -51,7 +51,8 @@ void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const Sa
 }
 
 // What the merged model holds: its parameters, in the dtypes of the base's files, and what these have besides.
-std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base) {
+// `decoded`: the dtype of the weights before they were coded, where the codes do not say it themselves.
+std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base, DType decoded) {
   std::map<std::string, TensorSpec> specs;
   for (const auto& [name, entry] : base.tensors()) specs[name] = spec_of_copy(*entry.tensor);
   if (has_score(parameters)) specs.erase("lm_head.weight");
@@ -61,7 +62,8 @@ std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const S
       continue;
     }
     const bool coded = p.source.storage->is_coded();
-    const DType dtype = coded ? p.source.storage->decoded_dtype(p.spec()) : base.find(p.source.name)->dtype().value();
+    const DType dtype =
+        coded ? p.source.storage->decoded_dtype({p.shape, decoded}) : base.find(p.source.name)->dtype().value();
     if (coded) {
       for (const ParameterTensor& tensor : p.tensors()) specs.erase(tensor.name);
     }
@@ -131,7 +133,7 @@ ModelPtr fitted(ModelPtr read, const std::optional<LoraOptions>& lora, const fs:
 
 ParameterTable merged_parameters(const Model& model, const std::optional<LoraOptions>& lora,
                                  const std::optional<fs::path>& adapter, MergeBase base) {
-  ModelOptions options{.dtype = model.dtype().value_or(DType::kBF16), .lora = lora};
+  ModelOptions options{.lora = lora};  // weights are merged in f32, whatever the files hold
   if (adapter) options.linear_storage = trained_storage(model, *adapter, base);
   return parameters_of(model, options);
 }
@@ -145,7 +147,7 @@ MergedWeights::MergedWeights(ModelPtr read, const fs::path& model, const std::op
       parameters_(merged_parameters(*model_, lora_, adapter, base)),
       base_(open_model_weights(model, parameters_)) {
   if (adapter) adapter_.emplace(open_adapter_weights(*adapter, parameters_, *lora_));
-  tensors_ = merged_tensors(parameters_, base_);
+  tensors_ = merged_tensors(parameters_, base_, model_->dtype().value_or(DType::kBF16));
 }
 
 bool MergedWeights::copy(const TensorSpec& tensor, SafetensorsFolderWriter& writer) const {

@@ -83,6 +83,13 @@ struct CachedModelGraph {
 };
 
 // What a model of text says of it.
+// What transformers fills the weights of a new model with: matrices with normal numbers, biases with zeros.
+struct FreshWeights {
+  double deviation = 0.02;
+  double norm = 1;                     // the weights of norms
+  std::optional<int64_t> cleared_row;  // of the embedding, which is zero: that of the padding token
+};
+
 struct TextModel {
   int64_t vocab_size = 0;  // rows of the embedding
   int64_t max_position_embeddings = 0;
@@ -90,6 +97,7 @@ struct TextModel {
   std::optional<ScoreHead> score;  // it predicts no tokens
   // What it is the text part of, "Gemma3ForConditionalGeneration"; empty: it stands alone.
   std::string wrapper;
+  FreshWeights fresh;
 };
 
 // What a model of clips says of it: videos as latents, each beside a text that was embedded before.

@@ -26,12 +26,13 @@ TensorSpec spec_of_copy(const StoredTensor& tensor) {
 
 void copy_tensor(const SafetensorsFolder& folder, const TensorSpec& tensor, SafetensorsFolderWriter& writer) {
   constexpr int64_t kPieceElems = int64_t{1} << 18;
-  const int64_t elem_bytes = size_of(tensor.dtype), elems = tensor.elems();
+  const DType stored = folder.find(tensor.name)->dtype().value_or(tensor.dtype);
+  const int64_t elem_bytes = size_of(stored), elems = tensor.elems();
   auto piece = make_vector<std::byte>(std::min(elems, kPieceElems) * elem_bytes);
   for (int64_t first = 0; first < elems; first += kPieceElems) {
     const int64_t count = std::min(kPieceElems, elems - first);
     folder.read_bytes(tensor.name, first * elem_bytes, first_of(piece, count * elem_bytes));
-    writer.append(tensor.name, piece.data(), tensor.dtype, count);
+    writer.append(tensor.name, piece.data(), stored, count);
   }
 }
 

@@ -1,5 +1,5 @@
 // Tensors of a model's files that belong to other parts of it (a tower that reads images). What is written of the model
-// has copies of them, byte by byte.
+// has copies of them, byte by byte or in another floating dtype.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ namespace spillway {
                                                              const ParameterTable& parameters);
 // What of `folder` is copied as it is, whatever its dtype.
 [[nodiscard]] TensorSpec spec_of_copy(const StoredTensor& tensor);
-// Copies a tensor in little memory. REQUIRES: `writer` has spec_of_copy of it.
+// Copies a tensor in little memory. REQUIRES: `writer` has spec_of_copy of it, of a floating one perhaps with another
+// floating dtype.
 void copy_tensor(const SafetensorsFolder& folder, const TensorSpec& tensor, SafetensorsFolderWriter& writer);
 
 // "multi_modal_projector, vision_tower": what their names begin with, each once.

@@ -43,3 +43,25 @@ TEST_CASE("a model's files get the ids of the roles that changed") {
     CHECK(written("generation_config.json") == json{{"eos_token_id", 2}, {"pad_token_id", 3}});
   }
 }
+
+TEST_CASE("ends that were learned come behind those that generation_config.json lists") {
+  const std::vector<int32_t> ends = {3, 1};
+  const auto now = [&](const char* generation, const char* config) {
+    const std::string text = with_ends(generation, config, ends, "f");
+    return text.empty() ? json() : parse_json(text, "f");
+  };
+  CHECK(now(R"({"eos_token_id": 1, "temperature": 0.5})", "") == json{{"eos_token_id", {1, 3}}, {"temperature", 0.5}});
+  CHECK(now(R"({"eos_token_id": [2, 1]})", "") == json{{"eos_token_id", {2, 1, 3}}});
+  CHECK(now("{}", R"({"eos_token_id": 2})") == json{{"eos_token_id", {3, 1}}});
+  // Without the file, config.json says what programs take.
+  CHECK(now("", R"({"bos_token_id": 7, "eos_token_id": 2, "vocab_size": 9})") ==
+        json{{"_from_model_config", true}, {"bos_token_id", 7}, {"eos_token_id", {2, 3, 1}}});
+  CHECK(now("", R"({"eos_token_id": [1, 2, 3]})").is_null());
+  const std::string same = R"({"eos_token_id": [1, 3]})";
+  CHECK(with_ends(same, "", ends, "f") == same);
+  CHECK_THROWS_WITH((void)with_ends("[]", "", ends, "f"), "[f] expected a JSON object, got something else; correct it");
+  const TemporaryFolder folder;
+  CHECK(listed_ends(folder.path()).empty());
+  save_ends(folder.path(), ends);
+  CHECK(listed_ends(folder.path()) == ends);
+}

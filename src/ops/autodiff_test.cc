@@ -1,4 +1,4 @@
-// The backward pass of whole graphs, against finite differences.
+// Tests the backward pass of whole graphs against finite differences.
 #include "graph/autodiff.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kTokens = 7, kWidth = 6, kInner = 10, kVocabulary = 11;
 
-// y = x w', row by row.
+// Computes y = x w', row by row.
 Numbers times(const Numbers& x, const Numbers& w, int64_t width) {
   const auto n = static_cast<size_t>(width);
   Numbers y;
@@ -47,7 +47,8 @@ Numbers normed(Numbers x, const Numbers& w) {
   return x;
 }
 
-// Inputs: ids, labels, scale, table, norm, gate, up, down. A tied table, a norm, and an inner layer that stands twice.
+// Takes inputs ids, labels, scale, table, norm, gate, up, down. Builds a tied table, a norm, and an inner layer that
+// stands twice.
 ValueId build_network(Builder& b, const std::vector<ValueId>& in) {
   ValueId x = ops::embedding(b, in[0], in[3]);
   for (const char* name : {"layer 0", "layer 1"}) {

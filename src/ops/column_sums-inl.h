@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// out[j] = addend[j] (where there is one) + partial[0][j] + partial[1][j] + ...; `partial` is used up.
+// Computes out[j] = addend[j] (if there is one) + partial[0][j] + partial[1][j] + ...; overwrites `partial`.
 inline void add_blocks(float* partial, int64_t blocks, const TensorView& addend, const TensorView& out,
                        ThreadPool& threads) {
   const int64_t columns = out.elems();

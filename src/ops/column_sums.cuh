@@ -31,7 +31,7 @@ struct AddBlocks {
   }
 };
 
-// out = addend (where there is one) + partial[0] + partial[1] + ..., in that order.
+// Computes out = addend (if there is one) + partial[0] + partial[1] + ..., in that order.
 inline void add_blocks(const float* partial, int64_t blocks, const TensorView& addend, const TensorView& out,
                        void* stream) {
   with_real(out.dtype, [&]<typename T>(T*) {

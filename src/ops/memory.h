@@ -1,4 +1,4 @@
-// Whole tensors copied and cleared, by all threads.
+// Copies and clears whole tensors, with all threads.
 #pragma once
 
 #include "base/parallel.h"

@@ -16,7 +16,7 @@ namespace spillway::ops::HWY_NAMESPACE {
 using Wide = hn::ScalableTag<uint64_t>;
 using Counters = hn::Vec<Wide>;
 
-// The product of the low half of each lane with a 32-bit number.
+// Returns the product of the low half of each lane with a 32-bit number.
 HWY_INLINE Counters multiply_low(Counters x, uint32_t number) {
 #if HWY_TARGET == HWY_SCALAR
   return hn::Set(Wide(), (hn::GetLane(x) & 0xFFFFFFFF) * number);
@@ -26,8 +26,8 @@ HWY_INLINE Counters multiply_low(Counters x, uint32_t number) {
 #endif
 }
 
-// Philox (base/random.h) of as many counters as a vector has lanes; writes four numbers for each, in order. Lanes hold
-// 32-bit words whose upper halves are left as they come: only lower halves are multiplied and kept.
+// Computes Philox (base/random.h) for as many counters as a vector has lanes; writes four numbers for each, in order.
+// Lanes hold 32-bit words with arbitrary upper halves: only lower halves are multiplied and kept.
 HWY_INLINE void random_bits(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t* bits) {
   const Wide wide;
   const Counters counters = hn::Add(hn::Set(wide, counter), hn::Iota(wide, 0));

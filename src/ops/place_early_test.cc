@@ -1,4 +1,4 @@
-// Operations placed as early as every plan allows, on graphs of real operations.
+// Tests operations placed as early as every plan allows, on graphs of real operations.
 #include "graph/place_early.h"
 
 #include <doctest/doctest.h>
@@ -26,8 +26,8 @@ namespace {
 
 constexpr int64_t kEarlyTokens = 4, kStreamWidth = 6, kStreamInner = 8, kStreamVocabulary = 11;
 
-// Two blocks of a norm and a gated feed-forward between a tied embedding and head; norms and updates at the end of the
-// backward section.
+// A network with two blocks of a norm and a gated feed-forward between a tied embedding and head; norms and updates are
+// at the end of the backward section.
 struct Network {
   Graph graph{.name = "training", .axes = {{"tokens", kEarlyTokens}}};
   std::vector<WeightGradient> gradients;
@@ -84,8 +84,8 @@ struct Network {
   }
 };
 
-// By value: the last backward operation that reads it when the values of `again` are recomputed, by running the
-// recursion of a scheduler that runs a forward operation as late as it can: once for each reader.
+// Returns, by value, the last backward operation that reads it when the values of `again` are recomputed, by running
+// the recursion of a scheduler that runs a forward operation as late as it can: once for each reader.
 std::vector<OpId> reads_under(const Graph& graph, const std::vector<bool>& again) {
   std::vector<OpId> last(graph.values.size(), kNone);
   const auto read = [&](const auto& self, OpId id, OpId when) -> void {
@@ -136,7 +136,7 @@ TEST_CASE("a block's output, results and what stands outside of blocks are never
   for (size_t v = 0; v < may.size(); ++v) {
     const Value& value = graph.values[v];
     const bool inner = value.producer != kNone && value.producer < network.backward_begin && value.block != kNone;
-    // Within a layer all but its last product, which the next layer or the head reads.
+    // Within a layer this holds for all but its last product, which the next layer or the head reads.
     const bool output = inner && graph.op(value.producer).def->name == "matmul" && value.type.shape[1] == kStreamWidth;
     CHECK(may[v] == (inner && !output));
   }
@@ -159,7 +159,7 @@ TEST_CASE("norms stand right behind the gradient, updates behind the old weight'
     std::vector<bool> moved(n.graph.ops.size(), false);
     for (const WeightGradient& g : n.gradients) nth(moved, n.graph.value(n.next(g.weight)).producer) = true;
     for (size_t id = 0; id < moved.size(); ++id) moved[id] = moved[id] || n.graph.ops[id].def->name == "squared_norm";
-    // The staying operation that stands nearest before a moved one.
+    // Returns the staying operation that stands nearest before a moved one.
     const auto before = [&](OpId id) {
       while (id >= n.backward_begin && nth(moved, id)) --id;
       return id;
@@ -187,8 +187,8 @@ TEST_CASE("norms stand right behind the gradient, updates behind the old weight'
 TEST_CASE("an update too early for recomputation is reported, although nobody reads the old version afterwards") {
   Network n;
   place_early(n.graph, n.first, n.end);
-  // Nobody but the forward product reads `up`, whose output swiglu's gradient needs: move the update before all that,
-  // as if its gradient were ready.
+  // Only the forward product reads `up`, whose output swiglu's gradient needs: moves the update before all that, as if
+  // its gradient were ready.
   const ValueId up = n.gradient_of("up1").weight;
   const OpId update = n.graph.value(n.next(up)).producer;
   Operation moved = n.graph.op(update);

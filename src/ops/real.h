@@ -1,11 +1,11 @@
-// From a dtype to a type, for kernels that are templates.
+// Maps a dtype to a type, for kernels that are templates.
 #pragma once
 
 #include "tensor/dtype.h"
 
 namespace spillway::ops {
 
-// Calls f with a null float* or bf16*, after the dtype: f([]<class T>(T*) {...}).
+// Calls f with a null float* or bf16*, by the dtype: f([]<class T>(T*) {...}).
 template <typename Function>
 void with_real(DType dtype, const Function& f) {
   if (dtype == DType::kBF16) {

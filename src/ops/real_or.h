@@ -1,4 +1,4 @@
-// Attributes that most operations do without.
+// Reads attributes that most operations do not have.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace spillway::ops {
 
-// The real of that name, or where there is none the fallback. An operation that sets an attribute where it matters
-// alone is described as before where it does not.
+// Returns the real of that name, or the fallback if there is none. An operation sets such an attribute only if it
+// matters, so that the others keep their former descriptions.
 [[nodiscard]] inline double real_or(const Attributes& attributes, std::string_view name, double fallback) {
   for (const auto& [of, number] : attributes.entries()) {
     if (of == name) return std::get<double>(number);

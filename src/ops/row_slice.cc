@@ -22,7 +22,7 @@ std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems, int64_t
   const int64_t rows = weight[0], row = std::max<int64_t>(1, row_elems(weight));
   if (unit == 0) return {{0, rows}};
   const int64_t step = unit / std::gcd(unit, row), steps = div_ceil(rows, step);
-  // No more than there are: `max_elems` may be the largest number that there is.
+  // Takes no more than there are: `max_elems` may be the largest possible number.
   const int64_t max_steps = std::clamp<int64_t>(max_elems / row / step, 1, std::max<int64_t>(1, steps));
   const int64_t slices = std::max<int64_t>(1, div_ceil(steps, max_steps));
   std::vector<RowSlice> result;

@@ -6,7 +6,7 @@
 
 namespace spillway::ops {
 
-// Brings the rows outside of the slice from one version of a weight to the next; nothing where they share memory.
+// Copies the rows outside of the slice from one version of a weight to the next; does nothing if they share memory.
 inline void copy_other_rows(const TensorView& from, const TensorView& to, const ElementRange& slice, void* stream) {
   if (from.data == to.data) return;
   const auto copy = [&](int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
-// A slice of a weight along its rows: what one optimizer operation updates, so that the states of a large weight can be
-// several values of bounded size. Weight and gradient are whole; the states hold the rows of the slice alone.
+// A slice of a weight along its rows: the part that one optimizer operation updates, so that the states of a large
+// weight can be several values of bounded size. Weight and gradient are whole; the states hold the rows of the slice
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace spillway::ops {
 
-// Rows [first, first + count) of the outermost axis. In an operation: its attributes "first_row" and "rows".
+// The rows [first, first + count) of the outermost axis. In an operation: its attributes "first_row" and "rows".
 struct RowSlice {
   int64_t first = 0;
   int64_t count = 0;
@@ -20,24 +21,25 @@ struct RowSlice {
 
 [[nodiscard]] RowSlice slice_of(const Attributes& attributes);
 
-// As many slices of about equal size as it takes for none to exceed `max_elems`, all of them beginning at elements that
-// are multiples of `unit`; where the fewest rows for that exceed it, of those. `unit` 0: one slice.
+// Returns the fewest slices of about equal size of which none exceeds `max_elems`, all of them beginning at elements
+// that are multiples of `unit`; if the fewest rows for that exceed it, slices of those. `unit` 0: one slice.
 [[nodiscard]] std::vector<RowSlice> slice_rows(const Shape& weight, int64_t max_elems, int64_t unit = 1);
 
-// The shape of a state for the slice of a weight. REQUIRES: the slice lies in the weight.
+// Returns the shape of a state for the slice of a weight. REQUIRES: the slice lies in the weight.
 [[nodiscard]] Shape shape_of(const RowSlice& slice, const Shape& weight);
 
-// Its elements in the weight: [begin, end).
+// The elements of a slice in the weight: [begin, end).
 struct ElementRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
 [[nodiscard]] ElementRange elements_of(const RowSlice& slice, const Shape& weight);
 
-// Every operand once through memory, those of the whole weight's shape (which inputs[0] has) with the slice's share.
+// Returns the cost of moving every operand once through memory; operands of the whole weight's shape (which inputs[0]
+// has) count with the slice's share.
 [[nodiscard]] Cost slice_cost(TypeList inputs, TypeList outputs, const Attributes& attributes);
 
-// Brings the rows outside of the slice from one version of a weight to the next; nothing where they share memory.
+// Copies the rows outside of the slice from one version of a weight to the next; does nothing if they share memory.
 void copy_other_rows(const TensorView& from, const TensorView& to, const ElementRange& slice, ThreadPool& threads);
 
 }  // namespace spillway::ops

@@ -1,4 +1,4 @@
-// Optimizers over slices of a weight.
+// Tests optimizers over slices of a weight.
 #include "ops/row_slice.h"
 
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ struct SlicedParameter {
     last = weight;
   }
 
-  // Codes or positive numbers. A master begins as what its working copy was rounded from.
+  // Returns codes or positive numbers. A master begins as numbers whose rounding is its working copy.
   [[nodiscard]] Numbers some(const StateSpec& spec, const RowSlice& rows) const {
     const ValueType type = type_of(spec, rows, shape);
     const uint64_t seed = spec.name == "master" ? 'w' + 1 : spec.name.size() + static_cast<uint64_t>(spec.name[0]);
@@ -80,7 +80,7 @@ struct SlicedParameter {
     return kNone;
   }
 
-  // Weight and states after the update, each whole.
+  // Returns weight and states after the update, each whole.
   [[nodiscard]] std::map<std::string, Numbers> run(const RunOptions& options) const {
     const Run done(graph, inputs, options);
     std::map<std::string, Numbers> result;
@@ -95,7 +95,7 @@ struct SlicedParameter {
   }
 };
 
-// `specs` are those of the states, in their order, and of a master, where there is one.
+// `specs` are those of the states, in their order, and of a master, if there is one.
 void append_update(SlicedParameter& p, size_t i, const OptimizerDef& optimizer, const std::vector<StateSpec>& specs,
                    const OptimizerOptions& options) {
   std::vector<ValueId> states;

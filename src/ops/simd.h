@@ -1,5 +1,5 @@
-// Which instruction sets the vector kernels of src/ops are compiled for, and how they are entered. Included first in
-// every <op>_cpu.cc, before <hwy/foreach_target.h>, which compiles that file once for each of them:
+// The instruction sets that the vector kernels of src/ops are compiled for, and how kernels are called. Included first
+// in every <op>_cpu.cc, before <hwy/foreach_target.h>, which compiles that file once for each of them:
 //
 //   #include "ops/simd.h"
 //   #undef HWY_TARGET_INCLUDE
@@ -14,10 +14,10 @@
 //   } } #endif
 //
 // Several of these files are compiled at once (spillway_vector_unity in cmake/Spillway.cmake): a name in HWY_NAMESPACE
-// is no other file's, and using-directives stand in functions.
+// must be no other file's, and using-directives stand in functions.
 #pragma once
 
-// AVX2, AVX-512 and the baseline are what machines for training have; the others would only cost compile time.
+// Machines for training have AVX2, AVX-512 and the baseline; the others would only cost compile time.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #endif
@@ -28,10 +28,10 @@
 
 namespace spillway::ops {
 
-// Elements that one chunk of an elementwise kernel has at least: some microseconds of work.
+// The least number of elements of one chunk of an elementwise kernel: some microseconds of work.
 constexpr int64_t kElementGrain = int64_t{1} << 14;
 
-// Rows of `width` elements for about as much work.
+// Returns the rows of `width` elements for about as much work.
 [[nodiscard]] constexpr int64_t row_grain(int64_t width) {
   return width >= kElementGrain ? 1 : kElementGrain / (width > 0 ? width : 1);
 }

@@ -1,4 +1,4 @@
-// How operations are tested: on the CPU, over plain buffers, against a reference in float64.
+// Tests operations: on the CPU, over plain buffers, against a reference in float64.
 //
 //   OperationCase test{.tokens = 5,
 //                      .inputs = {{{DType::kF32, {5, 8}, kTokenAxis}, random_numbers(40, 1)}},
@@ -21,22 +21,23 @@ namespace spillway::ops::testing {
 // The elements of a tensor, whatever its dtype.
 using Numbers = std::vector<double>;
 
-// Uniform in [-scale, scale), the same for equal arguments.
+// Returns numbers that are uniform in [-scale, scale), the same for equal arguments.
 [[nodiscard]] Numbers random_numbers(int64_t count, uint64_t seed, double scale = 1);
-// Uniform integers in [0, bound).
+// Returns integers that are uniform in [0, bound).
 [[nodiscard]] Numbers random_integers(int64_t count, uint64_t seed, int64_t bound);
-// What is left of each number in `dtype`.
+// Returns each number rounded to `dtype`.
 [[nodiscard]] Numbers rounded(Numbers numbers, DType dtype);
 
-// Where operations under test run: the CPU, unless a test program names another device before its first case.
+// The device of operations under test: the CPU, unless a test program sets another device before its first case.
 class TestDevice {
  public:
   virtual ~TestDevice() = default;
-  // How much run() wants to be given for the operation, which is the next to run; a device with memory of its own: 0.
+  // Returns the workspace that run() needs for the operation, which is the next to run; 0 for a device with memory of
+  // its own.
   [[nodiscard]] virtual int64_t workspace_bytes(const Graph& graph, OpId id, int threads) = 0;
-  // Returns when the outputs are there. `threads` says which of several orders to work in, where the device has such.
+  // Returns when the outputs are there. `threads` chooses one of several orders of work, if the device has several.
   virtual void run(const OpDef& def, const KernelArgs& args, int threads) = 0;
-  // Whether it runs what Highway compiles for several instruction sets.
+  // Returns true if it runs code that Highway compiles for several instruction sets.
   [[nodiscard]] virtual bool has_instruction_sets() const { return false; }
 };
 void set_device(TestDevice& device);
@@ -48,8 +49,8 @@ struct RunOptions {
 };
 
 // Executes a graph once, from the first operation to the last. Buffers have their exact size, between guards that must
-// stay as they are; outputs and workspace start as NaN; inputs must not change but where an output takes their place.
-// Every breach is a failed doctest CHECK.
+// not change; outputs and workspace start as NaN; inputs must not change unless an output takes their place. Every
+// breach is a failed doctest CHECK.
 class Run {
  public:
   // Numbers of an input that follows an axis may be those of its capacity: the first rows are taken.
@@ -57,7 +58,7 @@ class Run {
   ~Run();
 
   [[nodiscard]] Numbers numbers(ValueId id) const;
-  // All values, byte for byte.
+  // Compares all values, byte for byte.
   [[nodiscard]] bool operator==(const Run& other) const;
 
  private:
@@ -69,7 +70,7 @@ struct OperandCase {
   ValueType type;
   Numbers numbers;
   bool differentiate = true;
-  // Numbers above a run's rows of an axis become that number: offsets into a shorter stream.
+  // Whether numbers above a run's rows of an axis become that number: offsets into a shorter stream.
   bool at_most_rows = false;
   AxisId rows_of = kTokenAxis;
 };
@@ -81,18 +82,18 @@ struct OperationCase {
   int64_t tokens = 0;
   int64_t rows = 0;  // of kRowAxis; 0: the case has one axis alone
   std::vector<OperandCase> inputs;
-  // Appends what is tested and returns the output to look at.
+  // Appends the operations under test and returns the output to check.
   std::function<ValueId(Builder&, const std::vector<ValueId>&)> build;
-  // That output from the inputs (rounded to their dtypes, cut to the rows of the run), in float64.
+  // Computes that output from the inputs (rounded to their dtypes, cut to the rows of the run), in float64.
   std::function<Numbers(const std::vector<Numbers>&)> reference;
-  // Of the largest element, for values and for gradients; half a unit in the last place comes on top for bf16.
+  // Shares of the largest element, for values and for gradients; half a unit in the last place is added for bf16.
   double tolerance = 2e-6;
   double gradient_tolerance = 1e-5;
   bool is_loss = false;  // the output ends the graph: its operation takes its cotangent to be one
 };
 
-// Calls body() on every instruction set that the vector kernels are compiled for and this CPU has; once, where the
-// device under test has none.
+// Calls body() on every instruction set that the vector kernels are compiled for and this CPU has; once, if the device
+// under test has none.
 void for_each_instruction_set(const std::function<void()>& body);
 
 // Checks the output against the reference and the gradients against central differences of the reference, with and
@@ -106,7 +107,7 @@ void check_bits_of_cpu(const Graph& graph, const std::map<ValueId, Numbers>& inp
 // Appends loss = sum(y * coefficients), f32 [1], whose cotangent is one: an end for graphs under test.
 [[nodiscard]] ValueId weighted_sum(Builder& builder, ValueId y, ValueId coefficients);
 
-// |got - want| <= tolerance * max(|want|, 0.01) + (half a unit of `dtype` at want), for all elements.
+// Checks |got - want| <= tolerance * max(|want|, 0.01) + (half a unit of `dtype` at want), for all elements.
 void check_close(const Numbers& got, const Numbers& want, DType dtype, double tolerance);
 
 }  // namespace spillway::ops::testing

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xA5};
 
-// Exact bytes, 64-byte aligned, between two guards; filled with 0xFF, which is NaN in every float type.
+// A buffer of exact bytes, 64-byte aligned, between two guards; filled with 0xFF, which is NaN in every float type.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(int64_t bytes)
@@ -196,8 +196,8 @@ struct Run::Buffers {
     }
   }
 
-  // The output that takes the place of input `input` of an operation, or -1. As the planner chooses it: rules in order,
-  // equal bytes, one output for an input.
+  // Returns, for each input of an operation, the output that takes its place, or -1, by the planner's rules: rules in
+  // order, equal bytes, one output for an input.
   [[nodiscard]] std::vector<int> places_taken(const Operation& op) const {
     std::vector<int> taker(op.inputs.size(), -1);
     std::vector<bool> placed(op.outputs.size(), false);
@@ -287,7 +287,7 @@ void check_close(const Numbers& got, const Numbers& want, DType dtype, double to
 
 namespace {
 
-// A case as a graph, with its backward pass where something is to be differentiated.
+// A case as a graph, with its backward pass if something is to be differentiated.
 struct CaseGraph {
   Graph graph;
   std::vector<ValueId> inputs;
@@ -347,7 +347,7 @@ std::vector<Numbers> reference_inputs(const OperationCase& test, const RowsOf& r
   return inputs;
 }
 
-// d sum(coefficients * reference) / d inputs[operand][element].
+// Returns d sum(coefficients * reference) / d inputs[operand][element].
 double central_difference(const OperationCase& test, std::vector<Numbers> inputs, size_t operand, size_t element,
                           const Numbers& coefficients) {
   constexpr double kStep = 1e-4;
@@ -425,7 +425,7 @@ void check_rows(const OperationCase& test, CaseGraph& built, const RowsOf& rows)
   }
 }
 
-// All rows, and fewer along each axis that an operand follows.
+// Returns all rows, and fewer along each axis that an operand follows.
 std::vector<RowsOf> rows_to_try(const OperationCase& test) {
   const RowsOf all = {test.tokens, test.rows};
   std::vector<RowsOf> result = {all};

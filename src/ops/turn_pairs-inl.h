@@ -1,4 +1,4 @@
-// Rotation of neighbouring elements, for kernels that Highway compiles once for each instruction set (see ops/simd.h).
+// Rotates neighbouring elements, for kernels that Highway compiles once for each instruction set (see ops/simd.h).
 #if defined(SPILLWAY_OPS_TURN_PAIRS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPILLWAY_OPS_TURN_PAIRS_INL_H
 #undef SPILLWAY_OPS_TURN_PAIRS_INL_H
@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// (a, b) becomes (a c - b s, b c + a s), for all pairs of `size` elements; each cos and sin stands beside both elements
-// of its pair. `out` may be x.
+// Turns (a, b) to (a c - b s, b c + a s), for all pairs of `size` elements; each cos and sin stands beside both
+// elements of its pair. `out` may be x.
 template <typename T>
 void turn_pairs(const T* x, int64_t size, const float* cosines, const float* sines, T* out) {
 #if HWY_TARGET == HWY_SCALAR  // a vector is no whole pair

@@ -1,8 +1,8 @@
-// Loading and storing f32 and bf16 as vectors of f32, for kernels that Highway compiles once for each instruction set
-// (see ops/simd.h). Everything here is local to the namespace of one set.
+// Loads and stores f32 and bf16 as vectors of f32, for kernels that Highway compiles once for each instruction set (see
+// ops/simd.h). Everything here is local to the namespace of one set.
 //
-// What a kernel computes for an element never depends on where a chunk of work begins: the last, incomplete vector of a
-// range goes through the same arithmetic as the others.
+// The result for an element never depends on where a chunk of work begins: the last, incomplete vector of a range goes
+// through the same arithmetic as the others.
 #if defined(SPILLWAY_OPS_VECTOR_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPILLWAY_OPS_VECTOR_INL_H
 #undef SPILLWAY_OPS_VECTOR_INL_H
@@ -25,7 +25,7 @@ using Words = hn::RebindToUnsigned<Floats>;
 using Halves = hn::Rebind<uint16_t, Floats>;
 using Vector = hn::Vec<Floats>;
 
-// Of any of the instruction sets.
+// The most lanes in any of the instruction sets.
 constexpr int64_t kMaxLanes = 16;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
@@ -39,7 +39,7 @@ HWY_INLINE Vector load(const bf16* from) {
 }
 
 HWY_INLINE void store(Vector v, float* to) { hn::StoreU(v, Floats(), to); }
-// The bits of bf16 in the upper halves, rounded to nearest even, anything below; NaN stays NaN.
+// Returns the bits of bf16 in the upper halves, rounded to nearest even, anything below; NaN stays NaN.
 HWY_INLINE hn::Vec<Words> bf16_in_upper_halves(Vector v) {
   const Words words;
   const auto bits = hn::BitCast(words, v);
@@ -52,7 +52,8 @@ HWY_INLINE void store(Vector v, bf16* to) {
   const auto bits = hn::TruncateTo(Halves(), hn::ShiftRight<16>(bf16_in_upper_halves(v)));
   hn::StoreU(bits, Halves(), reinterpret_cast<uint16_t*>(to));
 }
-// f16 as f32, to nearest even; NaN stays NaN. By bits, as Highway's own conversion rounds otherwise on some sets.
+// Rounds to f16 and returns that as f32, to nearest even; NaN stays NaN. Works on bits, as Highway's own conversion
+// rounds otherwise on some sets.
 HWY_INLINE Vector round_to_f16(Vector v) {
   const Words words;
   const Vector magnitude = hn::Abs(v);
@@ -65,14 +66,14 @@ HWY_INLINE Vector round_to_f16(Vector v) {
   result = hn::IfThenElse(hn::Ge(magnitude, constant(65520)), hn::Inf(Floats()), result);
   return hn::IfThenElse(hn::IsNaN(v), v, hn::CopySign(result, v));
 }
-// What is left of v in a dtype.
+// Returns v rounded to a dtype.
 HWY_INLINE Vector round_to(DType dtype, Vector v) {
   if (dtype == DType::kBF16)
     return hn::BitCast(Floats(), hn::And(bf16_in_upper_halves(v), hn::Set(Words(), 0xFFFF0000)));
   return dtype == DType::kF16 ? round_to_f16(v) : v;
 }
 
-// The first `count` lanes, 0 < count < lanes(); the others are zero.
+// Loads the first `count` lanes, 0 < count < lanes(); the others are zero.
 template <typename T>
 HWY_INLINE Vector load_some(const T* from, int64_t count) {
   alignas(64) T buffer[kMaxLanes] = {};
@@ -86,7 +87,7 @@ HWY_INLINE void store_some(Vector v, T* to, int64_t count) {
   copy_elems(to, buffer, count);
 }
 
-// out[i] = f(in[i]...) for i in [begin, end).
+// Sets out[i] = f(in[i]...) for i in [begin, end).
 template <typename Function, typename Out, typename... In>
 HWY_INLINE void map(int64_t begin, int64_t end, const Function& f, Out* out, const In*... in) {
   int64_t i = begin;
@@ -94,7 +95,7 @@ HWY_INLINE void map(int64_t begin, int64_t end, const Function& f, Out* out, con
   if (i < end) store_some(f(load_some(in + i, end - i)...), out + i, end - i);
 }
 
-// The sum of f(in[i]...) for i in [0, count), in an order that depends on count alone. f(zeros) must be zero.
+// Returns the sum of f(in[i]...) for i in [0, count), in an order that depends on count alone. f(zeros) must be zero.
 template <typename Function, typename... In>
 HWY_INLINE float sum(int64_t count, const Function& f, const In*... in) {
   Vector sums[4] = {zero(), zero(), zero(), zero()};
@@ -107,7 +108,7 @@ HWY_INLINE float sum(int64_t count, const Function& f, const In*... in) {
   return hn::GetLane(hn::SumOfLanes(Floats(), hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
 }
 
-// 1 / (1 + exp(-x)), without overflow on either side.
+// Returns 1 / (1 + exp(-x)), without overflow on either side.
 HWY_INLINE Vector sigmoid(Vector x) {
   const Vector small = hn::Exp(Floats(), hn::Neg(hn::Abs(x)));
   const Vector numerator = hn::IfThenElse(hn::Lt(x, zero()), small, constant(1));

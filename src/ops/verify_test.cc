@@ -1,4 +1,4 @@
-// Graphs of real operations, broken on purpose: the verifier reports each breach.
+// Tests that the verifier reports each breach in graphs of real operations that were broken on purpose.
 #include "graph/verify.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using namespace spillway;
 
 namespace {
 
-// One linear layer with its loss, gradient accumulation and AdamW.
+// A graph of one linear layer with its loss, gradient accumulation and AdamW.
 struct Training {
   Graph graph{.name = "training", .axes = {{"tokens", 4}}};
   ValueId x, w, m, v, accumulator, rate, gradient, loss, hidden;

@@ -1,4 +1,4 @@
-// Blocks that are treated alike, or in a few ways in turn, as a plan shows them.
+// Groups blocks with equal choices, or with a few choices in turn, for the pages that show a plan.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace spillway {
 
-// Blocks [begin, end), and the ways in which they are treated with how many have each, in the order of the first.
+// Blocks [begin, end) and their distinct choices, each with its number of blocks, in the order of first use.
 struct BlockRun {
   size_t begin = 0, end = 0;
   std::vector<std::pair<BlockChoice, size_t>> kinds;
 };
 
-// All blocks, in order. Where up to three ways come again and again, one run stands for all of them.
+// Groups all blocks, in order. If up to three choices come again and again, one run stands for all of these blocks.
 [[nodiscard]] std::vector<BlockRun> runs_of(const std::vector<BlockChoice>& blocks);
 
 }  // namespace spillway

@@ -1,4 +1,5 @@
-// What every byte of an arena holds, for the verifier: which part of which value, who wrote it and who has read it.
+// Records the content of every byte of an arena for the verifier: which part of which value, its writer and its
+// readers.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@ class ByteMap {
  public:
   struct Found {
     bool whole = true;        // all bytes hold the value, each at its own distance from the start
-    ValueId instead = kNone;  // what some of them hold, where not
+    ValueId instead = kNone;  // if not whole: the value that some of them hold instead
     std::vector<int32_t> writers;
   };
 
-  // Instructions are by index, kNone for the host. A read is remembered with the bytes.
+  // Reads the bytes as `value` and remembers the read. Instructions are given by index, kNone for the host.
   Found read(int64_t offset, int64_t bytes, ValueId value, int32_t instruction);
-  // Returns whether any of the bytes held a value before.
+  // Writes `value` to the bytes. Returns true if any of them held a value before.
   bool write(int64_t offset, int64_t bytes, ValueId value, int32_t instruction);
-  // All that have written or read any of these bytes since they were last written over.
+  // Returns all instructions that have written or read any of these bytes since they were last overwritten.
   [[nodiscard]] std::vector<int32_t> accesses(int64_t offset, int64_t bytes) const;
-  // Contents stay, accesses are forgotten: a section has ended.
+  // Forgets accesses and keeps contents: called when a section has ended.
   void forget_accesses();
   void clear() { segments_.clear(); }
 

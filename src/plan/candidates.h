@@ -1,5 +1,5 @@
-// The plans that searches look at, and what has been found out of each: nothing is scheduled or packed twice, neither
-// within one search nor by those of other budgets that run beside it.
+// The plans that searches look at, and the results for each: no plan is scheduled or packed twice, neither within one
+// search nor by the searches for other budgets that run beside it.
 #pragma once
 
 #include <array>
@@ -24,23 +24,23 @@ struct Estimate {
   PartBytes part_bytes{};  // live
 
   [[nodiscard]] int64_t device_bytes() const { return nth(bytes, Tier::kDevice); }
-  // Of all tiers but the device.
+  // Returns the bytes of all tiers but the device.
   [[nodiscard]] int64_t bytes_away() const {
     return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) - device_bytes();
   }
 };
 
-// What is known of plans, for all searches of one graph. Any thread; one that wants what another is finding out waits
-// for it on the entry's mutex.
+// The results for plans that are known so far, shared by all searches of one graph. Safe from any thread; a thread that
+// needs a result which another is computing waits on the entry's mutex.
 class KnownPlans {
  public:
   struct Entry {
-    std::mutex mutex;  // of what follows
+    std::mutex mutex;  // guards the members below
     std::optional<Estimate> scheduled;
     std::array<std::optional<Estimate>, 2> packed, predicted;  // by effort
   };
 
-  // `key`: all choices, written out. The entry stays where it is.
+  // Returns the entry for `key`, which is all choices as text. Its address stays valid.
   [[nodiscard]] Entry& entry(const std::string& key);
 
  private:
@@ -48,24 +48,24 @@ class KnownPlans {
   std::unordered_map<std::string, Entry> entries_;
 };
 
-// The plans that one search looks at; for one thread at a time.
+// The plans that one search looks at. Not safe for use by several threads at a time.
 class PlanCandidates {
  public:
-  // The builder and what is known are borrowed.
+  // Borrows the builder and the known plans.
   PlanCandidates(const PlanBuilder& builder, int64_t accumulation, KnownPlans& known)
       : builder_(builder), accumulation_(accumulation), known_(known) {}
 
-  // By the schedule alone: bounds from below.
+  // Returns the estimate by the schedule alone: lower bounds.
   [[nodiscard]] Estimate scheduled(const Choices& choices);
-  // With offsets: bytes are exact.
+  // Returns the estimate with offsets: its bytes are exact.
   [[nodiscard]] Estimate packed(const Choices& choices, PackEffort effort);
-  // Seconds, too.
+  // Returns the estimate with offsets and predicted seconds.
   [[nodiscard]] Estimate predicted(const Choices& choices, PackEffort effort);
 
   [[nodiscard]] const PlanBuilder& builder() const { return builder_; }
   [[nodiscard]] int64_t accumulation() const { return accumulation_; }
-  // How many different plans this search has asked for so far, whichever search made them: so what it looks at does
-  // not depend on what others do beside it.
+  // Returns how many different plans this search has asked for so far, whichever search made them: so the plans that it
+  // looks at do not depend on the searches beside it.
   [[nodiscard]] int64_t scheduled_count() const { return std::ssize(seen_); }
   [[nodiscard]] int64_t packed_count() const { return packed_count_; }
 
@@ -80,7 +80,7 @@ class PlanCandidates {
   const Estimate& scheduled(KnownPlans::Entry& entry, const Choices& choices, const std::string& key);
   void schedule(const Choices& choices, const std::string& key);
   [[nodiscard]] Estimate packed(const Choices& choices, const std::string& key, PackEffort effort);
-  // Makes it the newest, with offsets.
+  // Makes the plan the newest, with offsets.
   void place(const Choices& choices, const std::string& key, PackEffort effort);
   [[nodiscard]] std::array<int64_t, kTiers> newest_bytes() const;
 
@@ -90,7 +90,7 @@ class PlanCandidates {
   int64_t packed_count_ = 0;
   std::unordered_map<std::string, Seen> seen_;
   std::string newest_key_;
-  Plan newest_;                              // what was scheduled last
+  Plan newest_;                              // the last plan that was scheduled
   std::optional<PackEffort> newest_effort_;  // of its offsets, if it has any
   PartBytes newest_parts_;
 };

@@ -34,7 +34,7 @@ class Placer {
     return block == kNone ? nullptr : &nth(choices_.blocks, block);
   }
 
-  // Rows of a table are looked up where it lies; what the host looks up goes to the device.
+  // Looks up rows of a table where it lies; the rows that the host looks up go to the device.
   void choose_lookup_sites() {
     if (choices_.tables != Tier::kHost) return;
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
@@ -43,8 +43,8 @@ class Placer {
     }
   }
 
-  // What works on states works where the update does, and what works on gradients alone where they live; what sums up
-  // their norms follows them. Products stay: on the host they would take far longer, and give other bits.
+  // Places operations on states where the update runs, and operations on gradients alone where those live; sums of
+  // their norms follow them. Products stay: on the host they would take far longer, and give other bits.
   void choose_update_sites() {
     if (choices_.update_site != Tier::kHost) return;
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
@@ -58,7 +58,7 @@ class Placer {
         if (value.kind == ValueKind::kGradient) return choices_.gradients != Tier::kDevice;
         return value.producer != kNone && nth(result_.sites, value.producer) == Tier::kHost;
       };
-      // Of the weight, ahead of what is kept for all weights.
+      // Prefers state of the weight over state that is kept for all weights.
       const auto is_of_weight = [&](ValueId v) { return is_state(v) && facts_.value(v).block == op.block; };
       auto state = std::find_if(inputs.begin(), inputs.end(), is_of_weight);
       if (state == inputs.end()) state = std::find_if(inputs.begin(), inputs.end(), is_state);
@@ -93,7 +93,7 @@ class Placer {
     return value.is_table ? choices_.tables : choices_.outer_weights;
   }
 
-  // Of a weight that is in no file.
+  // Returns the home of a weight that is in no file.
   [[nodiscard]] Tier besides_files(Tier home) const {
     return home == Tier::kDisk && own_files_.are_all_of_disk ? Tier::kDevice : home;
   }

@@ -1,4 +1,4 @@
-// What a plan decides, and what that means for every value: where it lives between uses, whether the backward pass
+// The decisions of a plan, and their meaning for every value: where it lives between uses, whether the backward pass
 // recomputes it, and on which side an operation computes.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace spillway {
 
-// How far transfers run ahead of and behind the computation. It costs device memory and saves waiting.
+// The distance by which transfers run ahead of and behind the computation. More costs device memory and saves waiting.
 enum class Overlap : uint8_t {
   kSynchronous,  // compute waits for every transfer
   kNarrow,       // twice what an operation needs on average may be under way, or all that one operation needs
-  kWide,         // eight times
-  kBlock,        // that, or all that one block needs of a micro-batch
+  kWide,         // eight times that
+  kBlock,        // as kWide, or all that one block needs of a micro-batch
 };
 
 struct BlockChoice {
@@ -34,12 +34,13 @@ struct BlockChoice {
   bool operator==(const BlockChoice&) const = default;
 };
 
-// In one word: where any of it goes, or else whether any of it is recomputed.
+// Returns the farthest tier that any group goes to, else whether any is recomputed.
 [[nodiscard]] Treatment summary(const BlockChoice& choice);
-// Where its weights live: of frozen and trainable ones, the farther.
+// Returns the tier in which its weights live: the farther one of frozen and trainable weights.
 [[nodiscard]] Tier weights_tier(const BlockChoice& choice);
 
-// The choice that treats every group alike; what crosses blocks is kept where the others are recomputed.
+// Returns the choice that treats every group alike, except that boundary values are kept where the others are
+// recomputed.
 [[nodiscard]] BlockChoice block_choice(Treatment saved);
 
 struct Choices {
@@ -53,12 +54,12 @@ struct Choices {
   bool synchronous_activations = false;  // saved activations move without overlap, whatever `overlap` says
 };
 
-// Where the optimizer state of a block's weights lives, or, with kNone, of those outside blocks.
+// Returns the tier of the optimizer state of a block's weights, or, for kNone, of the weights outside blocks.
 [[nodiscard]] Tier state_tier(const Choices& choices, BlockId block);
-// On which side the update of those weights runs: kDevice or kHost.
+// Returns the side on which the update of those weights runs: kDevice or kHost.
 [[nodiscard]] Tier update_tier(const Choices& choices, BlockId block);
 
-// Yes or no for each of many items, a byte each: these are read often, and the bits of a std::vector<bool> take several
+// A flag for each of many items, a byte each: they are read often, and the bits of a std::vector<bool> take several
 // times as long to read.
 using Flags = std::vector<uint8_t>;
 
@@ -69,8 +70,8 @@ struct Placement {
   std::vector<Tier> sites;  // by operation: kDevice, or kHost
 };
 
-// `facts` is facts_of(graph). REQUIRES: one choice a block. What the last block saves is never moved: the backward pass
-// wants it at once.
+// Derives the placement from the choices. `facts` is facts_of(graph). REQUIRES: one choice per block. Activations saved
+// by the last block are never moved, since the backward pass needs them at once.
 [[nodiscard]] Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices,
                                      const OwnFiles& own_files);
 

@@ -10,7 +10,7 @@
 namespace spillway {
 namespace {
 
-// flop/s of an operation that is bound by its products. A rate of zero would mean nothing and is passed over.
+// Returns the flop/s of an operation that is bound by its products. A rate of zero means unknown and is skipped.
 double flops_of(const Graph& graph, OpId id, const Machine& machine, bool in_f32) {
   const DType dtype = graph.value(graph.op(id).inputs[0]).type.dtype;
   if (dtype == DType::kBF16) {

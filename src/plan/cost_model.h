@@ -1,5 +1,5 @@
-// How long operations and transfers take on a Machine. The simulator, the planner's search and the placing of transfers
-// all ask here.
+// Predicts how long operations and transfers take on a Machine. The simulator, the planner's search and the placing of
+// transfers all use it.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace spillway {
 
 class CostModel {
  public:
-  // The machine is copied; costs of operations are computed once: as measured where the machine knows their signature,
+  // Copies the machine and computes the costs of operations once: as measured if the machine knows their signature,
   // else by its rates. REQUIRES: verify(graph) is empty.
   CostModel(const Graph& graph, const Machine& machine);
 
-  // One execution of an operation with all tokens, on the compute or the host_compute lane.
+  // Returns the time of one execution with all tokens, on the compute or the host_compute lane.
   [[nodiscard]] double operation_seconds(OpId op, Lane lane = Lane::kCompute) const {
     return nth(lane == Lane::kHostCompute ? host_seconds_ : compute_seconds_, op);
   }
-  // How long a transfer keeps its lane; infinite on a lane that the machine does not have.
+  // Returns how long a transfer keeps its lane busy; infinite on a lane that the machine does not have.
   [[nodiscard]] double transfer_seconds(Lane lane, int64_t bytes) const;
-  // How much later those that wait for it go on.
+  // Returns the additional delay until instructions that wait for a transfer go on.
   [[nodiscard]] double latency_seconds(Lane lane) const { return nth(machine_.link_latency_seconds, lane); }
   [[nodiscard]] const Machine& machine() const { return machine_; }
 

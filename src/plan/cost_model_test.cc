@@ -20,7 +20,7 @@ using namespace spillway;
 
 namespace {
 
-// Two products of equal sizes, and a dropout after each.
+// Returns a graph of two products of equal sizes, and a dropout after each.
 Graph small_graph() {
   Graph graph;
   Builder b(graph);

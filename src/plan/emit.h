@@ -1,4 +1,4 @@
-// Schedule and offsets -> Program.
+// Turns a schedule and offsets into a Program.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 namespace spillway {
 
 // Writes every step as an instruction on its lane, operands at `offsets` (by buffer, in bytes), with the waits for
-// other lanes that follow from the bytes it shares with their instructions. `threads` are those that the workspaces
+// other lanes that follow from the bytes it shares with their instructions. `threads` is the number that the workspaces
 // are sized for. Pure.
 [[nodiscard]] Program emit_program(const Graph& graph, const Schedule& schedule, std::span<const int64_t> offsets,
                                    const std::array<int64_t, kTiers>& arena_bytes, int threads);

@@ -34,7 +34,7 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
     result[i].saved_block = value.block;
     result[i].saved_group = group_of_producer(graph, value.producer);
   }
-  // What else such a section makes and a block of it reads crosses blocks.
+  // A block also saves values that such a section makes and that are not recomputable: they cross blocks.
   for (const Operation& op : graph.ops) {
     if (!graph.section_of(op).recomputable) continue;
     for (const ValueId v : op.inputs) {
@@ -50,7 +50,7 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
   return result;
 }
 
-// REQUIRES: all else is known.
+// REQUIRES: all other facts are known.
 void find_tables(const Graph& graph, GraphFacts& facts) {
   for (const OpFacts& op : facts.ops)
     if (op.table != kNone && facts.value(op.table).block == kNone) nth(facts.values, op.table).is_table = true;

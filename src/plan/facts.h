@@ -1,5 +1,5 @@
-// What every plan of a graph asks of its values and operations, computed once and laid side by side: a search asks
-// millions of times, and in the graph these things are far apart in memory.
+// The facts about a graph's values and operations that every plan needs, computed once and laid side by side: a search
+// reads them millions of times, and in the graph they are far apart in memory.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct ValueFacts {
   ValueId storage = kNone;  // the persistent value whose place it takes, else itself
   OpId producer = kNone;
   BlockId block = kNone;
-  // Of a saved activation; kNone for every other value. It belongs to the block whose operation makes it, or, where
-  // that is none (the embedding), to the first block that reads it.
+  // For a saved activation its block: the one whose operation makes it, or, if it has none (the embedding), the first
+  // block that reads it. kNone for every other value.
   BlockId saved_block = kNone;
   SavedGroup saved_group = SavedGroup::kElementwise;
   ValueKind kind = ValueKind::kActivation;
   bool persistent = false;  // it or its storage
-  // A weight outside blocks of which passes over a micro-batch read nothing but some rows: an embedding that is not the
-  // head, too.
+  // Whether it is a weight outside blocks from which passes over a micro-batch read only some rows: an embedding that
+  // is not the head, too.
   bool is_table = false;
 
   [[nodiscard]] bool given() const { return producer == kNone; }
@@ -37,9 +37,9 @@ struct OpFacts {
   BlockId block = kNone;
   OperandRange operands;              // in GraphFacts::operands
   int64_t workspace_bytes = 0;        // of the machine's kernel
-  std::span<const InPlace> in_place;  // as its definition says
+  std::span<const InPlace> in_place;  // as in its definition
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
-  ValueId table = kNone;  // the value of which it reads no more than rows
+  ValueId table = kNone;  // the value from which it reads only rows
 };
 
 struct GraphFacts {
@@ -53,10 +53,10 @@ struct GraphFacts {
   [[nodiscard]] std::span<const ValueId> outputs(const OpFacts& op) const { return operands.outputs(op.operands); }
 };
 
-// Without workspaces. The graph has to outlive them.
+// Collects the facts, without workspaces. The graph must outlive them.
 [[nodiscard]] GraphFacts facts_of(const Graph& graph);
 
-// By value: whether it is a table.
+// Returns, by value, whether it is a table.
 [[nodiscard]] std::vector<bool> tables_of(const GraphFacts& facts);
 
 }  // namespace spillway

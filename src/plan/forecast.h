@@ -1,10 +1,10 @@
-// What a plan is likely to take, told from plans that differ from it in one thing each, without making it.
+// Estimates what a plan would take from plans that differ from it in one choice each, without making it.
 //
-// The work of a lane and the bytes of a tier are sums over blocks and over kinds of values, or nearly so: what a
-// treatment of saved activations adds does not depend on where weights live, and half of the blocks add half of it. The
-// most bytes of a step are no such sum: what is live at the end of the forward pass is not what is live when all
-// gradients are there. So bytes are told for each part of each section by itself, and the largest part counts.
-// Forecasts put candidates in order; they decide nothing.
+// The work of a lane and the bytes of a tier are sums over blocks and over kinds of values, or nearly so: the bytes
+// that an activation policy adds do not depend on where weights live, and half of the blocks add half of them. The peak
+// bytes of a step are no such sum: the values live at the end of the forward pass are not those live when all gradients
+// are there. So bytes are forecast for each part of each section by itself, and the largest part counts. Forecasts
+// order candidates; they decide nothing.
 #pragma once
 
 #include <array>
@@ -20,17 +20,17 @@ struct Forecast {
 
   explicit Forecast(const Estimate& scheduled);
 
-  // This forecast plus `share` of the difference between two others: what going from the one to the other would add.
+  // Returns this forecast plus `share` of the difference between two others: the effect of going from one to the other.
   [[nodiscard]] Forecast changed(const Forecast& from, const Forecast& to, double share = 1) const;
-  // The least share of the way to `other` from which on every tier fits; above 1 where even all of it is too little.
+  // Returns the least share of the way to `other` at which every tier fits; above 1 if even all of it is too little.
   [[nodiscard]] double share_that_fits(const Forecast& other, const Budget& budget) const;
-  // Whether no tier holds more than `slack` times its budget.
+  // Returns true if no tier holds more than `slack` times its budget.
   [[nodiscard]] bool fits(const Budget& budget, double slack) const;
-  // The bytes above the budget, of all tiers together.
+  // Returns the bytes above the budget, summed over all tiers.
   [[nodiscard]] double excess(const Budget& budget) const;
-  // The most bytes of a tier in any part of a section.
+  // Returns the most bytes of a tier in any part of a section.
   [[nodiscard]] double peak(Tier tier) const;
-  // How long the lanes are busy, one after the other.
+  // Returns how long the lanes are busy, summed over all lanes.
   [[nodiscard]] double lane_seconds() const;
 };
 

@@ -1,4 +1,4 @@
-// Items by group, all in one array: what a vector of vectors says, without memory of its own for each.
+// Items by group in one array: the content of a vector of vectors, without an allocation for each group.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace spillway {
 
 class Groups {
  public:
-  // Of items 0, 1, ..., in each group in this order. `group_of(item)` may say that an item belongs nowhere: -1.
+  // Groups items 0, 1, ..., in this order within each group. `group_of(item)` returns -1 for an item in no group.
   template <typename GroupOf>
   Groups(size_t groups, size_t items, const GroupOf& group_of) : ends_(groups + 1, 0) {
     for (size_t i = 0; i < items; ++i) {
@@ -28,7 +28,7 @@ class Groups {
   }
   Groups() = default;
 
-  // One group after another.
+  // Returns the items of all groups, one group after another.
   [[nodiscard]] std::span<const int32_t> all() const { return items_; }
   [[nodiscard]] std::span<const int32_t> operator[](size_t group) const {
     return subspan_of(items_, ends_[group], ends_[group + 1] - ends_[group]);

@@ -60,7 +60,7 @@ bool PlanSearch::change_one_home(const Choices& start) {
 }
 
 void PlanSearch::change_blocks() {
-  // Scheduling takes time with the operations; where there are few of them, most pairs of blocks have their turn.
+  // Scheduling takes time with the number of operations; if it is small, most pairs of blocks have their turn.
   constexpr int64_t kStepsToSchedule = 100'000, kSquaresToSchedule = 10'000'000;
   const int64_t ops = std::ssize(builder_.graph().ops) + 1;
   trials_ = kStepsToSchedule / ops + kSquaresToSchedule / (ops * ops);

@@ -11,12 +11,12 @@ namespace {
 
 constexpr Treatment kKept = Treatment::kKeep, kRecomputed = Treatment::kRecompute;
 
-// How far forecasts of bytes are believed.
+// The factor by which forecasts of bytes may be wrong.
 constexpr double kByteSlack = 1.05;
-// Of what all lanes do, this share counts as waiting where forecasts are as good as each other.
+// The share of all lanes' work that counts as waiting, to order candidates whose forecasts are equally good.
 constexpr double kWaitingShare = 0.02;
 
-// No plan between the two takes less.
+// Returns a lower bound of the seconds of any plan between the two.
 double min_seconds(const Forecast& one, const Forecast& other) {
   double sum = 0;
   for (size_t section = 0; section < one.work.size(); ++section) {
@@ -61,8 +61,8 @@ void PlanIdeas::send_weights(BlockChoice& block, Tier tier) const {
   if (!policy_.trainable_weights) block.trainable_weights = std::max(block.trainable_weights, tier);
 }
 
-// A tier may be chosen where there is a budget for it and the lanes that lead there; what the user asked for by name is
-// followed whatever the budget says.
+// A tier may be chosen if there is a budget for it and the lanes that lead there; a tier that the user set by name is
+// used whatever the budget says.
 bool PlanIdeas::has(Tier tier) const {
   const auto rate = [&](Lane lane) { return nth(builder_.costs().machine().link_bytes_per_second, lane) > 0; };
   if (tier == Tier::kHost)
@@ -79,7 +79,7 @@ std::vector<Tier> PlanIdeas::tiers(std::optional<Tier> fixed) const {
   return result;
 }
 
-// In the order of SavedGroup: boundary, attention, product, elementwise. From most device memory to least.
+// The groups are in the order of SavedGroup: boundary, attention, product, elementwise.
 std::vector<PlanIdeas::Saved> PlanIdeas::saved_settings() const {
   std::vector<Saved> open = {{kKept, kKept, kKept, kKept},
                              {kKept, kKept, kKept, kRecomputed},
@@ -125,7 +125,8 @@ std::vector<PlanIdeas::Homes> PlanIdeas::home_settings() const {
         for (const Tier trainable : tiers(policy_.trainable_weights)) {
           if (!policy_.frozen_weights && !policy_.trainable_weights && frozen != trainable) continue;
           for (const Tier outer : tiers(policy_.outer_weights)) {
-            // Those outside blocks come late for all they save: they leave after the blocks', and to the same place.
+            // Weights outside blocks cost waiting for little gain: they leave after the blocks' weights, to the same
+            // tier.
             if (!policy_.outer_weights && outer != Tier::kDevice && outer != std::max(frozen, trainable)) continue;
             Homes homes{frozen, trainable, outer, outer, gradients, state};
             for (const Tier tables : table_tiers(outer)) {
@@ -212,8 +213,8 @@ void PlanIdeas::add_mixture(const Mixture& mixture, const Forecast& head, const 
   result.push_back(idea(mixture, std::clamp<size_t>(first, 1, blocks_ - 1), tail.changed(tail, head, share)));
 }
 
-// The more blocks are treated as `head`, the less some lanes do and the more others: the busiest of them takes least in
-// between, and on both sides of that more.
+// The more blocks are treated as `head`, the less work some lanes have and the more others: the busiest of them has
+// least somewhere in between, and more on both sides of that.
 void PlanIdeas::add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
                                 std::vector<Idea>& result) const {
   const auto mixed = [&](size_t count) {
@@ -280,7 +281,7 @@ PlanIdeas::Family PlanIdeas::changed(Family family, const Forecast& from, const 
   return family;
 }
 
-// As many as host memory asks for where it has nothing but what `family` says.
+// Takes as many blocks as host memory requires while it holds nothing but `family`.
 void PlanIdeas::add_distant(const Family& family, size_t Apart::*count, size_t most, const Forecast& from,
                             const Forecast& to, std::vector<Family>& result) const {
   const auto share_of = [&](size_t blocks) { return static_cast<double>(blocks) / static_cast<double>(blocks_); };
@@ -297,7 +298,7 @@ const Forecast& PlanIdeas::KnownForecasts::of(const Homes& there) const {
   return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
 }
 
-// What saved activations take is told from one combination of homes, and what homes take from one setting.
+// Derives the cost of saved activations from one combination of homes, and the cost of homes from one setting.
 PlanIdeas::KnownForecasts PlanIdeas::make_forecasts() {
   const auto forecast = [&](const Homes& there, const Saved& saved, const Apart& apart = {}) {
     const BlockChoice block = block_of(saved, there);
@@ -318,7 +319,7 @@ std::vector<PlanIdeas::Family> PlanIdeas::families_of(const Homes& homes, const 
   for (const Forecast& setting : known.by_setting)
     uniform.forecasts.push_back(known.of(homes).changed(known.by_setting.front(), setting));
   std::vector<Family> families = {std::move(uniform)};
-  // What weights of blocks take, where those outside are on the device with them.
+  // The cost of the weights of blocks, derived with the weights outside on the device.
   Homes streamed = homes;
   if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
   streamed.tables = table_tiers(streamed.outer_weights).back();
@@ -341,7 +342,7 @@ std::vector<PlanIdeas::Family> PlanIdeas::families_of(const Homes& homes, const 
 
 void PlanIdeas::add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const {
   if (policy_.optimizer_state || family.homes.optimizer_state == Tier::kDevice) return;
-  // What state takes, where gradients are that are on the device with it.
+  // The cost of state, derived with gradients on the device.
   Homes away = family.homes;
   if (!policy_.gradients) away.gradients = Tier::kDevice;
   Homes resident = away;

@@ -1,7 +1,7 @@
-// What a search for plans may look at, put in order by forecasts.
+// The candidates of a search for plans, ordered by forecasts.
 //
-// A *setting* says what happens to the saved activations of a block, *homes* where weights, gradients and optimizer
-// state live. An idea is one of each for all blocks, or a mixture of two.
+// A *setting* is the activation policy of a block; *homes* are the tiers of weights, gradients and optimizer state. An
+// idea is a candidate: one of each for all blocks, or a mixture of two.
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@
 
 namespace spillway {
 
-// Whether a block is one of `count` that are spread evenly over `blocks`.
+// Returns true if a block is one of `count` blocks that are spread evenly over `blocks`.
 [[nodiscard]] bool is_spread(size_t block, size_t count, size_t blocks);
 
 class PlanIdeas {
  public:
   using Saved = std::array<Treatment, kSavedGroups>;
-  // What is not chosen by block.
+  // The choices that are not made by block.
   struct Homes {
     Tier frozen_weights, trainable_weights, outer_weights, tables, gradients, optimizer_state;
 
     bool operator==(const Homes&) const = default;
   };
-  // So many blocks, spread evenly, are kept elsewhere than `homes` says.
+  // The numbers of blocks, spread evenly, whose residency differs from `homes`.
   struct Apart {
     size_t resident = 0;       // their weights on the device
     size_t distant = 0;        // of the others, their weights on the disk
@@ -34,93 +34,93 @@ class PlanIdeas {
 
     bool operator==(const Apart&) const = default;
   };
-  // Where some blocks are treated one way and the rest another.
+  // A candidate in which some blocks have one choice and the rest another.
   struct Mixture {
     BlockChoice head, tail;
     Homes homes;
     Apart apart;
-    bool alternates = false;  // those with `head` are spread evenly, too, and not the first ones
+    bool alternates = false;  // whether the blocks with `head` are spread evenly, too, instead of coming first
     Overlap overlap = Overlap::kBlock;
   };
-  // A mixture worth a look, or, with `first` 0, all blocks alike.
+  // A mixture that is a candidate, or, if `first` is 0, the same choice for all blocks.
   struct Idea {
     Mixture mixture;
-    size_t first = 0;     // with `head`: as many blocks as the forecast asks for
+    size_t first = 0;     // with `head`: as many blocks as the forecast requires
     double seconds = 0;   // by forecast
     double distance = 0;  // bytes that are missing by forecast
-    double rank = 0;      // less is looked at first
+    double rank = 0;      // candidates of lower rank are looked at first
   };
 
   PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Policy& policy);
 
-  // From most device memory to least, each different in some block.
+  // Returns the settings from most device memory to least; no two are the same in every block.
   [[nodiscard]] std::vector<Saved> saved_settings() const;
-  // Of these settings with all homes, in no order, without those that alternate.
+  // Returns the candidates of these settings with all homes, unordered, without those that alternate.
   [[nodiscard]] std::vector<Idea> all(const std::vector<Saved>& settings);
-  // Those that alternate, of the same settings, of which forecasts say that they take less than so many seconds.
-  // REQUIRES: all() has been called.
+  // Returns the candidates of the same settings that alternate and whose forecast is below `seconds`. REQUIRES: all()
+  // has been called.
   [[nodiscard]] std::vector<Idea> alternations(double seconds) const;
-  // What a setting comes to in a block, where the user has fixed some of it.
+  // Returns a setting as it applies to a block, with the groups that the user has fixed.
   [[nodiscard]] Saved followed(size_t block, Saved setting) const;
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
-  // The block's weights live on this tier, or where they are if that is nearer, or farther; or where the user says.
+  // Moves the block's weights to this tier if they are farther (bring) or nearer (send), except those the user has
+  // fixed.
   void bring_weights(BlockChoice& block, Tier tier) const;
   void send_weights(BlockChoice& block, Tier tier) const;
   [[nodiscard]] bool has(Tier tier) const;
-  // All kept, and at home on the device, but for what the user has fixed.
+  // Returns the mixture that keeps everything, with all homes on the device, except for what the user has fixed.
   [[nodiscard]] Mixture nothing_moved() const;
-  // Whether there is optimizer state, and nobody has said where it lives.
+  // Returns true if there is optimizer state whose residency the user has not fixed.
   [[nodiscard]] bool may_move_state() const { return has_state_ && !policy_.optimizer_state; }
-  // Whether there is a table, and nobody has said where it lives.
+  // Returns true if there is a table whose residency the user has not fixed.
   [[nodiscard]] bool may_move_tables() const { return has_tables_ && !policy_.outer_weights; }
-  // Whether updates may run on the host, while the device computes others.
+  // Returns true if updates may run on the host while the device computes others.
   [[nodiscard]] bool may_update_on_host() const;
-  // The same homes where what may stay on the device does: the weights of blocks.
+  // Returns the same homes, with the weights of blocks on the device unless the user has fixed their tier.
   [[nodiscard]] Homes with_weights_on_device(Homes homes) const;
-  // Where what may leave the host's memory for the disk does.
+  // Returns the same homes, with weights that may leave host memory for the disk moved there.
   [[nodiscard]] Homes with_weights_on_disk(Homes homes) const;
-  // Whether the optimizer state of some blocks may live on the disk where that of others is in the host's memory.
+  // Returns true if the optimizer state of some blocks may live on disk while that of others is in host memory.
   [[nodiscard]] bool may_split_state(const Homes& homes) const;
 
  private:
   [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
   [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
   [[nodiscard]] std::vector<Homes> home_settings() const;
-  // Where tables may live beside the other weights outside blocks. Where these leave the device, tables are looked up
-  // in the host's memory, which takes next to no time.
+  // Returns the tiers for tables beside the other weights outside blocks. When these leave the device, tables are
+  // looked up in host memory, which takes next to no time.
   [[nodiscard]] std::vector<Tier> table_tiers(Tier outer_weights) const;
-  // All settings where weights and state live somewhere.
+  // All settings with one residency of weights and state.
   struct Family {
     Homes homes;
     Apart apart;
     std::vector<Forecast> forecasts;  // by setting
   };
-  // What has been scheduled to tell all others from.
+  // The forecasts of scheduled plans, from which all others are derived.
   struct KnownForecasts {
     std::vector<Homes> homes;
     std::vector<Forecast> by_setting;  // of the first homes
     std::vector<Forecast> by_homes;    // of the first setting
-    // Where some homes allow it: all state of blocks in the host's memory, and on the disk.
+    // If some homes allow it: all state of blocks in host memory, and all of it on disk.
     std::optional<std::pair<Forecast, Forecast>> state_split;
 
     [[nodiscard]] const Forecast& of(const Homes& there) const;
   };
   [[nodiscard]] KnownForecasts make_forecasts();
-  // All blocks as `homes` says first, then those where some blocks are apart.
+  // Returns the family in which all blocks follow `homes`, then those in which some blocks are kept apart.
   [[nodiscard]] std::vector<Family> families_of(const Homes& homes, const KnownForecasts& known) const;
-  // The family where so much of what is different between two forecasts is added.
+  // Returns the family with `share` of the difference between two forecasts added.
   [[nodiscard]] static Family changed(Family family, const Forecast& from, const Forecast& to, double share);
-  // To `result`: the family with something of some blocks, up to `most`, on the disk that would not fit the host's
-  // memory.
+  // Appends to `result` the family with up to `most` blocks that have on disk the part that would not fit host memory.
   void add_distant(const Family& family, size_t Apart::*count, size_t most, const Forecast& from, const Forecast& to,
                    std::vector<Family>& result) const;
   void add_ideas(const Family& family, std::vector<Idea>& result) const;
-  // Mixtures in which the last blocks have their optimizer state on the device. REQUIRES: nothing is apart.
+  // Adds mixtures in which the last blocks have their optimizer state on the device. REQUIRES: no block is kept apart.
   void add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const;
-  // Where `tail` alone does not fit and is faster: as many of the first blocks as ask for it are treated as `head`.
+  // Adds a mixture if `tail` alone does not fit and is faster: as many first blocks as needed are treated as `head`.
   void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
-  // Where blocks of either kind between each other are faster than all alike, since neither computing nor a lane is
-  // left waiting for the other: in the proportion that the forecasts take for the fastest.
+  // Adds a candidate if alternating the two kinds of blocks is faster than all alike, since neither compute nor a lane
+  // waits for the other: in the proportion that the forecasts find fastest.
   void add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
                        std::vector<Idea>& result) const;
   [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
@@ -131,10 +131,10 @@ class PlanIdeas {
   Budget budget_;
   Policy policy_;
   size_t blocks_;
-  bool has_state_ = false;  // of an optimizer, in the graph
+  bool has_state_ = false;  // whether the graph has state of an optimizer
   bool has_tables_ = false;
   std::vector<Saved> settings_;   // of families_
-  std::vector<Family> families_;  // that all() has looked at
+  std::vector<Family> families_;  // the families that all() has looked at
 };
 
 }  // namespace spillway

@@ -54,7 +54,7 @@ void read_operation_flops(const nlohmann::json& json, std::string_view where, Ma
   for (const auto& [name, rate] : rates.items()) read_number(rates, name, where, machine.operation_flops[name]);
 }
 
-// An object with a number for each of the tiers that have budgets, or for each lane.
+// Both read an object with a number for each tier that has a budget, or for each lane.
 void read_tiers(const nlohmann::json& json, std::string_view where, std::array<int64_t, kTiers>& values) {
   for (const Tier tier : kEachBudgetedTier) read_number(json, name_of(tier), where, nth(values, tier));
 }
@@ -62,7 +62,7 @@ void read_lanes(const nlohmann::json& json, std::string_view where, std::array<d
   for (const Lane lane : kEachLane) read_number(json, name_of(lane), where, nth(values, lane));
 }
 
-// Shares of a whole, which may be missing.
+// Reads shares of a whole, which may be missing.
 void read_shares(const nlohmann::json& json, std::string_view key, std::string_view where,
                  std::array<double, kLanes>& shares) {
   if (!json.contains(key)) return;
@@ -161,7 +161,7 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_number(json, "operation_seconds", where, machine.operation_seconds);
   read_tiers(read_object(json, "capacity_bytes", where), where, machine.capacity_bytes);
   if (json.contains("total_bytes")) read_tiers(read_object(json, "total_bytes", where), where, machine.total_bytes);
-  // A machine that is only described has what it can use.
+  // A machine that is only described has as much in total as it can use.
   for (size_t tier = 0; tier < kTiers; ++tier)
     if (machine.total_bytes[tier] == 0) machine.total_bytes[tier] = machine.capacity_bytes[tier];
   read_lanes(read_object(json, "link_bytes_per_second", where), where, machine.link_bytes_per_second);

@@ -1,6 +1,6 @@
-// What a computer can do: capacity and measured rate of each tier, link and compute unit, and how long operations take
-// that were measured at their real sizes. Measured once and cached; a JSON file can stand in for a machine that is not
-// here.
+// The properties of a computer: capacity and measured rate of each tier, link and compute unit, and the seconds of
+// operations that were measured at their real sizes. Measured once and cached; a JSON file can stand in for a machine
+// that is not here.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,12 +18,13 @@
 
 namespace spillway {
 
-// Threads with less CPU time per wall time than this share their CPUs with other programs.
+// The least CPU time per wall time of threads that have their CPUs to themselves; below it they share with other
+// programs.
 inline constexpr double kMinCpuShare = 0.85;
 
 struct Machine {
   std::string name = "cpu";
-  DeviceKind device = DeviceKind::kCpu;                // what the compute lane's kernels are written for
+  DeviceKind device = DeviceKind::kCpu;                // the device whose kernels the compute lane runs
   int threads = 1;                                     // of the CPU
   std::array<int64_t, kTiers> capacity_bytes{};        // free, by Tier; 0: the tier is not there
   std::array<int64_t, kTiers> total_bytes{};           // all there is, by Tier; 0: not known
@@ -31,50 +32,50 @@ struct Machine {
   double matrix_flops_bf16 = 50e9;                     // the same for bf16 data, by the faster of the two paths
   double memory_bytes_per_second = 10e9;               // device memory, reads and writes together
   double host_bytes_per_second = 0;                    // host memory under the host_compute lane; 0: the same memory
-  double operation_seconds = 3e-6;                     // what starting one operation costs
+  double operation_seconds = 3e-6;                     // the cost of starting one operation
   std::array<double, kLanes> link_bytes_per_second{};  // of each copying lane; 0: the lane is not there
-  std::string disks;  // that the disk lanes were measured on (io/disk_space.h); plans do not depend on it
+  std::string disks;  // the disks that the disk lanes were measured on (io/disk_space.h); plans do not depend on it
   // The share of its speed that the compute lane loses while another lane is busy. A copy by the CPU takes one core of
   // those that compute; a GPU's copy engine takes nothing.
   std::array<double, kLanes> compute_share{};
   // The share of its speed that a lane loses while the opposite lane is busy: one disk serves both.
   std::array<double, kLanes> opposite_share{};
-  // From when a lane is done with a transfer's bytes to when those that wait for them go on: the device's answer, and
-  // a thread that has to get a core. The lane itself does not wait for that.
+  // The delay from when a lane is done with a transfer's bytes to when instructions that wait for them go on: the
+  // device's answer, and a thread that has to get a core. The lane itself does not wait for that.
   std::array<double, kLanes> link_latency_seconds{};
-  // flop/s on bf16 data of operations, by name, that run at neither rate of matrix products: attention by a library.
+  // flop/s on bf16 data of operations, by name, that run at neither matrix rate: attention by a library.
   std::map<std::string, double, std::less<>> operation_flops;
 
   struct OperationSeconds {
     double compute = 0;    // on the compute lane
     double host = 0;       // on the host_compute lane; 0: not measured
-    double cpu_share = 1;  // that threads had when it was measured, as in CpuShares
+    double cpu_share = 1;  // CPU share of the threads when it was measured, as in CpuShares
 
     [[nodiscard]] bool is_provisional() const { return cpu_share < kMinCpuShare; }
     bool operator==(const OperationSeconds&) const = default;
   };
-  // By signature (plan/signature.h). Rates stand in for operations that are not here.
+  // By signature (plan/signature.h). Operations that are not here are predicted by rates.
   using OperationTable = std::map<std::string, OperationSeconds, std::less<>>;
   OperationTable operations;
-  // Runs correct operations and links as they go (report/calibration.h). This is what was measured of those they have
-  // corrected: how far they may go is counted from here, so that many runs get no farther than one.
+  // The measured values of the operations and links that runs have corrected as they go (report/calibration.h). The
+  // limit of corrections is counted from here, so that many runs get no farther than one.
   struct Measured {
     OperationTable operations;
     std::array<double, kLanes> link_bytes_per_second{};  // 0: no run has corrected it
   };
   Measured measured;
-  // CPU time per wall time of the threads that wanted it while something was measured (runtime/cpu_share.h). Below
-  // kMinCpuShare it was beside other programs and is provisional: it is measured again when they rest, and bounds
-  // nothing that runs find out.
+  // CPU time per wall time of the threads that needed it during the measurement (runtime/cpu_share.h). Below
+  // kMinCpuShare other programs ran beside it and the measurement is provisional: it is repeated when they rest, and
+  // does not limit corrections by runs.
   struct CpuShares {
     double rates = 1;  // of computation, memory and copies
     double disks = 1;
   };
   CpuShares cpu_shares;
-  // Which of a library's algorithms each shape takes, as Device::algorithms() says. Plans do not depend on it.
+  // The algorithm of a library for each shape, as returned by Device::algorithms(). Plans do not depend on it.
   std::map<std::string, int32_t, std::less<>> algorithms;
 
-  // flop/s of matrix products on data of this type.
+  // Returns the flop/s of matrix products on data of this type.
   [[nodiscard]] double matrix_flops(DType dtype) const {
     return dtype == DType::kF32 ? matrix_flops_f32 : matrix_flops_bf16;
   }

@@ -1,4 +1,4 @@
-// What a program moves between tiers in one step, by lane and kind of value.
+// Counts the bytes that a program moves between tiers in one step, by lane and kind of value.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace spillway {
 
 using MovedBytes = std::array<ClassBytes, kLanes>;
 
-// With all tokens in every micro-batch; a shorter stream moves less.
+// Counts all tokens in every micro-batch; a shorter stream moves less.
 [[nodiscard]] MovedBytes moved_bytes(const Graph& graph, const Program& program, const PlanContext& context);
 
 }  // namespace spillway

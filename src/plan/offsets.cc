@@ -13,16 +13,16 @@ namespace spillway {
 namespace {
 
 constexpr int kImprovementRounds = 16;
-// First fit takes time with the square of the intervals; so many squares are a second or two.
+// The limit of work: first fit takes time with the square of the intervals, and so many squares take a second or two.
 constexpr int64_t kFirstFitWork = 100'000'000;
-// A packing this close to the bound is not worth improving.
+// The inverse share by which a packing may exceed the bound and still not be worth improving.
 constexpr int64_t kCloseShare = 200;
 
-// As align_up and its counterpart, without divisions: intervals ask for it often.
+// Like align_up and its counterpart, but without divisions, since they are called for each interval.
 constexpr int64_t up_to(int64_t value, int64_t power_of_two) { return (value + power_of_two - 1) & -power_of_two; }
 constexpr int64_t down_to(int64_t value, int64_t power_of_two) { return value & -power_of_two; }
 
-// The padding of what stands highest is not part of the arena, except where transfers write it.
+// The padding of the highest interval is not part of the arena, unless transfers write it.
 int64_t end_of(const Interval& item, int64_t offset) {
   return offset + (item.alignment > kArenaAlignment ? up_to(item.bytes, item.alignment) : item.bytes);
 }
@@ -35,7 +35,7 @@ int64_t top_of(std::span<const Interval> intervals, std::span<const int64_t> off
   return top;
 }
 
-// First fit in a given order. What is placed stands in the order of offsets: an interval walks up to its gap.
+// First fit in a given order. Placed intervals are kept in the order of offsets: a new one walks up to its gap.
 class FirstFit {
  public:
   explicit FirstFit(std::span<const Interval> intervals) : intervals_(intervals) { placed_.reserve(intervals.size()); }
@@ -77,9 +77,9 @@ class FirstFit {
   std::vector<Placed> placed_;
 };
 
-// In the order of births, within a given height: what lives long goes to the lowest place that is free, what lives
-// short to the highest. What the forward pass saves stands like a stack at the bottom then, and nothing that is soon
-// gone leaves holes in it.
+// Places intervals in the order of births, within a given height: long-lived ones at the lowest free place, short-lived
+// ones at the highest. Values saved by the forward pass then stand like a stack at the bottom, and short-lived values
+// leave no holes in it.
 class TwoEnded {
  public:
   explicit TwoEnded(std::span<const Interval> intervals) : all_(intervals.size()) {
@@ -99,7 +99,7 @@ class TwoEnded {
     places_.resize(items_.size());
   }
 
-  // Offsets below `height`, or none if something does not fit. Long is what lives more steps than `short_steps`.
+  // Returns offsets below `height`, or none if something does not fit. Long-lived means more than `short_steps` steps.
   std::optional<std::vector<int64_t>> run(int64_t height, int32_t short_steps) {
     gaps_ = {{0, height}};
     auto dead = deaths_.begin();
@@ -120,7 +120,7 @@ class TwoEnded {
   }
 
  private:
-  // What a run asks of an interval, which many runs do.
+  // The properties of an interval that a run needs; they are shared by many runs.
   struct Item {
     int64_t size, alignment;
     int32_t begin, end, id;
@@ -192,12 +192,12 @@ class TwoEnded {
   std::vector<Gap> gaps_;        // in order of offset
 };
 
-// The lowest of a few heights a little above the bound that works.
+// Returns the lowest packing among a few heights a little above the bound that works.
 std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64_t bound) {
   constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20, 10, 4, 1};  // of the bound, added to it
   constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 1, 48, 128};
   TwoEnded packer(intervals);
-  // Bounds with the same intervals above them are one.
+  // Bounds with the same number of intervals above them give the same result.
   std::vector<int32_t> bounds;
   std::vector<int64_t> counts;
   for (const int32_t short_steps : kShortSteps) {
@@ -283,7 +283,7 @@ Packing pack(std::span<const Interval> intervals, PackEffort effort) {
   Packing current = best;
   for (int round = 0; round < kImprovementRounds && best.bytes > bound && may_go_on(); ++round) {
     Order raised = raise_the_highest(order, intervals, current);
-    if (raised == order) break;  // it would be placed as it is
+    if (raised == order) break;  // the packing would be the same
     order = std::move(raised);
     current = first_fit.run(order);
     if (current.bytes < best.bytes) best = current;

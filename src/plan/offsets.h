@@ -1,11 +1,11 @@
-// Offsets in an arena: buffers whose lifetimes meet may not overlap.
+// Assigns offsets in an arena: buffers whose lifetimes meet may not overlap.
 //
 // Offline dynamic storage allocation is NP-complete, but training graphs are kind: saved activations nest like a stack.
-// First everything is placed in the order of birth, what lives long from the bottom and what lives short from the top,
-// within a height close to the lower bound (the largest sum of simultaneously live bytes); that almost always works.
-// Otherwise several orders of first fit are tried, then the buffers at the peak are moved forward in
-// the best one (in the spirit of the iterated greedy of TensorFlow Lite Micro's and MiniMalloc's heuristics) until the
-// bound is met or the rounds are used up. Deterministic.
+// First everything is placed in the order of birth, long-lived buffers from the bottom and short-lived ones from the
+// top, within a height close to the lower bound (the largest sum of simultaneously live bytes); that almost always
+// works. Otherwise several orders of first fit are tried, then the buffers at the peak are moved forward in the best
+// one (in the spirit of the iterated greedy of TensorFlow Lite Micro's and MiniMalloc's heuristics) until the bound is
+// met or the rounds are used up. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace spillway {
 
 constexpr int64_t kArenaAlignment = 64;
-// Of a device's own memory: what its libraries want of their scratch, and wide accesses of all else.
+// Returns the alignment in a device's own memory, which its libraries need for scratch and wide accesses for the rest.
 [[nodiscard]] constexpr int64_t arena_alignment(DeviceKind kind) {
   return kind == DeviceKind::kCuda ? 256 : kArenaAlignment;
 }
@@ -38,7 +38,7 @@ struct Packing {
 // kQuick takes milliseconds and may end a few percent above the bound; kThorough goes on from there.
 enum class PackEffort : uint8_t { kQuick, kThorough };
 
-// Lifetimes are in steps of any clock. Pure: equal intervals get equal offsets.
+// Packs the intervals; lifetimes are in steps of any clock. Pure: equal intervals get equal offsets.
 [[nodiscard]] Packing pack(std::span<const Interval> intervals, PackEffort effort = PackEffort::kThorough);
 
 }  // namespace spillway

@@ -1,5 +1,5 @@
-// The operands of many operations side by side in one array: what two lists for each would say, without memory of their
-// own for each.
+// The operands of many operations side by side in one array: the content of two lists for each, without an allocation
+// for each.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace spillway {
 
-// Where those of one operation are: inputs [begin, outputs), then outputs [outputs, end).
+// The positions of one operation's operands: inputs [begin, outputs), then outputs [outputs, end).
 struct OperandRange {
   int32_t begin = 0, outputs = 0, end = 0;
 };
@@ -29,7 +29,8 @@ class OperandLists {
   [[nodiscard]] int64_t size() const { return std::ssize(ids_); }
   void reserve(int64_t ids) { spillway::reserve(ids_, ids); }
 
-  // Adds those of one more operation: what `input_id` makes of each input and, after that, `output_id` of each output.
+  // Adds one more operation's operands: the result of `input_id` for each input, then that of `output_id` for each
+  // output.
   template <typename Inputs, typename Outputs, typename InputId = std::identity, typename OutputId = std::identity>
   OperandRange add(const Inputs& inputs, const Outputs& outputs, const InputId& input_id = {},
                    const OutputId& output_id = {}) {

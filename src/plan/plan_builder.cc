@@ -14,9 +14,9 @@
 namespace spillway {
 namespace {
 
-// Fixed buffers stand at the bottom, in their order, so that their places depend neither on the treatment of
-// activations nor on which of a job's graphs it is; all others are packed above them. Each begins at a multiple of
-// `alignment`, or of more.
+// Places fixed buffers at the bottom, in their order, so that their places depend neither on the activation policy nor
+// on which of a job's graphs it is; all others are packed above them. Each begins at a multiple of `alignment`, or of
+// more.
 void place_tier(Plan& plan, Tier tier, PackEffort effort, int64_t alignment) {
   const std::vector<Buffer>& buffers = plan.schedule.buffers;
   int64_t bottom = 0, end = 0;
@@ -41,11 +41,11 @@ void place_tier(Plan& plan, Tier tier, PackEffort effort, int64_t alignment) {
   for (size_t k = 0; k < movable.size(); ++k) plan.offsets[movable[k]] = bottom + packing.offsets[k];
 
   TierPeak& peak = nth(plan.peaks, tier);
-  // The padding of what stands highest is not part of the arena.
+  // The padding of the highest buffer is not part of the arena.
   peak = {movable.empty() ? end : bottom + packing.bytes, bottom + packing.lower_bound, peak.step};
 }
 
-// No less time passes until two lanes have done this work, each of which loses a share of its speed to the other: with
+// Returns the least time in which two lanes can do this work, if each loses a share of its speed to the other: with
 // both at work from the beginning, if that is any faster than one after the other.
 double both_seconds(double work, double share, double other_work, double other_share) {
   const double gain = 1 - share - other_share;
@@ -53,7 +53,7 @@ double both_seconds(double work, double share, double other_work, double other_s
   return work + other_work - gain * std::min(work / (1 - share), other_work / (1 - other_share));
 }
 
-// The most of `live`, by step, in each part of each section.
+// Takes the maximum of `live`, which is by step, over each part of each section.
 void take_parts(const std::vector<int64_t>& live, std::span<const SectionRange> sections, size_t tier,
                 PartBytes& parts) {
   for (size_t section = 0; section < sections.size(); ++section) {
@@ -123,7 +123,7 @@ Plan PlanBuilder::schedule(const Choices& choices, PartBytes* parts) const {
     if (parts && tier < kBudgetedTiers) take_parts(live[tier], plan.schedule.sections, tier, *parts);
     const auto peak = std::max_element(live[tier].begin(), live[tier].end());
     if (peak == live[tier].end()) continue;
-    // The padding of what stands highest need not be in the arena.
+    // The padding of the highest buffer need not be in the arena.
     const int64_t least = std::max<int64_t>(0, *peak - (kArenaAlignment - 1));
     plan.peaks[tier] = {least, *peak, static_cast<int32_t>(peak - live[tier].begin())};
   }

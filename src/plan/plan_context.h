@@ -1,4 +1,4 @@
-// What is known of a job beside its plan, for those who read the plan: as a page (plan/print.h), as JSON
+// The facts of a job beside its plan, for code that shows the plan: as a page (plan/print.h), as JSON
 // (plan/plan_json.h), in a report.
 #pragma once
 
@@ -15,43 +15,43 @@ namespace spillway {
 
 struct PlanContext {
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
-  Budget budget;      // as the user asked; the plan may have been given less
+  Budget budget;      // as the user set it; the plan may have been given less
   int64_t accumulation = 1;   // micro-batches per update of the weights
   int64_t updates = 1;        // per step
-  int64_t process_bytes = 0;  // what the process will take, arenas and all; 0: not known
+  int64_t process_bytes = 0;  // predicted size of the process, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
-  // The keys that set the budgets, for messages.
+  // The config keys that set the budgets, for messages.
   std::array<std::string, kBudgetedTiers> budget_keys = {"memory.device", "memory.host", "memory.disk"};
-  // Of an objective with a reference: what that is, and the frozen copies that it keeps of weights in training.
+  // Set if the objective has a reference: its kind, and the frozen copies that it keeps of weights in training.
   struct Reference {
     std::string text;                          // "frozen copies", "the model without the adapter"
     std::array<int64_t, kTiers> copy_bytes{};  // by the tier that they live in
   };
   std::optional<Reference> reference;
-  std::string value_model;  // of an objective that trains a second model: what that is
+  std::string value_model;  // set if the objective trains a second model: its description
   // Another program of the job, which runs in the same memory.
   struct Program {
     std::string name;
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers
   };
   std::vector<Program> beside;
-  // Of a job that generates what it is trained on.
+  // Set if the job generates its training data.
   struct Generation {
     int64_t sequences_at_once = 0, cache_bytes = 0;
     bool is_streamed = false;  // weights come to the device for each token position
     std::array<int64_t, kBudgetedTiers> peak_bytes{};
-    // Of a round, predicted.
+    // Predicted, for one round.
     int64_t tokens = 0, bytes_streamed = 0;
     double seconds = 0;  // of generating it
-    // What a round consists of before it is trained on, in order.
+    // The phases of a round before it is trained on, in order.
     struct Phase {
       enum class Of { kGeneration, kReward, kScores } of = Of::kGeneration;
       std::string name;
-      int64_t program = -1;          // of the job's programs the one that runs; below 0: the host works alone
-      double runs = 0, seconds = 0;  // of all of them
+      int64_t program = -1;          // the index of the job's program that runs; below 0: the host works alone
+      double runs = 0, seconds = 0;  // both for all runs together
     };
     std::vector<Phase> phases;
-    double micro_batches = 0;  // that are trained on it
+    double micro_batches = 0;  // the number that is trained on it
 
     [[nodiscard]] double phase_seconds() const {
       double sum = 0;
@@ -60,33 +60,33 @@ struct PlanContext {
     }
   };
   std::optional<Generation> generation;
-  // A change of the config, and what the job takes with it.
+  // A suggested change of the config, and what the job needs with it.
   struct Change {
     std::string text;  // "memory.device: 612MiB", "micro_batch_size: 2, gradient_accumulation_steps: 2"
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers
     double step_seconds = 0;                      // predicted
-    std::string trains = {};  // what is trained then, where that is something else: "over weights in 4 bits"
+    std::string trains = {};                      // what is trained then, if that differs: "over weights in 4 bits"
   };
-  std::vector<Change> nearest;  // settings that fit, where this does not; the best first
-  std::optional<Change> least;  // where none does: what comes nearest, with all that it needs
+  std::vector<Change> nearest;  // changes that fit, if this does not; the best first
+  std::optional<Change> least;  // if none fits: the change that comes nearest, with all that it needs
 
-  // The program beside training that needs the most of a tier, where that is more than training needs; else null.
+  // Returns the program beside training that needs the most of a tier, if that is more than training needs; else null.
   [[nodiscard]] const Program* largest_beside(const Plan& plan, Tier tier) const;
-  // What a tier's budget would have to be for this plan. REQUIRES: the tier has a budget.
+  // Returns the budget of a tier that this plan would need. REQUIRES: the tier has a budget.
   [[nodiscard]] int64_t needed_bytes(const Plan& plan, Tier tier) const {
     return *budget.of(tier) + nth(plan.missing_bytes, tier);
   }
   [[nodiscard]] int64_t micro_batches() const { return accumulation * updates; }  // per step
-  // How often a section runs in a step.
+  // Returns how often a section runs in a step.
   [[nodiscard]] int64_t runs_per_step(Repeats repeats) const {
     return repeats == Repeats::kStep ? updates : micro_batches();
   }
-  // What programs beside training take of a step: its share of rounds of completions.
+  // Returns the seconds that programs beside training take of a step: its share of rounds of completions.
   [[nodiscard]] double round_seconds() const {
     if (!generation) return 0;
     return generation->phase_seconds() * static_cast<double>(micro_batches()) / generation->micro_batches;
   }
-  // Of a step, from what a Simulation or a FrontierPoint says of its parts.
+  // Each returns the seconds of a step, given a Simulation or a FrontierPoint with the times of its parts.
   template <typename Timed>
   [[nodiscard]] double step_seconds(const Timed& timed) const {
     return round_seconds() + static_cast<double>(updates) * timed.step_seconds(accumulation);

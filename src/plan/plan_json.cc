@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The peak is that of all programs that share the memory; the rest is of training.
+// The peak is the largest of all programs that share the memory; the rest describes training.
 ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const PlanContext& context) {
   const TierPeak& peak = nth(plan.peaks, tier);
   const std::optional<int64_t> budget = context.budget.of(tier);
@@ -59,7 +59,7 @@ ordered_json change_json(const PlanContext::Change& change) {
   return json;
 }
 
-// Adds what is missing, what is live where it is, and what would fit, or the least.
+// Adds the missing bytes, the values live at the peak, and the changes that would fit or the one that comes nearest.
 void add_shortage(const Graph& graph, const Plan& plan, const PlanContext& context, ordered_json& json) {
   json["missing"] = ordered_json::object();
   json["alive_at_peak"] = ordered_json::array();

@@ -19,7 +19,7 @@
 namespace spillway {
 namespace {
 
-// task(0) to task(count - 1), in no order. Throws what the first of those that failed threw.
+// Runs task(0) to task(count - 1), in no order. Rethrows the error of the first of those that failed.
 void run_all(int64_t count, int threads, const std::function<void(int64_t)>& task) {
   auto errors = make_vector<std::exception_ptr>(count);
   ThreadPool pool(static_cast<int>(std::min<int64_t>(threads, count)));
@@ -36,15 +36,15 @@ void run_all(int64_t count, int threads, const std::function<void(int64_t)>& tas
     if (error) std::rethrow_exception(error);
 }
 
-// Sketches of plans for device budgets that depend on the graph, the machine and the other tiers alone.
+// Quick plans for device budgets that depend on the graph, the machine and the other tiers alone.
 class FrontierSearch {
  public:
   FrontierSearch(const PlanBuilder& builder, int64_t accumulation, KnownPlans& known, const Budget& budget,
                  const Policy& policy)
       : builder_(builder), accumulation_(accumulation), known_(known), budget_(budget), policy_(policy) {}
 
-  // The least, and if it takes no more than `enough` the most and those between them. All of it, and `beside`, on as
-  // many threads.
+  // Finds the least plan and, if it takes no more than `enough`, the largest and those in between. Runs these and
+  // `beside` on `threads` threads.
   void run(int64_t enough, int threads, const std::function<void()>& beside) {
     std::once_flag ends;
     Found most;
@@ -69,8 +69,8 @@ class FrontierSearch {
     if (most.fits) add(most);
   }
 
-  // From the most to the least; a plan that takes no more than a slower one stands for both, and one that is slower
-  // than a smaller one is left out.
+  // Returns the points from the largest to the smallest, without those that are slower than a smaller one or take no
+  // less than one that is as fast or faster.
   [[nodiscard]] std::vector<FrontierPoint> points() const {
     std::vector<FrontierPoint> result;
     for (const Sketch& sketch : sketches_) {
@@ -83,7 +83,7 @@ class FrontierSearch {
     return result;
   }
 
-  // The fastest first.
+  // Returns the choices of the points, the fastest first.
   [[nodiscard]] std::vector<Choices> choices() const {
     std::vector<Choices> result;
     for (size_t i = sketches_.size(); i-- > 0;) result.push_back(sketches_[i].choices);
@@ -104,7 +104,7 @@ class FrontierSearch {
     return search_plan(candidates, limited, policy_, SearchEffort::kSketch, starts);
   }
 
-  // No plan fits no device memory at all, but it may fit the other tiers.
+  // Device memory is not checked, since no plan fits in none, but the other tiers must fit.
   void add(const Found& found) {
     Budget others = budget_;
     others.device = std::nullopt;
@@ -122,7 +122,7 @@ class FrontierSearch {
   Found least_;
 };
 
-// The points but for those between the ends to which the plan is faster and smaller.
+// Returns the points without those between the ends that the plan beats in both bytes and time.
 std::vector<FrontierPoint> without_beaten(std::vector<FrontierPoint> points, const Plan& plan, int64_t accumulation) {
   if (!plan.fits || points.size() < 3) return points;
   const auto beaten = std::remove_if(points.begin() + 1, points.end() - 1, [&](const FrontierPoint& point) {
@@ -145,7 +145,7 @@ Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices
 
 Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph, const Machine& machine,
                       const Budget& budget, const OwnFiles& own_files) {
-  // Its own reads say nothing of what the first one reads, too.
+  // Takes the tables of the first graph, since reads of this graph do not tell how the first one reads them.
   const std::vector<bool> tables = adopted_flags(tables_of(facts_of(first)), first, graph);
   OwnFiles files = own_files;
   files.held = adopted_flags(own_files.held, first, graph);

@@ -1,7 +1,7 @@
-// (Graph, Machine, Budget, Policy) -> Plan: where every byte lives, and what a step will cost.
+// Plans a job, (Graph, Machine, Budget, Policy) -> Plan: where every byte lives, and what a step will cost.
 //
-// A pure, deterministic function: no allocation of tiers, no device, no clock. What the policy leaves open is chosen so
-// that the predicted step is fastest within the budget; plan/search.h says how.
+// A pure, deterministic function: it allocates no tiers and uses no device or clock. Choices that the policy leaves
+// open are made so that the predicted step is fastest within the budget; plan/search.h says how.
 #pragma once
 
 #include <array>
@@ -20,22 +20,23 @@ namespace spillway {
 struct TierPeak {
   int64_t bytes = 0;        // the arena
   int64_t lower_bound = 0;  // the largest sum of simultaneously live bytes; the rest is fragmentation
-  int32_t step = 0;         // where that sum is reached
+  int32_t step = 0;         // the step at which that sum is reached
 };
 
 struct Plan {
   bool fits = true;
-  Choices choices;  // when nothing fits: those that come nearest
+  Choices choices;  // if nothing fits: the choices that come nearest
   Schedule schedule;
   std::vector<int64_t> offsets;  // by buffer
   std::array<TierPeak, kTiers> peaks{};
-  std::array<int64_t, kTiers> missing_bytes{};  // where it does not fit
+  std::array<int64_t, kTiers> missing_bytes{};  // if it does not fit
   Simulation simulation;
   Program program;
 };
 
-// The fastest plans for kFrontierPoints device budgets from what a plan without a limit takes down to the least there
-// is: each with a larger arena and a faster step than the next. The other tiers are as in the job's budget.
+// A point of the frontier: the fastest plans for kFrontierPoints device budgets from that of a plan without a limit
+// down to the least possible, each with a larger arena and a faster step than the next. The other tiers are as in the
+// job's budget.
 struct FrontierPoint {
   std::array<int64_t, kTiers> bytes{};
   double micro_step_seconds = 0;
@@ -46,29 +47,29 @@ struct FrontierPoint {
     return static_cast<double>(accumulation) * micro_step_seconds + update_seconds;
   }
 };
-// Enough to see the frontier's shape, few enough to wait for.
+// The number of points: enough to see the frontier's shape, few enough to wait for.
 constexpr int kFrontierPoints = 9;
 
-// `accumulation`: micro-batches per optimizer step, which is what is made fast. The frontier does not depend on the
+// Makes the fastest plan for optimizer steps of `accumulation` micro-batches. The frontier does not depend on the
 // device budget, and the plan is no slower than any point of it that fits: its plans are where the search starts.
 // `frontier`, unless null, gets its points, without those between its ends that take more and are slower than the plan;
-// it costs nothing where the plan fits. It searches on `threads` threads, 0 for as many as there are CPUs; the plan
-// does not depend on that.
+// it costs nothing if the plan fits. Searches on `threads` threads, 0 for as many as there are CPUs; the plan does not
+// depend on that.
 [[nodiscard]] Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                              int64_t accumulation = 1, std::vector<FrontierPoint>* frontier = nullptr, int threads = 0);
 
-// The plan for given choices, whatever they need.
+// Makes the plan for given choices, whatever they need.
 [[nodiscard]] Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices,
                             const OwnFiles& own_files = {});
 
-// The plan of another graph of a job, whose sections run between those of the first, in the same memory. `choices` are
-// those of the first one's plan, and `own_files` hold its values: what both have lives where that has it, and what
-// further blocks have where the last block of the first has it. Everything that it makes is kept on the device, and
+// Makes the plan of another graph of a job, whose sections run between those of the first, in the same memory.
+// `choices` are those of the first one's plan, and `own_files` hold its values: values of both graphs live where the
+// first has them, and further blocks follow the last block of the first. All outputs are kept on the device, and
 // transfers run as far ahead as fits. REQUIRES: the graph began by Builder::adopt of the first one.
 [[nodiscard]] Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph,
                                     const Machine& machine, const Budget& budget, const OwnFiles& own_files = {});
 
-// Everything on the device, and every group of saved activations treated alike.
+// Returns choices with everything on the device and the same treatment for every group of saved activations.
 [[nodiscard]] Choices uniform_choices(const Graph& graph, Treatment saved);
 
 }  // namespace spillway

@@ -84,7 +84,7 @@ TEST_CASE("the frontier has only points that fit every tier") {
   CHECK(points(1).empty());
 }
 
-// Of any budget, job and machine: from the least memory to more than enough, with links between a crawl and no cost.
+// Budgets range from the least memory to more than enough, and links from a crawl to no cost.
 TEST_CASE("a plan is as fast as any point of its frontier that fits, whatever the budgets and the links") {
   for (const int blocks : {4, 10}) {
     const Graph graph = random_graph(static_cast<uint64_t>(blocks), {.blocks = blocks, .ops_per_block = 6});
@@ -119,7 +119,7 @@ TEST_CASE("a plan is as fast as any point of its frontier that fits, whatever th
             if (point.bytes[0] > *budget.device) continue;
             CHECK(plan.simulation.step_seconds(2) <= point.step_seconds(2) * (1 + kAsFast));
           }
-          // What the plan beats is not shown beside it.
+          // Points that the plan beats are not in the list.
           CHECK(beside.front().bytes == points.front().bytes);
           CHECK(beside.back().bytes == points.back().bytes);
           for (size_t point = 1; point + 1 < beside.size(); ++point) {

@@ -19,8 +19,8 @@ namespace {
 
 constexpr size_t kColumns = 80;  // of a terminal
 
-// The text with every line that a terminal would break broken between words; what follows is indented. A word that is
-// longer than a line stays whole.
+// Breaks lines that are wider than a terminal between words and indents the continuation. A word that is longer than a
+// line stays whole.
 std::string folded(std::string_view text) {
   constexpr std::string_view kIndent = "         ";
   std::string result, line;
@@ -51,14 +51,15 @@ std::string folded(std::string_view text) {
 
 std::string mib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 0x1p20); }
 
-// At most `columns` characters, the middle left out: names of weights are long, and their ends tell most.
+// Shortens to at most `columns` characters by leaving out the middle: names of weights are long, and their ends tell
+// most.
 std::string shortened(const std::string& text, size_t columns) {
   if (text.size() <= columns) return text;
   const size_t head = (columns - 3) / 2;
   return text.substr(0, head) + "..." + text.substr(text.size() - (columns - 3 - head));
 }
 
-// "attention kept, product and elementwise recomputed", or "activations kept" where all groups are treated alike.
+// Returns "attention kept, product and elementwise recomputed", or "activations kept" if all groups are treated alike.
 std::string saved_text(const BlockChoice& choice) {
   static constexpr std::string_view kWords[] = {"kept", "recomputed", "-> host", "-> disk"};  // by Treatment
   constexpr Treatment kOrder[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk, Treatment::kRecompute};
@@ -85,7 +86,7 @@ std::string saved_text(const BlockChoice& choice) {
   return text;
 }
 
-// A line for each run of blocks that are treated alike, or in a few ways in turn:
+// Returns a line for each run of blocks with the same choice, or with a few choices in turn:
 //     layers   0-10   activations recomputed
 //              11-29  12 of 19: activations kept
 //                     7 of 19: attention kept, product and elementwise recomputed
@@ -118,7 +119,7 @@ std::string reference_text(const PlanContext::Reference& reference) {
   return fmt::format("reference  {}{}\n", reference.text, copies);
 }
 
-// Each tier with the job's peak and where that is; then the live bytes at training's peak, by sums of kinds.
+// Lists each tier with the job's peak and its step; then the live bytes at training's peak, by sums of kinds.
 std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
   constexpr size_t kAtColumns = kColumns - 33;
   std::string peaks = fmt::format("{:<8} {:<11} {:<11} {}\n", "tier", "budget", "peak", "at");
@@ -149,7 +150,7 @@ std::string tiers_text(const Graph& graph, const Plan& plan, const PlanContext& 
 }
 
 std::string comparison(const Plan& plan, const PlanContext& context) {
-  // Nothing is to be said of device memory where another tier is in the way.
+  // There is nothing to say about device memory if only another tier is too small.
   if (context.frontier.size() < 2 || (!plan.fits && nth(plan.missing_bytes, Tier::kDevice) == 0)) return "";
   // Each plan of the frontier would give the programs beside it other memory, too.
   const char* const job = context.largest_beside(plan, Tier::kDevice) ? "training" : "this job";
@@ -158,7 +159,7 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
   int64_t least = context.frontier.back().device_bytes();
   double min_seconds = context.step_seconds(context.frontier.back());
   if (!plan.fits || peak < least) {
-    // Where nothing fits, the error names this number, too.
+    // If nothing fits, the error names this number, too.
     least = plan.fits ? peak : context.needed_bytes(plan, Tier::kDevice);
     min_seconds = context.step_seconds(plan.simulation);
   }
@@ -170,7 +171,8 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
                      duration_text(min_seconds));
 }
 
-// A line for each plan of the frontier and for this one, with its step as a multiple of the fastest and a bar as long:
+// Returns a line for each plan of the frontier and for this one, with its step as a multiple of the fastest and a bar
+// as long:
 //     903.0 MiB      2.21 s   1.00x  ####################
 //     398.6 MiB      2.71 s   1.23x  #########################  this plan
 std::string frontier_text(const Plan& plan, const PlanContext& context) {
@@ -205,7 +207,7 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
   return text;
 }
 
-// "moves    host_to_device 212.3 MiB    device_to_host 212.3 MiB per step"
+// Returns "moves    host_to_device 212.3 MiB    device_to_host 212.3 MiB per step".
 std::string moves_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
   const MovedBytes moved = moved_bytes(graph, plan.program, context);
   std::string text;
@@ -218,8 +220,8 @@ std::string moves_text(const Graph& graph, const Plan& plan, const PlanContext& 
   return text.empty() ? "" : text + " per step\n";
 }
 
-// What runs between training's sections in the same memory, where the job asks for more than evaluation, or where that
-// needs more than training does.
+// Lists the programs that run between training's sections in the same memory, if the job has more than evaluation, or
+// if one needs more than training does.
 std::string beside_text(const Plan& plan, const PlanContext& context) {
   const auto needs_more = [&](const PlanContext::Program& program) {
     return std::any_of(kEachBudgetedTier.begin(), kEachBudgetedTier.end(),
@@ -241,7 +243,7 @@ std::string generation_text(const PlanContext::Generation& generation) {
                          : "resident");
 }
 
-// Nothing where all of it is on the device.
+// Returns an empty text if all of it is on the device.
 std::string outside_text(const Choices& choices) {
   const Tier tables = choices.tables, others = choices.outer_weights;
   if (tables == others)

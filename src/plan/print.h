@@ -1,4 +1,4 @@
-// A plan as a page for people. As JSON for programs: plan_json.h.
+// Prints a plan as a page for people. For JSON see plan_json.h.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A Plan written out: instructions on lanes, with every operand at an offset of a tier's arena.
+// The instructions of a Plan: operations and copies on lanes, with every operand at an offset of a tier's arena.
 //
 // The runtime executes a Program, the simulator plays it against a Machine, the verifier replays it. All three read
 // only this (and the Graph, for what an operation means); none of them decides anything.
@@ -17,8 +17,8 @@
 
 namespace spillway {
 
-// kFiles is not memory of ours: the tensors of the user's model folder, read where they lie and never written. An
-// offset there counts through the values that live there, in the order of the program's homes.
+// The memories of a run. kFiles is not memory of ours: the tensors of the user's model folder, read in place and never
+// written. An offset there counts through the values that live there, in the order of the program's homes.
 enum class Tier : uint8_t { kDevice, kHost, kDisk, kFiles };
 constexpr int kTiers = 4;
 constexpr int kBudgetedTiers = 3;  // all but kFiles have a capacity, a budget and an arena
@@ -33,7 +33,7 @@ inline constexpr std::array kEachLane = {Lane::kCompute,   Lane::kHostToDevice, 
                                          Lane::kDiskWrite, Lane::kHostCompute,  Lane::kPeer};
 static_assert(kEachLane.size() == kLanes);
 [[nodiscard]] std::string_view name_of(Lane lane);
-// The lane that copies between the same two tiers the other way; itself where there is none.
+// Returns the lane that copies between the same two tiers the other way; itself if there is none.
 [[nodiscard]] constexpr Lane opposite_of(Lane lane) {
   switch (lane) {
     case Lane::kHostToDevice:
@@ -49,9 +49,8 @@ static_assert(kEachLane.size() == kLanes);
   }
 }
 
-// Bytes [offset, offset + bytes) of a tier's arena. Transfers from and to the scratch file move whole blocks of
-// kDiskAlignment: their places begin at multiples of it in both tiers, and the bytes up to the next multiple belong to
-// them.
+// The bytes [offset, offset + bytes) of a tier's arena. Transfers from and to the scratch file move whole blocks of
+// kDiskAlignment: their places begin at multiples of it in both tiers, and own the bytes up to the next multiple.
 struct Place {
   Tier tier = Tier::kDevice;
   int64_t offset = -1;
@@ -80,10 +79,10 @@ struct Instruction {
   std::vector<int32_t> waits;  // instructions of other lanes that must have finished; all before this one in the list
 };
 
-// Whether it is a transfer from or to the scratch file, which moves whole blocks.
+// Returns true if it is a transfer from or to the scratch file, which moves whole blocks.
 [[nodiscard]] bool meets_disk(const Instruction& instruction);
 
-// How often a section runs in a step of so many micro-batches.
+// Returns how often a section runs in a step of `micro_batches`.
 [[nodiscard]] constexpr int64_t runs_per_step(Repeats repeats, int64_t micro_batches) {
   return repeats == Repeats::kStep ? 1 : micro_batches;
 }
@@ -98,7 +97,7 @@ struct SectionRange {
 struct Program {
   std::vector<Instruction> instructions;
   std::vector<SectionRange> sections;  // one a section of the graph, in order, covering all instructions
-  // Where each persistent value lives between sections, and each batch value during all of them.
+  // The place of each persistent value between sections, and of each batch value during all of them.
   std::vector<Operand> homes;
   std::vector<Operand> results;  // where the host finds each result at the end of its section
   std::array<int64_t, kTiers> arena_bytes{};

@@ -15,7 +15,7 @@
 namespace spillway {
 namespace {
 
-// Gives every instance a buffer, in the order in which everything happens.
+// Assigns a buffer to every instance, in the order of execution.
 class BufferAssigner {
  public:
   BufferAssigner(const Graph& graph, const GraphFacts& facts, const Placement& placement, const Sequence& sequence,
@@ -55,7 +55,7 @@ class BufferAssigner {
   struct Entry {
     enum class Kind : uint8_t { kLoad, kRun, kStore };
     Kind kind;
-    int32_t index;  // of a stay or an execution
+    int32_t index;  // the index of a stay or an execution
   };
 
   BufferId& buffer_of(Instance instance) { return nth(buffers_, instance); }
@@ -65,7 +65,8 @@ class BufferAssigner {
   [[nodiscard]] Tier site(const Execution& e) const { return nth(placement_.sites, e.op); }
   [[nodiscard]] Tier home(ValueId v) const { return nth(placement_.homes, v); }
   [[nodiscard]] bool moves(ValueId v) const { return nth(transfers_.moves, v) != 0; }
-  // The first step at or after an execution's place in the order; loads that are started with it come before it.
+  // Returns the first step at or after an execution's place in the order; loads that are started with it come before
+  // it.
   [[nodiscard]] int32_t step_of(int32_t execution) const { return nth(begins_, execution); }
   [[nodiscard]] int32_t step_after(int32_t execution) const { return nth(runs_, execution) + 1; }
   [[nodiscard]] int32_t steps() const { return static_cast<int32_t>(order_.size()); }
@@ -114,7 +115,7 @@ class BufferAssigner {
     buffers_.assign(2 * graph_.values.size(), kNone);
     homes_.assign(graph_.values.size(), kNone);
     schedule_.persistent.assign(graph_.values.size(), kNone);
-    // Batch values last: other graphs of the job have the same persistent values, and batch values of their own.
+    // Batch values come last: other graphs of the job have the same persistent values, and batch values of their own.
     for (const bool persistent : {true, false}) {
       for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
         if (facts(id).given() && facts(id).persistent == persistent) place_fixed(id);
@@ -132,7 +133,8 @@ class BufferAssigner {
     buffer_of(original(id)) = nth(homes_, id) = nth(schedule_.persistent, id) = b;
   }
 
-  // When the present buffer of an instance is needed for the last time: of what moves, in its present stay.
+  // Finds when the present buffer of an instance is needed for the last time; for a value that moves, in its present
+  // stay.
   void find_last_reads() {
     last_use_.assign(buffers_.size(), -1);
     for (int32_t i = 0; i < executions_; ++i) {
@@ -150,7 +152,7 @@ class BufferAssigner {
     next_stay_.assign(graph_.values.size(), 0);
   }
 
-  // The stay that holds the value at an execution.
+  // Returns the stay that holds the value at an execution.
   const Stay& stay_at(ValueId storage, int32_t execution) {
     const std::span<const int32_t> stays = nth(stays_, storage);
     size_t& next = nth(next_stay_, storage);
@@ -158,11 +160,12 @@ class BufferAssigner {
     return stay(stays[next]);
   }
   [[nodiscard]] bool is_away(const Stay& stay) const { return stay.tier != home(stay.storage); }
-  // One past the last step that needs the buffer of a stay.
+  // Returns one past the last step that needs the buffer of a stay.
   [[nodiscard]] int32_t end_of(const Stay& stay) const {
     return std::max(step_after(stay.last), stay.stores ? step_of(stay.stored_by) : 0);
   }
-  // One past the last step that needs a spilled value at its home: when its last load has reached the first use.
+  // Returns one past the last step that needs a spilled value at its home: when its last load has reached the first
+  // use.
   [[nodiscard]] int32_t home_end(ValueId storage) const {
     const Stay& last = stay(nth(stays_, storage).back());
     return step_after(is_away(last) ? last.first : last.last);
@@ -201,7 +204,7 @@ class BufferAssigner {
     add_transfer(stay.stored, buffer_of(original(stay.storage)), to);
   }
 
-  // Where an operand is at an execution.
+  // Returns the buffer of an operand at an execution.
   BufferId operand_buffer(Instance instance, int32_t at) {
     const ValueId value = value_of(instance);
     if (!is_original(instance) || !moves(value)) return buffer_of(instance);
@@ -246,7 +249,7 @@ class BufferAssigner {
     return b;
   }
 
-  // A persistent value is written where its stay is; a stay that begins by writing makes its own buffer.
+  // Writes a persistent value where its stay is; a stay that begins by writing makes its own buffer.
   BufferId persistent_buffer(int32_t step, int32_t at, ValueId storage, const Stay* stay) {
     if (!stay || !is_away(*stay)) return nth(homes_, storage);
     if (stay->first == at && !stay->loads) {
@@ -267,7 +270,8 @@ class BufferAssigner {
     return new_buffer({.tier = site(execution), .bytes = bytes, .begin = step, .end = step + 1});
   }
 
-  // Whether an output of this step may move into the buffer of `input`: dead afterwards, read once, not taken yet.
+  // Returns true if an output of this step may move into the buffer of `input`: dead afterwards, read once, not taken
+  // yet.
   bool may_take(int32_t step, const Execution& execution, Instance input, int64_t bytes) {
     if (facts(value_of(input)).persistent) return false;
     const BufferId id = buffer_of(input);
@@ -311,7 +315,7 @@ Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placem
 }
 
 std::array<std::vector<int64_t>, kTiers> live_bytes(const Schedule& schedule) {
-  // First the changes, then their running sums.
+  // The vectors hold first the changes, then their running sums.
   std::array<std::vector<int64_t>, kTiers> live;
   for (std::vector<int64_t>& tier : live) tier.resize(schedule.steps.size() + 1);
   for (const Buffer& b : schedule.buffers) {

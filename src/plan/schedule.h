@@ -1,10 +1,10 @@
-// The order of everything a step does, and which buffer every operand lives in for how long.
+// The order of all steps of an optimizer step, and the buffer of every operand with its lifetime.
 //
-// From a Graph and a Placement this derives the steps of one optimizer step: the forward operations, the backward
-// operations with recomputations right before their first reader, the update, and between them the transfers of what
-// lives elsewhere. Each value gets a buffer with a half-open lifetime in steps; an output takes its input's buffer
-// where the operation allows it and nobody reads the input afterwards. A transfer keeps its source until it should have
-// ended. No offsets yet, no device, no clock.
+// Derives these from a Graph and a Placement: the forward operations, the backward operations with recomputations right
+// before their first reader, the update, and between them the transfers of values that live elsewhere. Each value gets
+// a buffer with a half-open lifetime in steps; an output takes its input's buffer if the operation allows it and no
+// step reads the input afterwards. A transfer keeps its source until it should have ended. It knows no offsets, no
+// device and no clock.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace spillway {
 
 using BufferId = int32_t;
 
-// Which values live in it, and since when, is what the outputs of steps say.
+// A piece of memory. The outputs of steps say which values live in it, and since when.
 struct Buffer {
   Tier tier = Tier::kDevice;
   bool fixed = false;       // the home of a persistent or batch value: live in all steps and between them
@@ -30,7 +30,7 @@ struct Buffer {
   int32_t begin = 0;  // first step that writes it
   int32_t end = 0;    // one past the last step that reads it
 
-  // What it takes in its arena: transfers from and to the disk move whole blocks.
+  // Return the alignment and bytes that it takes in its arena: transfers from and to the disk move whole blocks.
   [[nodiscard]] int64_t alignment() const;
   [[nodiscard]] int64_t padded_bytes() const;
 };
@@ -57,11 +57,11 @@ struct Schedule {
   [[nodiscard]] std::span<const BufferId> outputs(const Step& step) const { return operands.outputs(step.operands); }
 };
 
-// `facts` is facts_of(graph), with workspaces. REQUIRES: verify(graph) is empty.
+// Makes the schedule. `facts` is facts_of(graph), with workspaces. REQUIRES: verify(graph) is empty.
 [[nodiscard]] Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placement& placement,
                                      Overlap overlap, const CostModel& costs);
 
-// By tier: the bytes of each step's live buffers; their largest sum is the lower bound of the arena.
+// Returns, by tier, the bytes of each step's live buffers; the largest sum is the lower bound of the arena.
 [[nodiscard]] std::array<std::vector<int64_t>, kTiers> live_bytes(const Schedule& schedule);
 
 }  // namespace spillway

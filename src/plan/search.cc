@@ -13,16 +13,17 @@
 namespace spillway {
 namespace {
 
-// Looking at ideas may cost as much as scheduling this many operations, but neither less nor more than so many
+// Looking at candidates may cost as much as scheduling this many operations, but neither less nor more than so many
 // candidates; packing and simulating one costs twice as much again. A sketch gets an eighth.
 constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kSketchShare = 8;
-// What trading weights for activations may cost, and looking at ideas that spread weights: a sixth and a quarter of it.
+// The shares for trading weights for activations and for looking at candidates that spread weights: a sixth and a
+// quarter.
 constexpr int64_t kTradeShare = 6, kSpreadShare = 4;
-// An eighth each: looking at ideas that alternate, changing how they do, holding less, and sharing updates.
+// An eighth each: candidates that alternate, the proportion of those, transfers that run less far ahead, and updates.
 constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8, kUpdateShare = 8;
-// By this factor at least a plan that cannot be faster takes less of the other tiers where it is timed all the same.
+// The factor by which a plan that cannot be faster takes less of the other tiers if it is timed all the same.
 constexpr double kLeaner = 0.9;
-// How far forecasts of seconds are believed.
+// The factor by which forecasts of seconds may be wrong.
 constexpr double kSecondSlack = 1.25;
 
 bool is_as_fast(double seconds, double fastest_seconds) { return seconds <= fastest_seconds * (1 + kAsFast); }
@@ -44,8 +45,8 @@ PlanSearch::PlanSearch(PlanCandidates& candidates, const Budget& budget, const P
       blocks_(builder_.graph().blocks.size()),
       settings_(ideas_.saved_settings()) {}
 
-// What transfers hold while they run ahead can be more than what blocks save: plans of all settings then come equally
-// near, and it is here that they differ.
+// Transfers that run ahead can hold more than blocks save: plans of all settings then come equally near to fitting, and
+// only this makes them differ.
 void PlanSearch::tighten(Overlap overlap) {
   Choices tighter = nearest_;
   tighter.overlap = overlap;
@@ -56,7 +57,7 @@ void PlanSearch::tighten(Overlap overlap) {
   }
 }
 
-// To keep and to stay never makes an operation run that would not run otherwise; only updates may leave the device.
+// Keeping values never makes an operation run that would not run otherwise; only updates may leave the device.
 bool PlanSearch::begin() {
   const Mixture mixture = ideas_.nothing_moved();
   if (!consider(mixture, 0) || ideas_.may_update_on_host()) return false;
@@ -101,7 +102,7 @@ Found PlanSearch::finish(std::span<const Choices> starts) {
 
 int64_t PlanSearch::missing(const Estimate& estimate) const { return missing_bytes(estimate.bytes, budget_); }
 
-// Its time grows with the square of the buffers; all of it together stays below a second.
+// The time of packing grows with the square of the buffers; this limits all of it together to below a second.
 bool PlanSearch::may_pack_thoroughly(const Estimate& estimate) {
   pack_work_ -= estimate.buffers * estimate.buffers;
   return pack_work_ >= 0;
@@ -123,7 +124,7 @@ bool PlanSearch::may_be_leaner(const Estimate& estimate) const {
          static_cast<double>(estimate.bytes_away()) < kLeaner * static_cast<double>(leanest_.bytes_away);
 }
 
-// What it costs is not taken from what ideas may cost, so that these find what they find without it.
+// Raises the limit of work by its cost, so that other candidates are looked at as without it.
 void PlanSearch::time_leaner(const Choices& choices) {
   const int64_t work_before = work_done();
   Estimate estimate = candidates_.packed(choices, PackEffort::kQuick);
@@ -188,7 +189,7 @@ bool PlanSearch::consider(const Mixture& mixture, size_t first) {
   return fits;
 }
 
-// In growing strides, until one number of blocks fits and one does not; then by bisection.
+// Tries numbers in growing strides, until one number of blocks fits and one does not; then by bisection.
 void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
   size_t too_few = 0, enough = blocks_;
   for (size_t stride = 1; first > too_few && first < enough && work_done() < work_limit_; stride *= 2) {
@@ -217,7 +218,7 @@ void PlanSearch::allow_tie_work() {
       work_done() + std::max(kMinTieWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / kTieShare);
 }
 
-// What seems to fit, the fastest first; then what seems to be nearest to it.
+// Takes the candidates that seem to fit, the fastest first; then those that seem to be nearest to it.
 void PlanSearch::look_at(std::vector<Idea> ideas) {
   std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
     return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
@@ -278,7 +279,8 @@ void PlanSearch::balance() {
   });
 }
 
-// While ties are broken, most of what there is room for has come back already: where one does not, none does.
+// Searches for the least number of items farther away with which a plan fits. While ties are broken, most of what there
+// is room for has come back already: if one more does not fit, none does.
 void PlanSearch::keep_away_least(size_t count, const std::function<Choices(size_t away)>& choices_with) {
   size_t too_few = 0, enough = count;
   const auto may_look = [&] { return !fastest_seconds_ || work_done() < work_limit_; };
@@ -293,7 +295,7 @@ void PlanSearch::keep_away_least(size_t count, const std::function<Choices(size_
   }
 }
 
-// Of those farther away, as few as the budget allows stay there: the first ones, or spread evenly over them.
+// Leaves as few blocks as the budget allows farther away: the first ones, or spread evenly over them.
 void PlanSearch::settle_weights(Tier tier, bool is_even) {
   const Choices start = best_.choices;
   std::vector<size_t> away;
@@ -310,7 +312,7 @@ void PlanSearch::settle_weights(Tier tier, bool is_even) {
   });
 }
 
-// The last blocks' state: it is needed once per step, wherever its block is.
+// Moves the last blocks' state: it is needed once per step, wherever its block is.
 void PlanSearch::settle_state(Tier tier) {
   const Choices start = best_.choices;
   keep_away_least(blocks_, [&](size_t count) {
@@ -324,7 +326,7 @@ void PlanSearch::settle_state(Tier tier) {
   });
 }
 
-// Tables come back to the device, where that fits and saves the way there.
+// Moves tables back to the device, if they fit there and that saves transfers.
 void PlanSearch::settle_tables() {
   if (!ideas_.may_move_tables() || best_.choices.tables == Tier::kDevice) return;
   Choices choices = best_.choices;
@@ -332,8 +334,8 @@ void PlanSearch::settle_tables() {
   (void)consider(choices);
 }
 
-// While the host updates some blocks from its memory, their state may come to the device for others, and go back: both
-// at once are faster than either, unless one processor computes on both sides.
+// While the host updates some blocks from its memory, the state of others may come to the device and go back: both at
+// once are faster than either, unless one processor computes on both sides.
 void PlanSearch::share_updates() {
   if (best_.choices.update_site != Tier::kHost || builder_.costs().machine().device == DeviceKind::kCpu) return;
   allow_work(kUpdateShare);
@@ -366,7 +368,7 @@ void PlanSearch::settle(bool is_even) {
     if (ideas_.may_split_state(best_.mixture->homes)) trade(&Apart::distant_state);
   }
   for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
-    // The first climb goes on from here; what it leaves on the disk comes into the host's memory in the end.
+    // The first climb goes on from here; values that it leaves on the disk come into host memory in the end.
     if (!ideas_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
     settle_weights(tier, is_even);
     if (ideas_.may_move_state() && best_.choices.optimizer_state != Tier::kDevice) settle_state(tier);
@@ -375,10 +377,10 @@ void PlanSearch::settle(bool is_even) {
   share_updates();
 }
 
-// Forecasts know no waiting, but weights outside blocks that come with every micro-batch are waited for; and what
-// tables take of the host's memory, others need there, too. Which is faster shows when all are settled.
+// Forecasts do not include waiting, but compute waits for weights outside blocks that come with every micro-batch; and
+// tables take host memory that others need there, too. Which plan is faster shows when all are settled.
 void PlanSearch::settle_all() {
-  constexpr double kSlack = 1.05;  // what settling may gain
+  constexpr double kSlack = 1.05;  // the gain that settling may bring
   const std::array<std::optional<Best>, 2> nearer = {nearer_head_, nearer_tables_};
   settle(true);
   if (effort_ == SearchEffort::kSketch) return;
@@ -394,8 +396,8 @@ void PlanSearch::settle_all() {
   best_ = fastest;
 }
 
-// By live bytes, before packing, and below zero where only the packing is in the way: so the way down to the least
-// plan is the same from every budget. A plan that overfills another tier is farther than any that does not.
+// Compares live bytes, before packing, and is below zero if only the packing is in the way: so the way down to the
+// least plan is the same from every budget. A plan that overfills another tier is farther than any that does not.
 int64_t PlanSearch::distance_to_fitting(const Estimate& estimate) const {
   constexpr int64_t kFar = int64_t{1} << 50;
   const int64_t device = estimate.device_bytes() - budget_.device.value_or(0);
@@ -408,7 +410,7 @@ int64_t PlanSearch::distance_to_fitting(const Estimate& estimate) const {
   return others > 0 ? others + std::max<int64_t>(0, device) : device;
 }
 
-// The search packs quickly; its result deserves more.
+// Packs the result well, since the search packs quickly.
 Found PlanSearch::packed_well() {
   const Choices& choices = found_ ? best_.choices : nearest_;
   const auto packed = [&](PackEffort effort) -> Found {

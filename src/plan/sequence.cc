@@ -10,7 +10,7 @@
 namespace spillway {
 namespace {
 
-// Operations of one section on two sides, each side's in their order, as two that share the work would run them.
+// Interleaves the operations of one section on two sides, each side's in their order, as if the two shared the work.
 class TurnTaking {
  public:
   // `ops` are the section's, in the graph's order.
@@ -19,7 +19,7 @@ class TurnTaking {
     for (const OpId id : ops) add(id, nth(sites, id) == Tier::kHost ? 1 : 0);
   }
 
-  // A side goes on where it has done less of its work, measured by the optimizer state that it reads.
+  // Continues with the side that has done less of its work, measured by the optimizer state that it reads.
   std::vector<OpId> run() {
     std::vector<OpId> order;
     while (can_go_on(0) || can_go_on(1)) {
@@ -35,14 +35,14 @@ class TurnTaking {
   struct Turn {
     OpId op = kNone;
     int64_t state_bytes = 0;
-    size_t others = 0;  // so many of the other side have to come first
+    size_t others = 0;  // number of the other side's operations that have to come first
   };
   struct Side {
     std::vector<Turn> turns;
     size_t next = 0;
     int64_t done = 0, all = 0;  // bytes of state
   };
-  // How many operations of either side had come when a value was last read or written, and written, by it.
+  // The number of operations of either side that had come when a value was last accessed, and when it was last written.
   struct Touched {
     std::array<size_t, 2> at_all{}, to_write{};
   };
@@ -72,7 +72,7 @@ class TurnTaking {
     const Side& own = sides_[side];
     return own.next < own.turns.size() && own.turns[own.next].others <= sides_[1 - side].next;
   }
-  // A share of nothing is all of it.
+  // The share of a side without state counts as all of it.
   [[nodiscard]] bool is_behind(size_t side) const {
     const auto share = [](const Side& one) {
       return one.all == 0 ? 1.0 : static_cast<double>(one.done) / static_cast<double>(one.all);
@@ -124,14 +124,14 @@ class Sequencer {
     return result;
   }
 
-  // All up to this one.
+  // Begins all sections up to this one.
   void begin_sections(SectionId section) {
     while (std::ssize(sequence_.bounds) <= section)
       sequence_.bounds.push_back(static_cast<int32_t>(sequence_.executions.size()));
   }
   [[nodiscard]] bool is_recomputed(ValueId id) const { return nth(recomputed_, id) != 0; }
 
-  // `late`: it runs where recomputed values stand in for the originals.
+  // Appends an execution. `late`: it runs where recomputed values stand in for the originals.
   void append(OpId id, bool late, bool recompute) {
     const OpFacts& op = facts_.op(id);
     const auto read = [&](ValueId v) {
@@ -144,8 +144,8 @@ class Sequencer {
          .operands = sequence_.operands.add(facts_.inputs(op), facts_.outputs(op), read, written)});
   }
 
-  // Depth first, so that a value is recomputed right before its first reader and its own inputs right before it.
-  // The depth is bounded by the operations of a block: what leaves a block is kept.
+  // Recomputes depth first, so that a value is recomputed right before its first reader and its own inputs right before
+  // it. The depth is bounded by the operations of a block: values that leave a block are kept.
   void provide_inputs(OpId id) {
     for (const ValueId v : facts_.inputs(facts_.op(id))) {
       if (v == kNone || !is_recomputed(v)) continue;

@@ -1,6 +1,6 @@
 // The order of execution: the graph's operations, and those of recomputable sections once more in a later one, right
-// before the first reader of what is recomputed. Operations of an update that run on the device and on the host take
-// turns, so that neither side, nor what it has moved, waits behind a block of the other's.
+// before the first reader of a recomputed value. Operations of an update that run on the device and on the host take
+// turns, so that neither side, nor the values it has moved, waits behind a block of the other's.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace spillway {
 using Instance = int32_t;
 [[nodiscard]] constexpr Instance original(ValueId value) { return 2 * value; }
 [[nodiscard]] constexpr Instance recomputed(ValueId value) { return 2 * value + 1; }
-// kNone of kNone.
+// Returns the value of an instance; kNone for kNone.
 [[nodiscard]] constexpr ValueId value_of(Instance instance) { return instance >> 1; }
-// Neither recomputed nor kNone.
+// Returns true if it is neither recomputed nor kNone.
 [[nodiscard]] constexpr bool is_original(Instance instance) { return instance >= 0 && instance % 2 == 0; }
 
 struct Execution {
@@ -37,7 +37,7 @@ struct Sequence {
   [[nodiscard]] std::span<const Instance> outputs(const Execution& e) const { return operands.outputs(e.operands); }
 };
 
-// REQUIRES: placement.recomputed are some of recomputable_values (graph/recompute.h).
+// REQUIRES: placement.recomputed is a subset of recomputable_values (graph/recompute.h).
 [[nodiscard]] Sequence make_sequence(const Graph& graph, const GraphFacts& facts, const Placement& placement);
 
 }  // namespace spillway

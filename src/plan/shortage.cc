@@ -12,7 +12,8 @@
 namespace spillway {
 namespace {
 
-// "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)", most bytes first.
+// Returns lines like "256.6 MiB  frozen weights         272 buffers, the largest model.embed_tokens.weight (54.0 MiB)",
+// most bytes first.
 std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
   struct Sum {
     MemoryClass memory_class = MemoryClass::kTransient;
@@ -37,7 +38,7 @@ std::string live_text(const Graph& graph, const Plan& plan, Tier tier) {
   return text;
 }
 
-// The tiers with too small a budget.
+// Returns the tiers whose budgets are too small.
 std::vector<Tier> short_tiers(const Plan& plan) {
   std::vector<Tier> tiers;
   for (const Tier tier : kEachBudgetedTier) {
@@ -46,14 +47,15 @@ std::vector<Tier> short_tiers(const Plan& plan) {
   return tiers;
 }
 
-// "no change was found that fits; the least, device 1.20 GiB, is with micro_batch_size: 1". REQUIRES: it is known.
+// Returns "no change was found that fits; the least, device 1.20 GiB, is with micro_batch_size: 1". REQUIRES: it is
+// known.
 std::string nothing_fits(const PlanContext& context) {
   const PlanContext::Change& least = *context.least;
   return fmt::format("no change was found that fits; the least, {}, is {}", peaks_text(least.bytes),
                      least.text.empty() ? "what the config says" : "with " + least.text);
 }
 
-// ", which trains something else: over weights in 4 bits", where it does.
+// Returns ", which trains something else: over weights in 4 bits" if it does, else an empty text.
 std::string trains_text(const PlanContext::Change& change) {
   return change.trains.empty() ? "" : ", which trains something else: " + change.trains;
 }

@@ -1,4 +1,4 @@
-// What is said of a plan that does not fit its budget: what is missing, and what would fit.
+// Texts about a plan that does not fit its budget: what is missing, and which changes would fit.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 
 namespace spillway {
 
-// One line: what is missing in which tiers, and the nearest change that fits. REQUIRES: !plan.fits.
+// Returns one line: the missing bytes by tier, and the nearest change that fits. REQUIRES: !plan.fits.
 [[nodiscard]] std::string shortage_message(const Plan& plan, const PlanContext& context);
-// What stands behind that on the page of the plan: what is live at the peaks, and all changes that fit. REQUIRES:
+// Returns the details for the plan's page: the values live at the peaks, and all changes that fit. REQUIRES:
 // !plan.fits.
 [[nodiscard]] std::string shortage_text(const Graph& graph, const Plan& plan, const PlanContext& context);
 
-// "device 256.6 MiB, host 12.0 MiB"
+// Returns text such as "device 256.6 MiB, host 12.0 MiB".
 [[nodiscard]] std::string peaks_text(const std::array<int64_t, kBudgetedTiers>& bytes);
-// "417.3 ms", "1.28 s"
+// Returns text such as "417.3 ms" or "1.28 s".
 [[nodiscard]] std::string duration_text(double seconds);
 
 }  // namespace spillway

@@ -25,7 +25,7 @@ std::string signature_of(const Graph& graph, OpId id) {
   const Operation& op = graph.op(id);
   std::string text =
       fmt::format("{}({}) -> {}", op.def->name, list_text(graph, op.inputs), list_text(graph, op.outputs));
-  // Which random numbers it takes, and which rows of a weight it updates, are nothing to its time.
+  // Neither the stream of random numbers nor the rows of a weight that it updates change its time.
   for (const auto& [name, number] : op.attributes.entries()) {
     if (name != "stream" && name != "first_row") text += " " + to_string(Attributes{{name, number}});
   }

@@ -20,14 +20,14 @@ constexpr auto kFullSpeed = [] {
   return speeds;
 }();
 
-// One section: from event to event. A lane becomes free, or what it has carried arrives.
+// Plays one section from event to event: a lane becomes free, or a transfer arrives.
 class SectionPlayer {
  public:
   SectionPlayer(std::span<const Task> tasks, const Machine& machine, std::vector<bool>& finished,
                 std::vector<LaneTime>* timeline, Simulation& result)
       : tasks_(tasks), machine_(machine), finished_(finished), timeline_(timeline), result_(result) {}
 
-  // The section's length in seconds.
+  // Returns the section's length in seconds.
   double play(const SectionRange& section) {
     begin_ = section.begin;
     end_ = section.end;
@@ -64,10 +64,10 @@ class SectionPlayer {
     double start = 0, time = 0;
   };
   struct LaneState {
-    int32_t next = 0;  // the lane's first instruction that it is not done with, or the section's end
+    int32_t next = 0;  // the lane's first instruction that is not done, or the section's end
     bool running = false;
     double start = 0, finish = 0;
-    std::deque<Arrival> under_way;  // what it is done with
+    std::deque<Arrival> under_way;  // transfers that the lane is done with
 
     [[nodiscard]] bool has_event() const { return running || !under_way.empty(); }
     [[nodiscard]] bool is_arrival_next() const {
@@ -121,7 +121,7 @@ class SectionPlayer {
     state.under_way.pop_front();
   }
 
-  // A lane begins or ends to take its share of others' speed.
+  // Sets whether a lane is busy and so takes its share of others' speed.
   void set_busy(size_t lane, bool is_busy) {
     if (lane == kCompute) return;
     busy_[lane] = is_busy;
@@ -134,7 +134,7 @@ class SectionPlayer {
     if (opposite != lane) set_speed(opposite, is_busy ? 1 - std::min(kMaxShare, machine_.opposite_share[opposite]) : 1);
   }
 
-  // What is left of the lane's work at hand now runs at another speed.
+  // Lets the rest of the lane's current work run at another speed.
   void set_speed(size_t lane, double speed) {
     const double before = std::exchange(speeds_[lane], speed);
     double& finish = lanes_[lane].finish;

@@ -1,4 +1,4 @@
-// Plays a Program against a Machine's rates: how long a micro-batch and an update take, and which lane is the
+// Simulates a Program at a Machine's rates: how long a micro-batch and an update take, and which lane is the
 // bottleneck.
 //
 // Every instruction starts when its lane is free and all that it waits for has finished. A transfer finishes its lane's
@@ -16,7 +16,7 @@
 
 namespace spillway {
 
-// The most of its speed that a lane loses to all others together.
+// The largest share of its speed that a lane loses to all others together.
 constexpr double kMaxShare = 0.95;
 
 struct LaneUse {
@@ -40,16 +40,16 @@ struct Simulation {
   }
 };
 
-// When each instruction starts and ends, in seconds since its section began.
+// The start and end of an instruction, in seconds since its section began.
 struct LaneTime {
   double start = 0, finish = 0;
 };
 
-// `timeline`, where wanted, gets one entry an instruction.
+// Simulates a program. `timeline`, unless null, gets one entry per instruction.
 [[nodiscard]] Simulation simulate(const Program& program, const CostModel& costs,
                                   std::vector<LaneTime>* timeline = nullptr);
 
-// All that the simulator asks of an instruction, for plans that are compared before their Program is written out.
+// The properties of an instruction that the simulator needs, for plans compared before their Program is written out.
 struct Task {
   Lane lane = Lane::kCompute;
   double seconds = 0;

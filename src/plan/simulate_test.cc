@@ -78,7 +78,7 @@ TEST_CASE("lanes run beside each other, and an instruction waits for what it nam
 TEST_CASE("a copy takes its share from the computation while both run") {
   CHECK(seconds_of({copy(1000), addition(Lane::kCompute)}, 0.5) == doctest::Approx(kSeconds + 0.5));
   CHECK(seconds_of({addition(Lane::kCompute), copy(1000)}, 0.5) == doctest::Approx(kSeconds + 0.5));
-  // Of eight seconds of copying, four lie beside the two of computing that they double.
+  // Four of the eight seconds of copying lie beside the two of computing that they double.
   CHECK(seconds_of({copy(8000), addition(Lane::kCompute)}, 0.5) == doctest::Approx(8));
   CHECK(seconds_of({copy(1000), addition(Lane::kCompute, {0})}, 0.5) == doctest::Approx(1 + kSeconds));
 }
@@ -95,7 +95,7 @@ TEST_CASE("two lanes that share a disk each lose their share while both are busy
     CHECK(simulation.micro_step_seconds == doctest::Approx(std::max(times[0].finish, times[1].finish)));
     return std::pair(times[0].finish, times[1].finish);
   };
-  // 1000 bytes are read at 500 a second, in two seconds, beside 500 that are written at 250; then the rest, alone.
+  // Reads 1000 bytes at 500 a second, in two seconds, beside 500 that are written at 250; then the rest, alone.
   auto [read, written] = seconds(1000, 1000);
   CHECK(read == doctest::Approx(2));
   CHECK(written == doctest::Approx(2.5));

@@ -1,4 +1,5 @@
-// Weights of which a pass reads no more than some rows: in host memory, they stay there and are looked up there.
+// Tests tables: weights from which a pass reads only some rows. In host memory, they stay there and are looked up
+// there.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int64_t kRows = 4096, kColumns = 32, kIds = 16;
 
-// Three blocks of a product between an embedding and a head, which may be the same weight.
+// A network with three blocks of a product between an embedding and a head, which may be the same weight.
 struct TableNetwork {
   Graph graph{.name = "training", .axes = {{"tokens", kIds}}};
   ValueId table = kNone;

@@ -12,11 +12,11 @@
 namespace spillway {
 namespace {
 
-// Uses by operations outside blocks belong to one stay if no more executions on their side than this lie between them:
-// the slices of one weight's update.
+// The most executions between two uses by operations outside blocks, on their side, that belong to one stay: the slices
+// of one weight's update.
 constexpr int32_t kCloseUses = 4;
 
-// Loads are started this share of their own time earlier than the lane's rate asks for, and this many seconds.
+// The lead of loads over the lane's rate: this share of their own time, and this many seconds.
 constexpr double kLeadShare = 0.5, kLeadSeconds = 1e-3;
 
 struct Use {
@@ -53,14 +53,14 @@ class TransferPlanner {
   [[nodiscard]] const Execution& execution(int32_t i) const { return nth(sequence_.executions, i); }
   [[nodiscard]] Tier site(int32_t i) const { return nth(placement_.sites, execution(i).op); }
   [[nodiscard]] Tier home(ValueId v) const { return nth(placement_.homes, v); }
-  // Where it runs, which is not its operation's own section where it recomputes.
+  // Returns the section in which it runs; if it recomputes, that is not its operation's own section.
   [[nodiscard]] SectionId section_of(int32_t i) const { return nth(sections_, i); }
   [[nodiscard]] bool is_update(int32_t i) const {
     return nth(graph_.sections, section_of(i)).repeats == Repeats::kStep;
   }
   [[nodiscard]] int64_t bytes_of(const Stay& stay) const { return facts(stay.storage).bytes; }
 
-  // Recomputed instances are made where they are read; all else has a home.
+  // Visits the operands that have a home: recomputed instances are made where they are read.
   template <typename Visit>
   void visit_operands(int32_t i, const Visit& visit) const {
     const Execution& e = execution(i);
@@ -98,8 +98,8 @@ class TransferPlanner {
     }
   }
 
-  // Executions of one block that follow each other on a side are a visit of it. A section may visit a block twice:
-  // norms of all gradients, then all updates.
+  // Numbers the visits. Executions of one block that follow each other on a side are a visit of it. A section may visit
+  // a block twice: norms of all gradients, then all updates.
   void count_visits() {
     struct Side {
       BlockId block = kNone;
@@ -122,8 +122,8 @@ class TransferPlanner {
   }
   [[nodiscard]] bool same_visit(int32_t a, int32_t b) const { return nth(visits_, a) == nth(visits_, b); }
 
-  // Whether a later use finds the value still there. Saved activations leave between the passes; the weights of the
-  // last block stay, for the backward pass begins with it.
+  // Returns true if a later use finds the value still there. Saved activations leave between the passes; the weights of
+  // the last block stay, for the backward pass begins with it.
   [[nodiscard]] bool same_stay(ValueId storage, const Stay& stay, int32_t next) const {
     if (site(next) != stay.tier) return false;
     const BlockId block = block_of(stay.last);
@@ -158,7 +158,7 @@ class TransferPlanner {
       stay.stored = version;
       stay.store_after = use.execution;
     }
-    // At home nothing moves; what nobody reads again need not go home, unless home is where it persists.
+    // Nothing moves at home; a value without further readers need not go home, unless home is where it persists.
     for (size_t i = begin; i < result_.stays.size(); ++i) {
       Stay& stay = result_.stays[i];
       if (stay.tier == home(storage)) stay.loads = stay.stores = false;
@@ -166,7 +166,7 @@ class TransferPlanner {
     }
   }
 
-  // In the order of their first uses.
+  // Sorts the stays by their first uses.
   void order_stays() {
     const std::vector<Stay> stays = std::exchange(result_.stays, {});
     const Groups by_first(sequence_.executions.size(), stays.size(), [&](size_t i) { return stays[i].first; });
@@ -183,16 +183,16 @@ class TransferPlanner {
     }
   }
   [[nodiscard]] double start(int32_t i) const { return nth(starts_, i); }
-  // The last execution of [low, high] that starts no later than `time`.
+  // Returns the last execution of [low, high] that starts no later than `time`.
   [[nodiscard]] int32_t running_at(double time, int32_t low, int32_t high) const {
     const auto found = std::upper_bound(starts_.begin() + low, starts_.begin() + high + 1, time);
     return std::max(low, static_cast<int32_t>(found - starts_.begin()) - 1);
   }
 
-  // What may be under way at once: some times the mean of what one execution needs. One that needs more gets more. With
-  // kBlock also all that one visit of a block needs: so the lane need not rest while a block moves less than others do,
-  // or moves it in many small parts. An update's visit needs all state of its block, and its operations differ little:
-  // there the mean is enough.
+  // Returns the bytes that may be under way at once: some times the mean of what one execution needs. One that needs
+  // more gets more. With kBlock also all that one visit of a block needs: so the lane need not rest while a block moves
+  // less than others do, or moves it in many small parts. An update's visit needs all state of its block, and its
+  // operations differ little: there the mean is enough.
   // REQUIRES: in the order of `at`.
   [[nodiscard]] int64_t window_bytes(const std::vector<Stay*>& stays, int32_t Stay::*at) const {
     int64_t executions = 0, sum = 0, of_visit = 0, most_of_visit = 0;
@@ -214,7 +214,7 @@ class TransferPlanner {
     return overlap_ == Overlap::kSynchronous || nth(placement_.synchronous, stay.storage) != 0;
   }
 
-  // By section and lane: transfers of one group share a lane's time.
+  // Places transfers by section and lane: transfers of one group share a lane's time.
   void place_transfers() {
     std::vector<Stay>& stays = result_.stays;
     const auto group = [&](int32_t at, Tier from, Tier to) {
@@ -254,7 +254,7 @@ class TransferPlanner {
     limit_loads(loads);
   }
 
-  // A load waits until enough of those before it have reached their use, and until its value has left its last stay.
+  // Delays a load until enough of those before it have reached their use, and until its value has left its last stay.
   void limit_loads(const std::vector<Stay*>& loads) {
     const int64_t window = window_bytes(loads, &Stay::first);
     size_t oldest = 0;
@@ -299,9 +299,9 @@ class TransferPlanner {
   const Sequence& sequence_;
   const CostModel& costs_;
   Overlap overlap_;
-  std::vector<Use> uses_;            // of what moves, in order
+  std::vector<Use> uses_;            // of the values that move, in order
   std::vector<SectionId> sections_;  // by execution
-  std::vector<int32_t> visits_;      // by execution: the number of its visit
+  std::vector<int32_t> visits_;      // by execution: the index of its visit
   std::vector<int32_t> turns_;       // by execution: how many of its side came before it
   std::vector<double> starts_;       // by execution, if nothing waited; one more for the end
   Transfers result_;

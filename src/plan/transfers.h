@@ -1,12 +1,12 @@
-// Which values are in which memory when, and when they move.
+// Decides which values are in which memory when, and when they move.
 //
-// A value that lives in another tier than the one where operations need it comes for a *stay*: a run of uses that lie
-// close together. Before the stay it is loaded, unless the stay begins by writing it; afterwards it is stored, if it
-// was written and its home has to know. Every kind of offloading (activations, layers, gradients, optimizer state) is
-// this with another home.
+// A value that lives in another tier than the one in which operations need it comes for a *stay*, a period of
+// residency: a run of uses that lie close together. Before the stay it is loaded, unless the stay begins by writing it;
+// afterwards it is stored, if it was written and its home needs the new content. Every kind of offloading (activations,
+// layers, gradients, optimizer state) is this with another home.
 //
 // Loads are started as late as the lane's rate allows, and a little earlier; stores as soon as the value is final.
-// Overlap bounds how much of either may be under way. No offsets and no buffers yet.
+// Overlap bounds how much of either may be under way. This stage knows no offsets and no buffers.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace spillway {
 
-// Positions are indices of executions.
+// One residency of a value in a tier. Positions are indices of executions.
 struct Stay {
   ValueId storage = kNone;  // the persistent value whose place it is, or the value itself
   Tier tier = Tier::kDevice;
@@ -33,15 +33,16 @@ struct Stay {
 
 struct Transfers {
   std::vector<Stay> stays;  // in order of `first`
-  // By value: lives in another tier than some of its uses. Then its stays say where it is, and when.
+  // By value: whether it lives in another tier than some of its uses. Then its stays say where it is, and when.
   Flags moves;
 };
 
-// `facts` is facts_of(graph), `sequence` that of the placement's recomputed values; times are those of `costs`. Pure.
+// Plans the transfers. `facts` is facts_of(graph), `sequence` that of the placement's recomputed values; `costs` gives
+// the times. Pure.
 [[nodiscard]] Transfers plan_transfers(const Graph& graph, const GraphFacts& facts, const Placement& placement,
                                        const Sequence& sequence, const CostModel& costs, Overlap overlap);
 
-// The lane that carries a value from one tier to another. REQUIRES: one of the pairs that a lane connects.
+// Returns the lane that carries a value from one tier to another. REQUIRES: one of the pairs that a lane connects.
 [[nodiscard]] Lane lane_between(Tier from, Tier to);
 
 }  // namespace spillway

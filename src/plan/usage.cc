@@ -56,7 +56,7 @@ class BufferValues {
     return b.begin < forward_end_ && b.end > forward_end_ ? MemoryClass::kSavedActivation : MemoryClass::kTransient;
   }
 
-  // All buffers of the tier that are live at a step.
+  // Visits all buffers of the tier that are live at a step.
   template <typename Visit>
   void visit_live(int32_t step, const Visit& visit) const {
     for (BufferId id = 0; id < std::ssize(schedule_.buffers); ++id) {
@@ -73,7 +73,7 @@ class BufferValues {
   const Graph& graph_;
   const Schedule& schedule_;
   Tier tier_;
-  int32_t forward_end_ = 0;       // what is live beyond it was saved
+  int32_t forward_end_ = 0;       // the end of the forward pass: values that are live beyond it were saved
   std::vector<BufferValue> all_;  // of each buffer in the order in which they move in
   Groups by_buffer_;
 };
@@ -147,7 +147,7 @@ ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int
 }
 
 std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& schedule, Tier tier) {
-  // First the changes, then their running sums.
+  // The vector holds first the changes, then their running sums.
   std::vector<ClassBytes> usage(schedule.steps.size() + 1);
   const auto change = [&](int32_t step, MemoryClass memory_class, int64_t bytes) {
     nth(nth(usage, step), memory_class) += bytes;

@@ -1,4 +1,4 @@
-// What a plan's memory is used for: bytes by class at each step.
+// Reports how a plan's memory is used: bytes by class at each step.
 #pragma once
 
 #include <array>
@@ -23,24 +23,24 @@ enum class MemoryClass : uint8_t {
   kCache,
 };
 constexpr int kMemoryClasses = 8;
-// "frozen_weight", ..., "saved_activation", "transient"
+// Returns "frozen_weight", ..., "saved_activation", "transient", ...
 [[nodiscard]] std::string_view name_of(MemoryClass memory_class);
 
 using ClassBytes = std::array<int64_t, kMemoryClasses>;
 
-// Bytes of the buffers of `tier` that are live at `step`.
+// Returns the bytes of the buffers of `tier` that are live at `step`.
 [[nodiscard]] ClassBytes usage_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step);
 
-// The same for every step at once: one entry a step.
+// Returns the same for every step at once: one entry per step.
 [[nodiscard]] std::vector<ClassBytes> usage_over_steps(const Graph& graph, const Schedule& schedule, Tier tier);
 
-// What a value counts as where a copy moves it: an activation that moves is a saved one.
+// Returns the class of a value that a copy moves: an activation that moves is a saved one.
 [[nodiscard]] MemoryClass class_of_moved(const Value& value);
 
-// Where a step is: "backward, layer 23, attention_grad", or, of a transfer, "disk_write of add.841".
+// Describes a step: "backward, layer 23, attention_grad", or, for a transfer, "disk_write of add.841".
 [[nodiscard]] std::string describe_step(const Graph& graph, const Schedule& schedule, int32_t step);
 
-// One row for each buffer live at a step, largest first.
+// One row per buffer that is live at a step, largest first.
 struct LiveBuffer {
   std::string name;
   MemoryClass memory_class = MemoryClass::kTransient;

@@ -31,7 +31,7 @@ class ProgramVerifier {
     check_form();
     if (!violations_.empty()) return std::move(violations_);  // the replay relies on places and ids being in range
     order_instructions();
-    // Two steps of two micro-batches: what only goes wrong the second time shows.
+    // Replays two steps of two micro-batches, since some errors only show the second time.
     place_homes();
     for (int step = 0; step < 2; ++step) {
       for (int micro_step = 0; micro_step < 2; ++micro_step) {
@@ -67,7 +67,7 @@ class ProgramVerifier {
     }
   }
 
-  // Ids, places and the correspondence with the graph.
+  // Checks ids, places and the correspondence with the graph.
   void check_form() {
     if (program_.sections.size() != graph_.sections.size()) {
       report("{} sections instead of {}", program_.sections.size(), graph_.sections.size());
@@ -188,7 +188,7 @@ class ProgramVerifier {
     }
   }
 
-  // Operations compute on the memory of their lane, and what a run may not write it does not.
+  // Checks that operations compute on the memory of their lane, and that nothing writes to the user's files.
   void check_tiers(int32_t i) {
     const Instruction& instruction = at(i);
     for (const Operand& output : instruction.outputs) {
@@ -208,7 +208,7 @@ class ProgramVerifier {
     }
   }
 
-  // Within one instruction: outputs and workspace overlap nothing, except whole in-place sharing that the operation
+  // Checks one instruction: outputs and workspace overlap nothing, except whole in-place sharing that the operation
   // allows.
   void check_sharing(int32_t i, const Operation& op) {
     const Instruction& instruction = at(i);
@@ -234,8 +234,8 @@ class ProgramVerifier {
     }
   }
 
-  // Vector clocks: clock[i][lane] is how many instructions of that lane have certainly finished when i starts; its own
-  // position counts itself, as seen by those who wait for i.
+  // Computes vector clocks: clock[i][lane] is how many instructions of that lane have certainly finished when i starts;
+  // its own position counts itself, as seen by instructions that wait for i.
   void order_instructions() {
     clocks_.resize(program_.instructions.size());
     positions_.resize(program_.instructions.size());
@@ -275,7 +275,7 @@ class ProgramVerifier {
     }
   }
 
-  // The host fills the batch values; nothing but persistent values survives from the step before.
+  // The host fills the batch values; only persistent values survive from the step before.
   void begin_micro_step() {
     for (ByteMap& map : memory_) map.clear();
     for (const auto& [id, place] : homes_) (void)memory(place).write(place.offset, place.bytes, id, kNone);
@@ -299,7 +299,7 @@ class ProgramVerifier {
     }
     if (instruction.workspace.bytes > 0) touch(i, instruction.workspace, kNone);
     if (meets_disk(instruction)) {
-      // Of the last block all is read and overwritten; what it holds beyond the value does not matter, but must stay
+      // The last block is read and overwritten whole; the bytes beyond the value do not matter, but must not change
       // while it is on its way.
       check_written(i, memory(instruction.inputs[0].place), padded(instruction.inputs[0].place));
       touch(i, padded(instruction.outputs[0].place), kNone);
@@ -316,7 +316,7 @@ class ProgramVerifier {
     report_unfinished(i, found.writers);
   }
 
-  // A read of whatever the bytes hold.
+  // Reads whatever the bytes hold.
   void check_written(int32_t i, ByteMap& map, const Place& place) {
     report_unfinished(i, map.read(place.offset, place.bytes, kNone, i).writers);
   }
@@ -346,7 +346,7 @@ class ProgramVerifier {
     }
   }
 
-  // After the sections up to this one, each home must hold the last version of its value that they make.
+  // Checks that after the sections up to this one, each home holds the last version of its value that they make.
   void check_homes(SectionId section) {
     std::map<ValueId, ValueId> last;
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {

@@ -19,11 +19,11 @@
 
 namespace spillway {
 
-// Every violation found, one sentence each; empty for a good program. REQUIRES: verify(graph) is empty.
+// Returns every violation found, one sentence each; empty for a good program. REQUIRES: verify(graph) is empty.
 [[nodiscard]] std::vector<std::string> verify(const Graph& graph, const Program& program, const Budget& budget = {});
 
-// The same for two programs that share memory: every persistent value of the first has its home there in the other,
-// too. Each is verified alone besides.
+// Returns the violations for two programs that share memory: each persistent value of the first must have its home in
+// the same place in the other, too. Each must be verified alone as well.
 [[nodiscard]] std::vector<std::string> verify_shared_homes(const Graph& first_graph, const Program& first,
                                                            const Graph& graph, const Program& program);
 

@@ -21,7 +21,7 @@ std::string joined(const std::vector<std::string>& violations) {
   return text;
 }
 
-// A way to break a program. Returns false where this program has nothing to break in that way.
+// A way to break a program. Returns false if this program has nothing to break in that way.
 struct Breakage {
   const char* name;
   bool (*apply)(Program& program, RandomStream& random);

@@ -26,13 +26,13 @@ class LastSteps {
     nth(steps_, lane) = step;
     lanes_ |= bit(lane);
   }
-  // Forgets all others.
+  // Notes this step and forgets all others.
   void restart(Lane lane, int32_t step) {
     lanes_ = 0;
     note(lane, step);
   }
   void clear() { lanes_ = 0; }
-  // Raises a clock to what lanes other than `own` did.
+  // Raises a clock to the steps of lanes other than `own`.
   void raise(Clock& clock, Lane own) const {
     for (uint32_t left = lanes_ & ~bit(own); left != 0; left &= left - 1) {
       const auto lane = static_cast<size_t>(std::countr_zero(left));
@@ -47,11 +47,11 @@ class LastSteps {
   Clock steps_{};       // of those
 };
 
-// Who touched which bytes of an arena last, by lane. A later step of a lane implies all earlier ones.
+// Records which steps last touched which bytes of an arena, by lane. A later step of a lane implies all earlier ones.
 class LastAccesses {
  public:
-  // Nobody yet. Bytes are told apart at the ends of `fixed` from the start, in order: so what is soon gone, above them,
-  // is all that moves when segments come and go.
+  // Starts without accesses. Splits bytes at the ends of `fixed` from the start, in order: so only the short-lived
+  // segments above them move when segments come and go.
   void start(std::span<const int64_t> fixed) {
     begins_.assign(fixed.begin(), fixed.end());
     places_.resize(fixed.size());
@@ -60,9 +60,9 @@ class LastAccesses {
     free_.clear();
   }
 
-  // Raises `needed` by whoever of other lanes must have finished before step `i` of `lane` may read (or write) these
-  // bytes, and notes the access. Returns where they are noted if that is one place, which it stays until others are
-  // given the bytes; else kNone.
+  // Raises `needed` by the steps of other lanes that must have finished before step `i` of `lane` may read (or write)
+  // these bytes, and notes the access. Returns the place of the note if it is one place, which remains valid until
+  // others are given the bytes; else kNone.
   int32_t access(int64_t offset, int64_t bytes, bool writes, Lane lane, int32_t i, Clock& needed) {
     if (bytes == 0) return kNone;
     const size_t first = split(offset, std::lower_bound(begins_.begin(), begins_.end(), offset) - begins_.begin());
@@ -82,7 +82,7 @@ class LastAccesses {
     return places_[first];
   }
 
-  // The same where all of the bytes are noted at `place`.
+  // Does the same if all of the bytes are noted at `place`.
   void access_at(int32_t place, bool writes, Lane lane, int32_t i, Clock& needed) {
     Segment& segment = nth(segments_, place);
     segment.writers.raise(needed, lane);
@@ -97,7 +97,7 @@ class LastAccesses {
     LastSteps readers, writers;
   };
 
-  // The segment that begins at `offset`, from now on at least. `index` is of the first that does not begin before.
+  // Makes a segment begin at `offset`. `index` is that of the first segment that does not begin before it.
   size_t split(int64_t offset, std::ptrdiff_t index) {
     const auto at = static_cast<size_t>(index);
     if (at < begins_.size() && begins_[at] == offset) return at;
@@ -119,7 +119,7 @@ class LastAccesses {
     return place;
   }
 
-  // In order: where each segment begins, to go on to the next one, and which of segments_ it is.
+  // In order: the offset at which each segment begins (it ends at the next one), and its index in segments_.
   std::vector<int64_t> begins_;
   std::vector<int32_t> places_;
   std::vector<Segment> segments_;
@@ -154,20 +154,20 @@ class WaitFinder {
   [[nodiscard]] const Step& step(int32_t i) const { return nth(schedule_.steps, i); }
   [[nodiscard]] const Buffer& buffer(BufferId id) const { return nth(schedule_.buffers, id); }
 
-  // What step `i` touches must be free for it.
+  // Returns the steps that must have finished for step `i`.
   [[nodiscard]] Clock needed_by(int32_t i) {
     const Step& step = this->step(i);
     const std::span<const BufferId> inputs = schedule_.inputs(step), outputs = schedule_.outputs(step);
     const bool padded =
         step.op == kNone && (buffer(inputs[0]).tier == Tier::kDisk || buffer(outputs[0]).tier == Tier::kDisk);
     Clock needed = kNobody;
-    // The last block is read to its end, too: what is there does not matter, but checksums want it to stay.
+    // The last block is read to its end, too: its content does not matter, but checksums need it to stay the same.
     const auto access = [&](BufferId id, bool writes) {
       if (id == kNone) return;
       const Buffer& b = buffer(id);
       const int64_t bytes = padded ? align_up(b.bytes, kDiskAlignment) : b.bytes;
       LastAccesses& tier = nth(tiers_, b.tier);
-      // While it lives, a buffer's bytes are its own.
+      // A buffer's bytes are its own while it lives.
       int32_t& place = nth(places_, id);
       if (place != kNone && bytes == b.bytes) return tier.access_at(place, writes, step.lane, i, needed);
       const int32_t noted = tier.access(nth(offsets_, id), bytes, writes, step.lane, i, needed);
@@ -194,7 +194,7 @@ class WaitFinder {
     result_.add(found_);
   }
 
-  // Whether another wait has seen this one finish.
+  // Returns true if another wait has seen this one finish.
   [[nodiscard]] bool is_implied(int32_t wait) const {
     const Lane lane = step(wait).lane;
     return std::any_of(found_.begin(), found_.end(),
@@ -203,7 +203,7 @@ class WaitFinder {
 
   const Schedule& schedule_;
   std::span<const int64_t> offsets_;
-  std::array<std::vector<int64_t>, kTiers> fixed_;  // where fixed buffers begin and end
+  std::array<std::vector<int64_t>, kTiers> fixed_;  // the offsets at which fixed buffers begin and end
   std::array<LastAccesses, kTiers> tiers_;
   std::vector<int32_t> places_;        // by buffer: where accesses of all its bytes are noted, kNone where in several
   std::array<Clock, kLanes> known_{};  // by lane: what has finished when its next step starts

@@ -1,4 +1,4 @@
-// Which steps of other lanes a step waits for: whoever touches bytes waits for whoever touched them last.
+// Finds the steps of other lanes that a step waits for: a step that touches bytes waits for the last that touched them.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace spillway {
 
 class Waits {
  public:
-  // In the order of steps.
+  // Adds the waits of the next step. REQUIRES: called in the order of steps.
   void add(std::span<const int32_t> waits) {
     steps_.insert(steps_.end(), waits.begin(), waits.end());
     ends_.push_back(static_cast<int32_t>(steps_.size()));
   }
-  // What `step` waits for, all of it earlier; nothing where the step was not added.
+  // Returns the steps that `step` waits for, all of them earlier; empty if the step was not added.
   [[nodiscard]] std::span<const int32_t> of(size_t step) const {
     if (step >= ends_.size()) return {};
     const int32_t begin = step == 0 ? 0 : ends_[step - 1];
@@ -29,7 +29,8 @@ class Waits {
   std::vector<int32_t> ends_;  // by step
 };
 
-// What the bytes that steps share require within a section, and none that another wait implies. `offsets` by buffer.
+// Finds the waits within each section that shared bytes require, without those that another implies. `offsets` is by
+// buffer.
 [[nodiscard]] Waits find_waits(const Schedule& schedule, std::span<const int64_t> offsets);
 
 }  // namespace spillway

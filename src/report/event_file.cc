@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/local_time.h"
+#include "io/file_error.h"
 
 namespace spillway {
 namespace {
@@ -145,16 +146,13 @@ void EventFile::write_event(int64_t step, int field, std::string_view content) {
   for (std::string_view rest = record_; !rest.empty();) {
     const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0)
-      throw machine_error(path_.string(), "expected to write a record, got {}; make room", std::strerror(errno));
+    if (written <= 0) throw_file_error(path_, "be written", written < 0 ? errno : EIO);
     rest.remove_prefix(static_cast<size_t>(written));
   }
 }
 
 void EventFile::sync() {
-  if (::fsync(file_.get()) != 0)
-    throw machine_error(path_.string(), "expected to bring the file to the disk, got {}; make room",
-                        std::strerror(errno));
+  if (::fsync(file_.get()) != 0) throw_file_error(path_, "be brought to the disk", errno);
 }
 
 }  // namespace spillway

@@ -14,7 +14,7 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kEpsilon = 1e-4;  // added to deviations
 constexpr double kZeroStd = 1e-8;  // torch.isclose's distance from 0
 
-// Of the numbers among `values`; the deviation with n - 1 (Bessel).
+// The statistics of the numbers among `values`, without NaN; the deviation is with n - 1 (Bessel).
 struct Statistics {
   double count = 0, mean = kNone, std = kNone;
 
@@ -58,7 +58,7 @@ std::vector<double> column(const RewardTable& table, int64_t function) {
   return values;
 }
 
-// The share of groups whose values are all the same.
+// Returns the share of groups whose values are all the same.
 double share_without_spread(std::span<const double> values, int64_t num_generations) {
   double same = 0, count = 0;
   each_group(values, num_generations, [&](size_t, std::span<const double> group) {
@@ -97,7 +97,7 @@ Advantages normalize_then_sum(const RewardTable& table, std::span<const double> 
     });
   }
   std::vector<double> rewards = weighted_sum(normal, weights);
-  // What a function says counts as scored even where its group is too small for a deviation.
+  // A reward of a function counts as scored even if its group is too small for a deviation.
   const std::vector<double> scored = weighted_sum(table, weights);
   for (size_t i = 0; i < rewards.size(); ++i) {
     if (std::isnan(rewards[i]) && !std::isnan(scored[i])) rewards[i] = 0;
@@ -149,7 +149,7 @@ Advantages advantages_of(const RewardTable& table, std::span<const double> weigh
                          const LeaveOneOutAdvantages& options) {
   std::vector<double> rewards = weighted_sum(table, weights);
   for (size_t i = 0; i < rewards.size(); ++i) {
-    // A reward that is none stays so: std::clamp's comparisons are all false.
+    // A missing reward stays missing: std::clamp's comparisons with NaN are all false.
     if (options.clip_range) rewards[i] = std::clamp(rewards[i], options.clip_range->first, options.clip_range->second);
     if (options.beta != 0) rewards[i] -= options.beta * options.kl[i];
   }

@@ -1,6 +1,6 @@
-// From the rewards of a round to what each completion is worth: the formulas of TRL 1.16's GRPO, RLOO and Online DPO
-// trainers (trl/trainer/grpo_trainer.py, rloo_trainer.py, trl/experimental/online_dpo), computed in f64 from rewards as
-// f32 has them. Pure; any thread.
+// Computes advantages of completions from the rewards of a round: the formulas of TRL 1.16's GRPO, RLOO and Online DPO
+// trainers (trl/trainer/grpo_trainer.py, rloo_trainer.py, trl/experimental/online_dpo), computed in f64 from f32
+// rewards. Pure; safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace spillway::rewards {
 
-// The rewards of a round: f32[completions, functions], NaN where a function does not apply. The completions of a group
-// (a prompt) follow each other.
+// The rewards of a round: f32[completions, functions], NaN if a function does not apply. The completions of a group (a
+// prompt) follow each other.
 struct RewardTable {
   int64_t completions = 0, functions = 0;
   std::vector<float> values;
@@ -26,13 +26,13 @@ struct RewardTable {
   }
 };
 
-// REQUIRES: each output has a reward for each completion.
+// Collects outputs into a table. REQUIRES: each output has a reward for each completion.
 [[nodiscard]] RewardTable table_of(std::span<const RewardOutput> outputs, int64_t completions);
 
-// f64[completions]: the sum over the functions that apply, each times its weight; NaN where none does.
+// Returns f64[completions]: the weighted sum over the functions that apply; NaN if none does.
 [[nodiscard]] std::vector<double> weighted_sum(const RewardTable& table, std::span<const double> weights);
 
-// TRL's scale_rewards: what a reward's distance from its group's mean is divided by.
+// TRL's scale_rewards: the divisor of a reward's distance from its group's mean.
 enum class ScaleRewards {
   kGroup,  // the group's standard deviation
   kBatch,  // the round's
@@ -50,7 +50,7 @@ struct GroupedAdvantages {
   RewardAggregation aggregation = RewardAggregation::kSumThenNormalize;
 };
 
-// RLOO: the distance from the mean of the others of the group.
+// The options of RLOO: the advantage is the distance from the mean of the others of the group.
 struct LeaveOneOutAdvantages {
   std::optional<std::pair<double, double>> clip_range;  // of the summed rewards, before the KL
   double beta = 0;                                      // rewards lose beta x kl
@@ -58,19 +58,19 @@ struct LeaveOneOutAdvantages {
   bool normalize = false;      // over the round
 };
 
-// Online DPO: no distance from anything; what no function applies to scores 0.
+// The options of Online DPO: the score itself is the value, 0 if no function applies.
 struct PairScores {
-  double missing_eos_penalty = 0;  // that the completions lose that did not end
+  double missing_eos_penalty = 0;  // subtracted from completions that did not end
   std::vector<bool> is_truncated;  // [completions]
 };
 
 struct Advantages {
   std::vector<float> values;  // f32[completions], 0 where nothing can be learned
-  // The share of completions whose rewards had the same value all over what they are compared with.
+  // The share of completions whose rewards equal all those that they are compared with.
   double frac_reward_zero_std = 0;
 };
 
-// REQUIRES: table.completions is a multiple of num_generations, a weight a function.
+// Compute the advantages. REQUIRES: table.completions is a multiple of num_generations, one weight per function.
 [[nodiscard]] Advantages advantages_of(const RewardTable& table, std::span<const double> weights,
                                        int64_t num_generations, const GroupedAdvantages& options);
 [[nodiscard]] Advantages advantages_of(const RewardTable& table, std::span<const double> weights,
@@ -78,8 +78,8 @@ struct Advantages {
 [[nodiscard]] Advantages advantages_of(const RewardTable& table, std::span<const double> weights,
                                        int64_t num_generations, const PairScores& options);
 
-// TRL's metrics of a round's rewards: rewards/NAME/mean and rewards/NAME/std, reward and reward_std. What no
-// completion has a number for is NaN, and so is the deviation of less than two.
+// Returns TRL's metrics of a round's rewards: rewards/NAME/mean and rewards/NAME/std, reward and reward_std. A metric
+// without numbers is NaN, and so is the deviation of less than two.
 [[nodiscard]] std::vector<std::pair<std::string, double>> reward_metrics(const RewardTable& table,
                                                                          std::span<const double> weights,
                                                                          std::span<const std::string> names);

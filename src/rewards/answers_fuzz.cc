@@ -1,4 +1,5 @@
-// Any bytes as the answer of a child: rewards, or an InputError of one line that names the function.
+// Parses any bytes as the answer of a child: returns rewards, or throws an InputError of one line that names the
+// function.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

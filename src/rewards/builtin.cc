@@ -44,7 +44,7 @@ void check_value(const RewardEntry& entry, const BuiltinArgument& declared, cons
                     declared.most, said.name, *number);
 }
 
-// A function of one completion.
+// A function that scores one completion at a time.
 template <typename Score>
 class ByCompletion final : public RewardFunction {
  public:

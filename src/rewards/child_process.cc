@@ -26,7 +26,7 @@ constexpr double kGraceSeconds = 2;       // for a child to end by itself
 constexpr double kSliceSeconds = 0.1;     // between looks at whether to go on waiting
 constexpr size_t kMostErrorBytes = 8192;  // of a line of standard error that is shown in one piece
 
-// Both ends close when another program is run.
+// A pipe, both ends of which close when another program is run.
 struct Pipe {
   int read = -1, write = -1;
 
@@ -51,7 +51,7 @@ struct Pipe {
   }
 };
 
-// Writing to a child that has closed its input shall be an error of the write, not the end of this process.
+// Makes writing to a child that has closed its input an error of the write, instead of the end of this process.
 class NoBrokenPipeSignal {
  public:
   NoBrokenPipeSignal() {
@@ -84,7 +84,7 @@ void close_file(int& file) {
   file = -1;
 }
 
-// Appends what is there to `text`. False at the end of the file.
+// Appends the available bytes to `text`. Returns false at the end of the file.
 bool read_available(int file, std::string& text) {
   std::array<char, 65536> part;
   const ssize_t got = ::read(file, part.data(), part.size());
@@ -93,16 +93,17 @@ bool read_available(int file, std::string& text) {
   return got > 0;
 }
 
-// In the new process, where nothing may allocate. Does not return; what fails goes into `report` as errno.
+// Runs in the new process, which must not allocate. Does not return; writes the errno of a failure to `report`.
 [[noreturn]] void become(char* const* arguments, const std::array<int, 3>& streams, int report, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it ended before the line above
-  // What this process ignores, another one knows nothing of: a pipeline of the shell ends by SIGPIPE.
+  // Signals that this process ignores must have their default effect in the child: a pipeline of the shell ends by
+  // SIGPIPE.
   for (const int ignored : {SIGXFSZ, SIGPIPE}) std::signal(ignored, SIG_DFL);
-  // Streams that stand in each other's places are none: hold_standard_streams() in main() has 0 to 2 taken.
+  // No stream is in another's place, since hold_standard_streams() in main() keeps 0 to 2 taken.
   for (int i = 0; i < 3; ++i) ::dup2(nth(streams, i), i);
-  // What libraries opened without O_CLOEXEC is none of its business.
+  // The child must not get files that libraries opened without O_CLOEXEC.
   static_cast<void>(::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC));
   ::execvp(arguments[0], arguments);
   const int error = errno;
@@ -125,7 +126,7 @@ void ChildProcess::start(const std::vector<std::string>& command, std::string_vi
     throw machine_error(where, "expected to start {}, got {}; end other programs", quote(command[0]),
                         std::strerror(errno));
   if (pid_ == 0) become(arguments.data(), {in.read, out.write, err.write}, report.write, parent);
-  ::setpgid(pid_, pid_);  // here, too: who is first does not matter
+  ::setpgid(pid_, pid_);  // in this process, too: the order of the two calls does not matter
   ::close(report.take(&Pipe::write));
   int error = 0;
   ssize_t got = 0;
@@ -176,7 +177,7 @@ ChildProcess::Read ChildProcess::read_line(double timeout_seconds, size_t most_b
       output_.erase(0, line_break + 1);
       searched_ = 0;
       is_asked_ = false;
-      if (err_ >= 0) show_errors();  // what came before the answer is about it
+      if (err_ >= 0) show_errors();  // its output before the answer is about the answer
       return result;
     }
     searched_ = output_.size();
@@ -187,7 +188,7 @@ ChildProcess::Read ChildProcess::read_line(double timeout_seconds, size_t most_b
       kill_group();
       return {Outcome::kLate, ""};
     }
-    // What it started may hold its output open after its own end.
+    // Processes that it started may hold its output open after its own end.
     const bool was_exited = has_exited();
     exchange(was_exited ? 0 : std::min(left, kSliceSeconds));
     if (was_exited && output_.size() == searched_) close_file(out_);

@@ -1,4 +1,4 @@
-// The functions that want math_verify, beside TRL's.
+// Compares the functions that need math_verify with TRL's.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ RewardEntry math_entry(const Json& json) {
   return entry;
 }
 
-// All of a golden's completions, as texts or as messages.
+// Returns all of a golden's completions, as texts or as messages.
 RewardInput math_input(const Json& golden, bool as_messages) {
   RewardInput input;
   const size_t count = golden["rewards"].size();
@@ -56,7 +56,7 @@ TEST_CASE("accuracy rewards and what they log are TRL's") {
   for (size_t i = 0; i < goldens.size(); ++i) {
     const Json& golden = goldens[i];
     CAPTURE(golden["entry"].dump());
-    // Each call has all functions in it.
+    // Each call computes all functions.
     const RewardOutput output = functions.evaluate(math_input(golden, i % 2 == 1))[i];
     REQUIRE(output.rewards.size() == golden["rewards"].size());
     for (size_t k = 0; k < output.rewards.size(); ++k) {

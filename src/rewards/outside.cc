@@ -13,18 +13,18 @@ namespace spillway::rewards {
 namespace {
 
 constexpr std::string_view kWhere = "trl.reward_funcs";
-// Reads the script as a line of JSON, and leaves the file to it for what follows.
+// Reads the script as a line of JSON, and leaves the rest of the file to the script.
 constexpr const char* kLoader =
     "import json, os; requests = os.fdopen(os.dup(0), 'rb'); "
     "exec(compile(json.loads(requests.readline()), 'reward_child.py', 'exec'))";
 
-// Who is asked, for messages.
+// The function that is asked, for messages.
 struct Asked {
   std::string_view function;
   double timeout_seconds;
 };
 
-// The next line of a child that owes one.
+// Returns the next line of a child that owes one.
 std::string next_line(ChildProcess& process, const Asked& asked) {
   using Outcome = ChildProcess::Outcome;
   ChildProcess::Read read = process.read_line(asked.timeout_seconds, kMostAnswerBytes);
@@ -45,7 +45,7 @@ std::string next_line(ChildProcess& process, const Asked& asked) {
                     end.text);
 }
 
-// What stands in the output before anything is asked would be taken for the answer.
+// Checks that there is no output before a request, which would be taken for the answer.
 void check_silent(ChildProcess& process, std::string_view function) {
   if (process.has_output())
     throw input_error(kWhere,
@@ -161,7 +161,7 @@ std::vector<RewardOutput> PythonFunctions::evaluate(const RewardInput& input) {
   std::vector<RewardOutput> outputs(functions_.size());
   std::set<int64_t> open;
   for (int64_t i = 0; i < count; ++i) open.insert(first + i);
-  // Answers come in order but for those of coroutines, which come last.
+  // Answers come in order, except for those of coroutines, which come last.
   while (!open.empty()) {
     const std::string& likely = nth(functions_, *open.begin() - first).key;
     const Json json = parse_line(next_line(process_, {likely, timeout_seconds_}), likely, kWhere);

@@ -12,10 +12,10 @@
 
 namespace spillway::rewards {
 
-// Any program that speaks the protocol.
+// Runs any program that speaks the protocol.
 class ProgramFunction final : public RewardFunction {
  public:
-  // Throws InputError where the program cannot be run.
+  // Throws InputError if the program cannot be run.
   ProgramFunction(const RewardEntry& entry, double timeout_seconds);
   RewardOutput evaluate(const RewardInput& input) override;
 
@@ -26,13 +26,13 @@ class ProgramFunction final : public RewardFunction {
   int64_t calls_ = 0;
 };
 
-// All Python functions of a config, in one process.
+// Runs all Python functions of a config, in one process.
 class PythonFunctions {
  public:
-  // Throws InputError for an interpreter, a function or a package that is not there.
+  // Throws InputError for an interpreter, a function or a package that is missing.
   PythonFunctions(std::vector<PythonFunction> functions, const RewardSettings& settings);
 
-  // In the order of the functions. Throws as RewardFunction::evaluate.
+  // Returns the outputs in the order of the functions. Throws as RewardFunction::evaluate.
   [[nodiscard]] std::vector<RewardOutput> evaluate(const RewardInput& input);
 
  private:
@@ -44,15 +44,15 @@ class PythonFunctions {
   int64_t calls_ = 0;
 };
 
-// A Python function that makes rows of prompts out of the records of a data set: axolotl's prompt transforms.
+// Runs a Python function that makes rows of prompts from the records of a data set: axolotl's prompt transforms.
 class RowFunction {
  public:
-  // `cfg` is what it gets of the config. Throws InputError for an interpreter or a function that is not there. `where`
-  // names the dataset in errors.
+  // `cfg` is the part of the config that it gets. Throws InputError for an interpreter or a function that is missing.
+  // `where` names the dataset in errors.
   RowFunction(std::string name, std::string where, Json cfg, const RewardSettings& settings);
 
-  // A row for each record, in their order: the record without the columns that are to be removed, and what the function
-  // returns over it. Throws as RewardFunction::evaluate.
+  // Returns a row for each record, in their order: the record without the columns to remove, updated with the
+  // function's result. Throws as RewardFunction::evaluate.
   [[nodiscard]] std::vector<Json> rows_of(std::vector<Json> records);
 
  private:
@@ -63,7 +63,7 @@ class RowFunction {
   int64_t calls_ = 0;
 };
 
-// The last part of a path.
+// Returns the last part of a path.
 [[nodiscard]] std::string file_name(std::string_view path);
 
 }  // namespace spillway::rewards

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kVersion = 1;
 
-// A part of a JSON value, for a message.
+// Returns a part of a JSON value, for a message.
 std::string shown(const Json& json) {
   if (json.is_string()) return shown_line(json.get_ref<const std::string&>().substr(0, 100));
   return quote(json_text(json));
@@ -25,7 +25,7 @@ Json arguments_of(const RewardEntry& entry) {
   return result;
 }
 
-// Reads one answer; knows whose it is.
+// Reads one answer of the function that it is made for.
 class AnswerReader {
  public:
   AnswerReader(int64_t completions, std::string_view function, std::string_view where)
@@ -75,7 +75,7 @@ class AnswerReader {
   [[nodiscard]] std::optional<double> read_reward(const Json& item, size_t index) const {
     if (item.is_null()) return {};
     const double value = item.is_number() ? item.get<double>() : std::numeric_limits<double>::infinity();
-    // Rewards are f32 from here on, as TRL's.
+    // Rewards are f32 from here on, as in TRL.
     if (std::isfinite(static_cast<float>(value))) return value;
     throw bad("a finite number or None",
               fmt::format("{} for completion {} of {}", shown(item), index + 1, completions_), "correct the function");
@@ -90,7 +90,7 @@ std::string text_at(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// What an error says; something in any case.
+// Returns the text of an error, never empty if there is one.
 std::string error_at(const Json& json) {
   const auto found = json.find("error");
   if (found == json.end() || found->is_null()) return "";

@@ -1,5 +1,5 @@
-// Reward functions: what scores the completions of a round of online RL. Which there are, and how a user's own are
-// called: docs/rewards.md.
+// Reward functions, which score the completions of a round of online RL. For the list of them, and for calling a user's
+// own, see docs/rewards.md.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace spillway::rewards {
 
 using Json = nlohmann::ordered_json;
 
-// What functions see of the training, with the names of transformers' TrainerState.
+// The state of the training as functions see it, with the names of transformers' TrainerState.
 struct TrainerState {
   int64_t global_step = 0, max_steps = 0;
   double epoch = 0;
@@ -26,7 +26,7 @@ struct TrainerState {
   int64_t num_input_tokens_seen = 0;
 };
 
-// The completions of a round, a prompt's together. All lists have an item a completion: a prompt that has several
+// The completions of a round, a prompt's together. All lists have one item per completion: a prompt that has several
 // completions stands several times.
 struct RewardInput {
   Json prompts = Json::array(), completions = Json::array();  // of texts, or of lists of messages
@@ -38,26 +38,26 @@ struct RewardInput {
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(completion_ids.size()); }
 };
 
-// What a function says of them.
+// A function's output for them.
 struct RewardOutput {
-  std::vector<std::optional<double>> rewards;           // finite, also as f32; none where it does not apply
-  Json extra = Json::object();                          // columns that it logs: name -> list, an item a completion
+  std::vector<std::optional<double>> rewards;           // finite, also as f32; absent if it does not apply
+  Json extra = Json::object();                          // columns that it logs: name -> list, one item per completion
   std::vector<std::pair<std::string, double>> metrics;  // numbers that it logs, by name
 };
 
-// One function. Not to be called by two threads at once.
+// One function. Not safe for use by two threads at once.
 class RewardFunction {
  public:
   virtual ~RewardFunction() = default;
 
-  // Throws InputError for what the function does wrong, MachineError where a signal ends its process, and Interrupted.
+  // Throws InputError for an error of the function, MachineError if a signal ends its process, and Interrupted.
   [[nodiscard]] virtual RewardOutput evaluate(const RewardInput& input) = 0;
 };
 
-// What makes the function of a RewardEntry::Kind::kModel: the engine, which is no part of this folder.
+// Makes the function of a RewardEntry::Kind::kModel: the engine, which is no part of this folder.
 using ModelRewardFactory = std::function<std::unique_ptr<RewardFunction>(const RewardEntry& entry)>;
 
-// The name of each entry in metrics: distinct, of the form NAME, NAME_2, NAME_3 where several share one.
+// Returns the name of each entry in metrics: distinct, of the form NAME, NAME_2, NAME_3 if several share one.
 [[nodiscard]] std::vector<std::string> names_of(std::span<const RewardEntry> entries);
 
 // All functions of a config, with the processes that some of them run in. A process lives as long as this object, and
@@ -66,22 +66,22 @@ using ModelRewardFactory = std::function<std::unique_ptr<RewardFunction>(const R
 class RewardFunctions {
  public:
   // Starts processes and asks Python for its functions. Throws InputError for a function, an interpreter, a program or
-  // a package that is not there, and for a model without a factory.
+  // a package that is missing, and for a model without a factory.
   explicit RewardFunctions(const RewardSettings& settings, const ModelRewardFactory& make_model = {});
   ~RewardFunctions();
   RewardFunctions(RewardFunctions&&) = delete;
 
-  // In the order of the config.
+  // Returns the names in the order of the config.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
-  // What each function says, in the same order. Python's coroutines are awaited together; everything else is called
-  // one after another. Throws as RewardFunction::evaluate, after which no call is possible.
+  // Returns the output of each function, in the same order. Python's coroutines are awaited together; everything else
+  // is called one after another. Throws as RewardFunction::evaluate, after which no call is possible.
   [[nodiscard]] std::vector<RewardOutput> evaluate(const RewardInput& input);
 
  private:
   class Python;
 
   std::vector<std::string> names_;
-  std::vector<std::unique_ptr<RewardFunction>> functions_;  // null where `python_` has the function
+  std::vector<std::unique_ptr<RewardFunction>> functions_;  // null if `python_` has the function
   std::unique_ptr<Python> python_;
 };
 

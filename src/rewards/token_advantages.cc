@@ -12,7 +12,7 @@ using Numbers = std::vector<double>;  // of a completion
 
 constexpr double kWhiteningEpsilon = 1e-8;  // added to a variance
 
-// Divides all numbers by their deviation (n - 1), and moves their mean to 0 where asked for.
+// Divides all numbers by their deviation (n - 1), and moves their mean to 0 if `shifts_mean`.
 void whiten(std::vector<Numbers>& all, bool shifts_mean) {
   double count = 0, sum = 0;
   for (const Numbers& numbers : all) {
@@ -33,7 +33,7 @@ double distance(double logp, double ref_logp, KlEstimator estimator) {
   return estimator == KlEstimator::kK1 ? -log_ratio : std::exp(log_ratio) - 1 - log_ratio;
 }
 
-// Of each state: what its token costs, and the score at the last state.
+// Returns the reward of each state: the penalty of its token, and the score at the last state.
 Numbers rewards_of(const ScoredTokens& completion, bool has_end_state, const TokenAdvantageOptions& options,
                    double completions, RoundAdvantages& sums) {
   Numbers rewards;
@@ -49,7 +49,7 @@ Numbers rewards_of(const ScoredTokens& completion, bool has_end_state, const Tok
   return rewards;
 }
 
-// Of each state. `values` are those of the states; behind the last nothing is worth anything.
+// Returns the advantage of each state. `values` are those of the states; the value behind the last one is 0.
 Numbers estimate(const Numbers& rewards, std::span<const float> values, const TokenAdvantageOptions& options) {
   Numbers advantages(rewards.size());
   double next_value = 0, next_advantage = 0;

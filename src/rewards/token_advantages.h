@@ -1,9 +1,9 @@
-// From the score of each completion of a round and what is known of its tokens to what each token is worth: the
-// rewards, generalised advantage estimation (Schulman et al., 2016) and whitening of TRL 1.10's PPOTrainer
-// (trl/experimental/ppo), computed in f64 from numbers as f32 has them. Pure; any thread.
+// Computes advantages of tokens from the score of each completion of a round and the log-probabilities and values of
+// its tokens: the rewards, generalised advantage estimation (Schulman et al., 2016) and whitening of TRL 1.10's
+// PPOTrainer (trl/experimental/ppo), computed in f64 from f32 numbers. Pure; safe from any thread.
 //
-// State t of a completion is what is known before its token t. Where another completion of the round is longer, it has
-// one state more, behind its last token.
+// State t of a completion is the text before its token t. If another completion of the round is longer, it has one
+// state more, behind its last token.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace spillway::rewards {
 
-// How the distance of a token from the reference is estimated (http://joschu.net/blog/kl-approx.html).
+// The estimator of a token's divergence from the reference (http://joschu.net/blog/kl-approx.html).
 enum class KlEstimator {
   kK1,  // log p - log ref
   kK3,  // ref / p - 1 - log(ref / p)
 };
 
-// Members have the names of TRL's arguments.
+// The options; members have the names of TRL's arguments.
 struct TokenAdvantageOptions {
   double kl_coef = 0.05;
   KlEstimator kl_estimator = KlEstimator::kK1;
@@ -33,7 +33,7 @@ struct ScoredTokens {
   double score = 0;
 };
 
-// Of a completion of n tokens, f32.
+// The result for a completion of n tokens, f32.
 struct TokenAdvantages {
   std::vector<float> advantages;  // [n]
   std::vector<float> returns;     // [states]: n or n + 1
@@ -45,8 +45,8 @@ struct RoundAdvantages {
   double kl = 0, entropy = 0, non_score_reward = 0;
 };
 
-// Of a round, whose longest completion decides which of the others have a state behind their last token. REQUIRES: each
-// completion has a token.
+// Computes the advantages of a round, whose longest completion decides which of the others have a state behind their
+// last token. REQUIRES: each completion has a token.
 [[nodiscard]] RoundAdvantages token_advantages(std::span<const ScoredTokens> round,
                                                const TokenAdvantageOptions& options);
 

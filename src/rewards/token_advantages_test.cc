@@ -16,7 +16,7 @@ std::vector<ScoredTokens> round_of_two() {
   return {{kLogps, kRefLogps, kValues, 3}, {kShortLogps, kShortRefLogps, kShortValues, -2}};
 }
 
-// The sum that generalised advantage estimation is defined as, of the rewards of all states.
+// Computes the sum that defines generalised advantage estimation, from the rewards of all states.
 std::vector<double> summed_advantages(const std::vector<double>& rewards, const std::vector<float>& values,
                                       double gamma, double lam) {
   std::vector<double> advantages;

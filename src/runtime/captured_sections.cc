@@ -7,11 +7,12 @@
 namespace spillway {
 namespace {
 
-// A library's first use of a kernel may load code or choose an algorithm, and what is replayed leaves no times of
-// instructions: Calibration learns from five traced steps, the first two of them left out, and the report shows one.
+// The steps before a capture: a library's first use of a kernel may load code or choose an algorithm, and a replay
+// gives no times of instructions. Calibration learns from five traced steps, without the first two, and the report
+// shows one.
 constexpr int64_t kStepsBefore = 5;
-// Numbers of rows for which a section is kept: packed streams have ever new ones, and each takes memory of the
-// device's.
+// The most numbers of rows for which a section is kept: packed streams have ever new ones, and each takes device
+// memory.
 constexpr size_t kMaxKept = 4;
 
 bool is_kernels_alone(const Program& program, const SectionRange& section) {
@@ -59,7 +60,7 @@ const CapturedWork* CapturedSections::work_for(Candidate& candidate) {
   if (candidate.rows != rows) candidate.runs = 0;
   candidate.rows = rows;
   if (candidate.kept.size() == kMaxKept || candidate.runs++ < candidate.runs_before) return nullptr;
-  // Where the device cannot, null is kept, so that it is not tried again.
+  // If the device cannot capture, null is kept, so that it is not tried again.
   candidate.kept.push_back({rows, loaded_.memory().device_queue(Lane::kCompute).capture([&] {
                               for (int32_t i = candidate.section.begin; i < candidate.section.end; ++i)
                                 loaded_.execute(i);

@@ -1,10 +1,10 @@
-// Sections that are kernels alone, put into the compute lane's queue by one call: what a GPU's graphs are for.
+// Replays sections that consist of kernels alone by one call to the compute lane's queue, as a GPU's graphs allow.
 //
 // The kernels of a small model, or of one token, take a GPU no longer than the host needs to launch them
 // (docs/decisions/0011-graphs-of-kernels.md). A section runs for five steps as any other, which measures its
 // instructions; then its kernels are captured, with the addresses of the arena and the number of rows, and from then on
-// replayed. What changes from batch to batch is in device memory and read there. Sections with transfers are not
-// captured: their lanes meet the host, or move what takes longer than a launch.
+// replayed. Data that changes from batch to batch is in device memory and read there. Sections with transfers are not
+// captured: their lanes meet the host, or move data that takes longer than a launch.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class CapturedSections {
   // Borrows both.
   CapturedSections(LoadedProgram& loaded, LaneProfile& profile);
 
-  // Replays the section and returns when it has finished, capturing it where it is time to. False: it is to be run
-  // otherwise. Throws MachineError where its work fails.
+  // Replays the section and returns when it has finished, capturing it first if it is time to. Returns false if the
+  // caller must run it otherwise. Throws MachineError if its work fails.
   [[nodiscard]] bool run(const SectionRange& section);
 
  private:
@@ -33,13 +33,13 @@ class CapturedSections {
   struct Candidate {
     SectionRange section;
     bool follows_rows = false;
-    int64_t runs_before = 0;    // it is captured
+    int64_t runs_before = 0;    // that are still to come before it is captured
     std::vector<int64_t> rows;  // of the last runs that were not replayed,
     int64_t runs = 0;           // and their number
     std::vector<Kept> kept;
   };
 
-  // Null where it is not time to capture the section yet, or it cannot be.
+  // Returns null if it is not time to capture the section yet, or if that is impossible.
   [[nodiscard]] const CapturedWork* work_for(Candidate& candidate);
   void replay(const CapturedWork& work);
 

@@ -16,7 +16,7 @@
 namespace spillway {
 namespace {
 
-// The value of the first `key : value` line of a file of /proc.
+// Returns the value of the first `key : value` line of a file of /proc.
 std::string field_of(const char* path, std::string_view key) {
   std::ifstream stream(path);
   std::string line;
@@ -30,7 +30,7 @@ std::string field_of(const char* path, std::string_view key) {
   return "";
 }
 
-// Of a file that the kernel makes up as it is read; empty where it is not there.
+// Returns the text of a file that the kernel generates as it is read; empty if it is not there.
 std::string text_of(const char* path) {
   std::ifstream stream(path);
   return {std::istreambuf_iterator<char>(stream), {}};

@@ -30,8 +30,8 @@ struct Part {
   std::string_view name;
 };
 
-// Numbers are those of Linux' arch/arm64/include/asm/cputype.h, names those of lscpu; Apple's cores are named by the
-// chip, as both kinds of a chip's cores are.
+// Numbers are from Linux' arch/arm64/include/asm/cputype.h, names from lscpu; Apple's cores are named after the chip,
+// since both kinds of cores of a chip are.
 constexpr std::array kImplementers = {
     Implementer{0x41, "Arm"},       Implementer{0x43, "Cavium"},    Implementer{0x46, "Fujitsu"},
     Implementer{0x48, "HiSilicon"}, Implementer{0x4e, "NVIDIA"},    Implementer{0x51, "Qualcomm"},
@@ -55,7 +55,7 @@ constexpr std::array kParts = {
     Part{{0x61, 0x038}, "M2 Max"},      Part{{0x61, 0x039}, "M2 Max"},      Part{{0x6d, 0xd49}, "Cobalt-100"},
     Part{{0xc0, 0xac3}, "AmpereOne"},   Part{{0xc0, 0xac4}, "AmpereOne A"}};
 
-// The value of a line `key : value`, where it is one.
+// Returns the value of a line `key : value`, if it is one.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
   const size_t colon = line.find(':');
   if (!line.starts_with(key) || colon == std::string_view::npos) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
   return start == std::string_view::npos ? "" : line.substr(start);
 }
 
-// "0xd0c"; -1 where the text is no such number, which no table has.
+// Parses "0xd0c". Returns -1, which no table has, if the text is no such number.
 int parse_number(std::string_view text) {
   int number = -1;
   if (text.starts_with("0x")) std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);

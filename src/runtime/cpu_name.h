@@ -1,4 +1,4 @@
-// What a CPU is called, out of what Linux tells of it. Any thread.
+// Derives the name of a CPU from the information that Linux gives. Safe from any thread.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace spillway {
 
-// `cpuinfo` is the text of /proc/cpuinfo, `board` that of /sys/firmware/devicetree/base/model, empty where there is
-// none.
+// Returns the name of the CPU. `cpuinfo` is the text of /proc/cpuinfo, `board` that of
+// /sys/firmware/devicetree/base/model, empty if there is none.
 //
-// The `model name`, "AMD EPYC 9B45". Arm's CPUs have none that tells them apart: what their cores identify themselves
-// as, each kind once, "Arm Cortex-A55 and Arm Cortex-A76"; where a kind is not known here, the board, "Apple iMac
-// (24-inch, M3, 2023)", or else the numbers, "Arm CPU part 0xd99". "unknown CPU" where nothing of that is told.
+// It is the `model name`, "AMD EPYC 9B45". Arm's CPUs have none that tells them apart, so it is the identity of their
+// cores, each kind once, "Arm Cortex-A55 and Arm Cortex-A76"; if a kind is not known here, the board, "Apple iMac
+// (24-inch, M3, 2023)", or else the numbers, "Arm CPU part 0xd99". It is "unknown CPU" if none of these is present.
 [[nodiscard]] std::string cpu_name_in(std::string_view cpuinfo, std::string_view board);
 
 }  // namespace spillway

@@ -1,5 +1,5 @@
-// Texts as kernels write them. The names of cores were compared with what lscpu 2.38 makes of the same texts; those
-// that it does not know are from Linux' arch/arm64/include/asm/cputype.h.
+// The texts are as kernels write them. The names of cores were compared with the output of lscpu 2.38 for the same
+// texts; those that it does not know are from Linux' arch/arm64/include/asm/cputype.h.
 #include "runtime/cpu_name.h"
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@ using namespace spillway;
 
 namespace {
 
-// A core's lines in /proc/cpuinfo of 64-bit Arm.
+// Returns a core's lines in /proc/cpuinfo of 64-bit Arm.
 std::string arm_core(int number, std::string_view implementer, std::string_view part) {
   return fmt::format(
       "processor\t: {}\nBogoMIPS\t: 243.75\n"

@@ -13,7 +13,7 @@
 namespace spillway {
 namespace {
 
-// Longer than a turn of the scheduler, which is about three milliseconds.
+// The length of a probe: longer than a turn of the scheduler, which is about three milliseconds.
 constexpr double kProbeSeconds = 4e-3;
 constexpr int kMinSamples = 5;
 

@@ -10,7 +10,7 @@ using spillway::testing::FixedCpuShare;
 
 namespace {
 
-// Clocks that stand still but when they are read, of a thread that has a CPU for so many of 20 readings.
+// Clocks that advance only when they are read, for a thread that has a CPU during so many of 20 readings.
 double wall_seconds = 0, cpu_seconds = 0;
 int cpu_readings = 0;
 

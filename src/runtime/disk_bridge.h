@@ -1,5 +1,5 @@
-// Transfers between the disk and memory that only a device reaches, by way of pinned host memory: in pieces, so that
-// the disk and the link to the device work at once.
+// Transfers between the disk and memory that only a device reaches, through pinned host memory: in pieces, so that the
+// disk and the link to the device work at once.
 //
 // A bridge belongs to one lane. After construction it allocates nothing.
 #pragma once
@@ -26,11 +26,11 @@ class DiskBridge {
   }
   DiskBridge(DiskBridge&&) = delete;
 
-  // Host memory that a bridge takes.
+  // Returns the bytes of host memory that a bridge takes.
   [[nodiscard]] static constexpr int64_t bytes() { return kSlots * kPieceBytes; }
   [[nodiscard]] std::span<std::byte> memory() const { return span_of(memory_.at(0), memory_.bytes()); }
 
-  // Brings `bytes` to device memory: start(offset, host, bytes) has the disk read a piece and returns its ticket.
+  // Reads `bytes` into device memory: start(offset, host, bytes) makes the disk read a piece and returns its ticket.
   template <typename Start>
   void read(DiskQueue& disk, std::byte* to, int64_t bytes, const Start& start) {
     const int64_t pieces = div_ceil(bytes, kPieceBytes);
@@ -46,7 +46,7 @@ class DiskBridge {
     queue_->finish();
   }
 
-  // Takes `bytes` out of device memory: start(offset, host, bytes) has the disk write a piece and returns its ticket.
+  // Writes `bytes` of device memory: start(offset, host, bytes) makes the disk write a piece and returns its ticket.
   template <typename Start>
   void write(DiskQueue& disk, const std::byte* from, int64_t bytes, const Start& start) {
     const int64_t pieces = div_ceil(bytes, kPieceBytes);
@@ -76,7 +76,7 @@ class DiskBridge {
   Device::Pinned pinned_;
   std::array<std::unique_ptr<DeviceEvent>, kSlots> events_;
   std::array<DiskQueue::Ticket, kSlots> tickets_{};
-  std::unique_ptr<DeviceQueue> queue_;  // last: as it goes, it waits for what still uses the others
+  std::unique_ptr<DeviceQueue> queue_;  // last: its destruction waits for work that still uses the others
 };
 
 }  // namespace spillway

@@ -26,38 +26,38 @@ struct ExecutorOptions {
 
 class Executor {
  public:
-  // Starts the lanes' threads. All are borrowed and must outlive the executor; the memory may be that of other
-  // executors, too, of which one runs at a time. Throws as LoadedProgram does.
+  // Starts the lanes' threads. Borrows all arguments, which must outlive the executor; other executors may share the
+  // memory if only one runs at a time. Throws as LoadedProgram does.
   // REQUIRES: verify(graph, program) is empty, and the memory was made for the program.
   Executor(const Graph& graph, const Program& program, Memory& memory, const ExecutorOptions& options = {});
-  // The same with memory of its own. Throws as Memory does, too.
+  // Makes an executor with memory of its own. Throws as Memory does, too.
   Executor(const Graph& graph, const Program& program, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // Host memory in which a batch value is filled, between sections, with all tokens; to be asked for again each time,
-  // since what was handed out is sent where the device has memory of its own. A value that lives in memory which
-  // the host shares can be read and written there, too, whatever its kind.
+  // Returns the host memory in which a batch value is filled, between sections, with all tokens. It must be requested
+  // again each time, since memory that was handed out is sent to a device with memory of its own. A value that lives in
+  // memory shared with the host can be read and written there, too, whatever its kind.
   [[nodiscard]] TensorView home(ValueId id) const;
-  // Host memory with Graph::results[index]; valid from the end of its section until the next one begins.
+  // Returns host memory with Graph::results[index]; valid from the end of its section until the next one begins.
   [[nodiscard]] TensorView result(size_t index) const;
-  // The contents of all persistent values, wherever they live, between sections.
+  // Returns the contents of all persistent values, wherever they live, for use between sections.
   [[nodiscard]] ValueStore& values() { return *values_; }
 
   [[nodiscard]] const Device& device() const { return loaded_.device(); }
-  // The number of rows that values which follow the axis have in the next runs; at first it is the axis's capacity.
-  // REQUIRES: 0 <= rows <= that capacity.
+  // Sets the number of rows that values which follow the axis have in the next runs; at first it is the axis's
+  // capacity. REQUIRES: 0 <= rows <= that capacity.
   void set_rows(AxisId axis, int64_t rows) { loaded_.set_rows(axis, rows); }
-  // Returns when all lanes have finished the section. Throws MachineError where a transfer fails, when nothing is in
-  // flight any more; what the tiers hold is lost then, and every later call throws the same.
+  // Runs a section and returns when all lanes have finished it. Throws MachineError if a transfer fails, once nothing
+  // is in flight any more; the contents of the tiers are lost then, and every later call throws the same.
   void run(SectionId section);
 
-  // Notes the times of every instruction from here on, for one step.
+  // Records the times of every instruction from here on, for one step.
   void start_trace() { profile_.start_trace(); }
   void stop_trace() { profile_.stop_trace(); }
   [[nodiscard]] const LaneProfile& lanes() const { return profile_; }
 
-  // The end of the highest byte that any executed instruction or home has used.
+  // Returns the end of the highest byte that any executed instruction or home has used.
   [[nodiscard]] int64_t measured_peak_bytes(Tier tier) const { return profile_.peak_bytes(tier); }
-  // The same since this was last asked for.
+  // Returns the same for the time since the last call.
   [[nodiscard]] int64_t take_recent_peak_bytes(Tier tier) { return profile_.take_recent_bytes(tier); }
   [[nodiscard]] const std::vector<InstructionProfile>& profile() const { return profile_.instructions(); }
 
@@ -67,10 +67,10 @@ class Executor {
   std::unique_ptr<Memory> own_memory_;
   LoadedProgram loaded_;
   LaneProfile profile_;
-  std::unique_ptr<Mirror> mirror_;  // where the host does not share the device's memory
+  std::unique_ptr<Mirror> mirror_;  // set if the host does not share the device's memory
   std::unique_ptr<ValueStore> values_;
   std::exception_ptr error_;           // of the first section that failed
-  std::unique_ptr<LaneRunner> lanes_;  // last: its threads stop before what they work on goes
+  std::unique_ptr<LaneRunner> lanes_;  // last: its threads must stop before the data that they work on goes
 };
 
 }  // namespace spillway

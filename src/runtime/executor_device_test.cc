@@ -1,4 +1,4 @@
-// Executors on a device that works on its own time, in memory of its own: what a GPU does, by the CPU's kernels.
+// Tests executors on a device that works on its own time, in memory of its own: like a GPU, but with the CPU's kernels.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,17 +22,17 @@ using namespace spillway::testing;
 
 namespace {
 
-// It would rightly report a race that a test makes on purpose.
+// The thread sanitizer would rightly report a race that a test makes on purpose.
 #ifdef __SANITIZE_THREAD__
 constexpr bool kThreadSanitizer = true;
 #else
 constexpr bool kThreadSanitizer = false;
 #endif
 
-// Values of several blocks of the disk.
+// The values of this job span several blocks of the disk.
 constexpr RandomGraphOptions kLargeJob = {.max_bytes = 30000};
 
-// What a kernel sees of its input: how many rows, and the sum of its bytes.
+// Records what a kernel sees of its input: the number of rows, and the sum of its bytes.
 void run_count(const KernelArgs& args) {
   const TensorView& rows = args.inputs[0];
   int32_t sum = 0;
@@ -44,7 +44,7 @@ std::vector<ValueType> infer_count(TypeList, const Attributes&) { return {{DType
 Cost cost_count(TypeList, TypeList, const Attributes&) { return {}; }
 constexpr OpDef kCount = {.name = "count", .infer = infer_count, .cost = cost_count, .cpu = run_count};
 
-// The first byte of its input, half a million times.
+// Writes the first byte of its input half a million times.
 void run_spread(const KernelArgs& args) {
   std::fill_n(args.outputs[0].as<uint8_t>(), args.outputs[0].elems(), args.inputs[0].as<uint8_t>()[0]);
 }

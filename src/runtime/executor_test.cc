@@ -23,7 +23,7 @@ using namespace spillway::testing;
 
 namespace {
 
-// Values of several blocks of the disk.
+// The values of this job span several blocks of the disk.
 constexpr RandomGraphOptions kLarge = {.max_bytes = 30000};
 
 int64_t copied_bytes(const Program& program, Lane lane, int64_t micro_steps) {

@@ -1,4 +1,4 @@
-// What the lanes of a program have done so far: time, bytes, the highest bytes used, and on request a timeline.
+// Statistics of a program's lanes so far: time, bytes, the highest bytes used, and on request a timeline.
 //
 // Each lane's part belongs to the thread that runs the lane; the whole may be read between sections. After construction
 // nothing is allocated.
@@ -14,8 +14,8 @@
 
 namespace spillway {
 
-// What an instruction has cost so far, in the runs that knew its time (record). Of transfers that overlap on one lane,
-// each is charged with the time since the one before it finished.
+// The cost of an instruction so far, in the runs in which its time was known (record). Of transfers that overlap on one
+// lane, each is charged with the time since the one before it finished.
 struct InstructionProfile {
   int64_t calls = 0;
   double seconds = 0;
@@ -34,29 +34,29 @@ struct LaneEvent {
 
 class LaneProfile {
  public:
-  // A trace has room for one step of `traced_micro_steps`; what comes after that is left out.
+  // Reserves a trace for one step of `traced_micro_steps`; later events are left out.
   LaneProfile(const LoadedProgram& loaded, int64_t traced_micro_steps);
 
-  // An instruction that took from `start` to `finish` by now_seconds().
+  // Records an instruction that took from `start` to `finish` by now_seconds().
   void record(Lane lane, int32_t instruction, double start, double finish);
-  // A lane's work of a whole section whose instructions' times nobody knows.
+  // Records a lane's work on a whole section whose instructions have no known times.
   void record_section(Lane lane, double start, double finish);
-  // Time in which the compute lane waited for other lanes, at the ends of sections too.
+  // Adds time in which the compute lane waited for other lanes, at the ends of sections too.
   void add_stall(double seconds) { stall_seconds_ += seconds; }
 
   [[nodiscard]] int64_t traced_micro_steps() const { return traced_micro_steps_; }
-  // Forgets the trace before.
+  // Starts a new trace and forgets the one before.
   void start_trace();
   void stop_trace() { is_tracing_ = false; }
 
   [[nodiscard]] const std::vector<InstructionProfile>& instructions() const { return instructions_; }
   [[nodiscard]] LaneTotals totals(Lane lane) const { return at(lane).totals; }
   [[nodiscard]] double stall_seconds() const { return stall_seconds_; }
-  // In the order of their finishing.
+  // Returns the events in the order in which they finished.
   [[nodiscard]] std::span<const LaneEvent> trace(Lane lane) const { return at(lane).events; }
-  // The end of the highest byte that any executed instruction or home has used.
+  // Returns the end of the highest byte that any executed instruction or home has used.
   [[nodiscard]] int64_t peak_bytes(Tier tier) const;
-  // The same since this was last asked for.
+  // Returns the same for the time since the last call.
   [[nodiscard]] int64_t take_recent_bytes(Tier tier);
 
  private:

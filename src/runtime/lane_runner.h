@@ -1,4 +1,4 @@
-// Who executes the instructions of a section, in an order that their lanes and waits permit.
+// The interface for executing the instructions of a section, in an order that their lanes and waits permit.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@ namespace spillway {
 class LaneRunner {
  public:
   virtual ~LaneRunner() = default;
-  // Returns when all instructions of the section have finished. Where one fails, throws its error when none is running
-  // any more, and must not be called again.
+  // Returns when all instructions of the section have finished. If one fails, throws its error when none is running any
+  // more, and must not be called again.
   virtual void run(const SectionRange& section) = 0;
 };
 
-// The arguments outlive the runner.
+// A factory of runners. The arguments outlive the runner.
 using MakeLaneRunner = std::function<std::unique_ptr<LaneRunner>(LoadedProgram& loaded, LaneProfile& profile)>;
 
-// A thread a lane that the program uses; the compute lane is on the caller's.
+// Makes a runner with a thread per lane that the program uses; the compute lane runs on the caller's thread.
 [[nodiscard]] std::unique_ptr<LaneRunner> make_lane_threads(LoadedProgram& loaded, LaneProfile& profile);
 
 }  // namespace spillway

@@ -13,14 +13,14 @@
 namespace spillway {
 namespace {
 
-// Bridges the time that a copy of a few pages takes. Longer would take a core from those that compute.
+// The spins bridge the time that a copy of a few pages takes. More would take a core from computing threads.
 constexpr int kSpins = 200;
 
-// Transfers of a disk lane in flight at once. A DiskQueue cuts each into blocks, of which it has enough in flight; this
-// many cover the gaps between transfers, small ones too.
+// The transfers of a disk lane that are in flight at once. A DiskQueue cuts each into blocks, of which it has enough in
+// flight; this many cover the gaps between transfers, small ones too.
 constexpr size_t kAhead = 8;
 
-// After an error: where the queue has failed too, it is empty.
+// Empties the queue after an error; if the queue has failed too, it is empty already.
 void drain(DiskQueue& queue) {
   try {
     queue.drain();
@@ -113,7 +113,7 @@ void LaneThreads::begin_queues() {
 void LaneThreads::finish_queues() {
   if (!begin_) return;
   for (const LaneState& state : lanes_) {
-    // The compute queue has begin_ in it, work or none.
+    // The compute queue contains begin_, whether or not it has work.
     const bool is_used = !state.todo.empty() || state.lane == Lane::kCompute;
     if (!is_used || !loaded_.is_asynchronous(state.lane)) continue;
     try {
@@ -124,7 +124,7 @@ void LaneThreads::finish_queues() {
   }
 }
 
-// A queue's instruction starts when the one before it has finished and all that it waits for has.
+// An instruction of a queue starts when the one before it and all that it waits for have finished.
 void LaneThreads::record_times(const SectionRange& section) {
   if (!begin_) return;
   std::array<double, kLanes> last;
@@ -166,7 +166,7 @@ void LaneThreads::run_lane(LaneState& self) {
       run_in_order(self);
     }
   } catch (...) {
-    // The disk must have let go of the memory when the caller learns of the error.
+    // The disk must no longer access the memory when the caller learns of the error.
     if (Memory::is_disk_lane(self.lane)) drain(loaded_.memory().disk_queue(self.lane));
     fail(std::current_exception());
   }
@@ -262,7 +262,7 @@ bool LaneThreads::await(LaneState& self, int32_t instruction) {
 }
 
 // All accesses to `done`, `parked_on` and `failed_` are sequentially consistent: either the sleeper sees that there is
-// nothing to wait for, or whoever finishes sees the sleeper.
+// nothing to wait for, or the thread that finishes sees the sleeper.
 bool LaneThreads::await_one(LaneState& self, int32_t other) {
   const std::atomic<int32_t>& done = state_of(other).done;
   for (int spin = 0; done <= other && !failed_ && spin < kSpins; ++spin) cpu_relax();

@@ -1,13 +1,13 @@
 // A thread for every lane that a program uses, started once; the compute lane is on the caller's thread.
 //
-// Each lane publishes how far it has come: all its instructions below `done` have finished. Whoever waits for an
+// Each lane publishes its progress: all its instructions below `done` have finished. A thread that waits for an
 // instruction spins for a moment, then says which one it sleeps for, so that a lane that finishes hundreds of
-// instructions wakes nobody in vain.
+// instructions does not wake others in vain.
 //
-// A lane whose work a device does on its own time (LoadedProgram::is_asynchronous) has finished an instruction, as far
-// as other threads are concerned, when it is in the lane's queue with an event behind it. Whoever waits for it then has
-// its own queue wait for the event, or, where it works at once, waits for the event itself. The section ends when the
-// queues are empty; only then are their times known, from the events.
+// For a lane whose work a device does on its own time (LoadedProgram::is_asynchronous), an instruction counts as
+// finished for other threads when it is in the lane's queue with an event behind it. A lane that waits for it then
+// makes its own queue wait for the event, or, if it works at once, waits for the event itself. The section ends when
+// the queues are empty; only then are their times known, from the events.
 //
 // Sections of kernels alone are captured after some runs and replayed (captured_sections.h).
 //
@@ -62,13 +62,14 @@ class LaneThreads final : public LaneRunner {
   void run_ahead(LaneState& self);
   void put_in_queue(LaneState& self, int32_t instruction);
   void note_time(LaneState& self, int32_t instruction, double start, double finish);
-  // Whether all that the instruction waits for has finished, or, for a lane with a queue, is in a queue at least.
+  // Returns true if all that the instruction waits for has finished, or, for a lane with a queue, is at least in a
+  // queue.
   [[nodiscard]] bool is_ready(const LaneState& self, int32_t instruction);
-  // Returns when it has; false where another lane has failed instead.
+  // Returns true when it has; false if another lane has failed instead.
   [[nodiscard]] bool await(LaneState& self, int32_t instruction);
   [[nodiscard]] bool await_one(LaneState& self, int32_t other);
   void publish(LaneState& self, int32_t instruction);
-  // The event behind an instruction of an asynchronous lane that is in its queue.
+  // Returns the event behind an instruction of an asynchronous lane that is in its queue.
   [[nodiscard]] DeviceEvent& event_of(int32_t i) { return *nth(events_, i); }
   [[nodiscard]] bool is_asynchronous(int32_t i) const { return nth(events_, i) != nullptr; }
   void begin_queues();
@@ -89,7 +90,7 @@ class LaneThreads final : public LaneRunner {
   std::vector<double> finish_seconds_;  // by instruction of the section; only where a lane is asynchronous
   std::atomic<int32_t> running_{0};     // threads that are still in the section
   std::atomic<bool> stop_{false}, failed_{false}, has_error_{false};
-  std::exception_ptr error_;  // the first; written by whoever sets has_error_
+  std::exception_ptr error_;  // the first; written by the thread that sets has_error_
 };
 
 }  // namespace spillway

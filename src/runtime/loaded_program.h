@@ -1,9 +1,8 @@
-// A Program with memory behind its places: every operand resolved to an address once.
+// A Program bound to memory: every operand is resolved to an address once.
 //
-// It executes one instruction at a time; in which order and on which thread is a LaneRunner's business. Different
-// instructions may be executed by different threads at once, except that those of one lane belong to one thread at a
-// time. Everything else belongs to the thread that runs sections, between sections. After construction nothing is
-// allocated.
+// It executes one instruction at a time; a LaneRunner chooses the order and the thread. Different instructions may be
+// executed by different threads at once, except that those of one lane belong to one thread at a time. Everything else
+// belongs to the thread that runs sections, between sections. After construction nothing is allocated.
 #pragma once
 
 #include <array>
@@ -18,8 +17,8 @@ namespace spillway {
 
 class LoadedProgram {
  public:
-  // All are borrowed and must outlive this; `memory` was made for the program, among others. Throws InputError for an
-  // operation that the device has no kernel for.
+  // Borrows all arguments, which must outlive this; `memory` was made for the program, among others. Throws InputError
+  // for an operation that the device has no kernel for.
   // REQUIRES: verify(graph, program) is empty.
   LoadedProgram(const Graph& graph, const Program& program, Memory& memory);
   LoadedProgram(LoadedProgram&&) = delete;
@@ -27,45 +26,46 @@ class LoadedProgram {
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const Program& program() const { return program_; }
 
-  // Where a persistent or batch value lives. REQUIRES: it has a home.
+  // Returns the home of a persistent or batch value. REQUIRES: it has a home.
   [[nodiscard]] const Place& home_of(ValueId id) const;
-  // The memory of a place with the value's shape, which in the device tier is the device's. REQUIRES: it is in the
-  // device or the host tier.
+  // Returns the memory of a place with the value's shape; in the device tier it is the device's. REQUIRES: the place is
+  // in the device or the host tier.
   [[nodiscard]] TensorView view(const Operand& operand) const;
 
-  // The number of rows that values have from now on which follow the axis; at first it is the axis's capacity.
+  // Sets the number of rows of values that follow the axis from now on; at first it is the axis's capacity.
   void set_rows(AxisId axis, int64_t rows);
-  // By axis.
+  // Returns the numbers of rows, by axis.
   [[nodiscard]] const std::vector<int64_t>& rows() const { return rows_; }
-  // Whether what the instruction does depends on those numbers.
+  // Returns true if the effect of the instruction depends on those numbers.
   [[nodiscard]] bool follows_rows(int32_t instruction) const {
     return !at(instruction).followers.empty() || at(instruction).axis != kNoAxis;
   }
 
-  // Runs the operation, or copies and returns when the bytes have arrived; on a lane that is asynchronous, puts either
-  // into the lane's queue. Throws MachineError where a transfer fails.
+  // Runs the operation, or copies and returns when the bytes have arrived; on an asynchronous lane, puts either into
+  // the lane's queue. Throws MachineError if a transfer fails.
   void execute(int32_t instruction);
 
   [[nodiscard]] Memory& memory() const { return memory_; }
   [[nodiscard]] Device& device() const { return memory_.device(); }
-  // The lanes whose work the device does on its own time.
+  // Returns true for lanes whose work the device does on its own time.
   [[nodiscard]] bool is_asynchronous(Lane lane) const {
     return device().is_asynchronous() &&
            (lane == Lane::kCompute || lane == Lane::kHostToDevice || lane == Lane::kDeviceToHost);
   }
 
-  // Transfers of the disk lanes can be started ahead: the lane's disk_queue().wait() finishes them. REQUIRES: the
-  // instruction is of a disk lane, and runs_ahead(lane).
+  // Starts a transfer of a disk lane ahead: the lane's disk_queue().wait() finishes it. REQUIRES: the instruction is of
+  // a disk lane, and runs_ahead(lane).
   [[nodiscard]] DiskQueue::Ticket start(int32_t instruction);
-  // Not where device memory is beyond the disk's reach: execute() takes such transfers over a bridge.
+  // Returns true if its transfers can start ahead: not over a bridge, which execute() uses if the disk cannot reach the
+  // device.
   [[nodiscard]] bool runs_ahead(Lane lane) const { return Memory::is_disk_lane(lane) && !memory_.bridge(lane); }
-  // Whether two transfers of one disk lane write the same bytes, so that the first must finish before the second
-  // starts.
+  // Returns true if two transfers of one disk lane write the same bytes, so that the first must finish before the
+  // second starts.
   [[nodiscard]] bool write_same_bytes(int32_t a, int32_t b) const;
 
-  // What a copy moves now; 0 for operations.
+  // Returns the bytes that a copy moves now; 0 for operations.
   [[nodiscard]] int64_t moved_bytes(int32_t instruction) const { return at(instruction).bytes; }
-  // The end of the highest byte of each tier that an instruction touches.
+  // Returns the end of the highest byte of each tier that an instruction touches.
   [[nodiscard]] const std::array<int64_t, kTiers>& top_bytes(int32_t instruction) const {
     return at(instruction).top_bytes;
   }
@@ -89,8 +89,8 @@ class LoadedProgram {
     std::byte* from = nullptr;
     std::byte* to = nullptr;
     Place from_place, to_place;
-    FilePlace file;         // where from_place is in Tier::kFiles
-    AxisId axis = kNoAxis;  // that the value follows; kNoAxis: all of it moves, whatever the rows
+    FilePlace file;         // if from_place is in Tier::kFiles
+    AxisId axis = kNoAxis;  // the axis that the value follows; kNoAxis: all of it moves, whatever the rows
     int64_t row_bytes = 0;
     int64_t bytes = 0;
 

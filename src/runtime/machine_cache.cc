@@ -21,12 +21,13 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kMaxCacheBytes = 16 * kMiB;
-// Of what a Machine says and kernels take; what a cache file says of older ones is measured anew.
+// The version of the contents of a Machine and of the times of kernels; older entries of a cache file are measured
+// anew.
 constexpr int kMeasurement = 5;
-// In the cache; some dozens of jobs. Beyond that it starts anew.
+// The most operations in the cache, for some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMaxOperations = 4000;
 
-// Whether a cached machine is the one at hand.
+// Returns true if a cached machine is the present one.
 bool is_same(const Machine& machine, const Device& device) {
   return machine.device == device.kind() && machine.threads == available_cpus() &&
          machine.name == (device.shares_host_memory() ? cpu_name() : device.description());
@@ -37,7 +38,7 @@ struct Cached {
   bool is_current = false;  // kernels of other programs and libraries take other times
 };
 
-// The cache file of the device at hand; absent where it is missing, damaged, or of another machine.
+// Returns the cache file of the present device; absent if it is missing, damaged, or of another machine.
 std::optional<Cached> read_cache(const Device& device) {
   const std::filesystem::path path = machine_cache_path(device.kind());
   if (path.empty()) return {};
@@ -70,7 +71,8 @@ bool has_disks(const Machine& machine) {
   return nth(rates, Lane::kDiskRead) > 0 && nth(rates, Lane::kDiskWrite) > 0;
 }
 
-// Asks the CPUs where that decides; says where they are still busy.
+// Returns true if the CPUs are less busy now, which it measures only if that decides; prints a message if they are
+// still busy.
 bool is_less_busy_than(double then, std::string_view what) {
   if (then >= kMinCpuShare) return false;
   ThreadPool pool(available_cpus());
@@ -81,7 +83,7 @@ bool is_less_busy_than(double then, std::string_view what) {
   return false;
 }
 
-// What is known, with rates that have been measured since, where those are not less certain.
+// Returns what is known, with newly measured rates where those are not less certain.
 Machine with_rates(const Machine& known, const Machine& measured) {
   const auto is_worse = [](double now, double then) { return now < std::min(kMinCpuShare, then); };
   const bool keeps_rates = is_worse(measured.cpu_shares.rates, known.cpu_shares.rates);
@@ -116,7 +118,7 @@ void cache_machine(const Machine& machine, const Device& device) {
     json["libraries"] = device.libraries();
     write_file(path, json_text(json, 2) + "\n");
   } catch (const std::runtime_error&) {
-    // A home that cannot be written costs a measurement at the next run, no more.
+    // A home that cannot be written only costs a measurement at the next run.
   }
 }
 
@@ -148,7 +150,7 @@ Machine this_machine(const std::vector<std::string>& folders, Device& device) {
     restore_algorithms(device);
   }
   if (!machine || is_less_busy_than(machine->cpu_shares.rates, "its rates")) {
-    // The disks wait for a job that uses them, where they have been measured at all.
+    // Disks that have been measured at all are not measured again until a job uses them.
     const std::vector<std::string> disks = machine ? std::vector<std::string>() : folders;
     const Measurement measured =
         device.shares_host_memory() ? measure_machine(disks, kDiskBytesOfJob) : measure_device(device, disks);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto kReadLane = static_cast<size_t>(Lane::kDiskRead), kWriteLane = static_cast<size_t>(Lane::kDiskWrite);
 
-// This one, with a disk that is not here.
+// Returns this machine, with a disk that is not here.
 Machine quiet_machine() {
   Machine machine{.name = cpu_name(), .threads = available_cpus(), .matrix_flops_f32 = 7, .disks = "999:1"};
   machine.link_bytes_per_second[kReadLane] = machine.link_bytes_per_second[kWriteLane] = 1;
@@ -29,7 +29,7 @@ Machine quiet_machine() {
   return machine;
 }
 
-// The CPU, with a library that has several algorithms.
+// The CPU with a library that has several algorithms.
 class ChoosingDevice final : public Device {
  public:
   [[nodiscard]] DeviceKind kind() const override { return cpu_device().kind(); }

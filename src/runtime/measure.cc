@@ -42,7 +42,7 @@ std::vector<MatrixRate> measure_products(ThreadPool& pool, CpuShare& cpu_share) 
   return rates;
 }
 
-// Of the largest matrices, by the path that products will take.
+// Returns the rate for the largest matrices, by the path that products will take.
 double large_product_flops(const std::vector<MatrixRate>& rates, DType dtype) {
   double flops = 0;
   for (const MatrixRate& rate : rates) {
@@ -67,7 +67,7 @@ void set_capacities(Machine& machine, const std::vector<std::string>& folders, c
 double measure_triad(ThreadPool& pool) {
   constexpr int64_t kElems = 64 * kMiB / 8;
   constexpr int64_t kGrain = 1 << 16;
-  // Not touched before the threads that will use them do.
+  // The arrays are first touched by the threads that will use them.
   const std::unique_ptr<double[]> a(new double[kElems]), b(new double[kElems]), c(new double[kElems]);
   pool.parallel_for(kElems, kGrain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) a[i] = b[i] = c[i] = 1;
@@ -114,7 +114,7 @@ Measurement measure_machine(const std::vector<std::string>& folders, int64_t max
   cpu_share.sample();
   nth(machine.link_bytes_per_second, Lane::kHostToDevice) = measure_copy();
   nth(machine.link_bytes_per_second, Lane::kDeviceToHost) = nth(machine.link_bytes_per_second, Lane::kHostToDevice);
-  // A copy has a thread, which takes a core of the compute lane's; the host_compute lane has as many threads as that
+  // A copy has a thread, which takes a core from the compute lane; the host_compute lane has as many threads as that
   // lane.
   for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost})
     nth(machine.compute_share, lane) = 1.0 / machine.threads;

@@ -27,7 +27,7 @@ class DeviceClock {
   explicit DeviceClock(Device& device)
       : device_(device), queue_(device.make_queue()), begin_(device.make_event()), end_(device.make_event()) {}
 
-  // The best of a few runs of put_in(queue), after one that does not count.
+  // Returns the best time of a few runs of put_in(queue), after one that does not count.
   template <typename PutIn>
   double seconds(const PutIn& put_in) const {
     put_in(*queue_);
@@ -43,12 +43,12 @@ class DeviceClock {
     return best;
   }
 
-  // Bytes a second that copies move.
+  // Returns the bytes per second that copies move.
   [[nodiscard]] double copy_rate(std::byte* to, const std::byte* from) const {
     return static_cast<double>(kCopyBytes) / seconds([&](DeviceQueue& queue) { queue.copy(to, from, kCopyBytes); });
   }
 
-  // Seconds of one product of two square matrices; 0 where the device has no kernel.
+  // Returns the seconds of one product of two square matrices; 0 if the device has no kernel.
   [[nodiscard]] double product_seconds(DType dtype, int64_t size, int times) const {
     Graph graph{.name = "product"};
     Builder b(graph);
@@ -120,7 +120,7 @@ Measurement measure_device(Device& device, const std::vector<std::string>& folde
   const DeviceClock clock(device);
   measure_links(device, clock, machine);
   measure_device_products(clock, result);
-  // Of a product so small that starting it is all.
+  // The size of a product so small that its time is the cost of starting it.
   constexpr int64_t kTiny = 16;
   if (const double seconds = clock.product_seconds(DType::kF32, kTiny, 200); seconds > 0)
     machine.operation_seconds = seconds;

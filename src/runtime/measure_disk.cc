@@ -33,7 +33,7 @@ constexpr int64_t kSmallRequest = 256 * kKiB;
 constexpr double kSeconds = 1;  // of a pass, at most
 constexpr double kSecondsOfBoth = 0.5, kSecondsOfLatency = 0.3;
 
-// Of this process, in the kernel's threads for its requests, too.
+// Returns the CPU time of this process, including the kernel's threads for its requests.
 double cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -41,7 +41,7 @@ double cpu_seconds() {
          1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-// Not zeros, which some disks do not write.
+// Fills memory with noise, since some disks do not write zeros.
 void fill_with_noise(const Arena& memory) {
   RandomStream random(1, 0);
   for (int64_t at = 0; at < memory.bytes(); at += 4) {
@@ -53,19 +53,19 @@ void fill_with_noise(const Arena& memory) {
 struct Pass {
   int64_t bytes = 0;
   double seconds = 0;
-  double cores = 0;  // that were busy
+  double cores = 0;  // the number of busy cores
 
   [[nodiscard]] double rate() const { return static_cast<double>(bytes) / seconds; }
 };
 
-// A part of the space, and the memory that its requests come from and go to.
+// A part of the space, and the memory that its requests read from and write to.
 struct Stream {
   int64_t begin = 0, bytes = 0;
   DiskDirection direction = DiskDirection::kRead;
   std::span<std::byte> memory;
 };
 
-// Goes through the stream's part of the space, round and round, with so many requests at a time, until the time is
+// Goes through the stream's part of the space, round and round, with `in_flight` requests at a time, until the time is
 // used up, or `max_bytes`.
 Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int64_t in_flight, double max_seconds,
               int64_t max_bytes = std::numeric_limits<int64_t>::max()) {
@@ -88,7 +88,7 @@ Pass run_pass(Scratch& scratch, const Stream& stream, int64_t request_bytes, int
   return pass;
 }
 
-// On a thread of its own, as a lane has one.
+// Starts `body` on a thread of its own, as a lane has one.
 template <typename Body>
 std::future<Pass> start(const Body& body) {
   return std::async(std::launch::async, body);
@@ -105,7 +105,7 @@ class Computation {
         });
       }
     } catch (const std::system_error&) {
-      // Where the system refuses more threads, a run has no more of them either.
+      // If the system refuses more threads, a run has no more of them either.
     }
   }
   ~Computation() {
@@ -130,7 +130,7 @@ class DiskBench {
     DiskRates rates;
     rates.is_direct = std::all_of(scratch_.files().begin(), scratch_.files().end(),
                                   [](const Scratch::File& file) { return file.is_direct; });
-    // A place that is written for the first time is slower, and a run writes each many times.
+    // The first write of a place is slower, and a run writes each many times.
     written_ = scratch_.bytes();
     written_ = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds).bytes;
     const Pass writing = pass(DiskDirection::kWrite, kRequest, kRequests, kSeconds);
@@ -151,7 +151,7 @@ class DiskBench {
  private:
   static constexpr int64_t kWindow = kRequest * kRequests;
 
-  // Between passes, whose own threads a probe would disturb.
+  // Samples between passes, since a probe would disturb their threads.
   void sample_cpus() {
     for (int i = 0; i < 3; ++i) cpu_share_.sample();
   }
@@ -161,7 +161,7 @@ class DiskBench {
     return {begin, bytes, direction, span_of(memory_.at(writes ? 0 : kWindow), kWindow)};
   }
 
-  // Once through what has been written.
+  // Makes one pass over the bytes that have been written.
   Pass pass(DiskDirection direction, int64_t request_bytes, int64_t in_flight, double max_seconds) {
     return start([&] {
              return run_pass(scratch_, stream(direction, 0, written_), request_bytes, in_flight, max_seconds, written_);
@@ -220,7 +220,7 @@ void set_disks(Machine& machine, const std::vector<std::string>& folders, const 
   const bool is_cpu = machine.device == DeviceKind::kCpu;
   const auto set = [&](Lane disk, Lane link, const DiskRate& rate) {
     const double alone = rate.bytes_per_second, beside = rate.beside_opposite;
-    // To a device of its own a disk lane goes over the link, both at once; of a CPU it takes a part of a core.
+    // With a device of its own a disk lane also uses the link, both at once; with a CPU it takes a part of a core.
     nth(machine.link_bytes_per_second, disk) =
         is_cpu ? alone : std::min(alone, nth(machine.link_bytes_per_second, link));
     nth(machine.compute_share, disk) = is_cpu ? std::min(1.0, rate.cores) / machine.threads : 0;

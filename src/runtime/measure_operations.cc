@@ -33,32 +33,33 @@ namespace {
 
 constexpr int64_t kAlignment = 4096;
 constexpr int kMaxRounds = 15;
-// Operands wander through this much memory or more from operation to operation: more than the caches hold.
+// The memory through which operands move from operation to operation is at least this large, so that caches do not hold
+// it.
 constexpr int64_t kRingBytes = 64 * kMiB;
 // An operation that takes longer than this works on fewer rows. Rates may promise too much for an operation, so it
-// first works on as many as it needs this share of the time for, by the rates.
+// first works on the rows that should take this share of the time by the rates.
 constexpr double kLongSeconds = 0.15, kTrialShare = 1.0 / 32;
-// Two events around less than this would measure the launch more than the kernel: a device of its own time gets several
-// launches between them.
+// Two events around less than this would measure the launch more than the kernel: on a device with its own time several
+// launches go between them.
 constexpr double kShortSeconds = 200e-6;
 constexpr int kMaxLaunches = 1024;
 
-// One signature's operation, set up to be run.
+// One signature's operation, ready to run.
 struct Sample {
   OperationSample size;
   const MeasuredGraph* program = nullptr;
   std::string signature;
   double expected_seconds = 0;  // of the whole operation, by the rates
   bool may_run_on_host = false;
-  int launches = 1;  // between two looks at the clock
+  int launches = 1;  // between two readings of the clock
   std::vector<TensorView> inputs{}, outputs{};
   std::vector<double> compute_seconds{}, host_seconds{};
 
-  // Of the whole operation, from those of this one.
+  // Returns the seconds of the whole operation, from those of this one.
   [[nodiscard]] double whole(double seconds) const { return size.scale() * seconds; }
 };
 
-// Scratch memory on a device.
+// A piece of scratch memory on a device.
 struct Area {
   Device::Memory memory;
   int64_t bytes = 0;
@@ -67,12 +68,12 @@ struct Area {
   [[nodiscard]] std::byte* at(int64_t offset) const { return memory.get() + offset; }
 };
 
-// Which lane an operation is timed for.
+// The lanes that an operation is timed for.
 enum class BenchLanes { kBoth, kCompute, kHost };
 
 class OperationBench {
  public:
-  // `lanes`: of a device of its own, only the compute lane; then the CPU's part is another bench.
+  // `lanes`: for a device of its own only the compute lane; then the CPU's part is another bench.
   OperationBench(std::span<const MeasuredGraph> programs, const OperationMeasureOptions& options,
                  const Machine& machine, Device& device, BenchLanes lanes)
       : options_(options),
@@ -90,7 +91,7 @@ class OperationBench {
 
   [[nodiscard]] int64_t size() const { return std::ssize(samples_); }
 
-  // Tells `on_progress` after each operation of the first round how many are done.
+  // Runs all rounds. Tells `on_progress` after each operation of the first one how many are done.
   void run(const std::function<void(int64_t done)>& on_progress) {
     int64_t constants = std::min(kRingBytes, max_bytes_), results = constants, workspace = 0;
     for (const Sample& sample : samples_) {
@@ -111,7 +112,7 @@ class OperationBench {
       for (Sample& sample : samples_) choose_launches(sample);
     }
     const double begin = now_seconds();
-    // The first round touches memory and code for the first time; alone it counts only where there is no time left.
+    // The first round touches memory and code for the first time; it counts only if there is no time for another.
     for (int round = 0; round <= kMaxRounds; ++round) {
       for (Sample& sample : samples_) {
         measure(sample);
@@ -133,14 +134,14 @@ class OperationBench {
     }
   }
 
-  // Says that the machine is busy where that leaves some of the operations provisional.
+  // Says that the machine is busy if that leaves some of the operations provisional.
   void say_if_busy() const {
     const bool is_now = cpu_share_.is_busy() && !samples_.empty();
     if (is_now || keeps_provisional_) say_busy("the operations of this job", cpu_share_.value());
   }
 
  private:
-  // Those of the program that nothing is known of, and that no other has.
+  // Adds the operations of the program that are not known yet and that no other program has.
   void add(const MeasuredGraph& program, const Machine& machine, std::set<std::string>& seen) {
     const Graph& graph = *program.graph;
     const CostModel costs(graph, machine);
@@ -169,8 +170,8 @@ class OperationBench {
     return is_worth_it;
   }
 
-  // Where it takes longer than the rates say: what it takes with few rows says how many it may have. Of a device with
-  // queues the launches would be measured.
+  // Cuts an operation that takes longer than the rates say: its time with few rows gives the number that it may have.
+  // Not on a device with queues, where this would measure the launches.
   void cut_by_trial(Sample& sample) {
     if (device_.is_asynchronous() || !sample.size.has_tokens()) return;
     const auto cut = [&](Sample& one) { return one.size.cut(options_.sequence_len); };
@@ -185,7 +186,7 @@ class OperationBench {
     cut_views(sample);
   }
 
-  // To the sample's tokens, at the same places.
+  // Cuts the operands to the sample's tokens, at the same places.
   void cut_views(Sample& sample) {
     const Operation& op = sample.size.operation();
     for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -210,8 +211,8 @@ class OperationBench {
     queue_->finish();
   }
 
-  // Each operation's operands follow those of the operation before, round and round through the arenas. What kernels
-  // write stays apart from what they only read, so that no number grows from round to round.
+  // Places each operation's operands behind those of the operation before, round and round through the arenas. Results
+  // are kept apart from constants, so that no number grows from round to round.
   void place_all(const Area& constants, const Area& results) {
     int64_t constant_top = 0, result_top = 0;
     const auto wrap = [](int64_t& top, int64_t bytes, const Area& area) {
@@ -261,7 +262,7 @@ class OperationBench {
     while (sample.launches < kMaxLaunches && is_short()) sample.launches *= 2;
   }
 
-  // The seconds of one launch.
+  // Returns the seconds of one launch.
   double run_once(const Sample& sample) {
     const Operation& op = sample.size.operation();
     const KernelArgs args{.inputs = sample.inputs,
@@ -291,7 +292,7 @@ class OperationBench {
     }
   }
 
-  // The lower quartile: what else the computer does only ever adds time, and the fastest run may be luck.
+  // Returns the lower quartile: other work of the computer only ever adds time, and the fastest run may be luck.
   [[nodiscard]] static double undisturbed(std::vector<double> seconds) {
     if (seconds.empty()) return 0;
     const auto quartile = seconds.begin() + std::ssize(seconds) / 4;
@@ -300,7 +301,7 @@ class OperationBench {
   }
 
   const OperationMeasureOptions& options_;
-  double seconds_;  // that measuring may take
+  double seconds_;  // the time that measuring may take
   Device& device_;
   BenchLanes lanes_;
   std::unique_ptr<DeviceQueue> queue_;
@@ -308,9 +309,10 @@ class OperationBench {
   int64_t max_bytes_;  // of one operation: constants, results and workspace are three areas, each as large as any needs
   ThreadPool pool_;
   CpuShare cpu_share_{pool_};
-  bool keeps_provisional_ = false;  // some that it would measure on a machine less busy
+  bool keeps_provisional_ = false;  // whether some operations stay provisional that it would measure on a less busy
+                                    // machine
   std::vector<Sample> samples_;
-  // By graph, value and tokens.
+  // The batch values by graph, value and tokens.
   std::map<std::tuple<const MeasuredGraph*, ValueId, int64_t>, Device::Memory> batch_;
   std::byte* workspace_ = nullptr;
 };

@@ -17,7 +17,7 @@ int64_t arena_bytes(Programs programs, Tier tier) {
   return bytes;
 }
 
-// What the programs use, so that nothing is opened or started in vain.
+// Returns true if any instruction satisfies `is`, so that only what the programs use is opened or started.
 template <typename Predicate>
 bool any_instruction(Programs programs, const Predicate& is) {
   return std::any_of(programs.begin(), programs.end(), [&](const Program* program) {
@@ -27,7 +27,7 @@ bool any_instruction(Programs programs, const Predicate& is) {
 bool uses_lane(Programs programs, Lane lane) {
   return any_instruction(programs, [&](const Instruction& i) { return i.lane == lane; });
 }
-// Whether a disk lane reaches into the device tier.
+// Returns true if a disk lane reaches into the device tier.
 bool meets_device(Programs programs, Lane lane) {
   return any_instruction(programs, [&](const Instruction& i) {
     return i.lane == lane && (i.inputs[0].place.tier == Tier::kDevice || i.outputs[0].place.tier == Tier::kDevice);

@@ -12,7 +12,7 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kMirrorAlignment = 64;
-// Of a result: some microseconds on its way to the host.
+// The bytes of a large result: it takes some microseconds on its way to the host.
 constexpr int64_t kLarge = 256 * kKiB;
 
 int64_t bytes_for(const LoadedProgram& loaded) {

@@ -1,5 +1,6 @@
-// What the host and a device with memory of its own exchange between sections: the batch values in, the results out, by
-// way of pinned host memory. Small beside the arenas: tokens and labels, a loss, a norm, logits of the next tokens.
+// Exchanges data between the host and a device with memory of its own between sections: the batch values in, the
+// results out, through pinned host memory. This is small beside the arenas: tokens and labels, a loss, a norm, logits
+// of the next tokens.
 //
 // After construction nothing is allocated.
 #pragma once
@@ -13,18 +14,18 @@ namespace spillway {
 
 class Mirror {
  public:
-  // `loaded` is borrowed and must outlive the mirror.
+  // Borrows `loaded`, which must outlive the mirror.
   explicit Mirror(LoadedProgram& loaded);
 
-  // The host's copy of a batch value, which from now on counts as changed. REQUIRES: it is one.
+  // Returns the host's copy of a batch value, which from now on counts as changed. REQUIRES: it is a batch value.
   [[nodiscard]] TensorView home(ValueId id);
-  // A result of a section that has finished, while no other has begun. A large one is fetched now, when it is asked for
-  // first.
+  // Returns a result of a section that has finished, while no other has begun. A large one is fetched now, on the first
+  // request.
   [[nodiscard]] TensorView result(size_t index);
 
-  // Sends the batch values that have changed since they were sent last and that this section reads.
+  // Sends the batch values that this section reads and that have changed since they were last sent.
   void send_batch(SectionId section);
-  // Fetches the results of a section that has finished, but for large ones: nobody may ask for them.
+  // Fetches the results of a section that has finished, except for large ones, which may never be requested.
   void fetch_results(SectionId section);
 
  private:
@@ -49,7 +50,7 @@ class Mirror {
   LoadedProgram& loaded_;
   std::vector<Batch> batch_;
   std::vector<Result> results_;
-  int64_t top_ = 0;  // of what copies have taken of the memory
+  int64_t top_ = 0;  // the end of the memory that copies have taken
   Arena memory_;
   Device::Pinned pinned_;
 };

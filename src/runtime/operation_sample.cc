@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kPageBytes = 4096;
 
-// Visits every operand that is there: visit(value, is_output, index).
+// Visits every operand that is present: visit(value, is_output, index).
 template <typename Visit>
 void visit_operands(const Operation& op, const Visit& visit) {
   for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -49,7 +49,7 @@ OperationSample::OperationSample(const Graph& graph, OpId op, int threads, Devic
 }
 
 bool OperationSample::fit(double seconds, const SampleLimits& limits) {
-  constexpr double kSlack = 0.95;  // for what rounding sizes up to whole pages adds
+  constexpr double kSlack = 0.95;  // leaves room for rounding sizes up to whole pages
   if (has_tokens()) {
     const auto is_too_large = [&] { return scale_ * limits.seconds < seconds || bytes() > limits.bytes; };
     while (is_too_large() && cut(limits.sequence_len)) {
@@ -93,7 +93,7 @@ int64_t OperationSample::bytes_of(ValueId id) const {
   return align_up(shape_of(id).elems() * size_of(value(id).type.dtype), kPageBytes);
 }
 
-// Whether every operand but single numbers has one shape, so that a part of the rows costs a part of the time.
+// Returns true if every operand but single numbers has one shape, so that a part of the rows costs a part of the time.
 bool OperationSample::is_elementwise() const {
   const Shape* common = nullptr;
   bool equal = true;
@@ -115,7 +115,7 @@ int64_t OperationSample::largest_rows() const {
   return rows;
 }
 
-// What takes an input's place is counted as a result alone.
+// Counts bytes. An input whose place an output takes is counted as a result alone.
 void OperationSample::count_bytes() {
   constant_bytes_ = result_bytes_ = 0;
   visit_operands(operation(), [&](ValueId id, bool is_output, size_t i) {

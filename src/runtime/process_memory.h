@@ -1,17 +1,19 @@
-// The memory of this process, as the operating system counts it. Any thread.
+// Reads the memory of this process, as the operating system counts it. Safe from any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace spillway {
 
-// The largest resident set so far (VmHWM), in bytes.
+// Returns the largest resident set so far (VmHWM), in bytes.
 [[nodiscard]] int64_t peak_rss_bytes();
-// The resident set now (VmRSS), in bytes.
+// Returns the resident set now (VmRSS), in bytes.
 [[nodiscard]] int64_t current_rss_bytes();
-// What of the program itself (code and constants) has not been read yet, and counts once it is used; 0: not known.
+// Returns the bytes of the program itself (code and constants) that have not been read yet, and count once used; 0: not
+// known.
 [[nodiscard]] int64_t unread_program_bytes();
-// Gives what the allocator has cached back to the system, so that what loading needed does not count for the run.
+// Returns memory cached by the allocator to the system, so that memory needed only for loading does not count for the
+// run.
 void release_free_memory();
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// What scratch memory is filled with before kernels are timed on it: zeros would be faster than real data.
+// Fills scratch memory before kernels are timed on it: zeros would be faster than real data.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace spillway {
 
-// Pseudo-random numbers that are small whichever of the floating types they are read as: 2^-7 to 2^-4 in bf16 and f32,
-// about 1 in f16, of both signs. `bytes` is rounded down to a multiple of 8.
+// Writes pseudo-random numbers that are small in any of the floating types: 2^-7 to 2^-4 when read as bf16 and f32,
+// about 1 as f16, of both signs. `bytes` is rounded down to a multiple of 8.
 void fill_with_small_numbers(std::byte* to, int64_t bytes, ThreadPool& pool);
 
 }  // namespace spillway

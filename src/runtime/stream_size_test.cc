@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kTokens = 4096;
 
-// Two operations: attention over sequences of this length (0: one), and an addition.
+// Returns a graph of two operations: attention over sequences of this length (0: one), and an addition.
 Graph attention_and_sum(int64_t sequence_len) {
   Graph graph;
   graph.axes = {{"tokens", kTokens}};

@@ -20,7 +20,7 @@ Arena piece_buffer(const ValueType& type) {
 
 }  // namespace
 
-// Collects pieces of kPieceBytes where the value is not in memory.
+// Collects pieces of kPieceBytes if the value is not in memory.
 class TierStore::TierWriter final : public Writer {
  public:
   TierWriter(TierStore& store, ValueId id)
@@ -81,7 +81,7 @@ void TierStore::for_each_piece(ValueId id, bool reads, const Visitor& visit) {
     visit({loaded_.view({id, loaded_.home_of(id)}).data, type.dtype, {type.shape.elems()}}, 0);
     return;
   }
-  // Released afterwards: between steps its bytes are not the plan's.
+  // The buffer is released afterwards: between steps its bytes are not the plan's.
   const Arena buffer = piece_buffer(type);
   for (int64_t begin = 0; begin < type.bytes(); begin += kPieceBytes) {
     const int64_t bytes = std::min(kPieceBytes, type.bytes() - begin);

@@ -1,6 +1,6 @@
-// What a schedule of learning rates is: a name, the options that it takes, and the rate of each step as a formula of
-// the step alone, so that a run that goes on needs no state for it. A schedule is an entry of schedules.cc; the
-// config's keys, their checks and the trainer walk over these.
+// A schedule of learning rates: a name, the options that it takes, and the rate of each step as a formula of the step
+// alone, so that a resumed run needs no state for it. A schedule is an entry of schedules.cc; the config's keys, their
+// checks and the trainer walk over these.
 //
 // Everything here is immutable, and any thread may use it.
 #pragma once
@@ -16,25 +16,25 @@
 
 namespace spillway::schedules {
 
-// What an option's text may be.
+// The allowed form of an option's text.
 enum class OptionForm { kNumber, kInteger, kFlag, kWord };
 
 struct ScheduleOption {
-  std::string_view name;          // a literal; as transformers and torch call it: "num_cycles"
-  std::optional<double> value{};  // by default; none: leaving it out means something of its own
+  std::string_view name;          // a literal, transformers' and torch's name: "num_cycles"
+  std::optional<double> value{};  // the default; none: leaving it out has a meaning of its own
   OptionForm form = OptionForm::kNumber;
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
   bool is_required = false;
-  std::span<const std::string_view> words{};  // of kWord; its value is the place of one here
+  std::span<const std::string_view> words{};  // of kWord; the value is the index of a word here
 };
 
-// Numbers by the names of a schedule's options: given, or by default.
+// The numbers of a schedule's options by name, given or by default.
 class ScheduleOptions {
  public:
-  // Replaces what the name had. `name` is one of a ScheduleOption.
+  // Sets or replaces a number. `name` is one of a ScheduleOption.
   void set(std::string_view name, double value);
   [[nodiscard]] std::optional<double> find(std::string_view name) const;
-  // REQUIRES: it is there.
+  // REQUIRES: it is set.
   [[nodiscard]] double number(std::string_view name) const;
   bool operator==(const ScheduleOptions&) const = default;
 
@@ -42,36 +42,36 @@ class ScheduleOptions {
   std::vector<std::pair<std::string_view, double>> items_;
 };
 
-// The steps that a schedule is laid over.
+// The steps that a schedule covers.
 struct ScheduleSpan {
   double peak = 0;  // the config's learning rate
   int64_t warmup_steps = 0, total_steps = 0;
-  // Of optimizers that warm up by themselves, beside the schedule: step k has k / rise_steps of the schedule's rate.
+  // For optimizers that warm up by themselves, beside the schedule: step k has k / rise_steps of the schedule's rate.
   int64_t rise_steps = 0;
 };
 
 struct ScheduleDef {
-  std::string_view name;  // what a config's words resolve to: "cosine"
+  std::string_view name;  // the name that a config's words resolve to: "cosine"
   std::span<const ScheduleOption> options;
   bool has_warmup = true;
-  // What options or peak should be, as a message says it: "lr_end below learning_rate". Empty where they fit. Null:
-  // they always do.
+  // Returns the required property of options or peak, for a message: "lr_end below learning_rate". Empty if they fit.
+  // Null: they always do.
   std::string (*conflict)(const ScheduleOptions& options, double peak) = nullptr;
-  // The schedule's rate for the step with `done` steps before it; rate_of() has what else the span says. REQUIRES: 0 <=
-  // done < span.total_steps, options that fit.
+  // Returns the schedule's rate for the step with `done` steps before it; rate_of() applies the rest of the span.
+  // REQUIRES: 0 <= done < span.total_steps, options that fit.
   double (*rate)(const ScheduleSpan& span, const ScheduleOptions& options, int64_t done) = nullptr;
 };
 
-// What the optimizer gets in the step with `done` steps before it. REQUIRES: as ScheduleDef::rate.
+// Returns the optimizer's rate in the step with `done` steps before it. REQUIRES: as ScheduleDef::rate.
 [[nodiscard]] double rate_of(const ScheduleDef& schedule, const ScheduleSpan& span, const ScheduleOptions& options,
                              int64_t done);
 
 [[nodiscard]] std::span<const ScheduleDef> all_schedules();
-// Null for a name that is none of theirs.
+// Returns null if there is no schedule of that name.
 [[nodiscard]] const ScheduleDef* find_schedule(std::string_view name);
-// The options that have one by default.
+// Returns the options that have a default.
 [[nodiscard]] ScheduleOptions defaults_of(const ScheduleDef& schedule);
-// As a config would write it: a word, true or false, a number.
+// Returns the value as a config would write it: a word, true or false, a number.
 [[nodiscard]] std::string print_option(const ScheduleOption& option, double value);
 
 }  // namespace spillway::schedules

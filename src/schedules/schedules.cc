@@ -1,7 +1,7 @@
 // The schedules. Those of transformers are its get_scheduler(), one_cycle is torch's OneCycleLR, rex and the cosines of
 // cosine_min_lr_ratio, cosine_constant_lr_ratio and lr_quadratic_warmup are axolotl's, cosine_with_floor is FastVideo's
-// cosine_with_min_lr. schedules_test.cc holds each to the library's values, so the formulas keep the libraries' order
-// of operations.
+// cosine_with_min_lr. schedules_test.cc compares each with the library's values, so the formulas keep the libraries'
+// order of operations.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,9 +22,9 @@ double half_wave(double cycles, double progress) {
 }
 
 bool is_warming_up(const Span& span, int64_t done) { return done < span.warmup_steps; }
-// From 0 in the first step.
+// Returns the rate of a warmup that starts from 0 in the first step.
 double warmup(const Span& span, int64_t done) { return span.peak * (as_real(done) / at_least_one(span.warmup_steps)); }
-// Of what comes after the warmup.
+// Returns the share of the steps after the warmup that have been done.
 double progress(const Span& span, int64_t done) {
   return as_real(done - span.warmup_steps) / at_least_one(span.total_steps - span.warmup_steps);
 }
@@ -68,7 +68,7 @@ std::string one_minimum(const Options& options, double) {
   const bool rate = options.find(kMinRate).has_value(), lr = options.find(kMinLr).has_value();
   return rate == lr ? "one of min_lr and min_lr_rate" : "";
 }
-// As a share of the peak, which may be 0: then so is every rate.
+// Returns the least rate as a share of the peak, which may be 0: then every rate is.
 double least_rate(const Span& span, const Options& options) {
   if (const auto rate = options.find(kMinRate)) return *rate;
   return span.peak == 0 ? 0 : options.number(kMinLr) / span.peak;
@@ -82,7 +82,7 @@ double cosine_with_min_lr(const Span& span, const Options& options, int64_t done
 }
 constexpr std::array kMinLrOptions = {kHalfCycles, ScheduleOption{.name = kMinLr, .least = 0}, kLeastRate};
 
-// Its warmup and its wave are a step ahead of the others'.
+// The warmup and the wave of this schedule are a step ahead of the others'.
 double cosine_warmup_with_min_lr(const Span& span, const Options& options, int64_t done) {
   if (is_warming_up(span, done)) {
     const auto first = options.find(kWarmupRate);
@@ -96,7 +96,7 @@ double cosine_warmup_with_min_lr(const Span& span, const Options& options, int64
 constexpr std::array kWarmupMinLrOptions = {kHalfCycles, ScheduleOption{.name = kMinLr, .least = 0}, kLeastRate,
                                             ScheduleOption{.name = kWarmupRate, .least = 0, .most = 1}};
 
-// Down to the least rate at a share of all steps, which then stays.
+// Falls to the least rate at a share of all steps, and stays there.
 double cosine_then_constant(const Span& span, const Options& options, int64_t done) {
   if (is_warming_up(span, done)) return warmup(span, done);
   const auto falling = static_cast<int64_t>(as_real(span.total_steps) * options.number(kConstantRatio));
@@ -109,7 +109,7 @@ constexpr std::array kThenConstantOptions = {
     ScheduleOption{.name = kMinRate, .least = 0, .most = 1, .is_required = true},
     ScheduleOption{.name = kConstantRatio, .least = 0, .most = 1, .is_required = true}};
 
-// The wave of cosine, cut off below, where cosine_with_min_lr is a flatter one.
+// Cuts off the wave of cosine below, while cosine_with_min_lr makes a flatter one.
 double cosine_with_floor(const Span& span, const Options& options, int64_t done) {
   if (is_warming_up(span, done)) return warmup(span, done);
   return span.peak * std::max(options.number(kMinRate), half_wave(0.5, progress(span, done)));
@@ -207,8 +207,8 @@ double anneal(double how, double start, double end, double at) {
   return end + (start - end) / 2 * (1 + std::cos(std::numbers::pi * at));
 }
 
-// Up, down, and with three phases in between back to where it began. The share of the first phase is the warmup's,
-// unless pct_start says another.
+// Goes up, down, and with three phases in between back to where it began. The share of the first phase is that of the
+// warmup, unless pct_start is set.
 double one_cycle(const Span& span, const Options& options, int64_t done) {
   const double all = as_real(span.total_steps);
   const double rise = options.find("pct_start").value_or(std::min(1.0, as_real(span.warmup_steps) / all));
@@ -239,7 +239,7 @@ constexpr std::array kOneCycleOptions = {
     ScheduleOption{.name = "div_factor", .value = 25, .least = 1e-6},
     ScheduleOption{.name = "final_div_factor", .value = 1e4, .least = 1e-6},
     ScheduleOption{.name = "three_phase", .value = 0, .form = OptionForm::kFlag},
-    // That the momentum stays is all there is; torch's default would turn it against the rate.
+    // Only a constant momentum is supported; torch's default would turn it against the rate.
     ScheduleOption{.name = "cycle_momentum", .value = 0, .form = OptionForm::kFlag, .least = 0, .most = 0}};
 
 constexpr std::array kSchedules = {

@@ -1,4 +1,4 @@
-// Each schedule beside the library that defines it, in every step: tests/golden/schedules.json, made by
+// Compares each schedule with the library that defines it, in every step: tests/golden/schedules.json, made by
 // tools/make_schedule_goldens.py.
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ nlohmann::json golden_cases() {
   return nlohmann::json::parse(stream).at("cases");
 }
 
-// The option of a name, and what a value of the golden file is for it.
+// Returns the number for the value of the named option in the golden file.
 double number_of(const ScheduleDef& schedule, const std::string& name, const nlohmann::json& value,
                  std::string_view* literal) {
   const auto option = std::find_if(schedule.options.begin(), schedule.options.end(),

@@ -90,7 +90,8 @@ std::vector<Api::ReadPrompt> Api::prompts_of(const GenerationRequest& request, b
                          "/v1/completions",
                          param);
     try {
-      std::string text = text::render_prompt(request.conversation, *model_.chats, tokenizer_, "request: messages");
+      std::string text =
+          text::render_prompt(request.conversation, *model_.chats, tokenizer_, "request: messages", warnings_);
       prompts.push_back({tokenizer_.encode(text, false), std::move(text)});
     } catch (const InputError& error) {  // the template's or the tokenizer's
       throw RequestError(400, error.what(), param);

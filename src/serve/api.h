@@ -14,6 +14,7 @@
 #include "serve/request.h"
 #include "serve/scheduler.h"
 #include "text/chat_template.h"
+#include "text/left_out.h"
 #include "text/tokenizer.h"
 
 namespace spillway::serve {
@@ -74,6 +75,7 @@ class Api {
   const text::Tokenizer& tokenizer_;
   Scheduler& scheduler_;
   int64_t started_;
+  mutable text::LeftOutWarnings warnings_;
   std::atomic<uint64_t> count_ = 0;
 };
 

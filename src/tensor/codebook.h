@@ -1,7 +1,7 @@
 // The tables of numbers that codes stand for: NF4 and FP4 (weights in 4 bits), and bitsandbytes' dynamic maps (8 bits:
-// optimizer moments, and the scales of doubly quantised weights). They span [-1, 1] or [0, 1]; a block's scale, its
-// absmax, gives the rest. Everything here is constexpr, so that GPU code uses it, too; a kernel that looks codes up at
-// run time needs its own copy of a table, in constant or shared memory.
+// optimizer moments, and the scales of doubly quantised weights). They span [-1, 1] or [0, 1] and are multiplied by a
+// block's scale, its absmax. Everything here is constexpr, so that GPU code uses it, too; a kernel that looks codes up
+// at run time needs its own copy of a table, in constant or shared memory.
 //
 // Sources: bitsandbytes 0.50 (functional.py create_dynamic_map, kernels.cu) and the QLoRA paper (arXiv 2305.14314);
 // dynamic maps: "8-bit Approximations for Parallelism in Deep Learning" (arXiv 1511.04561).
@@ -13,7 +13,7 @@
 
 namespace spillway {
 
-// By code. Ascending.
+// The values of NF4 by code, ascending.
 inline constexpr std::array<float, 16> kNf4 = {-1.0F,
                                                -0.6961928009986877F,
                                                -0.5250730514526367F,
@@ -32,15 +32,15 @@ inline constexpr std::array<float, 16> kNf4 = {-1.0F,
                                                1.0F};
 inline constexpr uint8_t kNf4Zero = 7;
 
-// By code: bit 3 is the sign, and the magnitudes do not ascend. Code 8 is zero once more.
+// The values of FP4 by code: bit 3 is the sign, and the magnitudes do not ascend. Code 8 is zero once more.
 inline constexpr std::array<float, 16> kFp4 = {
     0.0F, 0x1.555556p-8F,  0x1.555556p-1F,  1.0F,  0x1.555556p-2F,  0.5F,  0x1.555556p-3F,  0.25F,
     0.0F, -0x1.555556p-8F, -0x1.555556p-1F, -1.0F, -0x1.555556p-2F, -0.5F, -0x1.555556p-3F, -0.25F};
 inline constexpr uint8_t kFp4Zero = 0;
-// The codes of FP4 by ascending value; of its two zeros the one that is written.
+// The codes of FP4 by ascending value; the one of its two zeros that is written.
 inline constexpr std::array<uint8_t, 15> kFp4Ascending = {11, 10, 13, 12, 15, 14, 9, 0, 1, 6, 7, 4, 5, 2, 3};
 
-// Between ascending values: element i is what lies between values i and i + 1, in f32.
+// Returns the midpoints of ascending values: element i lies between values i and i + 1, in f32.
 template <size_t kValues>
 [[nodiscard]] constexpr std::array<float, kValues - 1> midpoints(const std::array<float, kValues>& values) {
   std::array<float, kValues - 1> result{};
@@ -98,17 +98,17 @@ constexpr std::array<float, 256> unsigned_map() {
 }  // namespace codebook_detail
 
 inline constexpr std::array<float, 15> kNf4Midpoints = midpoints(kNf4);
-// Between the values of kFp4Ascending.
+// The midpoints of the values of kFp4Ascending.
 inline constexpr std::array<float, 14> kFp4Midpoints = midpoints(codebook_detail::ascending_fp4());
 
-// By code, ascending. Zero is code 127 of the signed one, 0 of the unsigned one; -1 is no value.
+// The dynamic maps by code, ascending. Zero is code 127 of the signed one, 0 of the unsigned one; -1 is no value.
 inline constexpr std::array<float, 256> kDynamicSigned = codebook_detail::signed_map();
 inline constexpr std::array<float, 256> kDynamicUnsigned = codebook_detail::unsigned_map();
 inline constexpr std::array<float, 255> kDynamicSignedMidpoints = midpoints(kDynamicSigned);
 inline constexpr std::array<float, 255> kDynamicUnsignedMidpoints = midpoints(kDynamicUnsigned);
 
-// The code of the nearest of 256 ascending values, given what lies between them; of two that are equally near, the even
-// one, as the binary search of bitsandbytes' kernels has it. What lies outside gets the outermost value, NaN code 0.
+// Returns the code of the nearest of 256 ascending values, given their midpoints; of two equally near codes the even
+// one, as in the binary search of bitsandbytes' kernels. Numbers outside get the outermost value, NaN gets code 0.
 [[nodiscard]] constexpr uint8_t nearest_code(const float* midpoints_of_map, float x) {
   int code = 0;
   // The codes that a step of 2 or more tells apart are an odd and an even one; the even one is above.

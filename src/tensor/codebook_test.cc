@@ -17,7 +17,7 @@ using namespace spillway;
 
 namespace {
 
-// FIPS 180-4.
+// Computes SHA-256 (FIPS 180-4).
 std::string sha256(std::string message) {
   constexpr std::array<uint32_t, 64> kRound = {
       0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -71,7 +71,7 @@ std::string bytes_of(const std::array<float, 256>& map) {
 
 TEST_CASE("the dynamic maps are bitsandbytes' to the last bit") {
   REQUIRE(sha256("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  // Of create_dynamic_map(signed), as little-endian f32.
+  // The sums are those of create_dynamic_map(signed), as little-endian f32.
   CHECK(sha256(bytes_of(kDynamicSigned)) == "e732639a65f497b4ad684bb166a4467708255edd5207757de8b8f0c7e1fda89c");
   CHECK(sha256(bytes_of(kDynamicUnsigned)) == "305f002cc11278fb769d13b25b9fd0c7c83c8402c40a878fe086f4039fde6398");
   CHECK(kDynamicSigned[127] == 0);

@@ -1,5 +1,5 @@
-// Element types and the conversions between them. bf16 and f16 round to nearest even. What is constexpr here, GPU code
-// calls, too.
+// Element types and the conversions between them. bf16 and f16 round to nearest even. GPU code calls the constexpr
+// functions, too.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@ namespace spillway {
 enum class DType : uint8_t { kF32, kBF16, kF16, kI32, kI64, kU8, kI8 };
 
 [[nodiscard]] int64_t size_of(DType dtype);
-// "f32", "bf16", ...
+// Returns "f32", "bf16", ...
 [[nodiscard]] std::string_view name_of(DType dtype);
 
 struct bf16 {

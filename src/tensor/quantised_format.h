@@ -1,4 +1,4 @@
-// How a weight is kept as codes: bitsandbytes' formats of 4 and 8 bits.
+// The formats of weights kept as codes: bitsandbytes' formats of 4 and 8 bits.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ enum class WeightCoding : uint8_t { kNf4, kFp4, kInt8 };
 
 inline constexpr std::array<std::string_view, 3> kWeightCodings = {"nf4", "fp4", "int8"};
 [[nodiscard]] constexpr std::string_view name_of(WeightCoding coding) { return nth(kWeightCodings, coding); }
-// Empty for a name that is none of theirs.
+// Returns nullopt if no coding has that name.
 [[nodiscard]] constexpr std::optional<WeightCoding> find_coding(std::string_view name) {
   for (const WeightCoding coding : {WeightCoding::kNf4, WeightCoding::kFp4, WeightCoding::kInt8})
     if (name == name_of(coding)) return coding;
@@ -26,16 +26,16 @@ inline constexpr std::array<std::string_view, 3> kWeightCodings = {"nf4", "fp4",
 
 struct QuantisedFormat {
   WeightCoding coding = WeightCoding::kNf4;
-  // Of 4 bits: elements of the flat weight that share a scale, a power of two from 32 to 4,096. Blocks run over the
-  // ends of rows.
+  // For 4 bits: the elements of the flat weight that share a scale, a power of two from 32 to 4,096. Blocks run over
+  // the ends of rows.
   int64_t block_size = 64;
   bool double_quant = true;  // of 4 bits: the scales are codes with scales themselves
-  // f32, bf16 or f16: what the weight has before it is quantised, and decoded elements are rounded to.
+  // f32, bf16 or f16: the type of the weight before it is quantised, to which decoded elements are rounded.
   DType weight_dtype = DType::kBF16;
   bool operator==(const QuantisedFormat&) const = default;
 };
 
-// Scales that share a scale of their own.
+// The number of scales that share a scale of their own.
 inline constexpr int64_t kNestedBlockSize = 256;
 
 [[nodiscard]] constexpr bool is_four_bit_block_size(int64_t size) {

@@ -23,16 +23,16 @@ class Shape {
   }
 
   [[nodiscard]] int rank() const { return rank_; }
-  // Negative axes count from the end.
+  // Returns an extent. Negative axes count from the end.
   [[nodiscard]] int64_t operator[](int axis) const { return nth(dims_, axis < 0 ? axis + rank_ : axis); }
   void set(int axis, int64_t dim) { nth(dims_, axis < 0 ? axis + rank_ : axis) = dim; }
-  // The number of elements; 1 for rank 0.
+  // Returns the number of elements; 1 for rank 0.
   [[nodiscard]] int64_t elems() const {
     int64_t product = 1;
     for (int axis = 0; axis < rank_; ++axis) product *= nth(dims_, axis);
     return product;
   }
-  // As files and JSON have them.
+  // Returns the extents in the form that files and JSON use.
   [[nodiscard]] std::vector<int64_t> dims() const { return {dims_.begin(), dims_.begin() + rank_}; }
   bool operator==(const Shape&) const = default;
 
@@ -41,7 +41,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// "[2048, 576]"
+// Returns text such as "[2048, 576]".
 [[nodiscard]] std::string to_string(const Shape& shape);
 
 }  // namespace spillway

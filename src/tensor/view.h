@@ -1,4 +1,4 @@
-// A tensor in somebody else's memory: pointer, dtype and shape, always dense and row-major.
+// A tensor in memory that it does not own: pointer, dtype and shape, always dense and row-major.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;
 
-  // REQUIRES: T matches dtype.
+  // Returns the data as a T*. REQUIRES: T matches dtype.
   template <typename T>
   [[nodiscard]] T* as() const {
     return static_cast<T*>(data);

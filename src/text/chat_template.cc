@@ -18,13 +18,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a rendering may cost: a fixed share that no real template comes near, and more for long conversations.
+// The limits of a rendering's cost: a fixed share that no real template comes near, and more for long conversations.
 constexpr int64_t kBaseSteps = 10'000'000;
 constexpr int64_t kStepsPerByte = 8;
 constexpr int64_t kMaxTemplateBytes = int64_t{4} << 20;
 
 constexpr std::array<const char*, 3> kReasoningNames = {"reasoning_content", "thinking", "reasoning"};
-// What no message holds by chance: marks the end of a message that is to be continued.
+// Marks the end of a message that is to be continued; no message holds this by chance.
 constexpr std::string_view kContinueMark = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 int64_t text_bytes(const Json& json) {
@@ -36,7 +36,7 @@ int64_t text_bytes(const Json& json) {
   return bytes;
 }
 
-// json's depth is bounded here, before anything recurses over it.
+// Checks json's depth, before anything recurses over it.
 void check_depth(const Json& json, int level = 0) {
   if (level > jinja::kMaxDepth) {
     throw input_error("messages", "expected values nested at most {} levels deep, got more; correct the messages",
@@ -76,7 +76,7 @@ Json normalize_messages(const Json& messages) {
   return result;
 }
 
-// Appends the mark to the text that is to be continued; gives the text itself.
+// Appends the mark to the text that is to be continued; returns the text itself.
 std::string mark_final_message(Json& message) {
   if (!message.contains("content")) {
     throw input_error("messages",
@@ -107,7 +107,7 @@ void cut_after_mark(ChatTemplate::Rendered& rendered, const std::string& final_t
                       "expected the template to show the final message as it is, got a text without it; the template "
                       "changes it and it cannot be continued");
   }
-  // Where the template trimmed the message, the space that stood before the mark was trimmed with it.
+  // If the template trimmed the message, the space before the mark was trimmed with it.
   const bool whole = rendered.text.compare(at, mark.size(), mark) == 0;
   rendered.text.resize(at);
   rendered.generation_spans.clear();

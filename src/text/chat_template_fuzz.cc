@@ -1,4 +1,4 @@
-// Input: a template, a NUL byte, and the JSON of its variables (messages and what else it names).
+// Renders the input: a template, a NUL byte, and the JSON of its variables (messages and what else it names).
 #include <cstdint>
 #include <string_view>
 

@@ -30,7 +30,7 @@ Json read_golden(const std::string& name) {
   return Json::parse(file);
 }
 
-// 2025-03-09 17:04:05, a Sunday.
+// Returns 2025-03-09 17:04:05, a Sunday.
 std::tm golden_time() {
   std::tm now{};
   now.tm_year = 125, now.tm_mon = 2, now.tm_mday = 9, now.tm_hour = 17, now.tm_min = 4, now.tm_sec = 5, now.tm_wday = 0,

@@ -72,9 +72,12 @@ ChatTemplates chat_templates_of(const Tokenizer& tokenizer, const std::string& m
 }
 
 std::string render_prompt(const Json& conversation, const ChatTemplates& chats, const Tokenizer& tokenizer,
-                          std::string_view where) {
+                          std::string_view where, LeftOutWarnings& warnings) {
   const ChatInput input = chat_input(conversation, tokenizer, true, where);
-  return render_chat(chats.for_tools(input.tools), input).text;
+  const ChatTemplate& chat = chats.for_tools(input.tools);
+  std::string text = render_chat(chat, input).text;
+  warnings.check(chat, input, text, where);
+  return text;
 }
 
 }  // namespace spillway::text

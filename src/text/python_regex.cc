@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kMatchLimit = 20'000'000;  // backtracking steps of one match
 
-// Rewrites an expression of Python's as one of PCRE2's.
+// Rewrites a Python expression as one of PCRE2.
 class Translation {
  public:
   Translation(std::string_view pattern, std::string_view where) : rest_(pattern), where_(where) {}
@@ -58,7 +58,7 @@ class Translation {
     copy(2);
   }
 
-  // \u and \U with so many digits.
+  // Translates \u and \U with so many digits.
   void code_point(size_t digits) {
     const std::string_view number = rest_.substr(2, digits);
     if (number.size() < digits || number.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)

@@ -10,20 +10,19 @@ struct pcre2_real_code_8;
 
 namespace spillway::text {
 
-// What Python does not have (\K, \h, recursion, verbs, ...) is refused, and what both have with another meaning (\Z,
-// \v,
-// {,n}, [[:x:]]) is Python's. Differences that are left: \s does not know U+001C to U+001F, and a group that is
-// repeated after an alternative keeps what it matched last. Texts are UTF-8. Thread rule: may be shared.
+// Syntax that Python does not have (\K, \h, recursion, verbs, ...) is refused, and syntax that both have with another
+// meaning (\Z, \v, {,n}, [[:x:]]) has Python's. Remaining differences: \s does not know U+001C to U+001F, and a group
+// that is repeated after an alternative keeps its last match. Texts are UTF-8. May be shared by threads.
 class PythonRegex {
  public:
-  // Throws InputError at `where` for what is no such expression.
+  // Throws InputError at `where` if the pattern is no such expression.
   PythonRegex(std::string_view pattern, std::string_view where);
 
-  // re.findall: of each match its groups, empty where one took no part; where the expression has none, the match
-  // itself. REQUIRES, as of removed(): `text` is valid UTF-8. Throws InputError where the expression backtracks without
-  // end.
+  // Does re.findall: returns for each match its groups, empty if one took no part; if the expression has none, the
+  // match itself. REQUIRES, also for removed(): `text` is valid UTF-8. Throws InputError if the expression backtracks
+  // without end.
   [[nodiscard]] std::vector<std::vector<std::string>> find_all(std::string_view text) const;
-  // re.sub("", text): the text without the matches.
+  // Does re.sub("", text): returns the text without the matches.
   [[nodiscard]] std::string removed(std::string_view text) const;
 
  private:

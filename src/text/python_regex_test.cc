@@ -1,4 +1,4 @@
-// Against Python's re: tests/golden/eval/patterns.json (tools/make_eval_goldens.py).
+// Compares with Python's re: tests/golden/eval/patterns.json (tools/make_eval_goldens.py).
 #include "text/python_regex.h"
 
 #include <doctest/doctest.h>

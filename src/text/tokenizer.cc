@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 constexpr int64_t kMaxConfigBytes = int64_t{64} << 20;
 
-// What one encode() works with; kept between calls.
+// The working memory of one encode(); kept between calls.
 struct Scratch {
   RegexScratch regex;
   PreTokenizerScratch words;
@@ -33,7 +33,7 @@ struct Scratch {
   std::string normalized;
 };
 
-// What longer texts grew is not kept for the next.
+// The largest buffer that is kept for the next text.
 constexpr size_t kMaxKeptTextBytes = size_t{1} << 20;
 
 }  // namespace
@@ -87,8 +87,8 @@ struct Tokenizer::Impl {
   mutable std::vector<std::unique_ptr<Scratch>> unused;  // at most as many as threads encode at once
 };
 
-// Raw added tokens are cut out first, then each rest is normalized, the normalized ones are cut out of that, and what
-// remains goes through the pre-tokenizer to the model.
+// Cuts out raw added tokens first, then normalizes each rest, cuts out the normalized ones, and passes what remains
+// through the pre-tokenizer to the model.
 void Tokenizer::Impl::encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const {
   TextBudget budget(text.size());
   const auto push = [&](int32_t id) { ids.push_back(id); };
@@ -133,7 +133,7 @@ Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, std::string_view
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) { return load(folder, {}); }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialTokenNames& names) {
-  // A link to nothing is there, too: reading it fails, and says what is wrong.
+  // A broken link counts as there: reading it fails, and says what is wrong.
   const auto has = [&](std::string_view name) {
     std::error_code error;
     return std::filesystem::exists(std::filesystem::symlink_status(folder / name, error));
@@ -243,7 +243,7 @@ std::vector<std::pair<int64_t, int64_t>> Tokenizer::locate(std::string_view text
       result.emplace_back(at, at);
       continue;
     }
-    // What was passed over belongs to the tokens that could not be found, or to this one.
+    // Text that was passed over belongs to the tokens that could not be found, or to this one.
     for (size_t i = result.size(); found > 0 && i > 0 && result[i - 1] == std::pair(int64_t(at), int64_t(at)); --i) {
       result[i - 1].second = static_cast<int64_t>(at + found);
     }

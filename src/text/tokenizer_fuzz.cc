@@ -1,4 +1,4 @@
-// Feeds tokenizer.json, a zero byte, and a text. What is read must encode and decode any text, or say why not.
+// Feeds tokenizer.json, a zero byte, and a text. A file that is read must encode and decode any text, or say why not.
 #include <algorithm>
 #include <cstdint>
 #include <string>

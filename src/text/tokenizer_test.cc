@@ -36,7 +36,7 @@ std::vector<std::string> golden_texts(const json& golden) {
   return texts;
 }
 
-// A byte-level tokenizer of the letters a, b, c and the merge "a b".
+// Returns a byte-level tokenizer of the letters a, b, c and the merge "a b".
 json small_tokenizer() {
   return json::parse(R"({"added_tokens": [{"id": 4, "content": "<s>", "special": true}], "normalizer": null,
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"},

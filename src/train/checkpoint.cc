@@ -26,7 +26,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr const char* kPositionFile = "spillway_state.json";
 constexpr const char* kStateFile = "spillway_state.safetensors";
-constexpr int kVersion = 3;  // of the two files; a later one is another program's
+constexpr const char* kOnlyModel = "only_model";  // of the position: there is no state
+constexpr int kVersion = 3;                       // of the two files; a later one is another program's
 constexpr int kVersionWithoutSums = 1;
 constexpr int64_t kMaxPositionBytes = int64_t{1} << 30;  // version 2 has all tokens of a round in it
 
@@ -188,12 +189,17 @@ std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job
 }
 
 void save_checkpoint(const fs::path& output, const TrainingPosition& position, const ModelInTraining& model,
-                     const TrainedFacts& facts) {
+                     const TrainedFacts& facts, CheckpointContent content) {
   AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
   Json json = to_json(position);
   json["checksums"]["model"] = save_model(folder.path(), model, facts);
-  json["checksums"]["state"] =
-      save_optimizer_state(folder.path() / kStateFile, model.training, model.store, position.feed.round.get());
+  if (content == CheckpointContent::kModel) {
+    json.erase("feed");
+    json[kOnlyModel] = true;
+  } else {
+    json["checksums"]["state"] =
+        save_optimizer_state(folder.path() / kStateFile, model.training, model.store, position.feed.round.get());
+  }
   json["xxh3"] = sum_of(json);
   write_file(folder.path() / kPositionFile, json_text(json, 2) + "\n");
   folder.publish();
@@ -272,7 +278,8 @@ CheckpointRecord read_checkpoint(const fs::path& folder) {
                           "expected what was written, got something else; resume from another checkpoint");
       }
       record.model = json.at("checksums").at("model").get<TensorSums>();
-      record.state = json.at("checksums").at("state").get<TensorSums>();
+      record.is_only_model = json.value(kOnlyModel, false);
+      if (!record.is_only_model) record.state = json.at("checksums").at("state").get<TensorSums>();
     }
     if (json.contains("feed") && json["feed"].contains("round")) record.round = std::move(json["feed"]["round"]);
     return record;
@@ -307,6 +314,7 @@ void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition
 
 void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job) {
   if (checkpoint.model) verify(weights_of(checkpoint.folder, job), *checkpoint.model);
+  if (checkpoint.is_only_model) return;
   const SafetensorsFile state(checkpoint.folder / kStateFile);
   if (!checkpoint.state) return;
   TensorSums left = *checkpoint.state;
@@ -330,7 +338,9 @@ std::shared_ptr<const Round> load_round(const CheckpointRecord& checkpoint) {
 
 void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
                      ValueStore& store) {
-  if (checkpoint.model) verify(weights_of(checkpoint.folder, job), *checkpoint.model);
+  const SafetensorsFolder weights = weights_of(checkpoint.folder, job);
+  if (checkpoint.model) verify(weights, *checkpoint.model);
+  if (checkpoint.is_only_model) return load_trained_weights(weights, job, training, store);
   load_optimizer_state(checkpoint.folder / kStateFile, training, store,
                        checkpoint.state ? &*checkpoint.state : nullptr);
 }

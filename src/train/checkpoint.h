@@ -57,11 +57,15 @@ struct CheckpointRecord {
   TrainingPosition position;               // its feed without the round
   nlohmann::ordered_json round = nullptr;  // of the feed, without its tensors; null: none
   std::optional<TensorSums> model, state;  // of the checkpoint's files; none: of a version without
+  bool is_only_model = false;              // without what a run goes on with
 };
 
-// Writes OUTPUT/checkpoint-STEP atomically.
+enum class CheckpointContent { kAll, kModel };
+
+// Writes OUTPUT/checkpoint-STEP atomically; of kModel without the state of the optimizer and of what feeds the run.
 void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position,
-                     const ModelInTraining& model, const TrainedFacts& facts = {});
+                     const ModelInTraining& model, const TrainedFacts& facts = {},
+                     CheckpointContent content = CheckpointContent::kAll);
 
 // Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that
 // of the step `best`; those of other runs stay.
@@ -92,8 +96,8 @@ void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job);
 // The round that the checkpoint stands in the middle of; null: none. Throws InputError where it is damaged.
 [[nodiscard]] std::shared_ptr<const Round> load_round(const CheckpointRecord& checkpoint);
 
-// Reads the state, and verifies all tensors of the checkpoint. Throws InputError that names the first one that does not
-// hold what was written, and where the state belongs to another job.
+// Reads the state (of a checkpoint of a model alone its weights), and verifies all tensors of the checkpoint. Throws
+// InputError that names the first one that does not hold what was written, and where the state belongs to another job.
 void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
                      ValueStore& store);
 

@@ -97,6 +97,22 @@ double share_of_targets(const data::RowTable& rows) {
   return tokens > 0 ? static_cast<double>(targets) / static_cast<double>(tokens) : 0;
 }
 
+bool leaves_ends_out(const data::DatasetConfig& dataset) {
+  return dataset.train_on_eos == data::TrainOnEos::kNone &&
+         dataset.train_on_eot.value_or(data::TrainOnEos::kNone) == data::TrainOnEos::kNone;
+}
+
+// Returns the advice for rows in which no answer's end is learned.
+std::string ends_remedy(const std::vector<data::DatasetConfig>& datasets, const data::RowOptions& options,
+                        const data::DatasetSummary& summary) {
+  if (summary.truncated > 0 && summary.truncated == summary.rows)
+    return fmt::format("all rows are cut; raise {}",
+                       options.length_rules == data::LengthRules::kAxolotl ? "sequence_len" : "max_length");
+  if (std::all_of(datasets.begin(), datasets.end(), leaves_ends_out)) return "remove train_on_eos: none";
+  return "name the token that ends an answer in eot_tokens, or choose a chat_template that ends turns with one "
+         "(chatml); in rows of text, write it behind the answer";
+}
+
 }  // namespace
 
 std::vector<std::string> data_warnings(std::string_view key, const std::vector<data::DatasetConfig>& datasets,
@@ -110,6 +126,14 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
   }
   if (static_cast<double>(summary.truncated) > kMaxTruncated * static_cast<double>(summary.rows))
     warnings.push_back(fmt::format("{}: {}", key, truncation_warning(summary, options)));
+  if (summary.left_out.any())
+    warnings.push_back(fmt::format("{}: {}", key, data::left_out_warning(summary.left_out, summary.rows)));
+  if (key == "datasets" && summary.answers > 0 && summary.answers_with_end == 0) {
+    warnings.push_back(
+        fmt::format("{}: the end of the answer is a target in none of {} rows, so that the model does not learn to "
+                    "stop; {}",
+                    key, summary.answers, ends_remedy(datasets, options, summary)));
+  }
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
                                     [&](const auto& dataset) { return masks_prompts(dataset, options); });
   if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;

@@ -123,3 +123,23 @@ TEST_CASE("targets everywhere are a warning where the config masks prompts, and 
   options.train_on_inputs = true;
   CHECK(count(of_type("chat_template"), 0) == 0);
 }
+
+TEST_CASE("where in no row the end of an answer is a target is one warning with its remedy") {
+  data::RowOptions options;
+  data::Dataset read = rows_of(5);
+  auto datasets = of_type("chat_template");
+  const auto warnings = [&](const char* key = "datasets") { return data_warnings(key, datasets, options, read); };
+  CHECK(warnings().empty());  // nothing is known of answers
+  read.summary.answers = 20;
+  REQUIRE(warnings().size() == 1);
+  CHECK(has(warnings().front(), "datasets: the end of the answer is a target in none of 20 rows"));
+  CHECK(has(warnings().front(), "name the token that ends an answer in eot_tokens"));
+  CHECK(warnings("test_datasets").empty());
+  datasets.front().train_on_eos = data::TrainOnEos::kNone;
+  CHECK(has(warnings().front(), "remove train_on_eos: none"));
+  read.summary.truncated = 20;
+  CHECK(has(warnings().back(), "all rows are cut; raise sequence_len"));
+  read.summary.truncated = 0;
+  read.summary.answers_with_end = 1;
+  CHECK(warnings().empty());
+}

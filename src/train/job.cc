@@ -23,6 +23,7 @@
 #include "train/reference.h"
 #include "train/unfrozen.h"
 #include "train/vocabulary_growth.h"
+#include "train/weight_groups.h"
 
 namespace spillway::train {
 namespace {
@@ -31,8 +32,9 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
                            int64_t sequences_per_row, int64_t text_tokens, std::optional<LoraOptions> lora) {
   ModelOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
   options.max_rows = batches.micro_batch_size;
-  options.tokens = batches.micro_batch_size * sequences_per_row * batches.sequence_len;
-  options.sequence_len = batches.sequence_len;
+  options.tokens =
+      std::max(batches.micro_batch_size * sequences_per_row * batches.sequence_len, batches.eval_sequence_len);
+  options.sequence_len = std::max(batches.sequence_len, batches.eval_sequence_len);
   // A sequence has two tokens at least, or it has no target; a clip is one.
   options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
   if (text_tokens > 0) {
@@ -48,12 +50,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
 // Options of the adapter that is trained; none: all weights are.
 std::optional<LoraOptions> take_adapter(Job& job) {
   if (!job.config.adapter) return {};
-  LoraOptions lora = lora_options(*job.config.adapter, job.model);
-  const config::AdapterSettings& said = *job.config.adapter;
-  if (said.alpha != 0 && said.alpha != lora.alpha)
-    job.notes.push_back(
-        fmt::format("lora_alpha is {}, as {} says, and not {}", lora.alpha, said.model_dir, said.alpha));
-  return lora;
+  return lora_options(*job.config.adapter, job.model, job.notes);
 }
 
 // Of a model inside a larger one: what becomes of the rest.
@@ -70,8 +67,8 @@ void note_other_parts(const ParameterTable& parameters, Job& job) {
 }
 
 // PEFT's create_loraplus_optimizer decays nothing, whatever weight_decay says.
-void take_loraplus(double ratio, Job& job) {
-  job.graph.loraplus_lr_ratio = ratio;
+void take_loraplus(double ratio, const ParameterTable& parameters, Job& job) {
+  job.graph.rate_ratios = loraplus_ratios(parameters, ratio);
   if (job.graph.optimizer_options.real(ops::kWeightDecay.name) != 0)
     job.notes.emplace_back("loraplus_lr_ratio: nothing decays, as in PEFT; weight_decay is not used");
   job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
@@ -90,7 +87,25 @@ void take_optimizer(Job& job) {
                                     config::print_value(config.optimizer.optimizer),
                                     unread.size() == 1 ? "it" : "them"));
   if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
-  if (config.adapter && config.adapter->loraplus_lr_ratio) take_loraplus(*config.adapter->loraplus_lr_ratio, job);
+}
+
+// Weights that do not learn at the rate of the others.
+void take_rates(Job& job) {
+  const config::Config& config = job.config;
+  const ParameterTable parameters = parameters_of(*job.model, job.graph.model);
+  if (config.adapter && config.adapter->loraplus_lr_ratio)
+    take_loraplus(*config.adapter->loraplus_lr_ratio, parameters, job);
+  if (!config.optimizer.lr_groups) return;
+  const WeightGroups groups = weight_groups(parameters, *config.optimizer.lr_groups, config.adapter.has_value());
+  job.graph.rate_ratios = groups.rate_ratios;
+  job.graph.undecayed = groups.undecayed;
+}
+
+// Fresh weights replace all that a folder has: not a part of a larger model.
+void check_reinitialised(const Job& job) {
+  if (!job.config.model.reinitialised) return;
+  if (job.model->text() == nullptr || !job.model->text()->wrapper.empty())
+    throw input_error("reinit_weights", "expected a model of text that stands alone, got another; name another model");
 }
 
 void take_unfrozen(Job& job) {
@@ -149,6 +164,8 @@ void take_preference(const config::Config& config, Job& job) {
 
 // The streams of a job over clips are as long as the clips can be.
 void take_clips(const Job* rows, Job& job) {
+  if (job.config.data.batches.drops_last)
+    throw input_error("dataloader_drop_last", "expected rows of text beside it, got clips; remove it");
   job.clips = make_clip_job(job.config, *job.model, rows ? &*rows->clips : nullptr);
   job.config.batches.sequence_len = job.clips->max_patches;
 }
@@ -282,8 +299,11 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
                                   job.clips ? job.clips->flow.text_len : 0, std::move(lora));
   take_optimizer(job);
   take_unfrozen(job);
+  take_rates(job);
   take_base(parameters, job);
+  check_reinitialised(job);
   if (config.text_loss == config::TextLoss::kWeightedByProbability) job.graph.objective = weighted_text_objective();
+  if (config.label_smoothing > 0) job.graph.objective = smoothed_text_objective(config.label_smoothing);
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
   if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)

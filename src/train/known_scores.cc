@@ -39,7 +39,10 @@ std::vector<ScoredRows> scored_rows(const Job& job, TrainingData& data) {
   std::vector<ScoredRows> all = {{"training", data.training, job.config.data.batches, data.training_scores}};
   if (!data.validation.empty())
     all.push_back({"validation", data.validation, job.config.data.evaluation_batches, data.validation_scores});
-  for (ScoredRows& one : all) one.batches.order = data::RowOrder::kFile;
+  for (ScoredRows& one : all) {
+    one.batches.order = data::RowOrder::kFile;
+    one.batches.drops_last = false;  // another epoch leaves out others
+  }
   return all;
 }
 

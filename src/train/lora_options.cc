@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <type_traits>
 
@@ -107,35 +108,77 @@ bool says_alpha(const std::filesystem::path& folder) {
   return !diffusers_lora_config(SafetensorsFile(adapter_config_place(folder))).empty();
 }
 
-// An adapter brings its rank, scale and layers along. A config that says otherwise has another adapter in mind.
-LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& model) {
+// Compares a config with the adapter that it goes on from, and notes what differs.
+class Differences {
+ public:
+  Differences(const config::AdapterSettings& said, const LoraOptions& held, std::vector<std::string>& notes)
+      : said_(said), held_(held), notes_(notes) {}
+
+  void note_numbers() {
+    if (said_.r != 0 && said_.r != held_.r) note("lora_r", held_.r, said_.r);
+    if (said_.alpha != 0 && said_.alpha != held_.alpha) note("lora_alpha", held_.alpha, said_.alpha);
+    if (said_.says_dropout && said_.dropout != held_.dropout) note("lora_dropout", held_.dropout, said_.dropout);
+    if (said_.rslora && !held_.rslora) note("peft_use_rslora", false, true);
+    if (said_.dora && !held_.dora) note("peft_use_dora", false, true);
+  }
+
+  // Notes where the config means other layers or modules than the adapter has. Throws InputError for those that the
+  // model does not have.
+  void note_modules(const Model& model) {
+    const bool has_targets = said_.target_linear || !said_.target_modules.empty();
+    const bool has_patterns = !said_.rank_pattern.empty() || !said_.alpha_pattern.empty();
+    const bool has_layers = !said_.layers_to_transform.empty();
+    if (!has_targets && !has_patterns && !has_layers && said_.modules_to_save.empty()) return;
+    config::AdapterSettings fresh = said_;
+    if (fresh.r == 0) fresh.r = held_.r;
+    if (fresh.alpha == 0) fresh.alpha = held_.alpha;
+    const LoraOptions ours = fresh_lora(fresh, model);
+    const ParameterTable parameters = parameters_of(model);
+    const std::string_view key = said_.target_linear ? "lora_target_linear" : "lora_target_modules";
+    const auto theirs = lora_targets(parameters, held_, said_.model_dir);
+    if (has_targets || has_layers)
+      note_count(has_targets ? key : "peft_layers_to_transform", "layers", theirs, lora_targets(parameters, ours, key));
+    if (!said_.modules_to_save.empty())
+      note_count("lora_modules_to_save", "weights", saved_weights(parameters, held_, said_.model_dir),
+                 saved_weights(parameters, ours, "lora_modules_to_save"));
+    const auto differs = [&](const auto& number_of) {
+      return std::any_of(theirs.begin(), theirs.end(), [&](const std::string& module) {
+        return is_adapted(ours, module) && number_of(held_, module) != number_of(ours, module);
+      });
+    };
+    const auto rank = [](const LoraOptions& lora, const std::string& module) { return lora.rank_of(module); };
+    const auto alpha = [](const LoraOptions& lora, const std::string& module) { return lora.alpha_of(module); };
+    if (!said_.rank_pattern.empty() && differs(rank)) note("lora_rank_pattern", "another", "the config's");
+    if (!said_.alpha_pattern.empty() && differs(alpha)) note("lora_alpha_pattern", "another", "the config's");
+  }
+
+ private:
+  void note(std::string_view key, const auto& held, const auto& said) {
+    notes_.push_back(fmt::format("warning: {} is {}, as {} says, and not {}", key, held, said_.model_dir, said));
+  }
+  void note_count(std::string_view key, std::string_view what, const std::vector<std::string>& held,
+                  const std::vector<std::string>& said) {
+    if (held == said) return;
+    notes_.push_back(fmt::format("warning: {} means {} {}, and {} has {} {}: these are trained", key, said.size(), what,
+                                 said_.model_dir, held.size(), held.size() == said.size() ? "others" : "of them"));
+  }
+
+  const config::AdapterSettings& said_;
+  const LoraOptions& held_;
+  std::vector<std::string>& notes_;
+};
+
+// An adapter brings its rank, scale and layers along, as in PEFT, whatever the config says.
+LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& model,
+                           std::vector<std::string>& notes) {
   LoraOptions lora = read_adapter_options(adapter.model_dir);
-  const auto differs = [&adapter](std::string_view key, const auto& expected, const auto& got) {
-    return input_error(key, "expected {} as in {}, got {}; leave the key out", expected,
-                       adapter_config_place(adapter.model_dir).string(), got);
-  };
-  if (adapter.r != 0 && adapter.r != lora.r) throw differs("lora_r", lora.r, adapter.r);
-  if (adapter.alpha != 0 && adapter.alpha != lora.alpha) {
-    const bool is_diffusers = layout_of_adapter(adapter.model_dir) == Layout::kDiffusers;
-    if (!is_diffusers) throw differs("lora_alpha", lora.alpha, adapter.alpha);
-    // Files of diffusers may leave alpha out; where they say one, it wins.
-    if (!says_alpha(adapter.model_dir)) lora.alpha = adapter.alpha;
-  }
-  const ParameterTable parameters = parameters_of(model);
-  if (adapter.target_linear || !adapter.target_modules.empty()) {
-    const std::string_view key = adapter.target_linear ? "lora_target_linear" : "lora_target_modules";
-    const auto theirs = lora_targets(parameters, lora, adapter.model_dir);
-    const auto ours = lora_targets(parameters, fresh_lora(adapter, model), key);
-    if (theirs != ours)
-      throw differs(key, fmt::format("the {} layers", theirs.size()), fmt::format("{} others", ours.size()));
-  }
-  if (!adapter.modules_to_save.empty()) {
-    const auto theirs = saved_weights(parameters, lora, adapter.model_dir);
-    const auto ours = saved_weights(parameters, fresh_lora(adapter, model), "lora_modules_to_save");
-    if (theirs != ours)
-      throw differs("lora_modules_to_save", fmt::format("{}", fmt::join(lora.modules_to_save, ", ")), "others");
-  }
-  lora.dropout = adapter.dropout;
+  // Files of diffusers may leave alpha out; where they say one, it wins.
+  const bool is_diffusers = layout_of_adapter(adapter.model_dir) == Layout::kDiffusers;
+  if (is_diffusers && adapter.alpha != 0 && !says_alpha(adapter.model_dir)) lora.alpha = adapter.alpha;
+  Differences differences(adapter, lora, notes);
+  differences.note_numbers();
+  differences.note_modules(model);
+  if (adapter.disables_dropout) lora.dropout = 0;
   return lora;
 }
 
@@ -157,10 +200,10 @@ ModelPtr fit_to_continued(const ModelPtr& model, const std::string& folder) {
 
 }  // namespace
 
-LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model) {
+LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model, std::vector<std::string>& notes) {
   if (!adapter.model_dir.empty()) {
     model = fit_to_continued(model, adapter.model_dir);
-    return continued_lora(adapter, *model);
+    return continued_lora(adapter, *model, notes);
   }
   LoraOptions lora = fresh_lora(adapter, *model);
   (void)lora_targets(parameters_of(*model), lora, "lora_target_modules");

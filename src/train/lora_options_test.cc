@@ -12,7 +12,8 @@ namespace {
 
 std::vector<std::string> targets_of(const config::AdapterSettings& adapter) {
   ModelPtr model = read_model(SPILLWAY_SOURCE_DIR "/tests/golden/models/llama2");
-  return lora_targets(parameters_of(*model), lora_options(adapter, model), "lora_target_modules");
+  std::vector<std::string> notes;
+  return lora_targets(parameters_of(*model), lora_options(adapter, model, notes), "lora_target_modules");
 }
 
 config::AdapterSettings all_linear(config::TargetModules named) {

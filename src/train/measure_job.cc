@@ -22,6 +22,11 @@ namespace {
 
 using Fill = std::function<void(ValueId value, const TensorView& view, int64_t tokens)>;
 
+bool is_other_rate(const TrainingGraph& training, ValueId id) {
+  return std::any_of(training.other_rates.begin(), training.other_rates.end(),
+                     [&](const OtherRate& one) { return one.value == id; });
+}
+
 // Content for batch values like that of a training step: a stream of sequences of the usual length, each token of which
 // is a target.
 class TypicalValues {
@@ -36,7 +41,7 @@ class TypicalValues {
       *view.as<int32_t>() = 1;
     } else if (id == training.objective.scale) {
       *view.as<float>() = 1.0f / static_cast<float>(tokens);
-    } else if (id == training.learning_rate || id == training.loraplus_rate) {
+    } else if (id == training.learning_rate || is_other_rate(training, id)) {
       *view.as<float>() = 1e-4f;
     } else {
       fill(training.graph, training.objective.columns, id, view, tokens);

@@ -16,8 +16,9 @@ int64_t checkpoints_to_come(const config::OutputSettings& output, int64_t step, 
   // How often an evaluation is the best so far is not known.
   if (output.save.kind == config::Interval::Kind::kBest) return 1;
   const int64_t every = output.save.steps(total_steps, steps_per_epoch);
-  if (every == 0) return 0;
-  const int64_t written = (total_steps + every - 1) / every - step / every;  // the last step has one, too
+  const int64_t first = output.saves_first_step && step == 0 && every != 1 ? 1 : 0;
+  if (every == 0) return first;
+  const int64_t written = first + (total_steps + every - 1) / every - step / every;  // the last step has one, too
   const int64_t limit = output.save_total_limit.value_or(0);
   return limit == 0 ? written : std::min(written, std::max<int64_t>(limit + 1 - kept, 1));
 }

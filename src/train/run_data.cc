@@ -39,6 +39,13 @@ class TokenData final : public RunData {
     if (data_.stream) return;
     if (data_.training.empty())
       throw input_error("datasets", "expected rows to train on, got none; see the counts of dropped rows");
+    const data::BatchOptions& evaluation = job_.config.data.evaluation_batches;
+    const bool is_cut = evaluation.drops_last && has_evaluation();
+    if (is_cut && plan_epoch(data_.validation, evaluation, 0).micro_batches() == 0)
+      throw input_error("dataloader_drop_last",
+                        "expected rows for a whole micro-batch of {} to evaluate on, got fewer; lower eval_batch_size, "
+                        "or remove it",
+                        evaluation.rows);
     job_.graph.objective->check(data_.training);
   }
   [[nodiscard]] TrainingLength length() const override {

@@ -39,7 +39,8 @@ void add_adapter(RunSettings& settings, const Job& job) {
   for (const auto& [module, alpha] : lora.alphas)
     alphas.push_back(fmt::format("{}: {}", module, config::print_value(alpha)));
   settings["lora_alpha_pattern"] = fmt::format("{}", fmt::join(alphas, ", "));
-  settings["loraplus_lr_ratio"] = config::print_value(job.graph.loraplus_lr_ratio);
+  settings["loraplus_lr_ratio"] =
+      config::print_value(job.config.adapter ? job.config.adapter->loraplus_lr_ratio.value_or(1) : 1.0);
 }
 
 void add_quantisation(RunSettings& settings, const std::optional<config::QuantisationSettings>& quantisation) {
@@ -61,9 +62,10 @@ void add_sync(RunSettings& settings, const std::optional<config::ReferenceSync>&
   settings["ref_model_mixup_alpha"] = config::print_value(sync->mixup_alpha);
 }
 
-// By TRL's name for it, since the other one is of preferences.
-void add_text_loss(RunSettings& settings, config::TextLoss loss) {
-  settings["loss_type"] = loss == config::TextLoss::kWeightedByProbability ? "dft" : "nll";
+// Uses TRL's name of the loss, since axolotl's is for preferences.
+void add_text_loss(RunSettings& settings, const config::Config& config) {
+  settings["loss_type"] = config.text_loss == config::TextLoss::kWeightedByProbability ? "dft" : "nll";
+  settings["label_smoothing_factor"] = config::print_value(config.label_smoothing);
 }
 
 void add_preference(RunSettings& settings, const config::Config& config) {
@@ -248,6 +250,8 @@ void add_batches(RunSettings& settings, const config::Config& config) {
   settings["val_set_size"] = config::print_value(config.data.val_set_size);
   settings["curriculum_sampling"] = config::print_value(options.order == data::RowOrder::kFile);
   const bool shuffles = config.data.stream ? config.data.stream->shuffles : options.shuffle_before_packing;
+  settings["data_seed"] = config::print_value(static_cast<int64_t>(options.seed));
+  settings["dataloader_drop_last"] = config::print_value(options.drops_last);
   settings["shuffle_dataset"] = config::print_value(shuffles);
 }
 
@@ -290,6 +294,12 @@ void add_optimisation(RunSettings& settings, const config::Config& config, int64
   settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);
   settings["neftune_noise_alpha"] = config::print_value(config.model.neftune_noise_alpha);
   settings["seed"] = config::print_value(config.seed);
+  const std::optional<config::LrGroups>& groups = config.optimizer.lr_groups;
+  settings["embedding_lr"] = groups ? config::print_value(groups->embedding_lr) : "";
+  std::vector<std::string> rates;
+  for (const config::LrGroup& one : groups ? groups->groups : std::vector<config::LrGroup>())
+    rates.push_back(fmt::format("{}: {}", fmt::join(one.modules, " "), config::print_value(one.lr)));
+  settings["lr_groups"] = fmt::format("{}", fmt::join(rates, ", "));
 }
 
 }  // namespace
@@ -307,7 +317,7 @@ RunSettings forward_settings_of(const Job& job) {
 RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings = forward_settings_of(job);
   add_preference(settings, job.config);
-  if (!job.config.preference && !job.config.online && !job.clips) add_text_loss(settings, job.config.text_loss);
+  if (!job.config.preference && !job.config.online && !job.clips) add_text_loss(settings, job.config);
   if (job.config.online) add_online(settings, *job.config.online);
   if (job.config.online && job.config.rewards) add_rewards(settings, *job.config.rewards);
   if (job.clips) {

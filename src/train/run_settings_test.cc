@@ -23,7 +23,7 @@ const std::set<std::string_view> kOtherSections = {"Model", "Device and memory",
 // Keys that other settings stand for, that make other rows or tensors, or that change no number.
 const std::set<std::string_view> kElsewhere = {
     // What takes effect is there: max_steps, warmup_steps, bf16, gradient_accumulation_steps, sequence_len, adapter.
-    "num_epochs", "warmup_ratio", "dtype", "batch_size", "use_peft",
+    "num_epochs", "warmup_ratio", "dtype", "fp16", "batch_size", "use_peft", "dp_shard_size", "dp_replicate_size",
     // Likewise lora_dropout, steps_per_generation, num_iterations, rl_beta, group_by_length, shuffle_dataset.
     "disable_dropout", "generation_batch_size", "num_ppo_epochs", "orpo_alpha", "train_sampling_strategy",
     // Tensors of another shape or name, or initial values that the checkpoint's replace.
@@ -37,19 +37,23 @@ const std::set<std::string_view> kElsewhere = {
     "shuffle_merged_datasets", "excess_length_strategy", "truncation_mode", "min_sample_len", "max_prompt_length",
     // Reward models have an identity, too.
     "reward_model_path", "trl.reward_model_name_or_path",
+    // The datasets' rows, or those that are left of them, have a checksum.
+    "test_split_size",
     // No result depends on these.
     "gradient_checkpointing", "selective_checkpointing", "padding_free", "dataset_prepared_path", "dataset_processes",
     "precompute_ref_log_probs", "log_completions", "ds3_gather_for_generation", "trl.reward_timeout",
     "trl.reward_python", "log_samples", "clip_shape", "component",
     // Keys without an effect.
-    "loraplus_lr_embedding", "bnb_config_kwargs.bnb_4bit_compute_dtype", "bnb_config_kwargs.bnb_4bit_quant_storage",
-    "bnb_config_kwargs.llm_int8_threshold", "skip_prepare_dataset",
+    "loraplus_lr_embedding", "lora_fan_in_fan_out", "bnb_config_kwargs.bnb_4bit_compute_dtype",
+    "bnb_config_kwargs.bnb_4bit_quant_storage", "bnb_config_kwargs.llm_int8_threshold", "skip_prepare_dataset",
     // Options of the optimizer are there by their own names, and those of CAME with CAME alone.
     "optim_args", "adam_beta3", "adam_epsilon2",
     // Likewise those of the schedule, which axolotl's keys change into another.
     "lr_scheduler_kwargs", "cosine_min_lr_ratio", "cosine_constant_lr_ratio", "lr_quadratic_warmup",
+    // They are others by their resolved names: dpo_loss_type, bf16, embedding_lr.
+    "use_dft", "float32", "embedding_lr_scale",
     // Evaluation only.
-    "eval_sample_packing", "eval_batch_size"};
+    "eval_sample_packing", "eval_batch_size", "eval_sequence_len"};
 
 config::OnlineSettings online_settings(config::OnlineKind kind, config::PolicyLoss loss = config::PolicyLoss::kDapo) {
   return {.kind = kind, .loss = loss, .adaptive_entropy = config::AdaptiveEntropy{}, .sync = config::ReferenceSync{}};

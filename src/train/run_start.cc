@@ -15,6 +15,11 @@ namespace fs = std::filesystem;
 
 RunStart start_from(const fs::path& folder) {
   CheckpointRecord checkpoint = read_checkpoint(folder);
+  if (checkpoint.is_only_model)
+    throw input_error(
+        folder.string(),
+        "expected a checkpoint to go on from, got a model alone (save_only_model); name another, or begin "
+        "a new run with it as base_model (lora_model_dir, if it is an adapter)");
   RunIdentity run = run_from(checkpoint.position.run, checkpoint.position.step);
   return {std::move(run), std::move(checkpoint)};
 }
@@ -24,10 +29,15 @@ RunStart start_from(const fs::path& folder) {
 RunStart start_from_last(const fs::path& output, const std::vector<FoundCheckpoint>& found) {
   const std::optional<RunIdentity> run = read_run(output);
   if (!run) return found.empty() ? RunStart{fresh_run(), {}} : start_from(found.back().folder);
+  bool has_models = false;
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     CheckpointRecord checkpoint = read_checkpoint(it->folder);
-    if (run->holds(checkpoint.position.run, it->step)) return {*run, std::move(checkpoint)};
+    if (!run->holds(checkpoint.position.run, it->step)) continue;
+    if (!checkpoint.is_only_model) return {*run, std::move(checkpoint)};
+    has_models = true;
   }
+  if (has_models)
+    log_warning("the checkpoints in {} are models alone (save_only_model): the run begins anew", output.string());
   return {fresh_run(), {}};
 }
 

@@ -1,5 +1,6 @@
 #include "train/saved_model.h"
 
+#include <functional>
 #include <map>
 #include <span>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "model/weights.h"
 #include "train/adapter_start.h"
 #include "train/evaluated_weights.h"
+#include "train/output.h"
 
 namespace spillway::train {
 namespace {
@@ -73,7 +75,11 @@ std::vector<TensorSpec> adapter_specs(const Job& job, const TrainingGraph& train
   return specs;
 }
 
-TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraining& model, Written which) {
+// A function that is called when all of a file's weights are written and before any takes its name.
+using BeforeCommit = std::function<void()>;
+
+TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraining& model, Written which,
+                        const BeforeCommit& before_commit) {
   const auto& [job, base, training, store] = model;
   const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
   const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
@@ -94,22 +100,33 @@ TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraini
       writer.append(specs[i].name, adapter_tensor(training, t, store, which).data(), DType::kF32, specs[i].elems());
     }
   }
+  before_commit();
   writer.commit();
-  if (!is_diffusers)
-    write_file(folder / "adapter_config.json",
-               adapter_config_json(training.model.parameters, saved, job.config.model.base_model));
   return writer.checksums();
 }
 
-// Transformers would load an adapter that an earlier run has left beside the model, and its base.
-void remove_adapter(const std::filesystem::path& folder) {
-  std::error_code none;
-  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
-    std::filesystem::remove(folder / name, none);
+// Writes config.json last: nobody takes a folder without it for a model.
+void write_files(const FileTexts& files, const std::filesystem::path& folder) {
+  constexpr std::string_view kConfig = "config.json";
+  for (const bool is_last : {false, true}) {
+    for (const auto& [name, text] : files) {
+      if ((name == kConfig) == is_last) write_file(folder / name, text);
+    }
+  }
 }
 
-void write_files(const FileTexts& files, const std::filesystem::path& folder) {
-  for (const auto& [name, text] : files) write_file(folder / name, text);
+// Returns the weights' sums.
+TensorSums save_adapters(const std::filesystem::path& folder, const ModelInTraining& model,
+                         const BeforeCommit& before_commit) {
+  const Job& job = model.job;
+  TensorSums sums = save_adapter(folder, model, Written::kWeight, before_commit);
+  if (job.graph.ema) (void)save_adapter(folder, model, Written::kEma, [] {});
+  write_files(model.base.beside_weights, folder);
+  if (layout_of(*job.model) == Layout::kTransformers)
+    write_file(folder / "adapter_config.json",
+               adapter_config_json(model.training.model.parameters, job.graph.model.lora->beside_unchanged_base(),
+                                   job.config.model.base_model));
+  return sums;
 }
 
 // A tensor of a model that is written whole, and what trains it.
@@ -133,8 +150,8 @@ std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGr
 }
 
 // The weights and the files beside them. Returns the sums.
-TensorSums write_weights(const std::filesystem::path& folder, const ModelInTraining& model,
-                         Written which = Written::kWeight) {
+TensorSums write_weights(const std::filesystem::path& folder, const ModelInTraining& model, Written which,
+                         const BeforeCommit& before_commit) {
   const auto& [job, base, training, store] = model;
   const std::vector<WrittenTensor> tensors = model_tensors(base, training);
   std::vector<TensorSpec> specs;
@@ -147,17 +164,19 @@ TensorSums write_weights(const std::filesystem::path& folder, const ModelInTrain
     trained ? read_written(training, *trained, store, which, append) : store.read(p->value(), append);
   }
   for (const TensorSpec& tensor : base.tensors_of_other_parts) copy_tensor(*base.other_parts, tensor, writer);
+  before_commit();
   writer.commit();
   write_files(base.beside_weights, folder);
   return writer.checksums();
 }
 
-TensorSums save_full_model(const std::filesystem::path& folder, const ModelInTraining& model) {
+TensorSums save_full_model(const std::filesystem::path& folder, const ModelInTraining& model,
+                           const BeforeCommit& before_commit) {
   if (layout_of(*model.job.model) == Layout::kDiffusers) {
     const std::string name = component_name(model.job.config.model.base_model);
     const auto write = [&](const std::string& to, Written which) {
       AtomicFolder component(weights_folder(Layout::kDiffusers, folder, to), "train");
-      TensorSums sums = write_weights(component.path(), model, which);
+      TensorSums sums = write_weights(component.path(), model, which, before_commit);
       component.publish();
       return sums;
     };
@@ -165,9 +184,7 @@ TensorSums save_full_model(const std::filesystem::path& folder, const ModelInTra
     write_pipeline_parts(model.base.pipeline, folder);
     return write(name, Written::kWeight);
   }
-  TensorSums sums = write_weights(folder, model);
-  remove_adapter(folder);
-  return sums;
+  return write_weights(folder, model, Written::kWeight, before_commit);
 }
 
 }  // namespace
@@ -185,14 +202,13 @@ int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& 
 
 TensorSums save_model(const std::filesystem::path& folder, const ModelInTraining& model, const TrainedFacts& facts) {
   const Job& job = model.job;
-  TensorSums sums;
-  if (job.graph.model.lora) {
-    sums = save_adapter(folder, model, Written::kWeight);
-    if (job.graph.ema) (void)save_adapter(folder, model, Written::kEma);
-    write_files(model.base.beside_weights, folder);
-  } else {
-    sums = save_full_model(folder, model);
-  }
+  // Once: the second component of a pipeline finds the first one's, which is this result's.
+  bool is_gone = false;
+  const auto before_commit = [&] {
+    if (!std::exchange(is_gone, true)) remove_earlier_result(folder);
+  };
+  TensorSums sums = job.graph.model.lora ? save_adapters(folder, model, before_commit)
+                                         : save_full_model(folder, model, before_commit);
   write_model_card(folder / "README.md", job, facts, model.base.license);
   return sums;
 }

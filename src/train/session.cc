@@ -141,9 +141,8 @@ void TrainingSession::begin_step(double learning_rate, int64_t step) {
 // Other programs of the job have run in the same memory meanwhile.
 void TrainingSession::set_step_values() {
   set_scalar(home(training().learning_rate), static_cast<float>(learning_rate_));
-  if (training().loraplus_rate != kNone) {
-    set_scalar(home(training().loraplus_rate), static_cast<float>(learning_rate_ * training().loraplus_lr_ratio));
-  }
+  for (const OtherRate& other : training().other_rates)
+    set_scalar(home(other.value), static_cast<float>(learning_rate_ * other.ratio));
   set_scalar(home(training().step), static_cast<int32_t>(step_ + 1));
 }
 
@@ -276,9 +275,11 @@ int64_t TrainingSession::generation_bytes_streamed() const {
   return bytes;
 }
 
-std::vector<Generated> TrainingSession::sample() {
-  return generate(job_.samples.prompts, {.stop_ids = job_.samples.tokenizer->stop_ids(),
-                                         .penalties = {.repetition = job_.model->text()->repetition_penalty}});
+std::vector<Generated> TrainingSession::sample(std::span<const int32_t> ends) {
+  std::vector<int32_t> stops = job_.samples.tokenizer->stop_ids();
+  stops.insert(stops.end(), ends.begin(), ends.end());
+  return generate(job_.samples.prompts,
+                  {.stop_ids = std::move(stops), .penalties = {.repetition = job_.model->text()->repetition_penalty}});
 }
 
 }  // namespace spillway::train

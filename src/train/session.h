@@ -95,8 +95,8 @@ class TrainingSession {
   [[nodiscard]] std::vector<const LaneProfile*> profiles() const;
   // What came to the device from other tiers for it so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
-  // The answers to the job's sample prompts. REQUIRES: it has some.
-  std::vector<Generated> sample();
+  // The answers to the job's sample prompts, which end with the tokenizer's ends and these. REQUIRES: it has some.
+  std::vector<Generated> sample(std::span<const int32_t> ends);
 
   // As Executor::home.
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }

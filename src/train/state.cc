@@ -144,6 +144,31 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
               [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
 }
 
+// As transformers initialises a model that it makes from a config.
+void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, const FreshWeights& fresh, uint64_t seed) {
+  if (p.role == ParameterRole::kNorm || p.role == ParameterRole::kBias) {
+    const double content = p.role == ParameterRole::kNorm ? fresh.norm : 0;
+    std::fill(values.begin(), values.end(), static_cast<float>(content));
+    return;
+  }
+  initialise_normal(values, first, p, fresh.deviation, seed);
+  if (p.role != ParameterRole::kEmbedding || !fresh.cleared_row) return;
+  const int64_t width = p.shape[1], begin = *fresh.cleared_row * width - first;
+  const int64_t size = std::ssize(values);
+  const int64_t from = std::clamp<int64_t>(begin, 0, size), to = std::clamp<int64_t>(begin + width, 0, size);
+  std::fill(values.begin() + from, values.begin() + to, 0.0F);
+}
+
+void start_anew(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+  const Parameter& p = training.parameter_of(t);
+  const FreshWeights& fresh = job.model->text()->fresh;
+  const auto fill = [&](std::span<float> values, int64_t first) {
+    fill_fresh(values, first, p, fresh, static_cast<uint64_t>(job.config.seed));
+  };
+  write_exact(store, training, t, p.name,
+              [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
+}
+
 void read_trained(const SafetensorsFolder& folder, const std::string& tensor, const TrainingGraph& training,
                   const TrainedWeight& t, ValueStore& store) {
   StoredWeight stored(folder, tensor);
@@ -221,6 +246,8 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     const Parameter& p = training.parameter_of(t);
     if (files_.adapter && !t.is_value) {
       read_trained(*files_.adapter, adapter_tensor_name(p.name), training, t, store);
+    } else if (job.config.model.reinitialised) {
+      start_anew(job, training, t, store);
     } else if (p.is_of_model()) {
       read_trained(t.is_value ? *files_.value : base(), p.source.name, training, t, store);
     } else if (t.is_value || !loads_with_weight(training.model.parameters, p)) {
@@ -231,6 +258,15 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   for (const StateTensor& tensor : state_tensors(training))
     if (tensor.starts_clear) write_tensor(store, tensor, clear);
   load_adapter_starts(job, training, base(), store);
+}
+
+void load_trained_weights(const SafetensorsFolder& folder, const Job& job, const TrainingGraph& training,
+                          ValueStore& store) {
+  for (const TrainedWeight& t : training.trained_of_model()) {
+    const Parameter& p = training.parameter_of(t);
+    const bool is_of_adapter = job.graph.model.lora.has_value();
+    read_trained(folder, is_of_adapter ? adapter_tensor_name(p.name) : p.written_name(), training, t, store);
+  }
 }
 
 int64_t state_bytes(const TrainingGraph& training) {

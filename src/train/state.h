@@ -75,6 +75,9 @@ ValueStore::Visitor appender(Writer& writer, const std::string& name) {
 // (train/online/saved_round.h).
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
                                 const Round* round = nullptr);
+// Reads the weights that are trained from a model or an adapter that a run has written.
+void load_trained_weights(const SafetensorsFolder& folder, const Job& job, const TrainingGraph& training,
+                          ValueStore& store);
 // What the state takes in the file, without a round and the header.
 [[nodiscard]] int64_t state_bytes(const TrainingGraph& training);
 // A round's tensors are passed over. Throws InputError where the file belongs to another job, and where a tensor

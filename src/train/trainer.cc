@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/sizes.h"
 #include "io/file.h"
+#include "model/token_ids.h"
 #include "train/output_room.h"
 #include "train/reference_sync.h"
 
@@ -36,6 +37,15 @@ void check_finite(const StepRecord& record) {
                     "at the data, then go on from an earlier checkpoint");
 }
 
+// Returns the ends that its rows teach, those of the adapter that it starts from, and those at which rollouts end.
+std::vector<int32_t> ends_of_run(const Job& job, const TrainingData& data) {
+  std::vector<int32_t> ends = data.ends;
+  const auto add = [&ends](const std::vector<int32_t>& more) { ends.insert(ends.end(), more.begin(), more.end()); };
+  if (job.config.adapter && !job.config.adapter->model_dir.empty()) add(listed_ends(job.config.adapter->model_dir));
+  if (job.online) add(job.online->stop_ids);
+  return ends;
+}
+
 }  // namespace
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
@@ -43,7 +53,8 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     : job_(job),
       session_(session),
       listeners_(std::move(listeners)),
-      base_files_(read_base_files(job)),
+      ends_(ends_of_run(job, data)),
+      base_files_(read_base_files(job, ends_)),
       data_(make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample, listeners_.clips},
                           std::move(make_rounds))),
       evaluator_(job, session, *data_),
@@ -51,6 +62,10 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       from_(std::move(start.checkpoint)) {
   data_->check();
   length_ = data_->length();
+  if (length_.epoch.micro_batches == 0)
+    throw input_error("dataloader_drop_last",
+                      "expected rows for a whole micro-batch of {}, got fewer; lower micro_batch_size, or remove it",
+                      job.config.batches.micro_batch_size);
   check_intervals();
   learning_rate_.emplace(job.config.schedule, length_.total_steps);
   data_->identify(length_.epoch.steps(), position_);
@@ -68,7 +83,8 @@ void Trainer::check_room() const {
   const int64_t kept = std::ssize(find_checkpoints(output.output_dir));
   const int64_t checkpoints =
       checkpoints_to_come(output, position_.step, length_.total_steps, length_.epoch.steps(), kept);
-  train::check_room(output.output_dir, {model, model + state_bytes(session_.training())}, checkpoints);
+  const int64_t state = output.saves_only_model ? 0 : state_bytes(session_.training());
+  train::check_room(output.output_dir, {model, model + state}, checkpoints);
 }
 
 void Trainer::go_on_from(const TrainingPosition& position) {
@@ -92,6 +108,10 @@ void Trainer::check_intervals() const {
   const config::OutputSettings& output = job_.config.output;
   const int64_t save = output.save.steps(length_.total_steps, length_.epoch.steps());
   const int64_t evaluate = evaluation_interval();
+  if (output.best.is_loaded && output.saves_only_model && (job_.graph.optimizer->evaluated || job_.graph.ema))
+    throw input_error("save_only_model",
+                      "expected checkpoints with the optimizer's state to load the best of, as the weights that are "
+                      "trained are not those that are saved, got models alone; remove one");
   if (!output.best.is_loaded || save == 0 || evaluate == 0 || save % evaluate == 0) return;
   throw input_error("load_best_model_at_end",
                     "expected checkpoints at steps of an evaluation, got one every {} steps and an evaluation every "
@@ -131,7 +151,7 @@ void Trainer::begin_step() {
 // For a run that ends with an error, which is what the user is to hear of.
 void Trainer::try_to_save() {
   try {
-    save();
+    save(SaveReason::kEarlyEnd, CheckpointContent::kAll);
   } catch (const std::exception& error) {
     log_warning("no checkpoint of step {}: {}", position_.step, error.what());
   }
@@ -246,18 +266,30 @@ void Trainer::sample() {
   if (job_.config.samples.every_steps > 0) sample_data();
   if (job_.samples.empty()) return;
   std::vector<Generated> answers;
-  evaluator_.with_evaluated_weights([&] { answers = session_.sample(); });
+  evaluator_.with_evaluated_weights([&] { answers = session_.sample(ends_); });
   if (listeners_.samples)
     listeners_.samples({.step = position_.step, .answers = sample_answers(job_.samples, answers)});
 }
 
-void Trainer::save() {
+void Trainer::save(SaveReason reason, CheckpointContent content) {
   evaluator_.check_has_trained_weights(position_.step);
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
-  stopping_.add_checkpoint(position_.step);
+  if (reason == SaveReason::kDue) stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
-  save_checkpoint(job_.config.output.output_dir, position_, model(), facts());
+  save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
   remove_old();
+}
+
+// Writes the model or the adapter. Where that fails, a checkpoint keeps what was learnt; weights of an earlier step
+// have one already.
+void Trainer::save_result(const TrainingOutcome& outcome) {
+  const std::filesystem::path output = job_.config.output.output_dir;
+  try {
+    save_model(output, model(), facts());
+  } catch (...) {
+    if (outcome.loaded_step == 0 && !find_checkpoint(output, position_.run, position_.step)) try_to_save();
+    throw;
+  }
 }
 
 void Trainer::remove_old() const {
@@ -327,17 +359,22 @@ void Trainer::finish_step(TrainingOutcome& outcome) {
   const int64_t save_every = saves.steps(length_.total_steps, length_.epoch.steps());
   const bool is_last_step = position_.step == length_.total_steps;
   // As in transformers, the last step has a checkpoint, too.
-  const bool is_save_due = is_due(save_every) || (save_every > 0 && is_last_step);
+  const bool is_first_due = job_.config.output.saves_first_step && position_.step == 1;
+  const bool is_save_due = is_due(save_every) || (save_every > 0 && is_last_step) || is_first_due;
+  const CheckpointContent usual =
+      job_.config.output.saves_only_model ? CheckpointContent::kModel : CheckpointContent::kAll;
   // One from which a longer run goes on knows nothing of an evaluation that this run would not have had.
   const bool saves_first = is_save_due && is_last_step && !is_evaluation_due();
-  if (saves_first) save();
+  if (saves_first) save(SaveReason::kDue, usual);
   const bool evaluates = is_evaluation_due() || is_last_step || stopping_.stops();
   const bool is_cut_short = evaluates && !evaluate();
   const bool ends = is_last_step || stopping_.stops();  // which the evaluation may have asked for
   if (!is_cut_short && (ends || is_due(job_.config.samples.every_steps))) sample();
   outcome.interrupted = !ends && interrupt_requested();
   const bool is_best = saves.kind == config::Interval::Kind::kBest && stopping_.is_best(position_.step);
-  if (!saves_first && (outcome.interrupted || is_save_due || is_best)) save();
+  const SaveReason reason = is_save_due || is_best ? SaveReason::kDue : SaveReason::kEarlyEnd;
+  if (!saves_first && (reason == SaveReason::kDue || outcome.interrupted))
+    save(reason, outcome.interrupted ? CheckpointContent::kAll : usual);
 }
 
 // What comes before the first step of this process. Rows that were to be evaluated when a signal came are evaluated
@@ -386,7 +423,7 @@ TrainingOutcome Trainer::run() {
   evaluate_kept(outcome);
   feed_.reset();  // a stream would go on reading while the model is written
   evaluator_.check_has_trained_weights(position_.step);
-  save_model(job_.config.output.output_dir, model(), facts());
+  save_result(outcome);
   return outcome;
 }
 

@@ -101,8 +101,12 @@ class Trainer {
   void tell_evaluation(int64_t weights_step);
   void sample_data();
   void sample();
-  void save();
+  // kDue: an undisturbed run has this checkpoint, too. kEarlyEnd: a signal or an error brought it about; it is not
+  // counted among those of which the best is kept, so that a run that goes on ends as one that nobody disturbed.
+  enum class SaveReason { kDue, kEarlyEnd };
+  void save(SaveReason reason, CheckpointContent content);
   void try_to_save();
+  void save_result(const TrainingOutcome& outcome);
   void remove_old() const;
   void check_intervals() const;
   void check_room() const;
@@ -118,6 +122,7 @@ class Trainer {
   const Job& job_;
   TrainingSession& session_;
   TrainingListeners listeners_;
+  std::vector<int32_t> ends_;  // of answers, beside those of the tokenizer
   BaseFiles base_files_;
   std::unique_ptr<RunData> data_;
   TrainingLength length_;

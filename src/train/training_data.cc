@@ -94,6 +94,27 @@ class RowLoader {
     };
     return std::make_shared<data::StreamSource>(settings_.datasets, std::move(stream), tokenizer_);
   }
+  // Returns the ends of answers that the first rows of a stream teach, and warns where these have answers and teach
+  // none. Of data that cannot be read it says nothing: the run will. REQUIRES: the settings have a stream.
+  [[nodiscard]] std::vector<int32_t> ends_of_stream(const data::RowOptions& options) const {
+    constexpr int64_t kRecords = 256;
+    data::Dataset first;
+    try {
+      for (const data::DatasetConfig& dataset : settings_.datasets) {
+        if (dataset.type.name == "pretrain" || dataset.type.name == "completion") continue;
+        const auto one = data::summary_of_first(dataset, options, *tokenizer_, kRecords);
+        first.summary.rows += one.rows;
+        first.summary.answers += one.answers;
+        first.summary.answers_with_end += one.answers_with_end;
+        first.summary.ends.insert(one.ends.begin(), one.ends.end());
+      }
+    } catch (const InputError&) {
+      return {};
+    }
+    for (const std::string& warning : data_warnings("datasets", settings_.datasets, options, first))
+      log_warning("{}", warning);
+    return {first.summary.ends.begin(), first.summary.ends.end()};
+  }
   [[nodiscard]] const std::string& folder() const { return tokenizer_settings_.folder; }
 
  private:
@@ -138,18 +159,21 @@ TrainingData load_training_data(const data::DataSettings& settings, const config
   TrainingData result;
   if (settings.stream) {
     result.stream = loader.open_stream(options, vocab_size);
+    result.ends = loader.ends_of_stream(options);
   } else {
     data::Dataset training = load("datasets", settings.datasets, settings.batches);
     result.training = std::move(training.rows);
     result.training_summary = training.summary;
+    result.ends.assign(training.summary.ends.begin(), training.summary.ends.end());
   }
   if (!settings.test_datasets.empty()) {
+    if (settings.eval_sequence_len > 0) options.sequence_len = settings.eval_sequence_len;
     data::Dataset validation = load("test_datasets", settings.test_datasets, settings.evaluation_batches);
     result.validation = std::move(validation.rows);
     result.validation_summary = validation.summary;
   } else if (!settings.stream) {
     std::tie(result.training, result.validation) =
-        data::split_validation(result.training, settings.val_set_size, settings.batches.seed);
+        data::split_validation(result.training, settings.val_set_size, settings.seed);
     options.packing = settings.evaluation_batches.packing;
     if (!result.validation.empty()) {
       result.validation = data::rows_that_fit(result.validation, options);
@@ -172,8 +196,7 @@ PreferenceData load_preference_data(const data::DataSettings& settings, const co
   const data::Dataset training = load("datasets", settings.datasets);
   PreferenceData result{.training = {{}, training.summary}};
   if (settings.test_datasets.empty()) {
-    const auto [train, validation] =
-        data::split_validation(training.rows, settings.val_set_size, settings.batches.seed);
+    const auto [train, validation] = data::split_validation(training.rows, settings.val_set_size, settings.seed);
     result.training.rows = data::preferences_of(train);
     result.validation.rows = data::preferences_of(validation);
     return result;

@@ -33,6 +33,7 @@ struct TrainingData {
   std::shared_ptr<const ClipSets> clips;                   // in place of all of these, of a model that reads clips
   std::shared_ptr<const data::StreamSource> stream;        // in place of training rows, where they are read on the way
   data::DatasetSummary training_summary;                   // of `datasets`, rows split off for validation included
+  std::vector<int32_t> ends;                               // of answers, that training rows teach
   std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are
 };
 

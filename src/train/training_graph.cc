@@ -50,8 +50,13 @@ class TrainingGraphBuilder {
 
   void add_batch_values() {
     result_.learning_rate = scalar("batch.learning_rate", DType::kF32);
-    result_.loraplus_lr_ratio = options_.loraplus_lr_ratio;
-    if (options_.loraplus_lr_ratio != 1) result_.loraplus_rate = scalar("batch.loraplus_rate", DType::kF32);
+    std::set<double> ratios;
+    for (const auto& [weight, ratio] : options_.rate_ratios) ratios.insert(ratio);
+    ratios.erase(1);
+    for (const double ratio : ratios) {
+      const std::string name = fmt::format("batch.learning_rate.{}", result_.other_rates.size());
+      result_.other_rates.push_back({ratio, scalar(name.c_str(), DType::kF32)});
+    }
     result_.step = scalar("batch.step", DType::kI32);
   }
 
@@ -198,24 +203,31 @@ class TrainingGraphBuilder {
     report_bug(__FILE__, __LINE__, "exact_of", "an update leaves its master as it is");
   }
 
+  [[nodiscard]] ValueId rate_of(const std::string& weight) const {
+    const auto ratio = options_.rate_ratios.find(weight);
+    if (ratio == options_.rate_ratios.end() || ratio->second == 1) return result_.learning_rate;
+    const auto has_ratio = [&](const OtherRate& one) { return one.ratio == ratio->second; };
+    return std::find_if(result_.other_rates.begin(), result_.other_rates.end(), has_ratio)->value;
+  }
+
   // `operands` has what is not the slice's own. Returns the next version of the weight, which `weight` is a version of.
   ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ops::UpdateOperands operands) {
     ops::OptimizerOptions options = options_.optimizer_options;
     const Parameter& p = result_.parameter_of(t);
     const bool spared = options_.optimizer->spares_embeddings && p.has_row_per_token();
-    if (!p.decays() || spared) options.set(ops::kWeightDecay.name, 0.0);
-    const bool is_fast = !t.is_value && (p.role == ParameterRole::kLoraB || p.shape.rank() == 1);
+    const std::string& name = graph().value(t.weight).name;
+    if (!p.decays() || spared || options_.undecayed.contains(name)) options.set(ops::kWeightDecay.name, 0.0);
     operands.weight = weight;
     operands.master = s.master;
     operands.states = s.states;
-    operands.learning_rate = is_fast && result_.loraplus_rate != kNone ? result_.loraplus_rate : result_.learning_rate;
+    operands.learning_rate = rate_of(name);
     operands.step = result_.step;
     operands.rows = s.rows;
     if (p.dtype == DType::kF32 || s.master != kNone) return options_.optimizer->update(b_, operands, options);
     std::optional<ops::StochasticRounding> rounding;
     if (options_.rounding_seed) {
       rounding = {.seed = *options_.rounding_seed,
-                  .stream = static_cast<int64_t>(random_stream_of(graph().value(t.weight).name)),
+                  .stream = static_cast<int64_t>(random_stream_of(name)),
                   .step = result_.step};
     }
     return ops::update_bf16(b_, *options_.optimizer, operands, options, rounding);

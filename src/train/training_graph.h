@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,9 @@ struct TrainingGraphOptions {
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   // weight_decay is that of the parameters that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
-  double loraplus_lr_ratio = 1;          // times the learning rate for B and vectors (LoRA+)
+  // Weights of the model whose learning rate is so many times that of the others, by name.
+  std::map<std::string, double, std::less<>> rate_ratios;
+  std::set<std::string, std::less<>> undecayed;  // weights of the model that do not decay beside norms and biases
   bool masters = true;                   // bf16 weights have f32 masters; else they and their moments are bf16 alone
   std::optional<int64_t> rounding_seed;  // without masters: weights are rounded stochastically
   double max_grad_norm = 1;              // 0: no clipping
@@ -76,6 +79,12 @@ struct TrainedWeight {
   ValueId accumulator = kNone;     // "gradient.<weight>": f32; kNone without accumulation
 };
 
+// The learning rate of some weights: a batch value, f32 [1].
+struct OtherRate {
+  double ratio = 1;  // times the learning rate of the others
+  ValueId value = kNone;
+};
+
 struct TrainingGraph {
   Graph graph;
   ModelGraph model;
@@ -87,10 +96,9 @@ struct TrainingGraph {
   ops::OptimizerOptions optimizer_options;
   ValueId step_state = kNone;  // "optimizer.<name>": what the optimizer keeps for all weights together
   // Batch values beside the model's and the objective's.
-  ValueId learning_rate = kNone;  // f32 [1]
-  ValueId loraplus_rate = kNone;  // f32 [1], of B and vectors; absent without LoRA+
-  double loraplus_lr_ratio = 1;
-  ValueId step = kNone;  // i32 [1]: 1 in the first step
+  ValueId learning_rate = kNone;       // f32 [1]
+  std::vector<OtherRate> other_rates;  // each ratio once
+  ValueId step = kNone;                // i32 [1]: 1 in the first step
   SectionId forward = 0, backward = 0, update = 0;
   size_t norm_result =
       0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping

@@ -70,7 +70,8 @@ TinyOutcome ModeJobs::outcome(const std::string& lines) const {
 }
 
 std::vector<TinySetup> mode_setups() {
-  return {{.dtype = DType::kBF16, .threads = 1},
+  const std::string padded = R"({"pad_token_id": 42})";  // a token of the batches
+  return {{.dtype = DType::kBF16, .config_overrides = padded, .threads = 1},
           {.dtype = DType::kF32, .accumulates = false, .threads = 1},
           {.adapter = "adapter_dora", .dtype = DType::kBF16, .dropout = 0.1, .noise = 5, .threads = 1},
           {.adapter = "adapter", .dtype = DType::kBF16, .dropout = 0.1, .accumulates = false, .threads = 1}};

@@ -38,8 +38,8 @@ class ModeJobs {
   TemporaryFolder folder_;
 };
 
-// Full fine-tuning in bf16 and f32, and DoRA and LoRA with dropout, with and without accumulation; DoRA with noise on
-// embeddings, too.
+// Full fine-tuning in bf16, with a row of the embedding that gets no gradient, and in f32, and DoRA and LoRA with
+// dropout, with and without accumulation; DoRA with noise on embeddings, too.
 std::vector<TinySetup> mode_setups();
 
 // Each with and without the planner choosing the rest.

@@ -6,7 +6,8 @@
 
 namespace spillway::testing {
 
-// What has not come by then is lost: longer than load explains, and within the limit that ctest sets for a test.
+// The time that tests wait before they fail: longer than load explains, and within the limit that ctest sets for a
+// test.
 inline constexpr std::chrono::seconds kPatience{240};
 
 // Returns true as soon as the condition holds, and false where it has not for that long.

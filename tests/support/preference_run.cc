@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "io/file.h"
 #include "tests/support/captured.h"
@@ -40,6 +42,16 @@ train::TrainingListeners listeners_of(PreferenceRun& run) {
   return listeners;
 }
 
+// Writes a copy of an adapter that says another dropout, beside the run's output. Returns its folder.
+fs::path with_dropout(const fs::path& adapter, const std::string& dropout, const fs::path& output) {
+  const fs::path copy = output.parent_path() / ("adapter_of_dropout_" + dropout);
+  fs::copy(adapter, copy, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  auto config = nlohmann::json::parse(read_file(copy / "adapter_config.json", 1 << 20));
+  config["lora_dropout"] = std::stod(dropout);
+  std::ofstream(copy / "adapter_config.json") << config;
+  return copy;
+}
+
 }  // namespace
 
 fs::path preference_goldens() { return source_folder() / "tests/golden/preference_training"; }
@@ -68,7 +80,14 @@ config::Config golden_config(const fs::path& folder, const fs::path& output,
     if (!path.empty()) all.push_back({key, (folder / path).lexically_normal().string()});
   };
   resolve("base_model", said.keys.base_model);
-  resolve("lora_model_dir", said.keys.lora_model_dir);
+  const auto dropout = std::find_if(changes.begin(), changes.end(),
+                                    [](const config::ConfigOverride& change) { return change.key == "lora_dropout"; });
+  if (dropout == changes.end() || said.keys.lora_model_dir.empty()) {
+    resolve("lora_model_dir", said.keys.lora_model_dir);
+  } else {
+    const fs::path adapter = folder / said.keys.lora_model_dir;
+    all.push_back({"lora_model_dir", with_dropout(adapter, dropout->value, output).string()});
+  }
   resolve("ref_model", said.keys.ref_model);
   resolve("value_model_path", said.keys.online.value_model_path);
   resolve("reward_model_path", said.keys.online.reward_model_path);

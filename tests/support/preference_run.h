@@ -24,7 +24,8 @@ struct PreferenceRun {
 
 // The names of the cases of a folder of goldens.
 [[nodiscard]] std::vector<std::string> golden_cases(const std::filesystem::path& goldens);
-// A case's config, whose paths are those of its folder, with changes.
+// Returns a case's config, whose paths are those of its folder, with changes. A changed lora_dropout is that of the
+// adapter that the case goes on from, too, since an adapter's own holds.
 [[nodiscard]] config::Config golden_config(const std::filesystem::path& folder, const std::filesystem::path& output,
                                            const std::vector<config::ConfigOverride>& changes = {});
 

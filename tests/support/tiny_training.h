@@ -73,9 +73,10 @@ struct TinySetup {
   std::optional<LoraStart> start = {};  // a fresh adapter with the options of that folder's
   std::optional<Treatment> activations = Treatment::kKeep;
   DType dtype = DType::kF32;
-  double dropout = 0;   // of the adapter
-  double noise = 0;     // on embeddings: neftune_noise_alpha
-  bool is_dft = false;  // each token counts by its probability
+  double dropout = 0;                 // of the adapter
+  double noise = 0;                   // on embeddings: neftune_noise_alpha
+  bool is_dft = false;                // each token counts by its probability
+  std::string config_overrides = {};  // keys that replace those of config.json
   bool accumulates = true;
   int threads = 2;
   std::optional<int64_t> device_budget;
@@ -92,7 +93,7 @@ inline Device& device_of(const TinySetup& setup) { return setup.device ? *setup.
 inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& setup) {
   train::Job job;
   job.config.model.base_model = model.string();
-  DecoderConfig config = read_decoder_config(model);
+  DecoderConfig config = read_decoder_config(model, setup.config_overrides);
   config.linear_storage = setup.in_files;
   job.model = make_decoder(std::move(config));
   ModelOptions& options = job.graph.model;

@@ -9,7 +9,7 @@
 namespace spillway {
 namespace {
 
-// Everything before it has been done when it is recorded.
+// An event on the CPU: everything before it has been done when it is recorded.
 class CpuEvent final : public DeviceEvent {
  public:
   [[nodiscard]] bool has_happened() const override { return true; }

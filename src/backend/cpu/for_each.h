@@ -1,4 +1,4 @@
-// Work items of unequal size: a thread takes the next item when it is done with one.
+// Distributes work items of unequal size: a thread takes the next item when it is done with one.
 #pragma once
 
 #include <algorithm>

@@ -22,10 +22,10 @@ namespace {
 std::string_view limit;
 
 #if defined(__x86_64__)
-// Whether the CPU has tiles of bf16 and the system lets this process use them.
+// Returns true if the CPU has tiles of bf16 and the system lets this process use them.
 [[gnu::target("xsave")]] bool enable_amx_bf16() {
   constexpr unsigned kTiles = 1u << 24, kBf16 = 1u << 22;             // of the CPU: leaf 7, edx
-  constexpr unsigned long long kTileState = (1u << 17) | (1u << 18);  // what the system saves: XCR0
+  constexpr unsigned long long kTileState = (1u << 17) | (1u << 18);  // the state that the system saves: XCR0
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kBf16) == 0) return false;
   if ((_xgetbv(0) & kTileState) != kTileState) return false;
@@ -55,7 +55,7 @@ std::vector<std::string_view> find_supported() {
   return names;
 }
 
-// Highway's bit of a target is lower the more its instruction set has.
+// Limits Highway, whose bit of a target is lower the more its instruction set has.
 void limit_highway(std::string_view name) {
 #if defined(__x86_64__)
   hwy::DisableTargets(0);

@@ -1,5 +1,5 @@
 // Compiles the functions between the two macros for CPU features that the rest of the program does not assume. Include
-// standard headers before: what they define must stay runnable everywhere.
+// standard headers before, since their functions must stay runnable everywhere.
 #pragma once
 
 #define SPILLWAY_PRAGMA(text) _Pragma(#text)

@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime as MachineErrors.
+// Turns errors of the CUDA runtime into MachineErrors.
 #pragma once
 
 #include <cuda_runtime_api.h>

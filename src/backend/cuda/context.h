@@ -1,4 +1,4 @@
-// What kernels know of the GPU they run on: its number, its properties and the libraries.
+// The GPU that kernels run on: its number, its properties and its libraries.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,14 +12,14 @@ namespace spillway::cuda {
 
 class Context {
  public:
-  // Throws MachineError where there is no cuBLASLt. REQUIRES: the device is current.
+  // Throws MachineError if there is no cuBLASLt. REQUIRES: the device is current.
   explicit Context(int ordinal);
 
   [[nodiscard]] int ordinal() const { return ordinal_; }
   [[nodiscard]] const cudaDeviceProp& properties() const { return properties_; }
 
   [[nodiscard]] CublasLt& cublas() { return *cublas_; }
-  // Null where cuDNN is missing, which was said when the device was opened.
+  // Returns null if cuDNN is missing, which was logged when the device was opened.
   [[nodiscard]] CudnnAttention* attention() { return attention_.get(); }
 
  private:

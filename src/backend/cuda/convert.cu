@@ -1,4 +1,4 @@
-// Bound by memory: 6 bytes per element, in either direction. Not yet measured.
+// Conversion is bound by memory: 6 bytes per element, in either direction. Not yet measured.
 #include "backend/cuda/convert.h"
 
 #include "backend/cuda/map.cuh"

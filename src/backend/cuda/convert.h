@@ -1,4 +1,4 @@
-// Numbers from one floating-point type to another.
+// Converts numbers from one floating-point type to another.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace spillway::cuda {
 
-// to[i] = from[i], rounded to the nearest even where `to` is narrower. Each f32 or bf16. Throws MachineError where the
-// kernel could not be launched.
+// Sets to[i] = from[i], rounded to the nearest even if `to` is narrower. Both types are f32 or bf16. Throws
+// MachineError if the kernel could not be launched.
 void convert(void* to, DType to_type, const void* from, DType from_type, int64_t elems, void* stream);
 
 }  // namespace spillway::cuda

@@ -13,7 +13,7 @@
 namespace spillway::cuda {
 namespace {
 
-// Of the library's proposals, best first by its own estimate.
+// The most proposals of the library to try, best first by its own estimate.
 constexpr int kMaxAlgorithms = 8;
 constexpr int kRunsToMeasure = 5;
 // A step has some dozens of shapes; streams of many lengths would have ever new ones.
@@ -24,8 +24,8 @@ cudaDataType_t cuda_type(DType dtype) {
   return dtype == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
-// The library may assume an address to be a multiple of this. More than the widest access gains nothing, and would let
-// an algorithm depend on where a plan puts a value.
+// Returns the multiple that the library may assume an address to be. More than the widest access gains nothing, and
+// would let an algorithm depend on where a plan puts a value.
 uint32_t alignment_of(const void* address) {
   const auto bits = reinterpret_cast<uintptr_t>(address) | 16;
   return static_cast<uint32_t>(bits & (~bits + 1));
@@ -92,8 +92,8 @@ struct CublasLt::Functions {
   }
 };
 
-// A shape's descriptors and its algorithm. The library is column-major: it computes the
-// transpose of D, which in memory is D, from B and A in this order.
+// A shape's descriptors and its algorithm. The library is column-major: it computes the transpose of D, which in memory
+// is D, from B and A in this order.
 struct CublasLt::Plan {
   const Functions& functions;
   cublasLtMatmulDesc_t product = nullptr;
@@ -177,8 +177,8 @@ CublasLt::PlanPointer CublasLt::make_plan(const Product& p, cudaStream_t stream)
   describe(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   describe(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (p.bias) {
-    // A number for each row of what the library takes for D, which are the columns of ours. Its proposals depend on how
-    // the address is aligned; start() gives the address itself.
+    // The bias is one number for each row of the library's D, which are the columns of ours. Its proposals depend on
+    // how the address is aligned; start() gives the address itself.
     describe(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     describe(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(cuda_type(p.out)));
     describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(uintptr_t{alignment_of(p.bias)}));

@@ -1,4 +1,4 @@
-// cuBLASLt's matrix products, in row-major terms, by one algorithm for each shape.
+// Matrix products by cuBLASLt, in row-major terms, with one algorithm for each shape.
 #pragma once
 
 #include <cublasLt.h>
@@ -21,22 +21,22 @@ namespace spillway::cuda {
 
 class CublasLt {
  public:
-  // Opens the library and makes a handle on the current device. Throws MachineError where either fails.
+  // Opens the library and makes a handle on the current device. Throws MachineError if either fails.
   CublasLt();
   ~CublasLt();
   CublasLt(CublasLt&&) = delete;
 
-  // "13.0.2". Opens the library without a GPU. Throws MachineError where it cannot.
+  // Returns the version, "13.0.2". Opens the library without a GPU. Throws MachineError if it cannot.
   [[nodiscard]] static std::string find_version();
 
-  // Puts a product into the stream. A shape that is met for the first time asks the library for its algorithms, which
-  // takes the host some 100 us; while choosing, the fastest is found by running each, several times, and waiting.
-  // Throws MachineError where the library has none. Threads: any.
+  // Puts a product into the stream. The first product of a shape asks the library for its algorithms, which takes the
+  // host some 100 us; while choosing, it finds the fastest by running each, several times, and waiting. Throws
+  // MachineError if the library has none. Safe from any thread.
   void multiply(const Product& product, cudaStream_t stream);
 
   void choose(bool choosing) { choosing_ = choosing; }
-  // The index of each shape's algorithm in the order of this version of the library, where it was chosen by measuring.
-  // What was chosen with other versions stays, for the day they are back.
+  // Returns the index of each shape's algorithm in the order of this version of the library, if it was chosen by
+  // measuring. Choices made with other versions are kept for when these return.
   [[nodiscard]] Device::Algorithms algorithms() const;
   void set_algorithms(const Device::Algorithms& algorithms);
 
@@ -51,12 +51,12 @@ class CublasLt {
   };
   using Key = std::array<int64_t, 11>;
 
-  // What an algorithm depends on. Whether there are an addend and a bias is part of it; the factor is not.
+  // Returns all that an algorithm depends on. This includes the presence of an addend and of a bias, not the factor.
   [[nodiscard]] static Key key_of(const Product& product);
 
   [[nodiscard]] PlanPointer plan_for(const Product& product, cudaStream_t stream);
   [[nodiscard]] PlanPointer make_plan(const Product& product, cudaStream_t stream);
-  // The index of the fastest.
+  // Returns the index of the fastest.
   [[nodiscard]] int32_t measure(const Plan& plan, const Candidates& candidates, const Product& product,
                                 cudaStream_t stream) const;
   [[nodiscard]] cublasStatus_t start(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const Product& product,
@@ -66,7 +66,7 @@ class CublasLt {
   std::unique_ptr<Functions> functions_;
   cublasLtHandle_t handle_ = nullptr;
   std::atomic<bool> choosing_{false};
-  mutable std::mutex mutex_;       // of what follows
+  mutable std::mutex mutex_;       // guards the members below
   std::map<Key, KeptPlan> plans_;  // the most recently used
   uint64_t uses_ = 0;
   Device::Algorithms algorithms_;

@@ -13,7 +13,7 @@
 #include "base/log.h"
 
 namespace cudnn_frontend {
-// Where the frontend's headers look for the library's functions.
+// The variable in which the frontend's headers look for the library's functions.
 void* cudnn_dlhandle = nullptr;
 }  // namespace cudnn_frontend
 
@@ -24,10 +24,10 @@ namespace fe = cudnn_frontend;
 using fe::graph::Tensor_attributes;
 using Tensor = std::shared_ptr<Tensor_attributes>;
 
-// The oldest that reads ragged statistics and is without known errors in them.
+// The oldest version that reads ragged statistics and is without known errors in them.
 constexpr size_t kOldestVersion = 91002;
 
-// Names of the operands of both graphs.
+// The names of the operands of both graphs.
 enum Operand : int64_t {
   kQOffsets = 1,
   kKvOffsets,
@@ -45,7 +45,7 @@ enum Operand : int64_t {
   kDv
 };
 
-// The frontend throws std::runtime_error where the library lacks a function or says no for reasons of its own.
+// Turns errors of the frontend, which throws std::runtime_error if the library lacks a function or refuses, into ours.
 template <typename Call>
 auto with_machine_errors(const Call& call) {
   try {
@@ -57,8 +57,9 @@ auto with_machine_errors(const Call& call) {
   }
 }
 
-// cuDNN and its frontend open what they need by its name alone. From PyPI it lies where the loader does not look, but
-// what is open already is found. Throws MachineError where there is no CUDA runtime; NVRTC is missed by some engines.
+// Opens the libraries that cuDNN and its frontend open by name alone. From PyPI they lie where the loader does not
+// look, but it finds those that are open already. Throws MachineError if there is no CUDA runtime; only some engines
+// need NVRTC.
 void open_what_cudnn_needs() {
   const Library runtime("cuDNN", "libcudart.so.13",
                         "install the CUDA 13 toolkit or the PyPI package nvidia-cuda-runtime, which cuDNN needs");
@@ -68,7 +69,7 @@ void open_what_cudnn_needs() {
   }
 }
 
-// Once a process, where it succeeds.
+// Opens cuDNN, once a process if that succeeds.
 size_t open_cudnn() {
   static const size_t version = [] {
     const Library library("cuDNN", "libcudnn.so.9",
@@ -99,8 +100,8 @@ void check(cudnnStatus_t status, std::string_view what) {
                       fe::detail::get_error_string(status));
 }
 
-// The frontend's graph of one attention. Tensors are [sequence, head, token, feature], and a sequence begins where its
-// ragged offset says.
+// Makes the frontend's graph of one attention. Tensors are [sequence, head, token, feature], and a sequence begins at
+// its ragged offset.
 class GraphMaker {
  public:
   GraphMaker(fe::graph::Graph& graph, const LibraryAttention& attention) : graph_(graph), attention_(attention) {
@@ -176,13 +177,13 @@ class GraphMaker {
   Tensor q_offsets_, kv_offsets_, lse_offsets_, lengths_, key_lengths_;
 };
 
-// What its engine may use of a plan's workspace.
+// Returns the bytes of a plan's workspace that its engine may use.
 int64_t granted_bytes(const LibraryAttention& attention) {
   const LibraryWorkspace granted(attention);
   return granted.bytes - granted.engine;
 }
 
-// As build() below, but for what the frontend throws.
+// Does the work of build() below, and throws what the frontend throws.
 fe::error_t try_to_build(fe::graph::Graph& graph, const LibraryAttention& attention, int compute_capability,
                          cudnnHandle_t handle, const std::shared_ptr<const fe::DeviceProperties>& properties) {
   graph.set_sm_version(compute_capability);
@@ -202,8 +203,8 @@ fe::error_t try_to_build(fe::graph::Graph& graph, const LibraryAttention& attent
   return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
 }
 
-// The first engine of the library's own order that is content with the granted workspace and that it can build: the
-// same one each time. `properties` where there is no handle.
+// Builds the first engine in the library's own order for which the granted workspace suffices and that it can build:
+// the same one each time. `properties` are given if there is no handle.
 fe::error_t build(fe::graph::Graph& graph, const LibraryAttention& attention, int compute_capability,
                   cudnnHandle_t handle, const std::shared_ptr<const fe::DeviceProperties>& properties) {
   // Only from 9.18.1 on does the frontend itself say that on Ampere, Ada and the smaller Blackwells the backward of
@@ -217,7 +218,7 @@ fe::error_t build(fe::graph::Graph& graph, const LibraryAttention& attention, in
   }
 }
 
-// Of a graph that was built.
+// Describes the engine of a graph that was built.
 CudnnAttention::Engine engine_of(const fe::graph::Graph& graph) {
   CudnnAttention::Engine engine;
   check(graph.get_plan_name(engine.name), "an engine's name");

@@ -19,26 +19,28 @@ namespace spillway::cuda {
 class CudnnAttention {
  public:
   // Opens the library and makes a handle on the current device, of compute capability `major`.`minor`. Throws
-  // MachineError where either fails.
+  // MachineError if either fails.
   CudnnAttention(int major, int minor);
   ~CudnnAttention();
   CudnnAttention(CudnnAttention&&) = delete;
 
-  // "9.26.0". Opens the library without a GPU. Throws MachineError where it cannot.
+  // Returns the version, "9.26.0". Opens the library without a GPU. Throws MachineError if it cannot.
   [[nodiscard]] static std::string find_version();
-  // "13.0": NVRTC's, which cuDNN compiles kernels with. The same.
+  // Returns the version of NVRTC, "13.0", with which cuDNN compiles kernels. Throws likewise.
   [[nodiscard]] static std::string find_compiler_version();
 
   struct Engine {
     std::string name, problem;  // of the two, one is empty
     int64_t workspace_bytes = 0;
   };
-  // What computes an attention on a GPU that need not be here: `properties` are cuDNN's own description of it, JSON.
+  // Returns the engine for an attention on a GPU that need not be present: `properties` are cuDNN's own JSON
+  // description of it.
   [[nodiscard]] static Engine find_engine(const LibraryAttention& attention, int major, int minor,
                                           std::string_view properties);
 
-  // Whether there is an engine that is content with LibraryWorkspace. An attention that is met for the first time is
-  // planned, which takes the host up to a second; says so once where there is none. Threads: any, of this and the rest.
+  // Returns true if there is an engine for which LibraryWorkspace suffices. The first call for an attention plans it,
+  // which takes the host up to a second, and logs once if there is none. This and the methods below are safe from any
+  // thread.
   [[nodiscard]] bool can_compute(const LibraryAttention& attention);
 
   // REQUIRES: can_compute(), and describe_sequences() is in the stream.
@@ -54,7 +56,7 @@ class CudnnAttention {
                void* stream);
 
   int compute_capability_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::unique_ptr<Handle> handle_;
   std::map<LibraryAttention, std::unique_ptr<Plan>> plans_;
 };

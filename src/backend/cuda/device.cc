@@ -54,7 +54,7 @@ cudaEvent_t raw(const DeviceEvent& event) { return dynamic_cast<const CudaEvent&
 
 class CudaGraph final : public CapturedWork {
  public:
-  // Of a graph that the caller destroys.
+  // Takes a graph that the caller destroys.
   explicit CudaGraph(cudaGraph_t graph) { check(cudaGraphInstantiate(&executable_, graph, 0), "a graph of kernels"); }
   ~CudaGraph() override { cudaGraphExecDestroy(executable_); }
   CudaGraph(CudaGraph&&) = delete;
@@ -71,7 +71,7 @@ class CudaQueue final : public DeviceQueue {
     make_current();
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
   }
-  // What is left in the queue works on memory that is about to go. Its errors have nobody to go to.
+  // Waits, since work left in the queue uses memory that is about to go. Its errors cannot be reported.
   ~CudaQueue() override {
     cudaSetDevice(context_.ordinal());
     cudaStreamSynchronize(stream_);
@@ -116,7 +116,7 @@ class CudaQueue final : public DeviceQueue {
       put();
       check(cudaStreamEndCapture(stream_, &graph), "to capture kernels");
       work = std::make_unique<CudaGraph>(graph);
-      // Its memory is taken now, not at the first launch, where there would be no way back.
+      // Takes its memory now, not at the first launch, when failing would be fatal.
       check(cudaGraphUpload(work->get(), stream_), "memory for a graph of kernels");
       check(cudaStreamSynchronize(stream_), "memory for a graph of kernels");
     } catch (const MachineError& error) {
@@ -147,7 +147,7 @@ class CudaQueue final : public DeviceQueue {
     (void)cudaGetLastError();  // or the next launch would report it
   }
 
-  // Of the calling thread: each lane's has its own current device.
+  // Makes the device current for the calling thread: each lane's thread has its own current device.
   void make_current() const { check(cudaSetDevice(context_.ordinal()), "the GPU"); }
 
   static inline std::atomic<bool> has_warned_{false};
@@ -159,7 +159,7 @@ class CudaQueue final : public DeviceQueue {
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal) : ordinal_(ordinal) {
-    // A thread that waits sleeps: a step's waits are long, and other threads may need the core.
+    // A waiting thread sleeps: a step's waits are long, and other threads may need the core.
     check(cudaInitDevice(ordinal, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid), "the GPU's context");
     make_current();
     free_at_start_ = free_bytes();

@@ -1,4 +1,4 @@
-// GPUs as Devices.
+// Finds and opens GPUs as Devices.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace spillway::cuda {
 
 struct Presence {
   int gpus = 0;
-  std::string problem;  // why there are none: no driver, one that is too old, no device
+  std::string problem;  // the reason if there are none: no driver, one that is too old, no device
 };
 [[nodiscard]] Presence find_gpus();
 
@@ -24,8 +24,8 @@ struct LibraryState {
 // Needs no GPU.
 [[nodiscard]] std::vector<LibraryState> find_libraries();
 
-// Makes the GPU's context and opens the libraries, so that free_bytes() is what is left for arenas. Throws MachineError
-// where either fails. REQUIRES: ordinal < find_gpus().gpus.
+// Makes the GPU's context and opens the libraries, so that free_bytes() is what remains for arenas. Throws MachineError
+// if either fails. REQUIRES: ordinal < find_gpus().gpus.
 [[nodiscard]] std::shared_ptr<Device> open_gpu(int ordinal);
 
 }  // namespace spillway::cuda

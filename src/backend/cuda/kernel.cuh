@@ -1,5 +1,5 @@
-// What kernels are written against: CUDA's own names. A CUDA build has them from the toolkit; tests run the very same
-// sources on the CPU, with the names from backend/testing/simt.h.
+// The names that kernels use: CUDA's own. A CUDA build has them from the toolkit; tests run the very same sources on
+// the CPU, with the names from backend/testing/simt.h.
 #pragma once
 
 #ifdef __CUDACC__
@@ -24,7 +24,7 @@ constexpr unsigned kAllLanes = 0xFFFFFFFF;
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % kWarp; }
 __device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
 
-// `value` as a T, rounded to nearest even.
+// Returns `value` as a T, rounded to nearest even.
 template <typename T>
 __device__ T from_float(float value) {
   return value;
@@ -38,8 +38,8 @@ __device__ inline bf16 from_float<bf16>(float value) {
 #endif
 }
 
-// The memory that the launch asked for as shared_bytes, of the calling thread's block. A multiple of 1,024 bytes, as
-// tiles for wgmma want it.
+// Returns the dynamic shared memory of the calling thread's block, of the launch's shared_bytes. Its address is a
+// multiple of 1,024 bytes, as tiles for wgmma require.
 __device__ inline std::byte* dynamic_shared() {
 #ifdef __CUDACC__
   extern __shared__ __align__(1024) uint4 memory[];
@@ -49,7 +49,7 @@ __device__ inline std::byte* dynamic_shared() {
 #endif
 }
 
-// Stops the kernel where an index that the host has checked is out of range after all: a bug.
+// Stops the kernel if an index that the host has checked is out of range after all: a bug.
 __device__ inline void require(bool condition) {
   if (!condition) __trap();
 }

@@ -1,5 +1,5 @@
-// Launching kernels on a stream, and the two copies that need no kernel. Nothing here allocates or synchronises, and
-// all of it can be captured in a graph.
+// Launches kernels on a stream, and makes the two copies that need no kernel. Nothing here allocates or synchronises,
+// and all of it can be captured in a graph.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,20 @@
 
 namespace spillway::cuda {
 
-// A one-dimensional grid: blocks up to 2^31 - 1 is what every GPU takes.
+// A one-dimensional grid. Every GPU takes up to 2^31 - 1 blocks.
 struct Grid {
   int64_t blocks = 0;
   int threads = 0;  // of a block, a multiple of kWarp
   int64_t shared_bytes = 0;
 };
 
-// Threads for a block that goes through `vectors` vectors of a row: no more than it has work for.
+// Returns the threads for a block that goes through `vectors` vectors of a row: no more than it has work for.
 inline int threads_for(int64_t vectors) {
   constexpr int64_t kMax = 256;
   return static_cast<int>(std::min(kMax, align_up(std::max<int64_t>(1, vectors), kWarp)));
 }
 
-// Runs kernel(args...) on `stream`, a cudaStream_t. No blocks: nothing to do.
+// Runs kernel(args...) on `stream`, a cudaStream_t. Does nothing without blocks.
 template <typename... Params, typename... Args>
 void launch(void (*kernel)(Params...), const Grid& grid, void* stream, Args&&... args) {
   if (grid.blocks == 0) return;
@@ -57,7 +57,7 @@ inline void zero_bytes(void* to, int64_t bytes, void* stream) {
         "a memset on the GPU to be launched");
 }
 
-// `to` becomes what `from` is, or zeros where there is none. REQUIRES: equal bytes; they share all memory or none.
+// Copies `from` to `to`, or writes zeros if there is none. REQUIRES: equal bytes; they share all memory or none.
 inline void copy_or_zero(const TensorView& from, const TensorView& to, void* stream) {
   if (from.data != nullptr) {
     copy_bytes(from.data, to.data, to.bytes(), stream);

@@ -11,7 +11,7 @@
 namespace spillway::cuda {
 namespace {
 
-// Folders, as patterns for glob().
+// Returns the folders, as patterns for glob().
 std::vector<std::string> places() {
   std::vector<std::string> result;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {

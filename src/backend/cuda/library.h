@@ -7,20 +7,20 @@
 
 namespace spillway::cuda {
 
-// "13.0.2" of 130002, as cuBLASLt and cuDNN give their versions.
+// Returns "13.0.2" for 130002, the form in which cuBLASLt and cuDNN give their versions.
 [[nodiscard]] std::string version_text(size_t number);
 
 class Library {
  public:
-  // Looks where the loader does (LD_LIBRARY_PATH, ldconfig), then where the CUDA toolkit and, in a virtual environment,
-  // NVIDIA's PyPI wheels put `file`. Throws MachineError `[name] ...; do `install`` where it is nowhere. It is never
-  // closed, and the loader has it for those who ask by the same name later.
+  // Looks in the loader's folders (LD_LIBRARY_PATH, ldconfig), then in those in which the CUDA toolkit and, in a
+  // virtual environment, NVIDIA's PyPI wheels put `file`. Throws MachineError `[name] ...; do `install`` if it is in
+  // none of them. It is never closed, and the loader returns it to later requests for the same name.
   Library(std::string_view name, std::string_view file, std::string_view install);
 
-  // dlopen's.
+  // Returns the handle of dlopen.
   [[nodiscard]] void* handle() const { return handle_; }
 
-  // Throws MachineError where the library is too old to have it.
+  // Throws MachineError if the library is too old to have the function.
   template <typename Function>
   void find(std::string_view function, Function*& pointer) const {
     pointer = reinterpret_cast<Function*>(find_symbol(function));

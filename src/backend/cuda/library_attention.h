@@ -1,4 +1,4 @@
-// An attention as a library is asked for it, and as our own kernels are (ops/attention/cuda/kernels.h).
+// The description of an attention, for libraries and for our own kernels (ops/attention/cuda/kernels.h).
 #pragma once
 
 #include <compare>
@@ -12,7 +12,8 @@
 
 namespace spillway::cuda {
 
-// T tokens of queries, H heads, K kv_heads, S head_size; tensors are dense. All pointers are the device's.
+// The arguments: T tokens of queries, H heads, K kv_heads, S head_size; tensors are dense, and all pointers are the
+// device's.
 struct AttentionArgs {
   int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0;
   float scale = 1;
@@ -27,7 +28,7 @@ struct AttentionArgs {
   float* lse = nullptr;  // [T, H]: log of the sum of exp of a row's scores; null: not wanted
 };
 
-// The gradients, from what the forward pass read and wrote. dq may take o's place.
+// The arguments of the gradients, from what the forward pass read and wrote. dq may take o's place.
 struct AttentionGradArgs {
   AttentionArgs forward;
   const void* d_o = nullptr;  // [T, H * S]
@@ -36,13 +37,13 @@ struct AttentionGradArgs {
   void* dv = nullptr;         // as v
 };
 
-// The first `sequences`, those with more queries than `longest` or keys than `longest_keys` excepted, and those that
-// have none of either: another library has them.
+// The sequences that another library computes: the first `sequences`, except those with more queries than `longest` or
+// more keys than `longest_keys`, and those without any of either.
 struct LeftOut {
   int32_t sequences = 0, longest = 0, longest_keys = 0;
 };
 
-// Of the operation with all its tokens.
+// The parameters of the operation with all its tokens.
 struct LibraryAttention {
   int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0, window = 0;
   bool is_causal = true;
@@ -59,9 +60,10 @@ struct LibraryAttention {
   [[nodiscard]] int64_t key_rows() const { return key_tokens > 0 ? key_tokens : tokens; }
 };
 
-// Offsets into the workspace, of nothing where the library has no part. Backward, `copy` has room for o, whose place dq
-// may take. `engine` is the library's own. What cuDNN asks for backward is dq in f32, dk and dv of each query head
-// where heads share keys, a sum for each row of each head, and less than that for the order of its blocks.
+// The offsets into the workspace; it is empty if the library has no part in the operation. In the backward pass, `copy`
+// has room for o, whose place dq may take. `engine` is the library's own. In the backward pass cuDNN needs dq in f32,
+// dk and dv of each query head if heads share keys, a sum for each row of each head, and less than that for the order
+// of its blocks.
 struct LibraryWorkspace {
   int64_t q_offsets = 0, kv_offsets = 0, lse_offsets = 0, lengths = 0, key_lengths = 0, copy = 0, engine = 0;
   int64_t bytes = 0;

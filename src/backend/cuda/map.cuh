@@ -1,6 +1,6 @@
 // Elementwise kernels: a thread for every vector of elements.
 //
-// A body is a struct of pointers and numbers with the width of its vectors and what happens to one of them:
+// A body is a struct of pointers and numbers with the width of its vectors and the operation on one of them:
 //
 //   template <typename T>
 //   struct Double {

@@ -1,4 +1,4 @@
-// Sums and maxima over the threads of a warp or a block, always combined in the same order.
+// Computes sums and maxima over the threads of a warp or a block, always combined in the same order.
 #pragma once
 
 #include <limits>
@@ -7,7 +7,7 @@
 
 namespace spillway::cuda {
 
-// The largest of no numbers.
+// The maximum of an empty set of numbers.
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 struct Sum {
@@ -20,7 +20,7 @@ struct Max {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-// The result is in every lane; every lane of the warp must call. `kLanes`: of neighbouring lanes only.
+// Returns the result in every lane; every lane of the warp must call. `kLanes`: over that many neighbouring lanes only.
 template <int kLanes = kWarp, typename Op, typename T>
 __device__ T warp_reduce(T value, Op op) {
 #pragma unroll
@@ -30,7 +30,7 @@ __device__ T warp_reduce(T value, Op op) {
   return value;
 }
 
-// The result is in every thread; every thread of the block, of kThreads, must call.
+// Returns the result in every thread; every thread of the block, of kThreads, must call.
 template <int kThreads, typename Op, typename T>
 __device__ T block_reduce(T value, T neutral, Op op) {
   constexpr int kWarps = kThreads / kWarp;

@@ -12,11 +12,11 @@ constexpr int kMmaRows = 16, kMmaColumns = 8, kMmaDepth = 16;
 struct MmaSums {
   float at[4] = {};
 
-  // Where element i of a lane's part is.
+  // Return the row and column of element i of a lane's part.
   static __device__ int row(int i) { return lane_index() / 4 + i / 2 * 8; }
   static __device__ int column(int i) { return lane_index() % 4 * 2 + i % 2; }
 };
-// A lane's part of the left operand [16, 16] and of the right one [16, 8], two neighbours along the depth a word.
+// A lane's part of the left operand [16, 16] and of the right one [16, 8], two neighbours along the depth per word.
 struct MmaLeft {
   unsigned at[4];
 };
@@ -24,7 +24,7 @@ struct MmaRight {
   unsigned at[2];
 };
 
-// sums += left right, by all lanes of a warp.
+// Computes sums += left right, by all lanes of a warp.
 __device__ inline void multiply_add(MmaSums& sums, const MmaLeft& left, const MmaRight& right) {
 #ifdef __CUDACC__
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -36,7 +36,7 @@ __device__ inline void multiply_add(MmaSums& sums, const MmaLeft& left, const Mm
 #endif
 }
 
-// Two numbers as bf16, the first one in the lower half.
+// Returns two numbers as bf16, the first one in the lower half.
 __device__ inline unsigned pack_pair(float first, float second) {
 #ifdef __CUDACC__
   const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);  // one instruction
@@ -46,7 +46,7 @@ __device__ inline unsigned pack_pair(float first, float second) {
 #endif
 }
 
-// Sums of [16, 16] as a left operand: what one product wrote goes into the next without leaving the registers.
+// Returns sums of [16, 16] as a left operand, so that one product feeds the next without leaving the registers.
 __device__ inline MmaLeft as_left(const MmaSums& first, const MmaSums& second) {
   return {{pack_pair(first.at[0], first.at[1]), pack_pair(first.at[2], first.at[3]),
            pack_pair(second.at[0], second.at[1]), pack_pair(second.at[2], second.at[3])}};
@@ -77,8 +77,8 @@ __device__ inline Matrices load_matrices(const bf16* row) {
   return result;
 }
 
-// 16 bytes from global to shared memory, both aligned so, while the thread goes on; zeros, and nothing is read, where
-// the bytes are not there. Copies end with the wait for the group that they were committed to.
+// Copies 16 bytes from global to shared memory, both aligned so, while the thread goes on; writes zeros and reads
+// nothing if `is_there` is false. Copies end with the wait for the group that they were committed to.
 __device__ inline void start_copy(void* shared, const void* global, bool is_there) {
 #ifdef __CUDACC__
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -88,7 +88,7 @@ __device__ inline void start_copy(void* shared, const void* global, bool is_ther
   simt::start_copy(shared, global, 16, is_there ? 16 : 0);
 #endif
 }
-// As start_copy(), of 4 bytes that are there.
+// Copies like start_copy(), but 4 bytes, which must be there.
 __device__ inline void start_word_copy(void* shared, const void* global) {
 #ifdef __CUDACC__
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -104,7 +104,7 @@ __device__ inline void commit_copies() {
   simt::commit_copies();
 #endif
 }
-// Until at most kPending groups of this thread are under way. Other threads see what was copied after a barrier.
+// Waits until at most kPending groups of this thread are under way. Other threads see the copies after a barrier.
 template <int kPending>
 __device__ inline void wait_for_copies() {
 #ifdef __CUDACC__
@@ -114,8 +114,8 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
-// Row i of a tile becomes the `width` elements at from + i * pitch, for i < rows; zeros elsewhere. By kThreads threads.
-// REQUIRES: width and pitch are multiples of a piece, `from` is 16-byte aligned.
+// Fills row i of a tile with the `width` elements at from + i * pitch, for i < rows, and the rest with zeros. Uses
+// kThreads threads. REQUIRES: width and pitch are multiples of a piece, `from` is 16-byte aligned.
 template <int kThreads, typename Tile>
 __device__ void load_rows(const Tile& tile, const bf16* from, int64_t pitch, int rows, int width) {
   // A thread has one piece of every kStep-th row: all but the row is the same for its copies.
@@ -131,8 +131,8 @@ __device__ void load_rows(const Tile& tile, const bf16* from, int64_t pitch, int
   }
 }
 
-// [kRows, kColumns] of bf16 in shared memory. The 16 bytes of a piece stand where the row's number puts them, so that
-// one piece of eight neighbouring rows lies in different banks.
+// A tile [kRows, kColumns] of bf16 in shared memory. The position of each piece of 16 bytes depends on the row's
+// number, so that one piece of eight neighbouring rows lies in different banks.
 template <int kRows_, int kColumns_>
 struct MmaTile {
   static constexpr int kRows = kRows_, kColumns = kColumns_, kPieceElems = 8, kPieces = kColumns / kPieceElems;
@@ -150,20 +150,21 @@ struct MmaTile {
     load_rows<kThreads>(*this, from, pitch, rows, width);
   }
 
-  // Rows [row, row + 16), elements [column, column + 16) along the depth.
+  // Returns rows [row, row + 16), elements [column, column + 16) along the depth.
   [[nodiscard]] __device__ MmaLeft left(int row, int column) const {
     const int lane = lane_index();
     const Matrices m = load_matrices<false>(piece(row + lane % 16, column / kPieceElems + lane / 16));
     return {{m.at[0], m.at[1], m.at[2], m.at[3]}};
   }
-  // Two right operands whose columns are the tile's rows [row, row + 16).
+  // Returns two right operands whose columns are the tile's rows [row, row + 16).
   __device__ void right_of_rows(int row, int column, MmaRight (&result)[2]) const {
     const int lane = lane_index();
     const Matrices m = load_matrices<false>(piece(row + lane % 8 + lane / 16 * 8, column / kPieceElems + lane / 8 % 2));
     result[0] = {{m.at[0], m.at[1]}};
     result[1] = {{m.at[2], m.at[3]}};
   }
-  // Two right operands whose columns are the tile's columns [column, column + 16), and whose depth its rows from `row`.
+  // Returns two right operands whose columns are the tile's columns [column, column + 16), and whose depth its rows
+  // from `row`.
   __device__ void right_of_columns(int row, int column, MmaRight (&result)[2]) const {
     const int lane = lane_index();
     const Matrices m = load_matrices<true>(piece(row + lane % 16, column / kPieceElems + lane / 16));
@@ -172,7 +173,7 @@ struct MmaTile {
   }
 };
 
-// Some of one kind. By arithmetic, so that a tile's number needs no table in memory.
+// Several tiles of one kind. Computes their positions, so that a tile's number needs no table in memory.
 template <typename Tile, int kStages>
 struct StagedTiles {
   static constexpr int kBytes = kStages * Tile::kBytes;

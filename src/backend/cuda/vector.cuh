@@ -1,4 +1,4 @@
-// Elements as f32 in registers, moved 16 bytes at a time.
+// Handles elements as f32 in registers, moved 16 bytes at a time.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 
 namespace spillway::cuda {
 
-// Elements [begin, begin + count) of an array, 0 < count <= N; fewer than N at its end alone.
+// The elements [begin, begin + count) of an array, 0 < count <= N; fewer than N at its end alone.
 template <int N>
 struct Span {
   int64_t begin;
   int count;
 };
 
-// The part of [0, elems) from `begin`. REQUIRES: begin < elems.
+// Returns the part of [0, elems) from `begin`. REQUIRES: begin < elems.
 template <int N>
 __device__ Span<N> span_at(int64_t begin, int64_t elems) {
   return {begin, static_cast<int>(std::min<int64_t>(N, elems - begin))};
@@ -27,11 +27,11 @@ struct Floats {
   __device__ float operator[](int i) const { return at[i]; }
 };
 
-// As many elements as make 16 bytes of the narrowest type.
+// The number of elements that make 16 bytes of the narrowest type.
 template <typename... T>
 inline constexpr int kVector = 16 / static_cast<int>(std::min({sizeof(T)...}));
 
-// What one instruction moves.
+// The elements that one instruction moves.
 template <typename T, int N>
 struct alignas(N * sizeof(T)) Packet {
   T at[N];
@@ -39,13 +39,13 @@ struct alignas(N * sizeof(T)) Packet {
 template <typename T, int N>
 inline constexpr int kPacketElems = std::min(N, 16 / static_cast<int>(sizeof(T)));
 
-// Whether vectors of N elements can be moved from here on in packets.
+// Returns true if vectors of N elements can be moved in packets from here on.
 template <int N, typename T>
 __device__ bool is_aligned(const T* data) {
   return reinterpret_cast<uintptr_t>(data) % alignof(Packet<T, kPacketElems<T, N>>) == 0;
 }
 
-// A whole vector, without a branch. REQUIRES: is_aligned<N>(from).
+// Loads a whole vector, without a branch. REQUIRES: is_aligned<N>(from).
 template <int N, typename T>
 __device__ Floats<N> load_aligned(const T* from) {
   constexpr int kElems = kPacketElems<T, N>;
@@ -60,7 +60,7 @@ __device__ Floats<N> load_aligned(const T* from) {
   return result;
 }
 
-// Zeros past the count. Any alignment; one of the packets' is fast.
+// Loads a vector, with zeros past the count. Any alignment works; that of the packets is fast.
 template <int N, typename T>
 __device__ Floats<N> load(const T* data, Span<N> span) {
   const T* from = data + span.begin;
@@ -71,7 +71,7 @@ __device__ Floats<N> load(const T* data, Span<N> span) {
   return result;
 }
 
-// Rounds to T once; nothing past the count.
+// Stores a vector, rounded to T once; writes nothing past the count.
 template <int N, typename T>
 __device__ void store(const Floats<N>& values, T* data, Span<N> span) {
   constexpr int kElems = kPacketElems<T, N>;

@@ -1,5 +1,5 @@
 // Products of bf16 by a warpgroup, four warps in step, with both operands or the right one in shared memory: PTX's
-// wgmma.mma_async, which sm_90a alone has (NVIDIA, "Parallel Thread Execution ISA"). It reaches some one and a half
+// wgmma.mma_async, which only sm_90a has (NVIDIA, "Parallel Thread Execution ISA"). It reaches about one and a half
 // times the rate of mma.sync (tensor_cores.cuh). A product is started and goes on while the warps do something else.
 #pragma once
 
@@ -7,18 +7,20 @@
 
 namespace spillway::cuda {
 
-// Where these products can be compiled. For other GPUs they are nothing, and nobody may launch what starts them.
+// Set if these products can be compiled. For other GPUs they do nothing, and code that starts them must not be
+// launched.
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define SPILLWAY_WARPGROUPS 1
 #endif
 
 constexpr int kGroupWarps = 4, kGroupRows = kGroupWarps * kMmaRows;
 
-// The same for all lanes, and known to be, so that what depends on it can be in uniform registers.
+// Returns the same for all lanes, visibly to the compiler, so that values which depend on it can be in uniform
+// registers.
 __device__ inline int group_index() { return __shfl_sync(kAllLanes, warp_index() / kGroupWarps, 0); }
 
-// [kRows, kColumns] of bf16 in shared memory, as panels of 64 columns. A panel's row is 128 bytes; its pieces of 16
-// stand where the row's number puts them, which is wgmma's swizzle of 128 bytes.
+// A tile [kRows, kColumns] of bf16 in shared memory, as panels of 64 columns. A panel's row is 128 bytes; the position
+// of its pieces of 16 depends on the row's number, which is wgmma's swizzle of 128 bytes.
 // REQUIRES: `data` is a multiple of 1,024 bytes.
 template <int kRows_, int kColumns_>
 struct PanelTile {
@@ -28,12 +30,12 @@ struct PanelTile {
   static_assert(kRows % 8 == 0 && kColumns % kPanelColumns == 0);
   bf16* data;
 
-  // Of a panel's row, in elements.
+  // Returns the offset of a panel's row, in elements.
   static constexpr __device__ int offset_of(int panel, int row) { return (panel * kRows + row) * kPanelColumns; }
   [[nodiscard]] __device__ bf16* piece(int row, int piece) const {
     return data + offset_of(piece / kPanelPieces, row) + (piece % kPanelPieces ^ (row & 7)) * kPieceElems;
   }
-  // Rows [row, row + 16), elements [column, column + 16) along the depth.
+  // Returns rows [row, row + 16), elements [column, column + 16) along the depth.
   [[nodiscard]] __device__ MmaLeft left(int row, int column) const {
     const int lane = lane_index();
     const Matrices m = load_matrices<false>(piece(row + lane % 16, column / kPieceElems + lane / 16));
@@ -53,9 +55,9 @@ struct GroupSums {
 };
 
 #ifdef __CUDACC__
-// What wgmma is told of an operand in shared memory, `offset` elements into a tile: its address, the 1,024 bytes from
-// eight rows to the next, and the swizzle. No operand here is wider than a panel, so that the other distance says
-// nothing. The offset, a constant where this is inlined, is added to what the whole tile has in common.
+// Returns wgmma's descriptor of an operand in shared memory, `offset` elements into a tile: its address, the 1,024
+// bytes from eight rows to the next, and the swizzle. No operand here is wider than a panel, so the other distance has
+// no meaning. The offset, a constant where this is inlined, is added to the part that the whole tile has in common.
 __device__ inline uint64_t matrix_descriptor(const bf16* tile, int offset) {
   constexpr uint64_t kNextRows = 1024 >> 4, kSwizzle128 = uint64_t{1} << 62;
   const uint64_t address = static_cast<uint64_t>(__cvta_generic_to_shared(tile));
@@ -75,7 +77,8 @@ __device__ inline uint64_t matrix_descriptor(const bf16* tile, int offset) {
   "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
 #endif
 
-// Sums of a product: with what they are (+f), or from nothing (=f), so that nothing has to be there before.
+// Writes the sums of a product: added to their values (+f), or starting from zero (=f), so that they need no values
+// before.
 #ifdef SPILLWAY_WARPGROUPS
 #define SPILLWAY_WGMMA "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " SPILLWAY_GROUP_SUMS_NAMES
 #define SPILLWAY_PRODUCT_OF_REGISTERS(access, adds, transposed)                              \
@@ -87,8 +90,8 @@ __device__ inline uint64_t matrix_descriptor(const bf16* tile, int offset) {
 #endif
 
 // Starts sums (+)= left right' over one depth of 16: the first 64 rows of the right tile along its columns [depth,
-// depth + 16), and of each warp its 16 rows of the left operand, in registers that stay as they are until the product
-// is done. kAdds: to what the sums are, else to nothing.
+// depth + 16), and of each warp its 16 rows of the left operand, in registers that must not change until the product is
+// done. kAdds: adds to the sums, else overwrites them.
 template <bool kAdds, typename Right>
 __device__ void start_product_of_rows(GroupSums& sums, const MmaLeft& left, const Right& right, int depth) {
 #ifndef __CUDACC__
@@ -112,7 +115,7 @@ __device__ void start_product_of_rows(GroupSums& sums, const MmaLeft& left, cons
 #endif
 }
 
-// The same with the left operand in shared memory, too: the tile's rows [left_row, left_row + 64).
+// Does the same with the left operand in shared memory, too: the tile's rows [left_row, left_row + 64).
 template <bool kAdds, typename Left, typename Right>
 __device__ void start_product_of_rows(GroupSums& sums, const Left& left, int left_row, const Right& right, int depth) {
 #ifndef __CUDACC__
@@ -147,26 +150,26 @@ __device__ void start_product_of_columns(GroupSums& sums, const MmaLeft& left, c
 #endif
 }
 
-// Before the first product of some, and again where registers or shared memory have changed since.
+// Must be called before the first of several products, and again if registers or shared memory have changed since.
 __device__ inline void start_products() {
 #if defined(__CUDACC__) && defined(SPILLWAY_WARPGROUPS)
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
-// Those started so far, and not yet in a group, are a group.
+// Makes a group of the products started so far that are not yet in one.
 __device__ inline void commit_products() {
 #if defined(__CUDACC__) && defined(SPILLWAY_WARPGROUPS)
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Until at most kPending groups are not done.
+// Waits until at most kPending groups are not done.
 template <int kPending>
 __device__ inline void wait_for_products() {
 #if defined(__CUDACC__) && defined(SPILLWAY_WARPGROUPS)
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 #endif
 }
-// What this thread has written to shared memory, copies that it has waited for included, is seen by products that are
+// Makes this thread's writes to shared memory, including copies that it has waited for, visible to products that are
 // started after a barrier.
 __device__ inline void show_to_products() {
 #if defined(__CUDACC__) && defined(SPILLWAY_WARPGROUPS)

@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using HealthPointer = std::shared_ptr<DelayedDevice::Health>;
 
-// Counts how often it was recorded and how often that has happened.
+// An event that counts how often it was recorded and how often that has happened.
 class DelayedEvent final : public DeviceEvent {
  public:
   explicit DelayedEvent(HealthPointer health) : health_(std::move(health)) {}
@@ -58,7 +58,7 @@ class DelayedEvent final : public DeviceEvent {
   Clock::time_point time_;
 };
 
-// Copies what a kernel is given, as a launch does.
+// Copies a kernel's arguments, as a launch does.
 std::function<void()> kept_call(KernelFunction kernel, const KernelArgs& args) {
   return [kernel, args, inputs = std::vector(args.inputs.begin(), args.inputs.end()),
           outputs = std::vector(args.outputs.begin(), args.outputs.end())] {

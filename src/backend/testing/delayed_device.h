@@ -1,6 +1,6 @@
 // A device that works on its own time, in host memory, with the CPU's kernels: each queue is a thread that begins a
-// piece of work some random microseconds after it could. What forgets to wait for something computes wrongly here. It
-// can break as a GPU does: whoever then asks for work's end gets an error.
+// piece of work some random microseconds after it could. Code that forgets to wait for something computes wrong results
+// here. It can break as a GPU does: then a call that waits for the end of work gets an error.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ namespace spillway::testing {
 
 class DelayedDevice final : public Device {
  public:
-  // `max_microseconds`: of a delay. From piece of work `fail_at` on, over all queues, finish(), await() and
+  // `max_microseconds` bounds a delay. From piece of work `fail_at` on, over all queues, finish(), await() and
   // has_happened() throw MachineError, the first two once the work is over.
   DelayedDevice(uint64_t seed, uint32_t max_microseconds, int64_t fail_at = std::numeric_limits<int64_t>::max())
       : seed_(seed), max_microseconds_(max_microseconds), health_(std::make_shared<Health>(fail_at)) {}
 
   [[nodiscard]] DeviceKind kind() const override { return DeviceKind::kCpu; }
   [[nodiscard]] bool is_asynchronous() const override { return true; }
-  // By address the host could reach its memory; that it does not is what is tested.
+  // The host could reach its memory by address; tests check that it does not.
   [[nodiscard]] bool shares_host_memory() const override { return false; }
   [[nodiscard]] int64_t free_bytes() const override { return cpu_device().free_bytes(); }
   [[nodiscard]] int64_t library_bytes() const override { return 0; }
@@ -40,7 +40,7 @@ class DelayedDevice final : public Device {
   [[nodiscard]] std::unique_ptr<DeviceQueue> make_queue() override;
   [[nodiscard]] std::unique_ptr<DeviceEvent> make_event() override;
 
-  // How often queues have been given captured work.
+  // Returns how often queues have been given captured work.
   [[nodiscard]] int64_t replays() const;
 
   class Health {

@@ -11,12 +11,12 @@
 namespace spillway::testing {
 namespace {
 
-// Deep enough for a kernel under AddressSanitizer, which keeps many locals apart.
+// The size is enough for a kernel under AddressSanitizer, which keeps many locals apart.
 constexpr size_t kStackBytes = size_t{256} << 10;
 
 Fiber* entered = nullptr;
 
-// Compilers want the two halves of a jump in two functions. AddressSanitizer takes a call that never returns for the
+// Compilers require the two halves of a jump in two functions. AddressSanitizer takes a call that never returns for the
 // end of this stack, so it is not told.
 [[gnu::noipa, gnu::no_sanitize("address")]] void jump(void** registers) { __builtin_longjmp(registers, 1); }
 

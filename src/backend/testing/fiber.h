@@ -15,7 +15,7 @@ class Fiber {
   ~Fiber();
 
   void resume();
-  // Called on the fiber's stack: back to whoever resumed it.
+  // Switches back to the caller of resume(). REQUIRES: called on the fiber's stack.
   void suspend();
 
  private:

@@ -22,13 +22,13 @@ namespace {
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMaxThreads = 1024;
 
-// 99 KiB is the least of sm_80, sm_89, sm_90 and sm_100.
+// Returns the limit of a block: 99 KiB is the least of sm_80, sm_89, sm_90 and sm_100.
 size_t max_shared_bytes() { return (compute_capability() == 90 ? size_t{227} : size_t{99}) << 10; }
 
 constexpr size_t kGuardBytes = 256;
 constexpr std::byte kGuard{0xA5};
 
-// What threads wait for together: all of a block, or all of a warp.
+// A point at which all threads of a block, or of a warp, wait for each other.
 struct Meeting {
   unsigned arrived = 0;
   int line = 0;
@@ -73,7 +73,7 @@ struct Warp {
   WarpProduct products[2];
 };
 
-// One launch at a time, one block of it at a time.
+// Runs one launch at a time, one block of it at a time.
 class Multiprocessor {
  public:
   void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
@@ -138,7 +138,7 @@ class Multiprocessor {
   void note(std::string_view error) {
     if (error_.empty()) error_ = error;
   }
-  // Never comes back: what the stack still owns here is lost.
+  // Never returns: objects that the stack still owns here are lost.
   [[noreturn]] void abandon() {
     for (;;) fibers_[running_].suspend();
   }
@@ -154,8 +154,8 @@ class Multiprocessor {
   std::vector<bool> ready_, done_;
   std::vector<Warp> warps_;
   Meeting block_;
-  std::vector<std::deque<Copy>> copies_;  // of each thread, started and not waited for
-  std::vector<int> groups_;               // that each thread has committed
+  std::vector<std::deque<Copy>> copies_;  // of each thread: started and not waited for
+  std::vector<int> groups_;               // the number that each thread has committed
   std::vector<std::byte> shared_;
   std::function<void()> thread_;
   unsigned threads_ = 0, running_ = 0;
@@ -165,7 +165,7 @@ class Multiprocessor {
 
 Multiprocessor multiprocessor;
 
-// True for the last one to come, who lets the others go on; they wait.
+// Returns true for the last one to come, who lets the others go on; they wait.
 bool Multiprocessor::meet(Meeting& meeting, unsigned members, unsigned first, unsigned count, int line) {
   if (meeting.arrived == 0) meeting.line = line;
   if (meeting.line != line) {

@@ -1,5 +1,5 @@
-// CUDA on the CPU, for tests: what kernels need of the language and the runtime, as plain C++, so that a .cu file
-// included in a C++ file runs without a GPU. Included by backend/cuda/kernel.cuh only.
+// Emulates CUDA on the CPU, for tests: the parts of the language and the runtime that kernels need, as plain C++, so
+// that a .cu file included in a C++ file runs without a GPU. Included by backend/cuda/kernel.cuh only.
 //
 // Blocks run one after another, their threads as fibers; both in an order that is shuffled by a seed, so that work
 // which relies on an order gives other bits with another seed. These are failures (std::logic_error):
@@ -45,17 +45,17 @@ struct cudaLaunchConfig_t {
 
 namespace spillway::simt {
 
-// Of blocks and of threads, in all launches from now on.
+// Sets the order of blocks and of threads, in all launches from now on.
 void set_order(uint64_t seed);
-// 80, or what SPILLWAY_EMULATED_GPU says: 90 has wgmma, and more shared memory.
+// Returns 80, or the value of SPILLWAY_EMULATED_GPU: 90 has wgmma, and more shared memory.
 [[nodiscard]] int compute_capability();
 // Runs `thread` for every thread of every block, with threadIdx and the others set.
 void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
 
-// Called by a running thread.
+// The following are called by a running thread.
 [[nodiscard]] std::byte* dynamic_shared();
 void block_barrier(int line);
-// Every lane gives eight bytes and gets a pointer to those of all 32, good until its next exchange.
+// Exchanges eight bytes between lanes: returns a pointer to those of all 32, valid until the lane's next exchange.
 [[nodiscard]] const uint64_t* exchange(uint64_t given, unsigned mask, int line);
 [[nodiscard]] unsigned lane();
 [[noreturn]] void fail(std::string_view what);
@@ -70,13 +70,13 @@ template <typename T>
   return value;
 }
 
-// By all lanes of a warp, as PTX has them. mma.m16n8k16 of bf16: words of two neighbours along the depth, f32 sums in
-// the depth's order.
+// Operations of PTX by all lanes of a warp. This is mma.m16n8k16 of bf16: words of two neighbours along the depth, f32
+// sums in the depth's order.
 void multiply_add(float (&sums)[4], const unsigned (&left)[4], const unsigned (&right)[2], int line = __builtin_LINE());
-// ldmatrix.m8n8.x4: each lane's row of 16 bytes, aligned so, becomes words of all lanes.
+// Emulates ldmatrix.m8n8.x4: each lane's row of 16 bytes, aligned so, becomes words of all lanes.
 void load_matrices(const void* row, bool transposed, unsigned (&words)[4], int line = __builtin_LINE());
-// cp.async of `size` bytes, the last of them zeros where only `bytes` are there. A copy is late: it happens when its
-// group is waited for, and not before.
+// Emulates cp.async of `size` bytes; bytes beyond `bytes` are zeros. A copy is late: it happens when its group is
+// waited for, and not before.
 void start_copy(void* shared, const void* global, int size, int bytes);
 void commit_copies();
 void wait_for_copies(int pending);

@@ -1,4 +1,4 @@
-// The primitives of kernels, and the emulation that tests run them in.
+// Tests the primitives of kernels, and the emulation that tests run them in.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -50,7 +50,8 @@ __global__ void half_a_warp_kernel(float* out) {
 }
 __global__ void past_shared_kernel(int64_t elems) { reinterpret_cast<float*>(cuda::dynamic_shared())[elems] = 1; }
 __global__ void out_of_range_kernel() { cuda::require(threadIdx.x < 5); }
-// out [16, 16] = left [16, 16] right', by way of shared memory: right' is [16, 16] too, and `transposed` reads it so.
+// Computes out [16, 16] = left [16, 16] right' through shared memory: right' is [16, 16] too, and `transposed` reads it
+// so.
 __global__ void product_kernel(const bf16* left, const bf16* right, bool transposed, float* out) {
   using Tile = cuda::MmaTile<16, 64>;
   const Tile a{reinterpret_cast<bf16*>(cuda::dynamic_shared())}, b{a.data + 16 * 64};
@@ -71,7 +72,7 @@ __global__ void product_kernel(const bf16* left, const bf16* right, bool transpo
     for (int i = 0; i < 4; ++i) out[cuda::MmaSums::row(i) * 16 + 8 * half + cuda::MmaSums::column(i)] = sums.at[i];
   }
 }
-// Reads what is still on its way.
+// Reads bytes that are still on their way.
 __global__ void early_kernel(const bf16* from, bf16* to) {
   auto* shared = reinterpret_cast<bf16*>(cuda::dynamic_shared());
   cuda::start_copy(shared, from, true);

@@ -43,7 +43,7 @@ std::vector<int32_t> ChatSession::prompt_from(size_t first) const {
   Json list = Json::array();
   if (!system_.empty()) list.push_back(message("system", system_));
   for (size_t i = first; i < turns_.size(); ++i) list.push_back(turns_[i]);
-  std::vector<int32_t> ids = tokenizer_.encode(text::render_prompt(list, chats_, tokenizer_, kWhere), false);
+  std::vector<int32_t> ids = tokenizer_.encode(text::render_prompt(list, chats_, tokenizer_, kWhere, warnings_), false);
   if (ids.empty()) throw input_error(kWhere, "expected a prompt of at least one token, got none; write something");
   text::check_token_ids(ids, options_.vocab_size, options_.model);
   return ids;

@@ -65,6 +65,7 @@ class ChatSession {
   const text::ChatTemplates& chats_;
   train::Decoder& decoder_;
   ChatOptions options_;
+  mutable text::LeftOutWarnings warnings_;
   std::string system_;
   std::vector<nlohmann::ordered_json> turns_;  // messages without the system's
   size_t first_shown_ = 0;                     // of turns_

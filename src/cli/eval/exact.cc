@@ -112,8 +112,9 @@ class ItemReader {
     item.prompt.sampling.temperature = 0;
     item.prompt.sampling.max_new_tokens =
         member(line, {"max_new_tokens", "max_gen_toks"}).integer_or(arguments_.max_new_tokens, 1, kMaxNewTokens);
-    item.prompt.ids = line.has("prompt") ? encoded(line["prompt"].string())
-                                         : tokenizer_.encode(render_prompt(text, chats(), tokenizer_, where), false);
+    item.prompt.ids = line.has("prompt")
+                          ? encoded(line["prompt"].string())
+                          : tokenizer_.encode(render_prompt(text, chats(), tokenizer_, where, warnings_), false);
     fit(item);
     return item;
   }
@@ -151,6 +152,7 @@ class ItemReader {
   const ModelArguments& model_;
   const TextModel& text_;
   std::optional<text::ChatTemplates> chats_;
+  text::LeftOutWarnings warnings_;
   int64_t cut_ = 0;
 };
 

@@ -84,7 +84,7 @@ ModelShape model_by_name(std::string_view name, std::string_view where) {
   throw_unknown("a model", name, views_of(names), "a folder, or ", where);
 }
 
-NamedModel named_model(const std::string& name, const std::filesystem::path& room, std::string_view where) {
+NamedModel named_model(const std::string& name, std::optional<TemporaryFolder>& room, std::string_view where) {
   std::error_code none;
   const bool is_of_hub = name.find('/') != std::string::npos;
   if (std::filesystem::exists(name, none) || (is_of_hub && full_model_name(name).empty())) {
@@ -93,7 +93,8 @@ NamedModel named_model(const std::string& name, const std::filesystem::path& roo
     return {std::move(folder), name};
   }
   const ModelShape shape = model_by_name(name, where);
-  const std::filesystem::path folder = room / shape.name;
+  if (!room) room.emplace();
+  const std::filesystem::path folder = room->path() / shape.name;
   std::filesystem::create_directory(folder);
   write_file(folder / "config.json", shape.config);
   return {folder.string(), is_of_hub ? name : shape.hub_id};

@@ -2,11 +2,12 @@
 // fit before there is any file.
 #pragma once
 
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "plan/machine.h"
 
 namespace spillway {
@@ -26,10 +27,10 @@ struct ModelShape {
 struct NamedModel {
   std::string folder, name;
 };
-// A folder or a GGUF file of the user's, or else a folder in `room` with the config.json of a known model, or the hub's
-// cache where a name with a slash is of none. A name of the hub stays what the model is called. Throws InputError as
-// above.
-[[nodiscard]] NamedModel named_model(const std::string& name, const std::filesystem::path& room,
+// A folder or a GGUF file of the user's, or else a folder in `room`, which is made where it is not there, with the
+// config.json of a known model, or the hub's cache where a name with a slash is of none. A name of the hub stays what
+// the model is called. Throws InputError as above.
+[[nodiscard]] NamedModel named_model(const std::string& name, std::optional<TemporaryFolder>& room,
                                      std::string_view where);
 
 // In the order of their letters.

@@ -1,5 +1,6 @@
 // CSV (RFC 4180) with a header.
-#include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,8 +17,9 @@ class CsvRecords : public RecordParser {
   CsvRecords(ByteSource source, std::string name) : stream_(std::move(source), std::move(name)) {
     if (!read_line(header_))
       throw input_error(stream_.where(), "expected a line of column names, got an empty file; write the rows");
+    std::unordered_set<std::string_view> names;
     for (const std::string& column : header_) {
-      if (std::count(header_.begin(), header_.end(), column) > 1) {
+      if (!names.insert(column).second) {
         throw input_error(stream_.where(1), "expected column names that differ, got {} twice; rename one",
                           quote(column));
       }
@@ -35,8 +37,9 @@ class CsvRecords : public RecordParser {
                         header_.size(), values.size());
     }
     record.fields = Json::object();
+    auto& members = record.fields.get_ref<Json::object_t&>();  // to which a name that differs is added at once
     for (size_t i = 0; i < values.size(); ++i) {
-      record.fields[header_[i]] = values[i].empty() ? Json() : Json(std::move(values[i]));
+      members.emplace_back(header_[i], values[i].empty() ? Json() : Json(std::move(values[i])));
     }
     return true;
   }

@@ -26,10 +26,16 @@ bool is_on_hub(const DatasetConfig& config) {
   return is_hub_name(config.path) && !has_format(config.path) && !is_there(config.path);
 }
 
+// The folder of the dataset's files: `data_dir` alone where `path` merely names a format.
+fs::path base_folder(const DatasetConfig& config) {
+  if (is_on_hub(config)) return hub_snapshot(config.path, config.revision) / config.data_dir;
+  const bool is_format = !config.data_dir.empty() && format_named(config.path) && !is_there(config.path);
+  return is_format ? fs::path(config.data_dir) : fs::path(config.path) / config.data_dir;
+}
+
 // A file by its name or by a pattern, in the dataset's folder or else by itself.
 std::vector<fs::path> named_files(const DatasetConfig& config, const std::string& name) {
-  for (const fs::path& folder :
-       {is_on_hub(config) ? hub_snapshot(config.path, config.revision) : fs::path(config.path), fs::path()}) {
+  for (const fs::path& folder : {base_folder(config), fs::path()}) {
     if (is_there(folder / name)) return {folder / name};
     if (!has_wildcards(name)) continue;
     auto files = match_files(folder, name);
@@ -37,6 +43,16 @@ std::vector<fs::path> named_files(const DatasetConfig& config, const std::string
   }
   throw input_error("data_files", "expected files in {} or here, got {}, which matches none; correct it", config.path,
                     quote(name));
+}
+
+// As the datasets library looks through `data_dir`: README.md and what save_to_disk left are those of `path`.
+std::vector<fs::path> files_of_data_dir(const DatasetConfig& config, std::string_view split) {
+  if (missing_data_set(config)) return hub_files(config.path, config.name, config.revision, split);  // which says so
+  const fs::path folder = base_folder(config);
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored)) return split_files_by_name(folder, split);
+  throw input_error("data_dir", "expected a folder in {}, got {}, which is none; correct it", config.path,
+                    quote(config.data_dir));
 }
 
 }  // namespace
@@ -53,6 +69,7 @@ std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_vie
     files.insert(files.end(), matched.begin(), matched.end());
   }
   if (!config.data_files.empty()) return files;
+  if (!config.data_dir.empty()) return files_of_data_dir(config, split);
   std::error_code ignored;
   const fs::path path = config.path;
   if (fs::is_directory(path, ignored)) return split_files(path, config.name, split);

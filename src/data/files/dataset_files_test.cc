@@ -312,6 +312,61 @@ TEST_CASE("shards deal rows out and weights repeat or thin them") {
   CHECK(numbers_of(config) == "0 1 1 2 3 3 4 5 5 6");
 }
 
+TEST_CASE("fractions take as many first rows as TRL takes, and columns leave those alone that they name") {
+  const FilesFolder folder;
+  for (const Json& mixture : read_json(kFilesGolden / "mixtures.json").at("mixtures")) {
+    CAPTURE(mixture.dump());
+    std::vector<DatasetConfig> configs;
+    for (size_t i = 0; i < mixture["sizes"].size(); ++i) {
+      const int first = 100 * static_cast<int>(i), size = mixture["sizes"][i];
+      configs.push_back(files_dataset(folder.write(fmt::format("{}.jsonl", i), numbered(first, first + size))));
+      configs.back().fraction = mixture["fractions"][i].get<double>();
+      configs.back().columns = {"n"};
+    }
+    Json rows = Json::array();
+    for (RecordReader& reader : open_datasets(configs))
+      for (Record record; reader.next(record);) rows.push_back(record.fields.at("n"));
+    CHECK(rows == mixture["rows"]);
+  }
+}
+
+TEST_CASE("a column that no row has is an error, one that a row lacks is not") {
+  const FilesFolder folder;
+  DatasetConfig config = files_dataset(folder.write("n.jsonl", "{\"n\": 1, \"m\": 2}\n{\"n\": 3, \"x\": 4}\n"));
+  config.columns = {"x", "n"};
+  CHECK(rows_of_files(config) == Json::parse(R"([{"n": 1}, {"x": 4, "n": 3}])"));
+  config.columns = {"n", "y"};
+  CHECK(files_error(config) == fmt::format("[columns] expected columns of {}, got 'y', which none of its 2 rows has; "
+                                           "correct it",
+                                           config.path));
+}
+
+TEST_CASE("data_dir is the folder in which the datasets library looks for the files of a split") {
+  for (const Json& one : read_json(kFilesGolden / "mixtures.json").at("folders")) {
+    CAPTURE(one.dump());
+    const FilesFolder folder;
+    for (size_t i = 0; i < one["files"].size(); ++i) {
+      const int first = 100 * static_cast<int>(i);
+      (void)folder.write(one["files"][i], numbered(first, first + 2));
+    }
+    const bool has_path = one.contains("path");
+    DatasetConfig config = files_dataset(has_path ? fs::path(one["path"].get<std::string>()) : folder.path());
+    config.split = one["split"];
+    config.data_dir =
+        (has_path ? folder.path() / one["data_dir"].get<std::string>() : fs::path(one["data_dir"])).string();
+    if (one.contains("data_files")) config.data_files = one["data_files"].get<std::vector<std::string>>();
+    Json rows = Json::array();
+    for (const Json& row : rows_of_files(config)) rows.push_back(row["n"]);
+    CHECK(rows == one["rows"]);
+  }
+  const FilesFolder folder;
+  (void)folder.write("a/n.jsonl", numbered(0, 1));
+  DatasetConfig config = files_dataset(folder.path());
+  config.data_dir = "b";
+  CHECK(files_error(config) ==
+        fmt::format("[data_dir] expected a folder in {}, got 'b', which is none; correct it", config.path));
+}
+
 TEST_CASE("a name that is no path is looked up in the Hugging Face cache") {
   const FilesFolder home;
   const std::string older = getenv("HF_HOME") != nullptr ? getenv("HF_HOME") : "";

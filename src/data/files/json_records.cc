@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "data/files/byte_stream.h"
 #include "data/files/record_parsers.h"
@@ -32,11 +34,19 @@ size_t find_outside_texts(std::string_view json, std::string_view number) {
   return 0;
 }
 
+// Returns true if the name says that the file has an object a line: `data` is a column there like any other.
+bool has_lines(std::string_view name) {
+  std::filesystem::path plain(name);
+  if (plain.extension() == ".gz" || plain.extension() == ".zst") plain = plain.stem();
+  return plain.extension() == ".jsonl" || plain.extension() == ".ndjson";
+}
+
 // Cuts a stream of JSON into its rows without building more than one of them: top-level objects one after the other,
 // or the items of a top-level list, or those of the list under "data" in a top-level object.
 class JsonRecords : public RecordParser {
  public:
-  JsonRecords(ByteSource source, std::string name) : stream_(std::move(source), std::move(name)) {}
+  JsonRecords(ByteSource source, const std::string& name)
+      : stream_(std::move(source), name), has_lines_(has_lines(name)) {}
 
   bool next(Record& record) override {
     for (;;) {
@@ -102,7 +112,8 @@ class JsonRecords : public RecordParser {
       stream_.take();
       in_list_ = false;
       done_ = true;
-      if (!in_data_) check_nothing_follows();
+      if (in_data_) finish_object();
+      check_nothing_follows();
       return true;
     }
     if (first_item_) {
@@ -114,10 +125,42 @@ class JsonRecords : public RecordParser {
     skip_space();
     return false;
   }
+  // Takes what follows the list in the object that holds it.
+  void finish_object() {
+    std::string ignored;
+    for (;;) {
+      skip_space();
+      if (stream_.at_end())
+        throw input_error(stream_.where(),
+                          "expected '}}' at the end of the object, got no more: the file is cut short; copy it again");
+      if (stream_.peek() == '}') break;
+      row_line_ = stream_.line();
+      expect(',', ignored);
+      skip_space();
+      (void)take_key();
+      cut_value(ignored);
+      ignored.clear();
+    }
+    stream_.take();
+  }
   void check_nothing_follows() {
     skip_space();
-    if (!stream_.at_end())
-      throw input_error(stream_.where(), "expected the end of the file after the list, got more; remove the rest");
+    if (stream_.at_end()) return;
+    if (in_data_)
+      throw input_error(stream_.where(),
+                        "expected the end of the file after the object whose 'data' are the rows, got more; remove "
+                        "the rest, or name the file *.jsonl where each object is a row");
+    throw input_error(stream_.where(), "expected the end of the file after the list, got more; remove the rest");
+  }
+
+  // Takes `"KEY":` and the space behind it; returns the key in its quotes, and that space.
+  std::pair<std::string, std::string> take_key() {
+    std::string key, colon;
+    if (stream_.at_end() || stream_.peek() != '"') fail("a key in quotes");
+    cut_value(key);
+    expect(':', colon);
+    skip_space(&colon);
+    return {std::move(key), std::move(colon)};
   }
 
   // A top-level object: a row, unless it is the one that holds the rows under "data". False where it began that list.
@@ -131,13 +174,9 @@ class JsonRecords : public RecordParser {
         expect(',', text);
         skip_space(&text);
       }
-      std::string key;
-      if (stream_.at_end() || stream_.peek() != '"') fail("a key in quotes");
-      cut_value(key);
-      std::string colon;
-      expect(':', colon);
-      skip_space(&colon);
-      if (rows_ == 0 && key == "\"data\"" && !stream_.at_end() && stream_.peek() == '[') {
+      const auto [key, colon] = take_key();
+      const bool may_hold_rows = rows_ == 0 && !has_lines_;
+      if (may_hold_rows && key == "\"data\"" && !stream_.at_end() && stream_.peek() == '[') {
         stream_.take();
         in_list_ = in_data_ = true;
         return false;
@@ -186,7 +225,7 @@ class JsonRecords : public RecordParser {
     record.where = stream_.where(line);
     check_utf8(text, record.where);
     try {
-      record.fields = Json::parse(text);
+      record.fields = read_json<Json>(text, record.where);
     } catch (const Json::parse_error& error) {
       // nlohmann's message begins with its own id and place.
       std::string reason = error.what();
@@ -209,6 +248,7 @@ class JsonRecords : public RecordParser {
   }
 
   ByteStream stream_;
+  bool has_lines_;
   bool in_list_ = false, in_data_ = false, first_item_ = true, done_ = false;
   int64_t rows_ = 0;
   int64_t row_line_ = 1;  // where the row that is being read begins
@@ -217,7 +257,7 @@ class JsonRecords : public RecordParser {
 }  // namespace
 
 std::unique_ptr<RecordParser> make_json_records(ByteSource source, std::string name) {
-  return std::make_unique<JsonRecords>(std::move(source), std::move(name));
+  return std::make_unique<JsonRecords>(std::move(source), name);
 }
 
 }  // namespace spillway::data

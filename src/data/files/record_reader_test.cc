@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -26,8 +27,9 @@ ByteSource drip_records(std::string text, size_t step) {
   };
 }
 
-Json read_all(const std::string& text, RecordFormat format = RecordFormat::kJson, size_t step = 1000) {
-  RecordReader reader(drip_records(text, step), format, "f");
+Json read_all(const std::string& text, RecordFormat format = RecordFormat::kJson, size_t step = 1000,
+              const std::string& name = "f") {
+  RecordReader reader(drip_records(text, step), format, name);
   Json rows = Json::array();
   Record record;
   while (reader.next(record)) rows.push_back({{record.where, record.fields}});
@@ -119,6 +121,60 @@ TEST_CASE("several rows may stand on one line of JSON lines") {
   const Json rows = read_all("{\"a\": 1} {\"a\": 2}{\"a\": 3}\n");
   CHECK(rows == Json::parse(R"([{"f:1": {"a": 1}}, {"f:1": {"a": 2}}, {"f:1": {"a": 3}}])"));
   CHECK(reader_error("{\"a\": 1}, {\"a\": 2}\n").starts_with("[f:1"));
+}
+
+TEST_CASE("an object whose data are the rows is read to its end, and nothing follows it") {
+  const Json rows = Json::parse(R"([{"f:1": {"a": 1}}, {"f:1": {"a": 2}}])");
+  for (const char* end : {"}", " , \"x\": [{\"y\": \"]}\"}] }\n", ",\"x\":1}"}) {
+    for (size_t step : {1, 1000})
+      CHECK(read_all(std::string(R"({"v": 1, "data": [{"a": 1}, {"a": 2}])") + end, RecordFormat::kJson, step) == rows);
+  }
+  for (const char* second : {R"({"data": [{"a": 2}]})", R"({"a": 2})", "]", "x"}) {
+    CAPTURE(std::string(second));
+    CHECK(reader_error(std::string(R"({"data": [{"a": 1}]} )") + second)
+              .starts_with("[f:1] expected the end of the file after the object whose 'data' are the rows, got more"));
+  }
+  for (const char* cut : {"", "\n", ", ", ", \"x\"", ", \"x\": ", ", \"x\": [1"}) {
+    CAPTURE(std::string(cut));
+    CHECK(reader_error(std::string(R"({"data": [{"a": 1}])") + cut).find("f:") == 1);
+  }
+  CHECK(reader_error(R"({"data": [{"a": 1}])") ==
+        "[f:1] expected '}' at the end of the object, got no more: the file is cut short; copy it again");
+}
+
+// As the datasets library does.
+TEST_CASE("in a file of lines, data is a column") {
+  const std::string lines = "{\"data\": [{\"a\": 1}]}\n{\"data\": [2]}\n";
+  for (const char* name : {"f.jsonl", "f.ndjson", "f.jsonl.gz", "f.jsonl.zst"}) {
+    CAPTURE(std::string(name));
+    const Json rows = read_all(lines, RecordFormat::kJson, 1000, name);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].front() == Json::parse(R"({"data": [{"a": 1}]})"));
+    CHECK(rows[1].front() == Json::parse(R"({"data": [2]})"));
+  }
+  CHECK(reader_error(lines).find("name the file *.jsonl where each object is a row") != std::string::npos);
+}
+
+TEST_CASE("the time that a row takes grows with its columns, not with their square") {
+  constexpr int kColumns = 100'000;
+  std::string json, header, values;
+  for (int i = 0; i < kColumns; ++i) {
+    const std::string separator = i > 0 ? "," : "", name = "c" + std::to_string(i);
+    json += separator + "\"" + name + "\":1";
+    header += separator + name;
+    values += separator + "1";
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const Json of_json = read_all("{" + json + ",\"c7\":2}"),
+             of_csv = read_all(header + "\n" + values, RecordFormat::kCsv);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  CHECK(of_json[0]["f:1"].size() == kColumns);
+  CHECK(of_json[0]["f:1"]["c7"] == 2);
+  CHECK(of_json[0]["f:1"].items().begin().key() == "c0");
+  CHECK(of_csv[0]["f:2"].size() == kColumns);
+  CHECK(of_csv[0]["f:2"]["c99999"] == "1");
+  CHECK(reader_error(header + ",c7\n", RecordFormat::kCsv).find("got 'c7' twice") != std::string::npos);
+  CHECK(seconds.count() < 20);  // a search for each name among all takes minutes
 }
 
 TEST_CASE("a broken value is named with line and column, in a list over several lines, too") {

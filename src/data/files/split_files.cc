@@ -280,6 +280,14 @@ std::optional<SplitPaths> by_readme(const fs::path& folder, std::string_view nam
   }
 }
 
+std::vector<fs::path> files_of_split(const SplitPaths& splits, const fs::path& folder, std::string_view split) {
+  const auto found = splits.find(std::string(split));
+  if (found != splits.end() && !found->second.empty()) return found->second;
+  std::string names;
+  for (const auto& [own, files] : splits) names += (names.empty() ? "" : ", ") + own;
+  throw no_such_split(folder, names, split);
+}
+
 }  // namespace
 
 bool has_wildcards(std::string_view path) { return path.find_first_of(kWild) != std::string_view::npos; }
@@ -329,11 +337,11 @@ std::vector<fs::path> split_files(const fs::path& folder, std::string_view name,
                         quote(name));
     splits = by_structure(folder / name);
   }
-  const auto found = splits.find(std::string(split));
-  if (found != splits.end() && !found->second.empty()) return found->second;
-  std::string names;
-  for (const auto& [own, files] : splits) names += (names.empty() ? "" : ", ") + own;
-  throw no_such_split(folder, names, split);
+  return files_of_split(splits, folder, split);
+}
+
+std::vector<fs::path> split_files_by_name(const fs::path& folder, std::string_view split) {
+  return files_of_split(by_structure(folder), folder, split);
 }
 
 InputError no_such_split(const fs::path& place, std::string_view names, std::string_view split) {

@@ -26,6 +26,10 @@ namespace spillway::data {
 [[nodiscard]] std::vector<std::filesystem::path> split_files(const std::filesystem::path& folder, std::string_view name,
                                                              std::string_view split);
 
+// The same by the names of files and folders alone.
+[[nodiscard]] std::vector<std::filesystem::path> split_files_by_name(const std::filesystem::path& folder,
+                                                                     std::string_view split);
+
 // That the data at `place` has the splits `names` but not `split`.
 [[nodiscard]] InputError no_such_split(const std::filesystem::path& place, std::string_view names,
                                        std::string_view split);

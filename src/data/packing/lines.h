@@ -26,6 +26,11 @@ struct Lines {
   }
   [[nodiscard]] std::span<const Piece> line(int64_t index) const { return between(index, index + 1); }
   void end_line() { ends.push_back(std::ssize(pieces)); }
+  // Drops those behind the first `count`. REQUIRES: there are so many.
+  void keep_first(int64_t count) {
+    resize(ends, count);
+    resize(pieces, end_before(count));
+  }
   // The same lines in another order.
   [[nodiscard]] Lines in_order(std::span<const int64_t> order) const;
 

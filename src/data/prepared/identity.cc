@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // Raised when the same input gives other rows than before.
-constexpr int kRowsVersion = 5;
+constexpr int kRowsVersion = 6;
 
 template <typename T>
 Json identity_value(const T& value) {
@@ -48,19 +48,23 @@ constexpr std::string_view kGone;
 
 // Structured bindings name every member, so that a new one cannot be forgotten.
 Json members_of(const DatasetConfig& config) {
-  const auto& [path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
-               text_column, field_system, field_instruction, field_input, field_output, field_messages, field_prompt,
-               field_chosen, field_rejected, field_completion, field_label, field_tools, field_thinking,
-               message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot, message_field_training,
-               message_field_training_detail, drop_system_message, split_thinking, chat_template, chat_template_jinja,
-               step_separator, max_completion_length, train_on_last_step_only] = config;
-  return identity_list(path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, field,
-                       text_column, field_system, field_instruction, field_input, field_output, field_messages,
-                       field_prompt, field_chosen, field_rejected, field_completion, field_label, field_tools,
-                       field_thinking, message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot,
-                       message_field_training, message_field_training_detail, drop_system_message, split_thinking,
-                       chat_template, chat_template_jinja, step_separator, max_completion_length,
-                       train_on_last_step_only, kGone, kGone);
+  const auto& [path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight, data_dir,
+               columns, fraction, field, text_column, field_system, field_instruction, field_input, field_output,
+               field_messages, field_prompt, field_chosen, field_rejected, field_completion, field_label, field_tools,
+               field_thinking, message_property_mappings, roles, roles_to_train, train_on_eos, train_on_eot,
+               message_field_training, message_field_training_detail, drop_system_message, split_thinking,
+               chat_template, chat_template_jinja, step_separator, max_completion_length, train_on_last_step_only] =
+      config;
+  Json list = identity_list(path, type, name, revision, ds_type, data_files, split, skip, shards, shards_idx, weight,
+                            field, text_column, field_system, field_instruction, field_input, field_output,
+                            field_messages, field_prompt, field_chosen, field_rejected, field_completion, field_label,
+                            field_tools, field_thinking, message_property_mappings, roles, roles_to_train, train_on_eos,
+                            train_on_eot, message_field_training, message_field_training_detail, drop_system_message,
+                            split_thinking, chat_template, chat_template_jinja, step_separator, max_completion_length,
+                            train_on_last_step_only, kGone, kGone);
+  // Newer members count where they say something, so that streams of before have the identity that they had.
+  if (!data_dir.empty() || !columns.empty() || fraction) list.push_back(identity_list(data_dir, columns, fraction));
+  return list;
 }
 
 Json members_of(const RowOptions& options) {
@@ -80,8 +84,8 @@ Json members_of(const RowOptions& options) {
 
 // Without what only says which lines make a micro-batch: a stream's position counts lines.
 Json members_of(const BatchOptions& options) {
-  const auto& [rows, sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, step_batches,
-               seed] = options;
+  const auto& [rows, sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, packing_seed, order,
+               step_batches, drops_last, seed] = options;  // a stream neither shuffles before it packs nor has an end
   return identity_list(sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, order, seed);
 }
 

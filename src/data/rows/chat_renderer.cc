@@ -1,7 +1,9 @@
 #include "data/rows/chat_renderer.h"
 
 #include "base/error.h"
+#include "data/rows/conversation.h"
 #include "data/rows/row_builder.h"
+#include "text/left_out.h"
 #include "text/template_refusal.h"
 
 namespace spillway::data {
@@ -19,26 +21,43 @@ ChatRenderer::ChatRenderer(const DatasetConfig& config, const RowOptions& option
   if (has_template) templates_ = choose_chat_template(config, options, tokenizer);
 }
 
-text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& messages, const Json& tools,
-                                                  bool add_generation_prompt) const {
-  if (!templates_)
-    throw input_error(record.where,
-                      "expected a chat template for messages, got a tokenizer without one; set chat_template: chatml "
-                      "or another name");
+text::ChatInput ChatRenderer::input_of(const Record& record, const Json& messages, const Json& tools,
+                                       bool add_generation_prompt) const {
   text::ChatInput input;
   input.messages = messages;
   input.tools = tools;
   input.add_generation_prompt = add_generation_prompt;
   input.variables = variables_;
-  if (has_own_variables_ && record.fields.contains("chat_template_kwargs") &&
-      record.fields["chat_template_kwargs"].is_object()) {
-    input.variables.update(record.fields["chat_template_kwargs"]);
-  }
+  const Json* own = has_own_variables_ ? given_field(record, "chat_template_kwargs") : nullptr;
+  if (own != nullptr && own->is_object()) input.variables.update(without_null_keys(*own));
+  return input;
+}
+
+text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const text::ChatInput& input) const {
+  if (!templates_)
+    throw input_error(record.where,
+                      "expected a chat template for messages, got a tokenizer without one; set chat_template: chatml "
+                      "or another name");
   try {
-    return text::render_chat(templates_->for_tools(tools), input, now_);
+    return text::render_chat(templates_->for_tools(input.tools), input, now_);
   } catch (const InputError& error) {
-    throw not_taken(record, messages, error);
+    throw not_taken(record, input.messages, error);
   }
+}
+
+text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& messages, const Json& tools,
+                                                  bool add_generation_prompt) const {
+  return render(record, input_of(record, messages, tools, add_generation_prompt));
+}
+
+text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Json& messages, const Json& tools,
+                                                  bool add_generation_prompt, const IsLearned& is_learned,
+                                                  LeftOutParts& left_out) const {
+  const text::ChatInput input = input_of(record, messages, tools, add_generation_prompt);
+  text::ChatTemplate::Rendered rendered = render(record, input);
+  take_left_out(record, messages, text::left_out(templates_->for_tools(tools), input, rendered.text, now_), is_learned,
+                left_out);
+  return rendered;
 }
 
 InputError not_taken(const Record& record, const Json& messages, const InputError& error) {
@@ -56,20 +75,35 @@ InputError not_taken(const Record& record, const Json& messages, const InputErro
       refusal ? fmt::format("{} ({})", refusal->got(), refusal->place()) : fmt::format("an error: {}", error.what()));
 }
 
+namespace {
+
+// `from` and `value` as role and content, where nothing else is called so; further keys stay.
+Json with_trl_names(const Json& message) {
+  Json renamed = {{"role", message["from"]}, {"content", message["value"]}};
+  for (const auto& [key, value] : message.items()) {
+    if (key != "from" && key != "value" && !renamed.contains(key)) renamed[key] = value;
+  }
+  return renamed;
+}
+
+}  // namespace
+
 Json messages_of(const Record& record, const Json& value, std::string_view name) {
   Json messages = list_of(record, value, name);
   for (Json& message : messages) {
     if (!message.is_object())
       throw input_error(record.where, "expected messages as objects in '{}', got {}; correct the row", name,
                         message.type_name());
-    if (!message.contains("from") || !message.contains("value")) continue;
-    message = Json{{"role", message["from"]}, {"content", message["value"]}};
+    if (message.contains("from") && message.contains("value")) message = with_trl_names(message);
+    const auto role = message.find("role");
+    if (role != message.end() && role->is_string()) *role = usual_role(role->get<std::string>());
   }
   return messages;
 }
 
 Json tools_of(const Record& record) {
-  return record.fields.contains("tools") ? list_of(record, record.fields["tools"], "tools") : Json();
+  const Json* tools = given_field(record, "tools");
+  return tools == nullptr ? Json() : list_of(record, *tools, "tools");
 }
 
 }  // namespace spillway::data

@@ -1,6 +1,8 @@
 // Rows of conversations, as axolotl's type chat_template makes them: the whole conversation is rendered and encoded at
 // once, and the turns of the roles to train are its targets. Where a turn lies is found by rendering the conversation
 // again with turns replaced: what differs is the turn, wherever the template put it and whatever it made of the others.
+// The token that ends an answer is a target, too: where the config names none (eot_tokens), the special token that the
+// template writes behind it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +13,14 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/text.h"
+#include "data/rows/answer_ends.h"
 #include "data/rows/chat_renderer.h"
 #include "data/rows/conversation.h"
 #include "data/rows/replaced_places.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 #include "data/rows/trained_parts.h"
+#include "text/left_out.h"
 
 namespace spillway::data {
 namespace {
@@ -38,9 +42,11 @@ class ChatRows : public RowBuilder {
         reader_(config),
         templates_(choose_chat_template(config, options, tokenizer)),
         variables_(template_variables(tokenizer, options.chat_template_kwargs)),
-        train_on_eot_(config.train_on_eot.value_or(config.train_on_eos)) {
+        train_on_eot_(config.train_on_eot.value_or(config.train_on_eos)),
+        ends_(tokenizer) {
     for (const std::string& role : config_.roles_to_train) roles_to_train_.insert(reader_.mapped_role(role));
-    set_end_tokens();
+    if (tokenizer.eos_id()) eos_.insert(*tokenizer.eos_id());
+    if (options_.eot_tokens) set_end_tokens(*options_.eot_tokens);
   }
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -50,6 +56,7 @@ class ChatRows : public RowBuilder {
     row.input_ids = tokenizer_.encode(text, false);
     row.labels.assign(row.input_ids.size(), kIgnoredLabel);
     mark_targets(record, conversation, text, row);
+    take_left_out_parts(record, conversation, text, row);
     rows.push_back(std::move(row));
   }
 
@@ -58,12 +65,12 @@ class ChatRows : public RowBuilder {
     return chat_template.source().find(token) != std::string::npos;
   }
 
-  void set_end_tokens() {
-    const auto eos = tokenizer_.eos_id();
-    if (options_.eot_tokens.empty() && eos) end_tokens_.insert(*eos);
-    for (const std::string& token : options_.eot_tokens) {
-      // A token that the template never writes cannot end a turn.
-      if (!writes(templates_.usual, token) && !(templates_.tool_use && writes(*templates_.tool_use, token))) continue;
+  void set_end_tokens(const std::vector<std::string>& names) {
+    for (const std::string& token : names) {
+      // A token that the template never writes cannot end a turn; EOS it may write by the name of its variable.
+      const bool is_eos = names.size() == 1 && token == tokenizer_.eos_token();
+      if (!is_eos && !writes(templates_.usual, token) && !(templates_.tool_use && writes(*templates_.tool_use, token)))
+        continue;
       const std::vector<int32_t> ids = tokenizer_.encode(token, false);
       if (ids.size() != 1)
         throw input_error("eot_tokens",
@@ -71,24 +78,46 @@ class ChatRows : public RowBuilder {
                           quote(token), ids.size());
       end_tokens_.insert(ids.front());
     }
-    if (eos && end_tokens_.contains(*eos) && train_on_eot_ != config_.train_on_eos) {
-      throw input_error("train_on_eot",
-                        "expected the value of train_on_eos, as the EOS token ends the turns, got another; set them "
-                        "alike or name other eot_tokens");
-    }
+    check_agreement(end_tokens_);
   }
 
-  [[nodiscard]] std::string render(const Record& record, const Conversation& conversation) const {
+  // Throws InputError where two keys say different things of one token.
+  void check_agreement(const std::set<int32_t>& end_tokens) const {
+    const auto eos = tokenizer_.eos_id();
+    if (!eos || !end_tokens.contains(*eos) || train_on_eot_ == config_.train_on_eos) return;
+    throw input_error("train_on_eot",
+                      "expected the value of train_on_eos, as the EOS token ends the turns, got another; set them "
+                      "alike or name other eot_tokens");
+  }
+
+  [[nodiscard]] text::ChatInput input_of(const Conversation& conversation) const {
     text::ChatInput input;
     input.messages = Json::array();
     for (const Turn& turn : conversation.turns) input.messages.push_back(turn.message);
     input.tools = conversation.tools;
     input.variables = variables_;
+    return input;
+  }
+
+  [[nodiscard]] std::string render(const Record& record, const Conversation& conversation) const {
+    const text::ChatInput input = input_of(conversation);
     try {
       return text::render_chat(templates_.for_tools(input.tools), input, options_.now).text;
     } catch (const InputError& error) {
       throw not_taken(record, input.messages, error);
     }
+  }
+
+  // Takes down the parts of the conversation that are not in the row's text.
+  void take_left_out_parts(const Record& record, const Conversation& conversation, const std::string& text,
+                           Row& row) const {
+    const text::ChatInput input = input_of(conversation);
+    std::vector<text::LeftOut> parts = text::left_out(templates_.for_tools(input.tools), input, text, options_.now);
+    for (size_t i = 0; i < conversation.turns.size(); ++i)
+      parts.insert(parts.end(), static_cast<size_t>(conversation.turns[i].media),
+                   {i, text::MessagePart::kMedia, false});
+    take_left_out(
+        record, input.messages, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
   }
 
   [[nodiscard]] bool trains(const Turn& turn) const {
@@ -114,27 +143,100 @@ class ChatRows : public RowBuilder {
 
   void mark_targets(const Record& record, const Conversation& conversation, const std::string& text, Row& row) const {
     const std::vector<TurnPlace> places = find_turns(record, conversation, text, row.input_ids);
-    int64_t last_eot = -1, last_eos = -1;
+    const std::set<int32_t> end_tokens =
+        options_.eot_tokens ? end_tokens_ : ends_of_answers(record, conversation, places, row);
+    std::vector<MarkedTurn> marked;
     for (size_t i = 0; i < conversation.turns.size(); ++i) {
       const Turn& turn = conversation.turns[i];
       const bool train = trains(turn);
       if (!train && !marks_all_ends()) continue;
       const Range range = places[i].turn;
-      if (range.begin < range.end && train) {
-        if (turn.parts && !turn.parts->empty()) {
-          mark_parts(turn.message["content"], *turn.parts, range, row);
-        } else if (!turn.reasoning_parts) {
-          copy_labels(row, range.begin, range.end);
-        }
-      }
-      if (train && turn.reasoning_parts && has_reasoning(turn))
-        mark_parts(turn.message["reasoning_content"], *turn.reasoning_parts, places[i].reasoning, row);
+      if (train) mark_content(turn, places[i], row);
       if (range.begin >= range.end) continue;  // the template shows nothing of it
-      mark_end(row, range.end, end_tokens_, train_on_eot_, train, last_eot);
-      if (tokenizer_.eos_id()) mark_end(row, range.end, {*tokenizer_.eos_id()}, config_.train_on_eos, train, last_eos);
+      marked.push_back({&turn, range.end, end_behind(row, range.end, end_tokens), end_behind(row, range.end, eos_)});
     }
-    if (train_on_eot_ == TrainOnEos::kLast && last_eot >= 0) copy_labels(row, last_eot, last_eot + 1);
-    if (config_.train_on_eos == TrainOnEos::kLast && last_eos >= 0) copy_labels(row, last_eos, last_eos + 1);
+    mark_ends(marked, row, &MarkedTurn::eot, train_on_eot_);
+    mark_ends(marked, row, &MarkedTurn::eos, config_.train_on_eos);
+    for (const MarkedTurn& turn : marked) finish_answer(turn, row);
+  }
+
+  void mark_content(const Turn& turn, const TurnPlace& place, Row& row) const {
+    if (turn.parts && !turn.parts->empty()) {
+      mark_parts(turn.message["content"], *turn.parts, place.turn, row);
+    } else if (!turn.reasoning_parts && place.turn.begin < place.turn.end) {
+      copy_labels(row, place.turn.begin, place.turn.end);
+    }
+    if (turn.reasoning_parts && has_reasoning(turn))
+      mark_parts(turn.message["reasoning_content"], *turn.reasoning_parts, place.reasoning, row);
+  }
+
+  // Where the tokens stand that end a turn, whose content ends before `end`; -1: nowhere.
+  struct MarkedTurn {
+    const Turn* turn;
+    int64_t end, eot, eos;
+  };
+
+  void mark_ends(const std::vector<MarkedTurn>& turns, Row& row, int64_t MarkedTurn::*place, TrainOnEos when) const {
+    int64_t last = -1;
+    for (const MarkedTurn& turn : turns) {
+      const int64_t at = turn.*place;
+      if (at < 0) continue;
+      last = at;
+      if (when == TrainOnEos::kAll || (when == TrainOnEos::kTurn && trains(*turn.turn))) copy_labels(row, at, at + 1);
+    }
+    if (when == TrainOnEos::kLast && last >= 0) copy_labels(row, last, last + 1);
+  }
+
+  [[nodiscard]] bool is_answer(const Turn& turn) const { return trains(turn) && is_answering_role(turn.role()); }
+
+  // Says of an answer which tokens end it, and makes targets of what the template writes between it and these: the
+  // model has to write that, too, before it can end.
+  void finish_answer(const MarkedTurn& turn, Row& row) const {
+    if (!is_answer(*turn.turn)) return;
+    row.ends.has_answer = true;
+    const auto is_learned = [&](int64_t at) { return at >= 0 && nth(row.labels, at) != kIgnoredLabel; };
+    const bool has_eot = is_learned(turn.eot), has_eos = is_learned(turn.eos);
+    if (!options_.eot_tokens && !has_parts(*turn.turn) && (has_eot || has_eos))
+      copy_labels(row, turn.end, has_eot ? turn.eot : turn.eos);
+    if (has_eos) add_end(row, nth(row.input_ids, turn.eos));
+    // Before an EOS a mark that does not stop is a part of the template.
+    if (has_eot && (!has_eos || ends_.stops(nth(row.input_ids, turn.eot)))) add_end(row, nth(row.input_ids, turn.eot));
+  }
+
+  static void add_end(Row& row, int32_t id) {
+    if (std::find(row.ends.ids.begin(), row.ends.ids.end(), id) == row.ends.ids.end()) row.ends.ids.push_back(id);
+  }
+
+  // Returns the tokens that end answers of the conversation, where the config names none: the mark right behind one
+  // which stops, or which also closes the conversation where that turn is the last. A mark that only begins the next
+  // turn is none.
+  [[nodiscard]] std::set<int32_t> ends_of_answers(const Record& record, const Conversation& conversation,
+                                                  const std::vector<TurnPlace>& places, const Row& row) const {
+    std::set<int32_t> found, others;
+    for (size_t i = conversation.turns.size(); i-- > 0;) {
+      const Range range = places[i].turn;
+      if (range.begin >= range.end || !is_answer(conversation.turns[i])) continue;
+      const auto at = ends_.mark_behind(row.input_ids, range.end);
+      if (!at || *at > range.end + kEndDistance) continue;
+      const int32_t id = nth(row.input_ids, *at);
+      if (found.contains(id) || others.contains(id)) continue;
+      (ends_.stops(id) || closes(record, conversation, i, id) ? found : others).insert(id);
+    }
+    check_agreement(found);
+    return found;
+  }
+
+  // Returns true where a conversation that ends with this turn closes with the token, perhaps among others.
+  [[nodiscard]] bool closes(const Record& record, const Conversation& conversation, size_t turn, int32_t id) const {
+    if (turn + 1 == conversation.turns.size()) return true;
+    Conversation cut = conversation;
+    cut.turns.erase(cut.turns.begin() + static_cast<std::ptrdiff_t>(turn) + 1, cut.turns.end());
+    try {
+      const std::vector<int32_t> marks = ends_.closing_marks(tokenizer_.encode(render(record, cut), false));
+      return std::find(marks.begin(), marks.end(), id) != marks.end();
+    } catch (const InputError&) {
+      return false;  // the template wants another turn behind it
+    }
   }
 
   // Of the turns that mark_targets asks about.
@@ -175,15 +277,13 @@ class ChatRows : public RowBuilder {
     std::copy(row.input_ids.begin() + begin, row.input_ids.begin() + end, row.labels.begin() + begin);
   }
 
-  static void mark_end(Row& row, int64_t from, const std::set<int32_t>& tokens, TrainOnEos when, bool train,
-                       int64_t& last) {
+  // Returns where the first of the tokens stands, near the end of a turn's content; -1: nowhere.
+  static int64_t end_behind(const Row& row, int64_t from, const std::set<int32_t>& tokens) {
     const auto size = static_cast<int64_t>(row.input_ids.size());
     for (int64_t at = from; at < std::min(size, from + kEndDistance + 1); ++at) {
-      if (!tokens.contains(nth(row.input_ids, at))) continue;
-      last = at;
-      if (when == TrainOnEos::kAll || (when == TrainOnEos::kTurn && train)) copy_labels(row, at, at + 1);
-      return;
+      if (tokens.contains(nth(row.input_ids, at))) return at;
     }
+    return -1;
   }
 
   // What is searched for: `replaced` of these turns.
@@ -254,7 +354,9 @@ class ChatRows : public RowBuilder {
   Json variables_;
   TrainOnEos train_on_eot_;
   std::set<std::string> roles_to_train_;
-  std::set<int32_t> end_tokens_;
+  AnswerEnds ends_;
+  std::set<int32_t> end_tokens_;  // that the config names
+  std::set<int32_t> eos_;
 };
 
 }  // namespace

@@ -1,12 +1,17 @@
 // Rows by TRL's rules, where a dataset says no type: the columns decide. input_ids: tokenised; prompt and completion:
 // the completion is learned; messages: a conversation; text (dataset_text_field): all of it is learned. Conversations
-// may stand in prompt and completion, too, or in `conversations` with from and value.
+// may stand in prompt and completion, too, or in `conversations` with from and value. A message of weight 0 is not
+// learned.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
+#include "data/rows/answer_ends.h"
 #include "data/rows/chat_renderer.h"
+#include "data/rows/conversation.h"
+#include "data/rows/replaced_places.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 #include "text/jinja/unicode.h"
@@ -19,12 +24,10 @@ using Json = nlohmann::ordered_json;
 class ColumnRows : public RowBuilder {
  public:
   ColumnRows(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)
-      : options_(options), tokenizer_(tokenizer), renderer_(config, options, tokenizer) {}
+      : options_(options), tokenizer_(tokenizer), renderer_(config, options, tokenizer), ends_(tokenizer) {}
 
   void build(const Record& record, std::vector<Row>& rows) const override {
-    const auto has = [&](const std::string& name) {
-      return record.fields.contains(name) && !record.fields[name].is_null();
-    };
+    const auto has = [&](const std::string& name) { return given_field(record, name) != nullptr; };
     if (has("input_ids")) {
       refuse_assistant_only(record, "token ids");
       rows.push_back(tokenized_row(record, options_, tokenizer_));
@@ -35,8 +38,7 @@ class ColumnRows : public RowBuilder {
       rows.push_back(is_text ? text_pair(record) : chat_pair(record));
     } else if (has("messages") || has("conversations")) {
       const char* name = has("messages") ? "messages" : "conversations";
-      rows.push_back(
-          rendered_row(record, messages_of(record, record.fields[name], name), options_.assistant_only_loss));
+      rows.push_back(rendered_row(record, messages_of(record, record.fields[name], name), 0));
     } else {
       if (has("chosen") && has("rejected") && !has(options_.dataset_text_field)) {
         throw input_error(record.where,
@@ -99,7 +101,7 @@ class ColumnRows : public RowBuilder {
     Json messages = prompt;
     for (const Json& message : messages_of(record, record.fields["completion"], "completion"))
       messages.push_back(message);
-    Row row = rendered_row(record, messages, options_.assistant_only_loss);
+    Row row = rendered_row(record, messages, completion_only() ? prompt.size() : 0);
     ignore_prompt(row, tokenizer_.encode(render(record, prompt, true).text, false));
     return row;
   }
@@ -109,11 +111,39 @@ class ColumnRows : public RowBuilder {
     return renderer_.render(record, messages, tools_of(record), add_generation_prompt);
   }
 
-  [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, bool assistant_only) const {
-    const text::ChatTemplate::Rendered rendered = render(record, messages, false);
+  // Returns the row of a conversation. Messages before `first_learned` are not learned, and nobody means to learn
+  // instructions: a template may leave these out.
+  [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, size_t first_learned) const {
+    const auto is_learned = [&](size_t i) {
+      const Json role = messages[i].value("role", Json());
+      const bool is_instruction = role == "system" || role == "developer";
+      const bool may_be_learned = options_.assistant_only_loss ? role == "assistant" : !is_instruction;
+      return i >= first_learned && may_be_learned && !has_no_weight(messages[i]);
+    };
+    LeftOutParts left_out;
+    const text::ChatTemplate::Rendered rendered =
+        renderer_.render(record, messages, tools_of(record), false, is_learned, left_out);
     Row row = learn_all(tokenizer_.encode(rendered.text, false));
-    if (!assistant_only) return row;
-    const auto mask = mask_of_ranges(tokenizer_, rendered.text, row.input_ids, rendered.generation_spans);
+    row.left_out = left_out;
+    const bool ends_answer = !messages.empty() && is_answer(messages.back());
+    std::vector<int32_t> ends;
+    if (ends_answer) ends = ends_.closing_ends(row.input_ids);
+    if (options_.assistant_only_loss) keep_answers(record, rendered, ends, row);
+    ignore_weightless(record, messages, rendered.text, row);
+    row.ends = {.has_answer = ends_answer || options_.assistant_only_loss, .ids = ends_.learned(row.labels, ends)};
+    return row;
+  }
+
+  static bool is_answer(const Json& message) {
+    const auto role = message.find("role");
+    return role != message.end() && role->is_string() && is_answering_role(role->get_ref<const std::string&>());
+  }
+
+  // Leaves those labels that the template marks as generated, and the token behind that ends an answer, which many
+  // templates leave out of their marks.
+  void keep_answers(const Record& record, const text::ChatTemplate::Rendered& rendered,
+                    const std::vector<int32_t>& ends, Row& row) const {
+    auto mask = mask_of_ranges(tokenizer_, rendered.text, row.input_ids, rendered.generation_spans);
     if (!mask)
       throw input_error(record.where,
                         "expected a tokenizer whose tokens can be placed in the text for assistant_only_loss, got "
@@ -123,15 +153,59 @@ class ColumnRows : public RowBuilder {
                         "expected {{% generation %}} blocks with text in the chat template for assistant_only_loss, "
                         "got none; use type: chat_template");
     }
+    for (int64_t i = 1; i < std::ssize(*mask); ++i) {
+      if (nth(*mask, i - 1) == 0 || nth(*mask, i) == 1) continue;
+      const auto at = ends_.mark_behind(row.input_ids, i);
+      if (!at || !is_end(nth(row.input_ids, *at), ends)) continue;
+      std::fill(mask->begin() + i, mask->begin() + *at + 1, 1);
+      i = *at + 1;
+    }
     for (size_t i = 0; i < mask->size(); ++i) {
       if ((*mask)[i] == 0) row.labels[i] = kIgnoredLabel;
     }
-    return row;
+  }
+
+  // Returns true for a token that ends answers: one that the config names, or where it names none, one that stops or
+  // that the row closes with.
+  [[nodiscard]] bool is_end(int32_t id, const std::vector<int32_t>& closing) const {
+    if (!options_.eot_tokens) return ends_.stops(id) || std::find(closing.begin(), closing.end(), id) != closing.end();
+    const auto& names = *options_.eot_tokens;
+    return std::find(names.begin(), names.end(), tokenizer_.id_to_token(id)) != names.end();
+  }
+
+  // Takes messages of weight 0, each with a special token that ends it, out of the targets.
+  void ignore_weightless(const Record& record, const Json& messages, const std::string& text, Row& row) const {
+    std::vector<size_t> weightless;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      if (has_no_weight(messages[i])) weightless.push_back(i);
+    }
+    if (weightless.empty()) return;
+    const std::vector<Range> places = find_replaced(
+        text, weightless.size(), [&](std::span<const size_t> some, std::span<const std::string> stand_ins) {
+          Json changed = messages;
+          for (size_t i = 0; i < some.size(); ++i) {
+            Json& message = changed[weightless[some[i]]];
+            message = {{"role", message["role"]}, {"content", stand_ins[i]}};
+          }
+          return render(record, changed, false).text;
+        });
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (const Range& place : places) ranges.emplace_back(place.begin, place.end);
+    const auto mask = mask_of_ranges(tokenizer_, text, row.input_ids, ranges);
+    if (!mask)
+      throw input_error(record.where,
+                        "expected a tokenizer whose tokens can be placed in the text for messages of weight 0, got "
+                        "another; use type: chat_template");
+    for (size_t i = 0; i < mask->size(); ++i) {
+      const bool ends = i > 0 && (*mask)[i - 1] != 0 && tokenizer_.is_special(row.input_ids[i]);
+      if ((*mask)[i] != 0 || ends) row.labels[i] = kIgnoredLabel;
+    }
   }
 
   RowOptions options_;
   const text::Tokenizer& tokenizer_;
   ChatRenderer renderer_;
+  AnswerEnds ends_;
 };
 
 }  // namespace

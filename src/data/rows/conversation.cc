@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "data/rows/row_builder.h"
 #include "text/jinja/unicode.h"
+#include "text/left_out.h"
 
 namespace spillway::data {
 namespace {
@@ -66,19 +67,26 @@ std::optional<bool> own_training(const Record& record, const Json& part) {
   return {};
 }
 
-// Joins a content that is a list of parts; where one says whether it is a target, all have a say.
-std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content) {
+bool is_media(const Json& part) {
+  const auto type = part.find("type");
+  return type != part.end() && type->is_string() && text::is_media_type(type->get_ref<const std::string&>());
+}
+
+// Joins a content that is a list of parts; where one says whether it is a target, all have a say. Counts parts that are
+// no text.
+std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content, int64_t& media) {
   if (!content.is_array()) return {};
   std::string text;
   std::vector<TrainedPart> trained;
   bool any = false;
   int64_t at = 0;
   for (const Json& part : content) {
-    if (!part.is_object()) continue;
-    std::string piece;
+    if (!part.is_object() && !part.is_string()) continue;
+    std::string piece = part.is_string() ? part.get<std::string>() : std::string();
     for (const char* name : {"text", "content", "value"}) {
       if (piece.empty() && part.contains(name) && part[name].is_string()) piece = part[name].get<std::string>();
     }
+    if (piece.empty() && is_media(part)) ++media;
     const std::optional<bool> own = own_training(record, part);
     any |= own.has_value();
     const int64_t length = text::jinja::char_count(piece);
@@ -118,15 +126,22 @@ ConversationReader::ConversationReader(const DatasetConfig& config) : config_(co
     if (!config_.field_thinking.empty()) mappings_["reasoning_content"] = config_.field_thinking;
   }
   for (const char* property : {"role", "content"}) mappings_.try_emplace(property, property);
-  roles_ = {{"human", "user"},    {"user", "user"},     {"assistant", "assistant"},
-            {"gpt", "assistant"}, {"system", "system"}, {"tool", "tool"}};
-  if (!config_.roles.empty()) roles_.clear();
   for (const auto& [role, names] : config_.roles) {
     for (const std::string& name : names) roles_[name] = role;
   }
 }
 
+std::string usual_role(const std::string& role) {
+  return role == "human" ? "user" : role == "gpt" ? "assistant" : role;
+}
+
+bool has_no_weight(const Json& message) {
+  const auto weight = message.find("weight");
+  return weight != message.end() && weight->is_number() && weight->get<double>() == 0;
+}
+
 std::string ConversationReader::mapped_role(const std::string& role) const {
+  if (config_.roles.empty()) return usual_role(role);
   const auto found = roles_.find(role);
   return found == roles_.end() ? role : found->second;
 }
@@ -155,8 +170,8 @@ Conversation ConversationReader::read(const Record& record) const {
     conversation.turns.erase(conversation.turns.begin());
   if (conversation.turns.empty())
     throw input_error(record.where, "expected a message beside the system's, got none; correct the row");
-  if (record.fields.contains(config_.field_tools)) {
-    Json tools = list_of(record, record.fields[config_.field_tools], config_.field_tools);
+  if (const Json* given_tools = given_field(record, config_.field_tools)) {
+    Json tools = list_of(record, *given_tools, config_.field_tools);
     read_function_field(record, tools, "parameters");
     if (!tools.empty()) conversation.tools = std::move(tools);
   }
@@ -170,14 +185,15 @@ Turn ConversationReader::read_turn(const Record& record, const Json& message) co
     return !name.empty() && message.contains(name) && !message[name].is_null();
   };
   const std::string& training = config_.message_field_training;
+  if (has_no_weight(message)) turn.training = false;
   if (own(training)) turn.training = truth_of(record, message[training], training);
   const std::string& detail = config_.message_field_training_detail;
   if (own(detail)) turn.parts = read_details(record, message[detail], detail);
   if (turn.message.contains("content")) {
-    if (auto parts = join_parts(record, turn.message["content"])) turn.parts = std::move(parts);
+    if (auto parts = join_parts(record, turn.message["content"], turn.media)) turn.parts = std::move(parts);
   }
   if (turn.message.contains("reasoning_content"))
-    turn.reasoning_parts = join_parts(record, turn.message["reasoning_content"]);
+    turn.reasoning_parts = join_parts(record, turn.message["reasoning_content"], turn.media);
   if (turn.parts && !turn.message["content"].is_string())
     throw input_error(record.where, "expected text as content where parts of it are targets, got {}; correct the row",
                       turn.message["content"].type_name());

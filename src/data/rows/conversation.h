@@ -18,11 +18,18 @@ struct TrainedPart {
   bool train = false;
 };
 
+// The role that a template knows for what the field's data sets call it: human is user and gpt is assistant; another
+// stays as it is.
+[[nodiscard]] std::string usual_role(const std::string& role);
+// Returns true where a message has "weight": 0, with which OpenAI's format says that it is not learned.
+[[nodiscard]] bool has_no_weight(const nlohmann::ordered_json& message);
+
 struct Turn {
   nlohmann::ordered_json message;  // as the template sees it
   std::optional<bool> training;    // the row's own word on it
   // What the row says of parts of its content and of its reasoning.
   std::optional<std::vector<TrainedPart>> parts, reasoning_parts;
+  int64_t media = 0;  // images and the like in its contents, which are not in `message`
 
   [[nodiscard]] std::string role() const { return message["role"].get<std::string>(); }
 };

@@ -23,9 +23,9 @@ std::string column_text(const Record& record, std::string_view name, std::string
   if (optional || list) name.remove_suffix(1);
   if (const size_t bar = name.find('|'); bar != std::string_view::npos) {
     const std::string_view first = name.substr(0, bar);
-    name = record.fields.contains(first) ? first : name.substr(bar + 1);
+    name = given_field(record, first) != nullptr ? first : name.substr(bar + 1);
   }
-  if (optional && !record.fields.contains(name)) return {};
+  if (optional && given_field(record, name) == nullptr) return {};
   const Json& value = required_field(record, name, key);
   if (!list) return text_of(record, value, name);
   std::string lines;
@@ -112,7 +112,7 @@ class InstructionRows : public RowBuilder {
  private:
   [[nodiscard]] std::string system_text(const Record& record, bool has_input) const {
     if (!prompt_.system_column.empty() &&
-        (prompt_.needs_system_column || record.fields.contains(prompt_.system_column)))
+        (prompt_.needs_system_column || given_field(record, prompt_.system_column) != nullptr))
       return text_of(record, required_field(record, prompt_.system_column, "field_system"), prompt_.system_column);
     return has_input ? prompt_.system_with_input : prompt_.system_alone;
   }

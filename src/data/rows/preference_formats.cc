@@ -73,6 +73,9 @@ std::string content_of(const Record& record, const Json& message, std::string_vi
   return given_text_of(record, preference_field(record, message, "content", column), column);
 }
 
+// Returns false, for every message of a prompt.
+bool is_not_learned(size_t /*message*/) { return false; }
+
 Json list_column(const Record& record, std::string_view column, size_t least) {
   Json list = list_of(record, required_field(record, column, "type"), column);
   if (list.size() < least)
@@ -167,7 +170,7 @@ class TemplateFormat : public PreferenceFormat {
     if (in_chosen_) messages.erase(messages.size() - 1);
     for (Json& message : messages) message = mapped(record, message, in_chosen_ ? chosen : config_.field_messages);
     PreferenceExample example;
-    example.prompt = renderer_.render(record, messages, {}, true).text;
+    example.prompt = renderer_.render(record, messages, {}, true, is_not_learned, example.left_out).text;
     for (const std::string& column : {chosen, config_.field_rejected}) {
       example.completions.push_back(answer(record, answer_message(record, column), column));
     }
@@ -251,17 +254,19 @@ class ArgillaFormat : public PreferenceFormat {
       if (!system.empty()) messages.push_back(turn("system", system));
     }
     for (size_t i = 0; i < chosen.size(); i += 2) {
-      const bool own = record.fields.contains("prompt");
-      messages.push_back(turn("user", own ? record.fields["prompt"] : Json(content_of(record, chosen[i], "chosen"))));
+      const Json* own = given_field(record, "prompt");
+      messages.push_back(turn("user", own != nullptr ? *own : Json(content_of(record, chosen[i], "chosen"))));
       if (i + 2 < chosen.size()) messages.push_back(turn("assistant", content_of(record, chosen[i + 1], "chosen")));
     }
     PreferenceExample example;
-    const std::string prompt = renderer_.render(record, messages, {}, true).text;
+    const std::string prompt = renderer_.render(record, messages, {}, true, is_not_learned, example.left_out).text;
     example.prompt = prompt;
     for (const auto& [column, turns] : {std::pair{"chosen", &chosen}, {"rejected", &rejected}}) {
       Json whole = messages;
       whole.push_back(turn("assistant", content_of(record, turns->back(), column)));
-      const std::string text = renderer_.render(record, whole, {}, false).text;
+      LeftOutParts counted;  // what is left out of the prompt
+      const auto is_answer = [&](size_t i) { return i + 1 == whole.size(); };
+      const std::string text = renderer_.render(record, whole, {}, false, is_answer, counted).text;
       example.completions.push_back(text.substr(std::min(text.size(), prompt.size())));
     }
     return example;

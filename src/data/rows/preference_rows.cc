@@ -48,9 +48,7 @@ class PreferenceColumns : public PreferenceFormat {
   explicit PreferenceColumns(const DatasetConfig& config) : config_(config) {}
 
   [[nodiscard]] PreferenceExample read(const Record& record) const override {
-    const auto has = [&](const std::string& name) {
-      return record.fields.contains(name) && !record.fields[name].is_null();
-    };
+    const auto has = [&](const std::string& name) { return given_field(record, name) != nullptr; };
     PreferenceExample example;
     if (has(config_.field_chosen) || has(config_.field_rejected) || !has(config_.field_completion)) {
       example.completions = {value_of(record, config_.field_chosen, "field_chosen"),
@@ -59,7 +57,7 @@ class PreferenceColumns : public PreferenceFormat {
       example.completions = {value_of(record, config_.field_completion, "field_completion")};
       example.label = label_of(record, config_.field_label);
     }
-    if (record.fields.contains(config_.field_prompt))
+    if (record.fields.contains(config_.field_prompt))  // null is refused: it is no empty prompt
       example.prompt = value_of(record, config_.field_prompt, "field_prompt");
     settle_prompt(record, example);
     return example;
@@ -133,7 +131,7 @@ bool label_of(const Record& record, std::string_view column) {
 }
 
 Row joined_row(const PreferenceRow& row, Objective objective) {
-  Row joined{.input_ids = row.prompt_ids};
+  Row joined{.input_ids = row.prompt_ids, .left_out = row.left_out};
   for (const std::vector<int32_t>& completion : row.completions)
     joined.input_ids.insert(joined.input_ids.end(), completion.begin(), completion.end());
   const bool is_pair = row.completions.size() == 2;
@@ -144,10 +142,12 @@ Row joined_row(const PreferenceRow& row, Objective objective) {
 }
 
 PreferenceRow preference_of(const Row& row, Objective objective) {
-  if (objective == Objective::kUnpaired) return unpaired_of(row.input_ids, row.values[0], row.values[1] != 0);
-  PreferenceRow pair = pair_of(row.input_ids, row.values[0], row.values[1]);
-  if (objective == Objective::kReward) pair.margin = std::bit_cast<float>(row.values[2]);
-  return pair;
+  const bool is_unpaired = objective == Objective::kUnpaired;
+  PreferenceRow parts = is_unpaired ? unpaired_of(row.input_ids, row.values[0], row.values[1] != 0)
+                                    : pair_of(row.input_ids, row.values[0], row.values[1]);
+  if (objective == Objective::kReward) parts.margin = std::bit_cast<float>(row.values[2]);
+  parts.left_out = row.left_out;
+  return parts;
 }
 
 PreferenceRow preference_of(const RowTable& rows, int64_t index) {
@@ -184,7 +184,7 @@ void PreferenceBuilder::build(const Record& record, std::vector<PreferenceRow>& 
   }
   for (size_t i = 0; i < example.completions.size(); ++i) {
     const bool label = example.completions.size() == 1 ? example.label : i == 0;
-    rows.push_back(tokenize(record, {example.prompt, {example.completions[i]}, label}));
+    rows.push_back(tokenize(record, {example.prompt, {example.completions[i]}, label, /*margin=*/0, example.left_out}));
   }
 }
 
@@ -209,7 +209,7 @@ PreferenceBuilder::Ids PreferenceBuilder::encode_prompt(const Record& record, co
 }
 
 PreferenceBuilder::Ids PreferenceBuilder::encode_whole(const Record& record, const PreferenceExample& example,
-                                                       const Json& completion) const {
+                                                       const Json& completion, LeftOutParts& left_out) const {
   Ids ids;
   if (completion.is_string()) {
     std::string text = example.prompt.get<std::string>() + completion.get<std::string>();
@@ -219,7 +219,8 @@ PreferenceBuilder::Ids PreferenceBuilder::encode_whole(const Record& record, con
   } else {
     Json messages = example.prompt;
     for (const Json& message : completion) messages.push_back(message);
-    ids = encode(renderer_.render(record, messages, tools_of(record), false).text, true);
+    const auto is_learned = [&](size_t i) { return i >= example.prompt.size(); };
+    ids = encode(renderer_.render(record, messages, tools_of(record), false, is_learned, left_out).text, true);
   }
   const auto eos = tokenizer_.eos_id();
   if (objective_ == Objective::kOrpo && eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
@@ -234,8 +235,12 @@ PreferenceRow PreferenceBuilder::tokenize(const Record& record, const Preference
   PreferenceRow row;
   row.label = example.label;
   row.margin = example.margin;
-  for (const Json& completion : example.completions)
-    row.completions.push_back(encode_whole(record, example, completion));
+  row.left_out = example.left_out;
+  for (const Json& completion : example.completions) {
+    LeftOutParts left_out;
+    row.completions.push_back(encode_whole(record, example, completion, left_out));
+    if (row.completions.size() == 1 && left_out.any()) row.left_out = left_out;  // the prompt is the same in both
+  }
   if (objective_ == Objective::kReward) return row;
   const Ids prompt = encode_prompt(record, example);
   size_t shared = prompt.size();

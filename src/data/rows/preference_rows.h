@@ -24,6 +24,7 @@ struct PreferenceRow {
   std::vector<std::vector<int32_t>> completions;  // chosen and rejected; of an unpaired row the one there is
   bool label = true;                              // of an unpaired row: whether the completion is wanted
   float margin = 0;                               // of conversations: by how much the chosen one is to win
+  LeftOutParts left_out;                          // of the conversations
 };
 
 // As one run of tokens with the columns of the objective's schema.
@@ -38,6 +39,7 @@ struct PreferenceExample {
   std::vector<nlohmann::ordered_json> completions;
   bool label = true;
   float margin = 0;
+  LeftOutParts left_out;  // of conversations that are texts by now
 };
 
 // Turns records into examples. Immutable: any number of threads may read at once.
@@ -81,8 +83,9 @@ class PreferenceBuilder : public RowBuilder {
   // A rendered conversation brings its special tokens along.
   [[nodiscard]] Ids encode(const std::string& text, bool is_rendered) const;
   [[nodiscard]] Ids encode_prompt(const Record& record, const PreferenceExample& example) const;
+  // Adds to `left_out` what a template leaves out of it.
   [[nodiscard]] Ids encode_whole(const Record& record, const PreferenceExample& example,
-                                 const nlohmann::ordered_json& completion) const;
+                                 const nlohmann::ordered_json& completion, LeftOutParts& left_out) const;
   [[nodiscard]] PreferenceRow tokenize(const Record& record, const PreferenceExample& example) const;
 
   const text::Tokenizer& tokenizer_;

@@ -26,8 +26,8 @@ bool is_transform(const DatasetConfig& config) {
 // Gives the next records as a transform makes them.
 class TransformedRecords {
  public:
-  TransformedRecords(const DatasetConfig& config, const RowTransform& transform)
-      : function_(config.type.name), transform_(transform), records_(open_dataset(config)) {}
+  TransformedRecords(const DatasetConfig& config, const RowTransform& transform, RecordReader& records)
+      : function_(config.type.name), transform_(transform), records_(records) {}
 
   // False at the end.
   bool next(std::vector<Record>& records) {
@@ -47,7 +47,7 @@ class TransformedRecords {
  private:
   const std::string& function_;
   const RowTransform& transform_;
-  RecordReader records_;
+  RecordReader& records_;
 };
 
 class PromptReader {
@@ -63,7 +63,7 @@ class PromptReader {
     const std::string& name = config_.field_prompt;
     PromptRow row{.prompt = required_field(record, name, "field_prompt"), .where = record.where};
     if (row.prompt.is_array()) row.prompt = messages_of(record, row.prompt, name);
-    row.ids = encode(record, row.prompt);
+    row.ids = encode(record, row.prompt, row.left_out);
     if (row.ids.empty())
       throw input_error(record.where, "expected at least one token in '{}', got none; write something", name);
     row.columns = std::move(record.fields);
@@ -72,9 +72,14 @@ class PromptReader {
   }
 
  private:
-  [[nodiscard]] std::vector<int32_t> encode(const Record& record, const nlohmann::ordered_json& prompt) const {
-    if (prompt.is_array())
-      return tokenizer_.encode(renderer_.render(record, prompt, tools_of(record), true).text, false);
+  [[nodiscard]] std::vector<int32_t> encode(const Record& record, const nlohmann::ordered_json& prompt,
+                                            LeftOutParts& left_out) const {
+    if (prompt.is_array()) {
+      // The last message is what is answered.
+      const auto is_answered = [&](size_t i) { return i + 1 == prompt.size(); };
+      return tokenizer_.encode(renderer_.render(record, prompt, tools_of(record), true, is_answered, left_out).text,
+                               false);
+    }
     return tokenizer_.encode(given_text_of(record, prompt, config_.field_prompt), adds_special_tokens_);
   }
 
@@ -119,21 +124,27 @@ std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, cons
                                     const RowTransform& transform) {
   std::vector<PromptRow> rows;
   SeenPrompts seen;
+  LeftOutParts left_out;
   const auto add = [&](PromptRow row) {
-    if (!options.deduplicate || seen.is_new(row)) rows.push_back(std::move(row));
+    if (options.deduplicate && !seen.is_new(row)) return;
+    left_out.add(row.left_out);
+    rows.push_back(std::move(row));
   };
-  for (const DatasetConfig& config : configs) {
+  std::vector<RecordReader> readers = open_datasets(configs);
+  for (size_t i = 0; i < configs.size(); ++i) {
+    const DatasetConfig& config = configs[i];
+    RecordReader& records = readers[i];
     const PromptReader reader(config, options, tokenizer, adds_special_tokens);
     if (is_transform(config) && transform) {
-      TransformedRecords records(config, transform);
-      for (std::vector<Record> some; records.next(some);)
+      TransformedRecords transformed(config, transform, records);
+      for (std::vector<Record> some; transformed.next(some);)
         for (Record& record : some) add(reader.read(std::move(record)));
       continue;
     }
-    RecordReader records = open_dataset(config);
     for (Record record; records.next(record);) add(reader.read(std::move(record)));
   }
   if (seen.duplicates() > 0) log_info("datasets: {} prompts, {} duplicates dropped", rows.size(), seen.duplicates());
+  if (left_out.any()) log_warning("datasets: {}", left_out_warning(left_out, std::ssize(rows)));
   if (rows.empty()) throw input_error("datasets", "expected rows with prompts, got none; add some");
   return rows;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/dataset_options.h"
+#include "data/rows/left_out_parts.h"
 #include "text/tokenizer.h"
 
 namespace spillway::data {
@@ -18,6 +19,7 @@ struct PromptRow {
   nlohmann::ordered_json prompt;   // text, or a list of messages
   nlohmann::ordered_json columns;  // an object: all other fields of the record
   std::string where;               // for messages: "prompts.jsonl:12"
+  LeftOutParts left_out;           // of a list of messages
 };
 
 // Makes rows of prompts out of records, by the function MODULE.FUNCTION that the dataset's type names: as many, in

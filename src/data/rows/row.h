@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/dataset_options.h"
+#include "data/rows/left_out_parts.h"
 
 namespace spillway::data {
 
@@ -43,11 +44,19 @@ inline constexpr RowColumn kUnpairedColumns[] = {{"prompt_tokens", RowColumn::Ax
   return kPairColumns;
 }
 
+// The ends of answers that a row teaches.
+struct RowEnds {
+  bool has_answer = false;   // some of the row is somebody's answer, and learned
+  std::vector<int32_t> ids;  // the tokens that end answers in it and are learned, each once
+};
+
 struct Row {
   std::vector<int32_t> input_ids;
   std::vector<int32_t> labels;  // the column of this name, as many as ids; empty where the schema has none
   int64_t cut_tokens = 0;       // that its type left out
   std::vector<int32_t> values;  // the schema's columns per row, in their order
+  LeftOutParts left_out;        // of the conversation that it was made of
+  RowEnds ends;                 // before it is cut
 
   // Of ids and labels: either may be beyond a model's vocabulary.
   [[nodiscard]] int32_t largest_id() const {

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/sizes.h"
 #include "base/text.h"
+#include "data/rows/answer_ends.h"
 #include "data/rows/dataset_type.h"
 #include "data/rows/instruction_kinds.h"
 #include "data/rows/preference_rows.h"
@@ -35,8 +36,13 @@ class TokenizedRows : public RowBuilder {
 };
 
 std::string names_of(const Json& fields) {
+  constexpr size_t kShown = 20;
   std::string names;
-  for (const auto& [name, value] : fields.items()) names += (names.empty() ? "" : ", ") + quote(name);
+  size_t count = 0;
+  for (const auto& [name, value] : fields.items()) {
+    if (++count <= kShown) names += (names.empty() ? "" : ", ") + quote(name);
+  }
+  if (count > kShown) names += fmt::format(" and {} more", count - kShown);
   return names.empty() ? "no fields" : names;
 }
 
@@ -84,21 +90,29 @@ std::vector<int32_t> labels_of(const Record& record, int64_t vocabulary, size_t 
   return labels;
 }
 
-bool has_column(const Record& record, const char* name) {
-  return record.fields.contains(name) && !record.fields[name].is_null();
-}
-
 // TRL's masks of what is learned, those that count here.
 void apply_masks(const Record& record, const RowOptions& options, Row& row) {
-  const bool has_parts = record.fields.contains("prompt") && record.fields.contains("completion");
+  const bool has_parts = given_field(record, "prompt") != nullptr && given_field(record, "completion") != nullptr;
   for (const auto& [name, counts] :
        {std::pair{"assistant_masks", true}, {"completion_mask", options.completion_only_loss.value_or(has_parts)}}) {
-    if (!counts || !has_column(record, name)) continue;
+    if (!counts || given_field(record, name) == nullptr) continue;
     const std::vector<int32_t> mask = mask_of(record, name, row.labels.size());
     for (size_t i = 0; i < mask.size(); ++i) {
       if (mask[i] == 0) row.labels[i] = kIgnoredLabel;
     }
   }
+}
+
+// Returns the builder for Objective::kText.
+std::unique_ptr<RowBuilder> make_text_builder(const DatasetConfig& config, const RowOptions& options,
+                                              const text::Tokenizer& tokenizer) {
+  if (!config.type.given) return make_column_rows(config, options, tokenizer);
+  if (config.type.name.empty() && !config.type.is_user_defined())
+    return std::make_unique<TokenizedRows>(options, tokenizer);
+  for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
+    if (auto builder = make(config, options, tokenizer)) return builder;
+  }
+  SPILLWAY_CHECK(false, "a type without a builder: {}", config.type.name);
 }
 
 }  // namespace
@@ -112,6 +126,11 @@ const Json& required_field(const Record& record, std::string_view name, std::str
                           : fmt::format("set {} to the one that holds it, or type to what the rows are", key));
   }
   return *found;
+}
+
+const Json* given_field(const Record& record, std::string_view name) {
+  const auto found = record.fields.find(name);
+  return found == record.fields.end() || found->is_null() ? nullptr : &*found;
 }
 
 std::string text_of(const Record& record, const Json& value, std::string_view name) {
@@ -134,9 +153,24 @@ bool truth_of(const Record& record, const Json& value, std::string_view name) {
                     value.type_name());
 }
 
+Json without_null_keys(const Json& value) {
+  if (!value.is_structured()) return value;
+  if (value.is_array()) {
+    Json list = Json::array();
+    for (const Json& item : value) list.push_back(without_null_keys(item));
+    return list;
+  }
+  Json object = Json::object();
+  auto& members = object.get_ref<Json::object_t&>();
+  for (const auto& [key, item] : value.items()) {
+    if (!item.is_null()) members.push_back({key, without_null_keys(item)});
+  }
+  return object;
+}
+
 Json list_of(const Record& record, const Json& value, std::string_view name) {
-  Json list = value;
-  if (value.is_string()) list = parse_json<Json>(value.get_ref<const std::string&>(), record.where);
+  Json list = value.is_string() ? parse_json<Json>(value.get_ref<const std::string&>(), record.where)
+                                : without_null_keys(value);
   if (!list.is_array() && !list.is_null()) {
     throw input_error(record.where, "expected a list in '{}', got {}; correct the row", name,
                       value.is_string() ? "text that is not one" : value.type_name());
@@ -164,12 +198,12 @@ Row tokenized_row(const Record& record, const RowOptions& options, const text::T
   const int64_t vocabulary = std::max(options.vocabulary, tokenizer.vocabulary_size());
   Row row = learn_all(integers_of(record, "input_ids", 0, vocabulary));
   const size_t size = row.input_ids.size();
-  if (record.fields.contains("labels")) {
+  if (given_field(record, "labels") != nullptr) {
     row.labels = labels_of(record, vocabulary, size);
   } else {
     apply_masks(record, options, row);
   }
-  if (!record.fields.contains("attention_mask")) return row;
+  if (given_field(record, "attention_mask") == nullptr) return row;
   // Masked tokens are padding, and no stream holds padding.
   const std::vector<int32_t> mask = mask_of(record, "attention_mask", size);
   Row kept;
@@ -242,17 +276,17 @@ void check_text_type(const DatasetConfig& config) {
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                              const text::Tokenizer& tokenizer) {
   check_dataset_type(config, options.objective);
-  if (has_completions(options.objective)) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
   if (options.objective == Objective::kPrompts)
     throw input_error("rl", "expected rows to tokenise, got prompts, which the run itself reads; run train");
   if (options.objective == Objective::kSteps) return make_stepwise_rows(config, options, tokenizer);
-  if (!config.type.given) return make_column_rows(config, options, tokenizer);
-  if (config.type.name.empty() && !config.type.is_user_defined())
-    return std::make_unique<TokenizedRows>(options, tokenizer);
-  for (const auto& make : {make_instruction_rows, make_text_rows, make_chat_rows}) {
-    if (auto builder = make(config, options, tokenizer)) return builder;
+  if (options.objective == Objective::kReward) return std::make_unique<PreferenceBuilder>(config, options, tokenizer);
+  std::unique_ptr<RowBuilder> builder;
+  if (has_completions(options.objective)) {
+    builder = std::make_unique<PreferenceBuilder>(config, options, tokenizer);
+  } else {
+    builder = make_text_builder(config, options, tokenizer);
   }
-  SPILLWAY_CHECK(false, "a type without a builder: {}", config.type.name);
+  return with_answer_ends(std::move(builder), options.objective, tokenizer);
 }
 
 }  // namespace spillway::data

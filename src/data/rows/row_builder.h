@@ -58,6 +58,8 @@ void check_steps_type(const DatasetConfig& config);
 // A field of the record; throws InputError naming the fields there are, and `key`, the config's key for its name.
 [[nodiscard]] const nlohmann::ordered_json& required_field(const Record& record, std::string_view name,
                                                            std::string_view key);
+// The same, or nothing where it is missing. Null is missing: tables have it where a row says nothing.
+[[nodiscard]] const nlohmann::ordered_json* given_field(const Record& record, std::string_view name);
 // Its text; null is "".
 [[nodiscard]] std::string text_of(const Record& record, const nlohmann::ordered_json& value, std::string_view name);
 // The same where null is no answer: throws InputError for it.
@@ -66,7 +68,11 @@ void check_steps_type(const DatasetConfig& config);
 // Whether the value says yes: a boolean, or a number that is not 0, as Python's truth has it. Throws InputError for
 // anything else.
 [[nodiscard]] bool truth_of(const Record& record, const nlohmann::ordered_json& value, std::string_view name);
-// A list that may be written as JSON text; null stays null.
+// The value without the keys of its objects, at any depth, whose value is null: Arrow, and so every reader and writer
+// of `datasets`, gives all objects of a column the same keys. Items of lists stay. Time is linear.
+[[nodiscard]] nlohmann::ordered_json without_null_keys(const nlohmann::ordered_json& value);
+// A list that may be written as JSON text; null stays null. A list that is not text comes without_null_keys(), as in
+// axolotl and TRL.
 [[nodiscard]] nlohmann::ordered_json list_of(const Record& record, const nlohmann::ordered_json& value,
                                              std::string_view name);
 // The ids with special tokens, brought to end with `end_tokens` EOS, at most one of which the text may bring along. A

@@ -1,6 +1,7 @@
 #include "data/rows/row_collector.h"
 
 #include <algorithm>
+#include <span>
 
 #include "data/rows/preference_rows.h"
 
@@ -105,7 +106,29 @@ void RowCollector::take(Row row, std::string_view where) {
   summary_.truncated += cut > 0 ? 1 : 0;
   summary_.tokens_cut += cut;
   summary_.tokens += std::ssize(row.input_ids);
+  summary_.left_out.add(row.left_out);
+  count_ends(row);
   sink_.add(row);
+}
+
+// A row that was cut may have lost them.
+void RowCollector::count_ends(const Row& row) {
+  if (!row.ends.has_answer) return;
+  ++summary_.answers;
+  bool has_end = false;
+  const auto look_in = [&](std::span<const int32_t> targets) {
+    for (const int32_t id : row.ends.ids) {
+      if (std::find(targets.begin(), targets.end(), id) == targets.end()) continue;
+      has_end = true;
+      summary_.ends.insert(id);
+    }
+  };
+  if (has_completions(objective_)) {
+    look_in(preference_of(row, objective_).completions.front());
+  } else {
+    look_in(row.labels);
+  }
+  summary_.answers_with_end += has_end ? 1 : 0;
 }
 
 }  // namespace spillway::data

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "data/dataset_options.h"
+#include "data/rows/left_out_parts.h"
 #include "data/rows/length_tally.h"
 #include "data/rows/row_table.h"
 #include "data/rows/truncation.h"
@@ -23,6 +25,9 @@ struct DatasetSummary {
   int64_t rows = 0;                             // that are kept
   int64_t tokens = 0;                           // of the rows that are kept
   int64_t tokens_cut = 0, tokens_too_long = 0;  // that truncated rows lost; of rows that are dropped as too long
+  LeftOutParts left_out;                        // of the rows that are kept
+  int64_t answers = 0, answers_with_end = 0;    // rows with an answer; those of them where its end is learned
+  std::set<int32_t> ends;                       // tokens that end answers and are learned
   LengthTally lengths;  // of all rows, before anything is cut or dropped; of preferences with the longer completion
   struct Dropped {
     int64_t empty = 0, too_short = 0, too_long = 0, no_targets = 0, duplicate = 0;
@@ -55,6 +60,7 @@ class RowCollector {
   // Before it is cut.
   [[nodiscard]] int64_t length_of(const Row& row) const;
   void take(Row row, std::string_view where);
+  void count_ends(const Row& row);
   void take_later();
 
   std::function<Fit(Row& row, std::string_view where)> fit_;

@@ -22,13 +22,14 @@ void cut(std::vector<int32_t>& ids, int64_t length, TruncationMode mode) {
 
 [[noreturn]] void fail_too_long(std::string_view where, int64_t most, int64_t got) {
   throw input_error(where,
-                    "expected a row of at most {} tokens, got {}; raise sequence_len or set "
+                    "expected a row of at most {} tokens, got {}; raise sequence_len (or max_length), or set "
                     "excess_length_strategy: drop or truncate",
                     most, got);
 }
 
 LongRows long_rows_of(const RowOptions& options) {
-  if (options.length_rules == LengthRules::kTrl) return LongRows::kTruncate;
+  const bool raises = options.excess_length_strategy == ExcessLength::kRaise;
+  if (options.length_rules == LengthRules::kTrl && !raises) return LongRows::kTruncate;
   switch (options.excess_length_strategy) {
     case ExcessLength::kTruncate:
       return LongRows::kTruncate;

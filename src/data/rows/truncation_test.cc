@@ -38,10 +38,11 @@ TEST_CASE("axolotl's rule drops, cuts or refuses long rows") {
   Row row = row_of(5);
   CHECK(fit_row(row, {.sequence_len = 4}, "") == Fit::kTooLong);
   CHECK(fit_row(row, {.sequence_len = 5}, "") == Fit::kWhole);
-  CHECK_THROWS_WITH_AS((void)fit_row(row, {.sequence_len = 4, .long_rows = LongRows::kRaise}, "rows.jsonl:3"),
-                       "[rows.jsonl:3] expected a row of at most 4 tokens, got 5; raise sequence_len or set "
-                       "excess_length_strategy: drop or truncate",
-                       InputError);
+  CHECK_THROWS_WITH_AS(
+      (void)fit_row(row, {.sequence_len = 4, .long_rows = LongRows::kRaise}, "rows.jsonl:3"),
+      "[rows.jsonl:3] expected a row of at most 4 tokens, got 5; raise sequence_len (or max_length), or set "
+      "excess_length_strategy: drop or truncate",
+      InputError);
   CHECK(fit_row(row, {.sequence_len = 4, .long_rows = LongRows::kTruncate}, "") == Fit::kTruncated);
   CHECK(row.input_ids == Ids{1, 2, 3, 4});
   Row empty;

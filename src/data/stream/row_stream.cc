@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/log.h"
 #include "data/files/dataset_files.h"
 #include "data/files/record_size.h"
 
@@ -112,11 +113,19 @@ void RowStream::begin_epoch(int64_t epoch) {
   reader_.emplace(std::move(records));
 }
 
+void RowStream::warn_of_left_out() {
+  const DatasetSummary& read = collector_.summary();
+  if (has_warned_ || !read.left_out.any()) return;
+  has_warned_ = true;
+  log_warning("datasets, as far as they are read: {}", left_out_warning(read.left_out, read.rows));
+}
+
 RowBlock RowStream::next() {
   for (;;) {
     records_->begin_block();
     pipeline_.read(*reader_, source_->builder());
     pipeline_.finish();
+    warn_of_left_out();
     if (records_->count() == 0) {
       if (!has_lines_) throw no_rows(source_->datasets(), collector_.summary());
       begin_epoch(at_.epoch + 1);

@@ -103,6 +103,8 @@ class RowStream {
   };
 
   void begin_epoch(int64_t epoch);
+  // Logs once what chat templates leave out of the rows so far.
+  void warn_of_left_out();
 
   std::shared_ptr<const StreamSource> source_;
   const std::atomic<bool>* stop_;
@@ -111,6 +113,7 @@ class RowStream {
   RowPipeline pipeline_;
   StreamPosition at_;       // of the next block
   bool has_lines_ = false;  // this epoch
+  bool has_warned_ = false;
   Records* records_ = nullptr;
   std::optional<RecordReader> reader_;  // of records_
 };

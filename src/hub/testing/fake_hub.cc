@@ -97,7 +97,7 @@ void FakeHub::answer(const httplib::Request& request, httplib::Response& respons
   }
 }
 
-// "models/org/name/revision/main"
+// Answers "models/org/name/revision/main".
 void FakeHub::answer_listing(const std::string& path, httplib::Response& response) {
   const size_t mark = path.find("/revision/");
   const auto found = repositories.find(path.substr(0, mark));
@@ -117,7 +117,7 @@ void FakeHub::answer_listing(const std::string& path, httplib::Response& respons
       "application/json");
 }
 
-// "/org/name/resolve/COMMIT/file", behind "/datasets" of a data set.
+// Answers "/org/name/resolve/COMMIT/file", behind "/datasets" for a data set.
 void FakeHub::answer_file(const httplib::Request& request, httplib::Response& response, bool is_store,
                           const Fault& fault) {
   const size_t mark = request.path.find("/resolve/");

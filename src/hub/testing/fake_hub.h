@@ -1,5 +1,5 @@
-// A hub on this machine: what huggingface.co answers to downloads, with files of its own and faults on demand. Large
-// files (LFS) lie on a second server, which stands for the hub's store elsewhere.
+// A hub on this machine, which answers downloads as huggingface.co does, with files of its own and faults on demand.
+// Large files (LFS) lie on a second server, which stands for the hub's store elsewhere.
 #pragma once
 
 #include <httplib.h>
@@ -26,13 +26,13 @@ struct FakeRepository {
   std::map<std::string, FakeFile> files;
 };
 
-// A request as it came.
+// A request that was received.
 struct Seen {
   bool at_store = false;
   std::string method, path, token, range;
 };
 
-// What to answer instead of what is right.
+// A wrong answer to give.
 struct Fault {
   int status = 0;  // 0: the right one
   std::map<std::string, std::string> headers{};
@@ -47,9 +47,9 @@ class FakeHub {
   FakeHub(FakeHub&&) = delete;
 
   [[nodiscard]] std::string endpoint() const;
-  // By "models/org/name" or "datasets/org/name". Before the first request.
+  // By "models/org/name" or "datasets/org/name". To be set before the first request.
   std::map<std::string, FakeRepository> repositories;
-  // Asked for each request, in turn; must not call back.
+  // Called for each request, in turn; must not call back.
   void set_fault(std::function<std::optional<Fault>(const Seen&)> fault);
   [[nodiscard]] std::vector<Seen> seen();
   void forget_seen();
@@ -72,7 +72,7 @@ class FakeHub {
   Side hub_, store_;
 };
 
-// In lower-case hexadecimal digits.
+// Both return lower-case hexadecimal digits.
 [[nodiscard]] std::string sha256_of(const std::string& bytes);
 [[nodiscard]] std::string git_blob_of(const std::string& bytes);
 

@@ -26,7 +26,7 @@ void FaultyBackend::start(int32_t slot, const DiskBlock& block) {
     return;
   }
   DiskBlock moved = block;
-  // In whole pages, which is what O_DIRECT takes.
+  // Shortens to whole pages, as O_DIRECT requires.
   const uint32_t pages = static_cast<uint32_t>(block.bytes / kPage);
   if (pages > 1 && happens(faults_.shorten)) moved.bytes = kPage * (1 + random_.below(pages - 1));
   if (pages > 1 && block.direction == DiskDirection::kWrite && happens(faults_.tear)) {

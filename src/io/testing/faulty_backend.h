@@ -1,4 +1,4 @@
-// A disk that does everything a real one may do at its worst, by a seed: a layer around another back end.
+// A disk with all the faults of a real one at its worst, by a seed: a layer around another back end.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace spillway::testing {
 
 struct DiskFaults {
   uint64_t seed = 0;
-  // Chances from 0 to 1, for each block.
+  // Probabilities from 0 to 1, for each block.
   double delay = 0;    // a finished block is held back, so that others overtake it
   double shorten = 0;  // fewer bytes are moved than asked, and the result says so
   double tear = 0;     // a write stops half way, and the result says that all is well
@@ -34,7 +34,7 @@ class FaultyBackend final : public DiskBackend {
  private:
   struct Started {
     int64_t asked = 0;
-    int64_t claimed = -1;  // what the result says in place of the truth; -1: the truth
+    int64_t claimed = -1;  // the size in the result if that is wrong; -1: the true one
   };
 
   bool happens(double chance) { return random_.uniform() < chance; }
@@ -48,7 +48,7 @@ class FaultyBackend final : public DiskBackend {
   std::vector<Completion> held_;
 };
 
-// For DiskQueueOptions::backend.
+// Returns a factory for DiskQueueOptions::backend.
 [[nodiscard]] MakeDiskBackend with_faults(MakeDiskBackend make, const DiskFaults& faults);
 
 }  // namespace spillway::testing

@@ -10,16 +10,17 @@
 
 namespace spillway::testing {
 
-// What the back ends of several queues share: the contents of each file that was opened for writing, in place of the
-// file's. Others are read from the files.
+// The state shared by the back ends of several queues: the contents of each file that was opened for writing, in place
+// of the file's. Others are read from the files.
 class MemoryDisk {
  public:
-  // For DiskQueueOptions::backend. The disk must outlive the queue.
+  // Returns a factory for DiskQueueOptions::backend. The disk must outlive the queue.
   [[nodiscard]] MakeDiskBackend backend();
 
  private:
   class Backend;
-  // The contents of an open file; null where it is open for reading alone. `fd` names the file as long as it is open.
+  // Returns the contents of an open file; null if it is open only for reading. `fd` names the file as long as it is
+  // open.
   [[nodiscard]] std::byte* contents_of(int fd);
 
   std::mutex mutex_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -44,6 +45,7 @@ struct Architecture {
   int64_t default_max_position_embeddings = 0;
   double default_rms_norm_eps = 1e-6;
   double default_rope_theta = 10000;
+  std::optional<int64_t> default_pad_token_id{};
   double default_dropout = 0;           // attention_dropout
   double default_local_rope_theta = 0;  // above 0: layers with a window are rotated in their own way
   bool rotates_in_part = false;         // partial_rotary_factor of each head

@@ -99,6 +99,16 @@ std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key
   return id < 0 ? std::nullopt : std::optional(id);
 }
 
+// As torch reads it: below 0 it counts from the end. A row that is not there, with which torch makes no embedding, is
+// none.
+std::optional<int64_t> read_padding_idx(const JsonField& json, const Architecture& architecture, int64_t rows) {
+  std::optional<int64_t> id = architecture.default_pad_token_id;
+  if (json.has("pad_token_id")) id.reset();
+  if (!json["pad_token_id"].is_null()) id = json["pad_token_id"].integer(-1, kMaxVocabulary);
+  if (id && *id < 0) *id += rows;
+  return id && *id < rows ? id : std::nullopt;
+}
+
 // What would silently change the numbers if it were passed over.
 void refuse_unsupported_decoder(const JsonField& json, const Architecture& architecture) {
   const std::string_view key = architecture.activation_key;
@@ -180,6 +190,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
     config.quantisation = parse_quantisation_config(quantised);
   config.bos_token_id = read_token_id(json, "bos_token_id");
   config.pad_token_id = read_token_id(json, "pad_token_id");
+  config.padding_idx = read_padding_idx(json, architecture, config.vocab_size);
   config.eos_token_ids = read_eos(json);
   return config;
 }

@@ -63,6 +63,9 @@ struct DecoderConfig {
   std::optional<QuantisationConfig> quantisation;  // what config.json says of it
   std::optional<DType> dtype;                      // `dtype` or `torch_dtype`; what the files really hold counts more
   std::optional<int64_t> bos_token_id, pad_token_id;
+  // The row of the embedding that gets no gradient by look-ups: pad_token_id of config.json, as transformers gives it
+  // to nn.Embedding. It stays where a run has another padding token, or more tokens.
+  std::optional<int64_t> padding_idx;
   std::vector<int64_t> eos_token_ids;     // generation stops at any of them
   double repetition_penalty = 1;          // of generation; 1: none
   std::string overrides;                  // with which config.json was read

@@ -250,6 +250,29 @@ TEST_CASE("the tokens that end generation are one id or a list") {
   CHECK(!parse({{"pad_token_id", -1}}).pad_token_id);
 }
 
+// Expected values are the padding_idx of nn.Embedding in transformers 5.24's models.
+TEST_CASE("the embedding's padding_idx is pad_token_id, or what the model's class has for it") {
+  const auto row = [](const json& changes, const char* architecture = "LlamaForCausalLM") {
+    return parse(changes, architecture).padding_idx;
+  };
+  CHECK(row({{"pad_token_id", 5}}) == 5);
+  CHECK(row({{"vocab_size", 96}, {"pad_token_id", -1}}) == 95);
+  CHECK_FALSE(row({{"pad_token_id", nullptr}}));
+  CHECK_FALSE(row({{"vocab_size", 96}, {"pad_token_id", 96}}));
+  CHECK_FALSE(row(json::object()));
+  const json wide = {{"vocab_size", 200000}};
+  json gemma = {{"vocab_size", 200000}, {"hidden_act", "gelu_pytorch_tanh"}};
+  CHECK(row(gemma, "GemmaForCausalLM") == 0);
+  gemma["pad_token_id"] = nullptr;
+  CHECK_FALSE(row(gemma, "GemmaForCausalLM"));
+  CHECK(row(wide, "Phi3ForCausalLM") == 32000);
+  CHECK(row(wide, "SmolLM3ForCausalLM") == 128004);
+  CHECK(row(wide, "Olmo2ForCausalLM") == 1);
+  CHECK_FALSE(row(wide, "Qwen3ForCausalLM"));
+  // Transformers makes no embedding of that row, and here it means nothing.
+  CHECK_FALSE(row({{"vocab_size", 96}}, "Phi3ForCausalLM"));
+}
+
 TEST_CASE("a generation_config.json that is a link to nothing is an error") {
   const TemporaryFolder folder;
   write_file(folder.path() / "config.json", config_text());

@@ -79,8 +79,12 @@ class Decoder final : public Model {
  public:
   explicit Decoder(DecoderConfig config)
       : config_(std::move(config)),
-        text_{config_.vocab_size, config_.max_position_embeddings, config_.repetition_penalty, config_.score,
-              config_.wrapper} {}
+        text_{config_.vocab_size,
+              config_.max_position_embeddings,
+              config_.repetition_penalty,
+              config_.score,
+              config_.wrapper,
+              {config_.initializer_range, 1 - config_.architecture->norm_weight_shift, config_.pad_token_id}} {}
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;
   [[nodiscard]] CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,

@@ -20,6 +20,7 @@ const Architecture kMinistral3{.name = "Ministral3ForCausalLM",
                                .default_head_dim = 128,
                                .default_max_position_embeddings = 262144,
                                .default_rms_norm_eps = 1e-5,
+                               .default_pad_token_id = 11,
                                .scales_queries = true,
                                .read = read_ministral3,
                                .layer = layer::kLlama};

@@ -26,6 +26,7 @@ const Architecture kOlmo2{.name = "Olmo2ForCausalLM",
                           .model_type = "olmo2",
                           .default_max_position_embeddings = 2048,
                           .default_rms_norm_eps = 1e-5,
+                          .default_pad_token_id = 1,
                           .read = read_olmo2,
                           .layer = kOlmo2Layer};
 
@@ -35,6 +36,7 @@ const Architecture kOlmo3{.name = "Olmo3ForCausalLM",
                           .default_max_position_embeddings = 2048,
                           .default_rms_norm_eps = 1e-5,
                           .default_rope_theta = 5e5,
+                          .default_pad_token_id = 1,
                           .default_local_rope_theta = 5e5,
                           .read = read_olmo3,
                           .layer = kOlmo2Layer};

@@ -55,7 +55,9 @@ ValueId DecoderParts::embed(ValueId ids) {
   auto scale = static_cast<float>(config_.embedding_scale);
   if (config_.architecture->rounds_embedding_scale && layers_.builder().type(embedding_).dtype == DType::kBF16)
     scale = to_float(to_bf16(scale));
-  return layers_.with_noise(ops::embedding(layers_.builder(), ids, embedding_, scale), inputs_.seq_offsets);
+  const ValueId rows =
+      ops::embedding(layers_.builder(), ids, embedding_, {.scale = scale, .padding_idx = config_.padding_idx});
+  return layers_.with_noise(rows, inputs_.seq_offsets);
 }
 
 ValueId DecoderParts::norm(ValueId x, const std::string& module) { return norm(x, module, config_.hidden_size); }

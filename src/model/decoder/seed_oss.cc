@@ -20,6 +20,7 @@ const Architecture kSeedOss{.name = "SeedOssForCausalLM",
                             .default_kv_heads = 8,
                             .default_head_dim = 128,
                             .default_max_position_embeddings = 524288,
+                            .default_pad_token_id = 1,
                             .default_dropout = kDefaultDropout,
                             .read = read_seed_oss,
                             .layer = layer::kLlama};

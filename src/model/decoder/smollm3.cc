@@ -44,6 +44,7 @@ const Architecture kSmolLm3{.name = "SmolLM3ForCausalLM",
                             .default_kv_heads = 4,
                             .default_max_position_embeddings = 32768,
                             .default_rope_theta = 2e6,
+                            .default_pad_token_id = 128004,
                             .ties_by_default = true,
                             .read = read_smollm3,
                             .layer = layer::kLlama};

@@ -86,7 +86,7 @@ TextConfig read_text_config(std::string_view config_json, std::string_view where
                       known_model_types(), wrapper, named.empty() ? "none" : quote(named));
   }
   add_default_sizes(*architecture, text);
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "dtype", "torch_dtype"}) {
+  for (const char* key : {"bos_token_id", "eos_token_id", "dtype", "torch_dtype"}) {
     if (whole.contains(key) && !whole[key].is_null()) text[key] = whole[key];
   }
   text["quantization_config"] = whole.value("quantization_config", nlohmann::json());

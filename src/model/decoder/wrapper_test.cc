@@ -64,6 +64,7 @@ TEST_CASE("what a text_config leaves out is as transformers' class of the text h
                        {"vision_config", {{"model_type", "siglip_vision_model"}}}};
   const DecoderConfig read = parse_decoder_config(config.dump(), "config.json");
   CHECK(read.wrapper == "Gemma3ForConditionalGeneration");
+  CHECK(read.padding_idx == 0);
   CHECK(read.architecture == &architectures::kGemma3);
   CHECK(read.vocab_size == 262208);
   CHECK(read.num_attention_heads == 8);

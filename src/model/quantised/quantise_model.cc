@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "io/output_folder.h"
+#include "model/config_dtype.h"
 #include "model/model.h"
 #include "model/other_files.h"
 #include "model/quantised/quantisation_config.h"
@@ -181,8 +182,7 @@ std::string quantised_config(nlohmann::ordered_json json, std::optional<DType> m
     config.bnb_4bit_compute_dtype = torch_name_of(options.dtype.value_or(model_dtype.value_or(DType::kF32)));
   }
   json["quantization_config"] = quantisation_config_json(config);
-  // Its name in transformers 5, and in 4.
-  if (options.dtype) json[json.contains("torch_dtype") ? "torch_dtype" : "dtype"] = torch_name_of(*options.dtype);
+  if (options.dtype) set_config_dtype(json, *options.dtype);
   return json_text(json, 2) + "\n";
 }
 

@@ -19,7 +19,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {*inputs[0]};
 }
 
-// Inputs x and dy; output dx.
+// Takes inputs x and dy; the output is dx.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes&) {
   expect_real("activation_grad", "x", *inputs[0]);
   expect_same("activation_grad", "dy", *inputs[1], *inputs[0]);

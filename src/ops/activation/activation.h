@@ -5,15 +5,15 @@
 
 namespace spillway::ops {
 
-// Each is of x's type, f32 or bf16 of any shape, is computed in f32 and rounded once, and may take the place of x.
+// Each result has x's type, f32 or bf16 of any shape, is computed in f32 and rounded once, and may take the place of x.
 //
-// x * sigmoid(x).
+// Returns x * sigmoid(x).
 [[nodiscard]] ValueId silu(Builder& builder, ValueId x);
-// x * Phi(x), Phi the normal distribution's own function (Hendrycks and Gimpel, 2016).
+// Returns x * Phi(x), where Phi is the distribution function of the normal distribution (Hendrycks and Gimpel, 2016).
 [[nodiscard]] ValueId gelu(Builder& builder, ValueId x);
-// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), their approximation: torch's gelu of approximate="tanh".
+// Returns 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), their approximation: torch's gelu of approximate="tanh".
 [[nodiscard]] ValueId gelu_tanh(Builder& builder, ValueId x);
-// max(x, 0)^2 (So et al., Primer, 2021).
+// Returns max(x, 0)^2 (So et al., Primer, 2021).
 [[nodiscard]] ValueId relu_squared(Builder& builder, ValueId x);
 
 }  // namespace spillway::ops

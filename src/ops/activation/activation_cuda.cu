@@ -1,5 +1,5 @@
-// Bound by memory. Forward: x is read and the result written (4 bytes per element in bf16). Backward: x and dy are
-// read, dx is written (6 bytes). Not yet measured.
+// The kernels are bound by memory. Forward: x is read and the result written (4 bytes per element in bf16). Backward: x
+// and dy are read, dx is written (6 bytes). Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "ops/activation/functions.cuh"

@@ -31,7 +31,7 @@ const Function kFunctions[] = {
     {"relu_squared", ops::relu_squared, [](double x) { return x < 0 ? 0 : x * x; }},
 };
 
-// All of a case at once.
+// Runs all numbers of a case at once.
 Numbers run(const Function& function, const Numbers& numbers) {
   Graph graph;
   Builder b(graph);

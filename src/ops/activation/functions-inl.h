@@ -14,10 +14,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Each has the activation and its slope.
+// Each of these structs has the activation and its slope.
 struct Silu {
   HWY_INLINE static Vector value(Vector x) { return hn::Mul(x, sigmoid(x)); }
-  // s (1 + x (1 - s)), s = sigmoid(x).
+  // Returns s (1 + x (1 - s)), s = sigmoid(x).
   HWY_INLINE static Vector slope(Vector x) {
     const Vector s = sigmoid(x);
     return hn::Mul(s, hn::MulAdd(x, hn::Sub(constant(1), s), constant(1)));
@@ -25,7 +25,7 @@ struct Silu {
 };
 
 struct Gelu {
-  // exp(-x^2 / 2) in `bell`, Phi(x) as the result: by half of erfc on the side where it is small.
+  // Returns Phi(x), and exp(-x^2 / 2) in `bell`: uses half of erfc on the side where it is small.
   HWY_INLINE static Vector distribution(Vector x, Vector* bell) {
     const Vector magnitude = hn::Abs(x);
     *bell = hn::Exp(Floats(), hn::Mul(hn::Mul(magnitude, magnitude), constant(-0.5f)));
@@ -40,7 +40,7 @@ struct Gelu {
     Vector bell;
     return hn::Mul(x, distribution(x, &bell));
   }
-  // Phi(x) + x Phi'(x).
+  // Returns Phi(x) + x Phi'(x).
   HWY_INLINE static Vector slope(Vector x) {
     Vector bell;
     const Vector phi = distribution(x, &bell);
@@ -49,24 +49,24 @@ struct Gelu {
 };
 
 struct GeluTanh {
-  // sigmoid(2 u).
+  // Returns sigmoid(2 u).
   HWY_INLINE static Vector weight(Vector x) {
     const Vector cubed = hn::MulAdd(hn::Mul(x, x), constant(kGeluCube), constant(1));
     return sigmoid(hn::Mul(hn::Mul(x, constant(2 * kGeluRoot)), cubed));
   }
   HWY_INLINE static Vector value(Vector x) { return hn::Mul(x, weight(x)); }
-  // s + x s (1 - s) 2 u'.
+  // Returns s + x s (1 - s) 2 u'.
   HWY_INLINE static Vector slope(Vector x) {
     const Vector s = weight(x);
     const Vector inner = hn::MulAdd(hn::Mul(x, x), constant(6 * kGeluRoot * kGeluCube), constant(2 * kGeluRoot));
     const Vector change = hn::Mul(hn::Mul(s, hn::Sub(constant(1), s)), inner);
-    // Far from 0 it is 0, and `inner` may have overflowed.
+    // The change is 0 far from 0, where `inner` may have overflowed.
     const Vector kept = hn::IfThenElseZero(hn::Lt(hn::Abs(x), constant(16)), change);
     return hn::MulAdd(x, kept, s);
   }
 };
 
-// NaN stays NaN.
+// The square of relu; NaN stays NaN.
 struct ReluSquared {
   HWY_INLINE static Vector positive(Vector x) { return hn::IfThenElse(hn::Lt(x, zero()), zero(), x); }
   HWY_INLINE static Vector value(Vector x) { return hn::Mul(positive(x), positive(x)); }

@@ -6,13 +6,13 @@
 
 namespace spillway::ops {
 
-// 1 / (1 + exp(-x)), without overflow on either side.
+// Returns 1 / (1 + exp(-x)), without overflow on either side.
 __device__ inline float logistic(float x) {
   const float small = expf(-fabsf(x));
   return (x < 0 ? small : 1.0f) / (1.0f + small);
 }
 
-// Each has the activation and its slope; the formulas are those of functions-inl.h.
+// Each of these structs has the activation and its slope; the formulas are those of functions-inl.h.
 struct Silu {
   __device__ static float value(float x) { return x * logistic(x); }
   __device__ static float slope(float x) {
@@ -38,7 +38,7 @@ struct GeluTanh {
   }
 };
 
-// NaN stays NaN.
+// The square of relu; NaN stays NaN.
 struct ReluSquared {
   __device__ static float positive(float x) { return x < 0 ? 0 : x; }
   __device__ static float value(float x) { return positive(x) * positive(x); }

@@ -1,4 +1,4 @@
-// Which activation an operation computes, and the constants of its formula for both kinds of kernels.
+// The activation that an operation computes, and the constants of its formula for both kinds of kernels.
 #pragma once
 
 #include <cstdint>

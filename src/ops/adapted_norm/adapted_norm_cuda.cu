@@ -1,5 +1,5 @@
-// A thread for each row. Bound by memory at small ranks: the overlap and B are read once (6 bytes for each element of B
-// in bf16), the overlap in whole lines. Not yet measured.
+// Uses a thread for each row. The kernel is bound by memory at small ranks: the overlap and B are read once (6 bytes
+// for each element of B in bf16), the overlap in whole lines. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "ops/adapted_norm/row_norm.h"
 #include "ops/real.h"

@@ -42,7 +42,7 @@ Numbers squares_of(const Sizes& s, const Numbers& w) {
   return result;
 }
 
-// As a layer with an adapter appends it: two products, an addend, the norms.
+// The graph that a layer with an adapter appends: two products, an addend, the norms.
 struct NormGraph {
   Graph graph;
   Builder b{graph};

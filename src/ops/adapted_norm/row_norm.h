@@ -1,4 +1,4 @@
-// What both backends compute for a row.
+// The computation for one row, shared by both backends.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Bound by memory: x and y are read, the sum is written (6 bytes per element in bf16, 12 in f32). Not yet measured.
+// The kernels are bound by memory: x and y are read, the sum is written (6 bytes per element in bf16, 12 in f32). Not
+// yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "ops/real.h"

@@ -1,4 +1,4 @@
-// Bound by memory: x is read and the sum is written (4 bytes per element in bf16). Not yet measured.
+// The kernels are bound by memory: x is read and the sum is written (4 bytes per element in bf16). Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
@@ -7,7 +7,7 @@
 namespace spillway::ops {
 namespace {
 
-// A block for each row.
+// Uses a block for each row.
 template <typename X, typename R>
 __global__ void add_row_kernel(const X* x, const R* row, X* out, int64_t width) {
   constexpr int kWidth = cuda::kVector<X, R>;

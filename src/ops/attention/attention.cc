@@ -77,7 +77,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {q, {DType::kF32, {q.shape[0], attributes.integer("heads")}, q.axis}};
 }
 
-// Inputs q, k, v, seq_offsets, o, lse, do, the keys' offsets where they are of another stream; outputs dq, dk, dv.
+// Takes inputs q, k, v, seq_offsets, o, lse, do, the keys' offsets if they are of another stream; outputs are dq, dk,
+// dv.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "attention_grad";
   expect_operands(kName, inputs, key_offsets_of(inputs, kKeyOffsetsOfGrad), attributes);
@@ -88,7 +89,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
   return {q, *inputs[1], *inputs[2]};
 }
 
-// The keys that a token sees, taking the sequences to divide their stream evenly.
+// Returns the keys that a token sees, taking the sequences to divide their stream evenly.
 double keys_seen(TypeList inputs, bool is_of_others, const Attributes& attributes) {
   const auto rows = static_cast<double>(inputs[is_of_others ? 1 : 0]->shape[0]);
   const int64_t longest = attributes.integer_or(is_of_others ? "key_sequence_len" : "sequence_len", 0);
@@ -98,7 +99,7 @@ double keys_seen(TypeList inputs, bool is_of_others, const Attributes& attribute
   return window > 0 ? std::min(length / 2, window) : length / 2;
 }
 
-// Scores and their use are two products forward and five backward.
+// Returns the cost of the products. Scores and their use are two products forward and five backward.
 Cost product_cost(TypeList inputs, TypeList outputs, const ValueType* key_offsets, const Attributes& attributes,
                   double products) {
   Cost result = memory_cost(inputs, outputs, attributes);
@@ -113,7 +114,7 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
 }
 
 Cost grad_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  // Of long sequences: the scores twice, for dq and for dk and dv.
+  // For long sequences scores are computed twice, for dq and for dk and dv.
   return product_cost(inputs, outputs, key_offsets_of(inputs, kKeyOffsetsOfGrad), attributes, 7);
 }
 

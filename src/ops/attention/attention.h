@@ -20,16 +20,16 @@ struct AttentionOptions {
   double soft_cap = 0;
 };
 
-// o [T, H * S] in the dtype of q. q [T, H * S], k and v [T, K * S], all f32 or all bf16. Token i sees the tokens of its
-// own sequence up to itself, or, where it is not causal, all of them. seq_offsets i32 [max_sequences + 1]: sequence s
-// is [seq_offsets[s], seq_offsets[s + 1]); entries that are not used equal the length of the stream. Scores and sums
+// Returns o [T, H * S] in the dtype of q. q [T, H * S], k and v [T, K * S], all f32 or all bf16. Token i sees the
+// tokens of its own sequence up to itself, or, if not causal, all of them. seq_offsets i32 [max_sequences + 1]:
+// sequence s is [seq_offsets[s], seq_offsets[s + 1]); unused entries equal the length of the stream. Scores and sums
 // are f32. The second output, lse f32 [T, H], the logarithm of each softmax's denominator, is for the backward.
 [[nodiscard]] ValueId attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
                                 const AttentionOptions& options);
 
-// The same where k and v [U, K * S] are of another stream, along any axis or none: token i of sequence s sees all of
+// Does the same with k and v [U, K * S] of another stream, along any axis or none: token i of sequence s sees all of
 // [key_offsets[s], key_offsets[s + 1]). key_offsets i32 [max_sequences + 1], as many as seq_offsets. A token whose
-// sequence has no keys gets zeros; so do the gradients of keys that nobody sees. REQUIRES: options.causal is false.
+// sequence has no keys gets zeros; so do the gradients of keys that no token sees. REQUIRES: options.causal is false.
 [[nodiscard]] ValueId cross_attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
                                       ValueId key_offsets, const AttentionOptions& options);
 

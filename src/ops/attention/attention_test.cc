@@ -15,7 +15,8 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// Row by row and head by head, as the definition reads. Keys are of another stream where there are offsets of it.
+// Computes attention row by row and head by head, as the definition reads. Keys are of another stream if it has
+// offsets.
 Numbers reference_attention(const std::vector<Numbers>& in, const ops::AttentionOptions& options) {
   const int64_t heads = options.heads, kv_heads = options.kv_heads, size = options.head_size;
   const int64_t tokens = static_cast<int64_t>(in[0].size()) / (heads * size);
@@ -72,7 +73,7 @@ OperationCase attention_case(int64_t tokens, Numbers offsets, const ops::Attenti
   return test;
 }
 
-// Queries of the case that attention_case() makes over keys along another axis.
+// The queries of the case that attention_case() makes, over keys along another axis.
 OperationCase cross_case(int64_t tokens, Numbers offsets, int64_t keys, Numbers key_offsets,
                          ops::AttentionOptions options, DType dtype) {
   options.causal = false;
@@ -109,7 +110,7 @@ TEST_CASE("attention with a cap of its scores and its gradients agree with float
     test.gradient_tolerance *= 5;  // of a single key it is what sums leave that cancel
     check_operation(test);
   };
-  // Caps that most scores reach, in long sequences and in short ones.
+  // The caps are reached by most scores, in long sequences and in short ones.
   ops::AttentionOptions options{.heads = 4, .kv_heads = 2, .head_size = 16, .scale = 0.7, .soft_cap = 2};
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     CAPTURE(name_of(dtype));
@@ -136,7 +137,7 @@ TEST_CASE("attention crosses tiles of keys and queries") {
   check_operation(test);
 }
 
-// What tensor cores multiply: whole pieces of a head, padded ones, more tiles than one both ways.
+// Tensor cores multiply here whole pieces of a head, padded ones, more tiles than one both ways.
 TEST_CASE("attention of bf16 crosses tiles: packed, grouped, wide heads, windows, caps, without a mask") {
   const auto check = [](OperationCase test) {
     test.gradient_tolerance *= 2;  // rows of many keys: each weight and each gradient of a score is rounded

@@ -36,7 +36,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {q};
 }
 
-// Of full sequences.
+// Returns the cost of full sequences.
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   Cost result = memory_cost(inputs, outputs, attributes);
   const int64_t capacity = inputs[1]->shape[0], longest = attributes.integer_or("sequence_len", 0);

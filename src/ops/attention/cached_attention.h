@@ -1,9 +1,9 @@
 // Attention of new tokens on a cache of keys and values that several sequences share, for generation.
 //
-// Each sequence has consecutive rows of the cache. Which they are is said token by token: `first` is the row of the
-// sequence's first token, `own` that of the token itself, which sees rows [first, own], or those of them inside the
-// sliding window. A token's bits depend on its own sequence and on nothing else: neither on the other tokens of the
-// stream nor, where sequences start at multiples of kCacheRowAlign, on where in the cache they are.
+// Each sequence has consecutive rows of the cache, which are given token by token: `first` is the row of the sequence's
+// first token, `own` that of the token itself, which sees rows [first, own], or those of them inside the sliding
+// window. A token's bits depend on its own sequence only: neither on the other tokens of the stream nor, if sequences
+// start at multiples of kCacheRowAlign, on their position in the cache.
 #pragma once
 
 #include "ops/attention/attention.h"
@@ -17,13 +17,13 @@ struct CacheOperands {
   ValueId first = kNone, own = kNone;    // i32 [T], per token: rows below C
 };
 
-// o [T, H * S]. q [T, H * S]; q and cache are all f32 or all bf16. For prompts: tokens of one sequence stand together,
-// in their order. Not differentiable.
+// Returns o [T, H * S]. q [T, H * S]; q and cache are all f32 or all bf16. For prompts: tokens of one sequence stand
+// together, in their order. Not differentiable.
 [[nodiscard]] ValueId cached_attention(Builder& builder, ValueId q, const CacheOperands& cache,
                                        const AttentionOptions& options);
 
-// The same for streams in which every token is of another sequence: bound by reading the cache. The two differ in the
-// last bits.
+// Does the same for streams in which every token is of another sequence: bound by reading the cache. The two differ in
+// the last bits.
 [[nodiscard]] ValueId decode_attention(Builder& builder, ValueId q, const CacheOperands& cache,
                                        const AttentionOptions& options);
 

@@ -20,7 +20,7 @@ constexpr int64_t kCapacity = 1300;
 
 using Attend = ValueId (*)(Builder&, ValueId, const ops::CacheOperands&, const ops::AttentionOptions&);
 
-// What a decoder does with its cache for some new tokens.
+// The operations of a decoder on its cache for some new tokens.
 struct Generation {
   Graph graph;
   ValueId q, k, v, k_cache, v_cache, first, own, k_next, v_next, out;
@@ -61,7 +61,7 @@ struct Sequence {
         v(rounded(random_numbers(tokens * narrow, seed + 2), dtype)) {}
 };
 
-// What attention gives on the whole of it, in f32.
+// Returns the result of attention on the whole of it, in f32.
 Numbers attended(const Sequence& sequence, const ops::AttentionOptions& options) {
   Graph whole{.axes = {{"tokens", sequence.tokens}}};
   Builder b(whole);
@@ -75,7 +75,7 @@ Numbers attended(const Sequence& sequence, const ops::AttentionOptions& options)
   return Run(whole, {{q, sequence.q}, {k, sequence.k}, {v, sequence.v}, {offsets, both}}).numbers(out);
 }
 
-// What the last token gets, in float64.
+// Returns the result for the last token, in float64.
 Numbers attended_by_last(const Sequence& sequence, const ops::AttentionOptions& options) {
   const int64_t size = options.head_size, last = sequence.tokens - 1, window = options.sliding_window;
   Numbers result;
@@ -109,7 +109,7 @@ struct Cache {
   Numbers k, v;
   explicit Cache(int64_t narrow) : k(static_cast<size_t>(kCapacity * narrow), 0.0), v(k) {}
 
-  // What each piece's tokens get; new keys and values are in the cache from now on.
+  // Returns the result for each piece's tokens; new keys and values are in the cache from now on.
   std::vector<Numbers> run(const Generation& step, const std::vector<Piece>& pieces) {
     Numbers q, new_k, new_v, first, own;
     const auto append = [](Numbers& to, const Numbers& more) { to.insert(to.end(), more.begin(), more.end()); };

@@ -8,10 +8,11 @@
 
 namespace spillway::ops {
 
-// The input, of attention and of its gradient, that is there where keys are of another stream: that stream's offsets.
+// The input of attention and of its gradient that is present if keys are of another stream: that stream's offsets.
 constexpr size_t kKeyOffsets = 4, kKeyOffsetsOfGrad = 7;
 
-// Inputs 0 to 2 are q, k and v. What else a pass wants is left as it is: where sequences begin, outputs, strides.
+// Reads inputs 0 to 2, which are q, k and v, and the attributes. Leaves the rest of a pass unset: sequences, outputs,
+// strides.
 template <typename Args>
 Args attention_operands(const KernelArgs& args) {
   const TensorView& q = args.inputs[0];

@@ -48,7 +48,7 @@ const OpDef kAxialRope{.name = "axial_rope",
                        .cpu = axial_rope_cpu,
                        .cuda = SPILLWAY_CUDA_KERNEL(axial_rope_cuda)};
 
-// The transpose of a rotation is the rotation back.
+// Rotates back, which is the transpose of a rotation.
 void vjp(VjpContext& context) {
   if (!context.wants(0)) return;
   Attributes attributes = context.attributes();

@@ -10,11 +10,11 @@ namespace spillway::ops {
 
 constexpr int64_t kMaxAxialHeadSize = 512;
 
-// How many elements of a head turn with the position along each axis: even numbers, the first ones those of the first
-// axis.
+// The number of elements of a head that turn with the position along each axis: even numbers, the first elements for
+// the first axis.
 using AxisSizes = std::array<int64_t, 3>;
 
-// As WanTransformer3DModel divides a head of S: time gets S - 4 (S / 6), height and width 2 (S / 6) each.
+// Returns WanTransformer3DModel's division of a head of S: time gets S - 4 (S / 6), height and width 2 (S / 6) each.
 [[nodiscard]] constexpr AxisSizes video_axis_sizes(int64_t head_size) {
   const int64_t of_space = 2 * (head_size / 6);
   return {head_size - 2 * of_space, of_space, of_space};

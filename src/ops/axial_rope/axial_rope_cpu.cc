@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Of each pair cos and sin, each twice, so that they lie beside both elements of the pair.
+// The cos and sin of each pair, each twice, so that they lie beside both elements of the pair.
 struct TurnTables {
   alignas(64) float cosines[kMaxAxialHeadSize], sines[kMaxAxialHeadSize];
 };

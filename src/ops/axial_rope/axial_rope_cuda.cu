@@ -1,5 +1,5 @@
-// Bound by memory: x is read and written (4 bytes per element in bf16). The angles of a token are computed once for all
-// of its heads; of f64 there are two products and a rounding for each pair. Not yet measured.
+// The kernels are bound by memory: x is read and written (4 bytes per element in bf16). The angles of a token are
+// computed once for all of its heads; of f64 there are two products and a rounding for each pair. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
@@ -9,7 +9,7 @@
 namespace spillway::ops {
 namespace {
 
-// A block for each token.
+// Uses a block for each token.
 template <typename T>
 __global__ void axial_rope_kernel(const T* x, const int32_t* positions, AxialFrequencies frequencies, T* out,
                                   int64_t width) {

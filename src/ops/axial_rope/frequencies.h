@@ -1,4 +1,4 @@
-// What a pair of elements turns with: the same numbers for both kinds of kernels, made where one is started.
+// The frequencies of pairs of elements: the same numbers for both kinds of kernels, computed when one is started.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace spillway::ops {
 
 constexpr std::string_view kAxisSizeNames[] = {"time", "height", "width"};
 
-// Of each pair of a head: its axis and its angle for position 1.
+// For each pair of a head: its axis and its angle for position 1.
 struct AxialFrequencies {
   int32_t pairs = 0;
   uint8_t axis[kMaxAxialHeadSize / 2] = {};

@@ -22,7 +22,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {cache};
 }
 
-// In place, only the new rows move.
+// Returns the cost in place, where only the new rows move.
 Cost cost(TypeList inputs, TypeList, const Attributes&) {
   return {.bytes = 2.0 * static_cast<double>(inputs[1]->bytes())};
 }

@@ -1,5 +1,5 @@
-// Bound by memory, where it takes the place of the cache: the new rows are read and written (4 bytes per element in
-// bf16); else the whole cache is copied first. Not yet measured.
+// The kernels are bound by memory, where it takes the place of the cache: the new rows are read and written (4 bytes
+// per element in bf16); else the whole cache is copied first. Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "ops/real.h"

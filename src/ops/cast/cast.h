@@ -1,4 +1,4 @@
-// Conversion between f32 and bf16.
+// Converts between f32 and bf16.
 #pragma once
 
 #include "graph/autodiff.h"
@@ -6,10 +6,10 @@
 
 namespace spillway::ops {
 
-// x in `dtype` (f32 or bf16, rounded to nearest even); x itself where it has that dtype already.
+// Returns x in `dtype` (f32 or bf16, rounded to nearest even); x itself if it has that dtype already.
 [[nodiscard]] ValueId cast(Builder& builder, ValueId x, DType dtype);
 
-// For vjps: adds `cotangent`, in the dtype that the gradient of input i is kept in.
+// For vjps: adds `cotangent`, in the dtype in which the gradient of input i is kept.
 void add_cotangent(VjpContext& context, int i, ValueId cotangent);
 
 }  // namespace spillway::ops

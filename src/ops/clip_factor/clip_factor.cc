@@ -15,7 +15,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {{DType::kF32, {1}}, {DType::kF32, {1}}};
 }
 
-// On the GPU: the sum of the pieces so far.
+// Returns the bytes on the GPU for the sum of the pieces so far.
 int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(double); }
 
 const OpDef kClipFactor{.name = "clip_factor",

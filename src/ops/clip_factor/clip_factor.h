@@ -1,4 +1,4 @@
-// By what all gradients are multiplied, so that their common norm does not exceed a limit.
+// The factor for all gradients that limits their common norm.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ struct ClipFactor {
   ValueId norm;  // f32 [1]: before clipping
 };
 
-// `squared_norms`: f32 [1] each, summed in f64 in their order.
+// `squared_norms` are f32 [1] each, summed in f64 in their order.
 [[nodiscard]] ClipFactor clip_factor(Builder& builder, std::span<const ValueId> squared_norms, double max_norm);
 
 }  // namespace spillway::ops

@@ -1,4 +1,4 @@
-// Bound by the time of its launches, one for every kPieceNorms norms. Not yet measured.
+// The kernels are bound by the time of its launches, one for every kPieceNorms norms. Not yet measured.
 #include <algorithm>
 
 #include "backend/cuda/launch.cuh"
@@ -8,7 +8,7 @@
 namespace spillway::ops {
 namespace {
 
-// What one launch adds up: as many as its parameters hold pointers to.
+// The number of norms that one launch adds up: as many pointers as its parameters hold.
 constexpr int kPieceNorms = 256;
 
 struct Piece {

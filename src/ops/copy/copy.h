@@ -1,11 +1,11 @@
-// The same bytes in another place: of weights that are read often from where they do not live.
+// Copies the same bytes to another place, for weights that are read often but live elsewhere.
 #pragma once
 
 #include "graph/builder.h"
 
 namespace spillway::ops {
 
-// x, of any dtype, byte for byte.
+// Returns x, of any dtype, byte for byte.
 [[nodiscard]] ValueId copy(Builder& builder, ValueId x);
 
 }  // namespace spillway::ops

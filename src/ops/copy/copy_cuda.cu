@@ -1,4 +1,4 @@
-// Bound by memory: reads and writes each byte once, by the runtime's own copy. Not yet measured.
+// The kernels are bound by memory: reads and writes each byte once, by the runtime's own copy. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/kernel.h"
 

@@ -26,7 +26,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {{DType::kI32, row.shape, row.axis}, row};
 }
 
-// Sums of blocks, for each thread.
+// Returns the bytes for sums of blocks, for each thread.
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes&, int threads) {
   return threads * div_ceil(inputs[0]->shape[1], kTokenBlock) * int64_t{sizeof(double)};
 }

@@ -1,4 +1,4 @@
-// The next token of each sequence, drawn from the probabilities of all tokens, or the likeliest; and its
+// Draws the next token of each sequence from the probabilities of all tokens, or takes the likeliest; and returns its
 // log-probability.
 #pragma once
 
@@ -6,16 +6,16 @@
 
 namespace spillway::ops {
 
-// What tokens are drawn by; f32 [T] each but for the first two. Temperatures are given as 1 / temperature.
+// The inputs of a draw; f32 [T] each except for the first two. Temperatures are given as 1 / temperature.
 struct DrawTokenInputs {
   ValueId logits = kNone;  // f32 [T, V]
   ValueId barred = kNone;  // i32 [T, B]: ids that the row's token may not be; those below 0 bar nothing
-  // From softmax(logits * inverse_temperature); infinite: the first of the largest logits, whatever `uniform` is.
-  // Below 0: the row is not asked for, and its results are 0.
+  // The distribution is softmax(logits * inverse_temperature); infinite: the first of the largest logits, whatever
+  // `uniform` is. Below 0: the row is not drawn, and its results are 0.
   ValueId inverse_temperature = kNone;
-  // From 0 to below 1: the token in whose share it lies, in the order of ids.
+  // Chooses, from 0 to below 1, the token in whose share it lies, in the order of ids.
   ValueId uniform = kNone;
-  // Of softmax(logits * this), of all tokens, is the log-probability; 0: it is not asked for, and 0.
+  // The log-probability is that in softmax(logits * this), of all tokens; if this is 0, it is not computed, and 0.
   ValueId logprob_inverse_temperature = kNone;
 };
 
@@ -24,8 +24,8 @@ struct DrawnTokens {
   ValueId logprobs = kNone;  // f32 [T]
 };
 
-// A logit that is no number (NaN) has no share, and where all are none the token is 0. Has no gradient. A row's results
-// depend on nothing but the row; on a GPU sums have another order than on a CPU.
+// Draws the tokens. A logit that is NaN has no share, and if all are NaN the token is 0. Has no gradient. A row's
+// results depend only on the row; on a GPU sums have another order than on a CPU.
 [[nodiscard]] DrawnTokens draw_token(Builder& builder, const DrawTokenInputs& inputs);
 
 }  // namespace spillway::ops

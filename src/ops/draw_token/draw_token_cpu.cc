@@ -33,7 +33,7 @@ Drawn draw(const Row& row, std::span<double> sums) {
   } else {
     const TokenDistribution distribution(open, row.inverse_temperature, sums);
     drawn.id = distribution.draw(row.uniform);
-    // Often the distribution to draw from is the one that is asked for.
+    // Often both distributions are the same.
     if (logprob_factor == row.inverse_temperature)
       return {drawn.id, static_cast<float>(distribution.log_probability(drawn.id))};
   }

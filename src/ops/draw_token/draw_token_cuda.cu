@@ -1,5 +1,5 @@
-// A block of threads a row. It reads the logits for the largest, and again for the sums of each temperature that is
-// asked for; few rows are bound by what one multiprocessor reads.
+// A block of threads computes a row. It reads the logits for the largest, and again for the sums of each temperature;
+// the time of few rows is that of reading by one multiprocessor.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
@@ -15,7 +15,7 @@ struct Least {
   __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
 };
 
-// What the threads of a block know of their row. All of them call its functions, and all get the results.
+// The row of a block's threads. All of them call its functions, and all get the results.
 struct Row {
   const float* logits;
   int64_t vocabulary;
@@ -26,7 +26,7 @@ struct Row {
 
   __device__ int64_t blocks() const { return div_ceil(vocabulary, kTokenBlock); }
 
-  // Whether any of the ids from `begin` to below `end` is.
+  // Returns true if any of the ids from `begin` to below `end` is barred.
   __device__ bool is_barred(int64_t begin, int64_t end) const {
     bool is = false;
     for (int64_t i = 0; i < barred_ids; ++i) is |= barred[i] >= begin && barred[i] < end;
@@ -86,7 +86,7 @@ struct Row {
     return total;
   }
 
-  // As TokenDistribution::log_probability. `total` as for draw().
+  // Does what TokenDistribution::log_probability does. `total` is as for draw().
   __device__ double log_probability(int64_t id, float factor, double total) const {
     double log_total = log(total);
     for (int64_t i = 0; i < barred_ids; ++i) {
@@ -98,7 +98,7 @@ struct Row {
     return (static_cast<double>(logits[id]) - top) * factor - log_total;
   }
 
-  // As TokenDistribution::draw. REQUIRES: `sums` are those of `factor`, and `total` is theirs.
+  // Does what TokenDistribution::draw does. REQUIRES: `sums` are those of `factor`, and `total` is their total.
   __device__ int64_t draw(float factor, double total, double uniform) const {
     __shared__ float weights[kTokenBlock];
     __shared__ double left;

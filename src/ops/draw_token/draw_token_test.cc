@@ -54,7 +54,7 @@ Drawn draw(const std::vector<Row>& rows, int threads = 1) {
   return {run.numbers(drawn.ids), run.numbers(drawn.logprobs)};
 }
 
-// In float64, for logits as they are in f32; what is no number has none.
+// Returns the shares in float64, for logits as they are in f32; NaN has none.
 Numbers shares_of(const Numbers& logits, double inverse_temperature) {
   Numbers shares;
   double total = 0;

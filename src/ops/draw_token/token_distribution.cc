@@ -13,7 +13,7 @@ namespace spillway::ops {
 
 namespace {
 
-// log(exp(a) + exp(b)), where b is no number that of a.
+// Returns log(exp(a) + exp(b)); a if b is NaN or -infinity.
 double log_of_sum(double a, double b) {
   if (!(b > -std::numeric_limits<double>::infinity())) return a;
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));

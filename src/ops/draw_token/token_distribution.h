@@ -1,4 +1,4 @@
-// Drawing a token from a row of logits, of which some may be barred: as if their logits were -infinity.
+// Draws a token from a row of logits, some of which may be barred: as if these were -infinity.
 #pragma once
 
 #include <array>
@@ -9,10 +9,10 @@
 
 namespace spillway::ops {
 
-// Tokens whose weights are added up together, so that a draw looks at few of them one by one.
+// The number of tokens whose weights are added up together, so that a draw looks at few of them one by one.
 inline constexpr int64_t kTokenBlock = 512;
 
-// Any thread. Borrows all that it gets.
+// The logits of a row without the barred ones. Borrows its arguments. Safe from any thread.
 class OpenLogits {
  public:
   // Ids below 0 bar nothing.
@@ -21,12 +21,12 @@ class OpenLogits {
 
   using Block = std::array<float, static_cast<size_t>(kTokenBlock)>;
   [[nodiscard]] int64_t blocks() const;
-  // Of a block, in `copy` where some are barred.
+  // Returns the logits of a block, in `copy` if some are barred.
   [[nodiscard]] std::span<const float> block(int64_t index, Block& copy) const;
 
-  // The largest; -infinity where none is a number.
+  // Returns the largest; -infinity if none is a number.
   [[nodiscard]] float top() const;
-  // The first of the largest; 0 where none is a number.
+  // Returns the first of the largest; 0 if none is a number.
   [[nodiscard]] int32_t likeliest() const;
 
   [[nodiscard]] float logit(int32_t id) const { return nth(logits_, id); }
@@ -37,19 +37,19 @@ class OpenLogits {
   std::span<const int32_t> barred_;
 };
 
-// softmax(logits * factor) over all tokens that are not barred. Any thread.
+// The distribution softmax(logits * factor) over all tokens that are not barred. Safe from any thread.
 class TokenDistribution {
  public:
-  // Borrows both; `sums` is scratch, of blocks. REQUIRES: one for each block, and factor is finite and above 0.
+  // Borrows both; `sums` is scratch for blocks. REQUIRES: one for each block, and factor is finite and above 0.
   TokenDistribution(const OpenLogits& logits, float factor, std::span<double> sums);
 
-  // The token in whose share of [0, 1) `uniform` lies, in the order of ids; 0 where none has a share.
+  // Returns the token in whose share of [0, 1) `uniform` lies, in the order of ids; 0 if none has a share.
   [[nodiscard]] int32_t draw(double uniform) const;
-  // In the distribution over all tokens, those that are barred included.
+  // Returns the log-probability in the distribution over all tokens, barred ones included.
   [[nodiscard]] double log_probability(int32_t id) const;
 
  private:
-  // Of a block; returns their sum.
+  // Computes the weights of a block; returns their sum.
   double weights_of(int64_t block, OpenLogits::Block& weights) const;
 
   OpenLogits logits_;

@@ -19,7 +19,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {*inputs[0]};
 }
 
-// The same mask falls on the cotangent.
+// Applies the same mask to the cotangent.
 void vjp(VjpContext& context);
 
 const OpDef kDropout{.name = "dropout",

@@ -5,9 +5,9 @@
 
 namespace spillway::ops {
 
-// Each element of x (f32 or bf16) becomes zero with probability p in [0, 1), else x / (1 - p). Element i draws number
-// i % 4 of philox(seed, stream, i / 4), see base/random.h: seed i64 [1] changes with each micro-batch, a negative one
-// leaves x as it is (evaluation); `stream` tells the dropouts of a graph apart. May take the place of x.
+// Sets each element of x (f32 or bf16) to zero with probability p in [0, 1), else to x / (1 - p). Element i draws
+// number i % 4 of philox(seed, stream, i / 4), see base/random.h: seed i64 [1] changes with each micro-batch, a
+// negative one leaves x unchanged (evaluation); `stream` tells the dropouts of a graph apart. May take the place of x.
 [[nodiscard]] ValueId dropout(Builder& builder, ValueId x, ValueId seed, double p, int64_t stream);
 
 }  // namespace spillway::ops

@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Elements [begin, end), where begin is a multiple of kPiece.
+// The unit of drop(), which takes elements [begin, end), where begin is a multiple of kPiece.
 constexpr int64_t kPiece = 256;
 
 template <typename T>

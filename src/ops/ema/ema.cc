@@ -20,7 +20,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {average};
 }
 
-// The average is read and written, and as many elements of the weight are read.
+// Counts the average as read and written, and as many elements of the weight as read.
 Cost cost(TypeList inputs, TypeList, const Attributes&) {
   const int64_t elems = inputs[0]->shape.elems();
   return {.flops = 3 * static_cast<double>(elems),

@@ -1,4 +1,5 @@
-// Bound by memory: the average is read and written and the weight read, 10 to 12 bytes an element. Not yet measured.
+// The kernels are bound by memory: the average is read and written and the weight read, 10 to 12 bytes an element. Not
+// yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"

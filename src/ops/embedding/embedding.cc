@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "backend/kernel.h"
+#include "base/error.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/embedding/occurrences.h"
+#include "ops/embedding/padding.h"
 #include "ops/real_or.h"
 
 namespace spillway::ops {
@@ -30,12 +32,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {{table.dtype, {ids.shape[0], table.shape[1]}, ids.axis}};
 }
 
-// The rows of the table that are read, and what is written.
+// Counts the rows of the table that are read, and the written result.
 Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
   return {.bytes = static_cast<double>(inputs[0]->bytes()) + 2.0 * static_cast<double>(outputs[0]->bytes())};
 }
 
-// Inputs ids, dy, addend (may be absent); the output is the table's gradient, of "rows" rows.
+// Takes inputs ids, dy, addend (may be absent); the output is the table's gradient, of "rows" rows.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "embedding_grad";
   const ValueType &ids = *inputs[0], &dy = *inputs[1];
@@ -61,8 +63,10 @@ const OpDef kEmbeddingGrad{.name = "embedding_grad",
                            .cpu = embedding_grad_cpu,
                            .cuda = SPILLWAY_CUDA_KERNEL(embedding_grad_cuda)};
 
-void add_scale(Attributes& attributes, double scale) {
+// Names an option where it matters alone.
+void add_options(Attributes& attributes, double scale, int64_t padding_idx) {
   if (scale != 1) attributes.add("scale", scale);
+  if (padding_idx != kNoPadding) attributes.add(kPaddingIdx, padding_idx);
 }
 
 void vjp(VjpContext& context) {
@@ -70,7 +74,7 @@ void vjp(VjpContext& context) {
   const ValueId addend = context.take_addend(1);
   Attributes attributes{{"rows", context.input_type(1).shape[0]},
                         {"dtype", static_cast<int64_t>(context.gradient_dtype(1))}};
-  add_scale(attributes, real_or(context.attributes(), "scale", 1));
+  add_options(attributes, real_or(context.attributes(), "scale", 1), padding_idx(context.attributes()));
   context.add(1, context.builder().append_one(kEmbeddingGrad, {context.input(0), context.cotangent(0), addend},
                                               std::move(attributes)));
 }
@@ -85,9 +89,11 @@ const OpDef kEmbedding{.name = "embedding",
 
 }  // namespace
 
-ValueId embedding(Builder& builder, ValueId ids, ValueId table, double scale) {
+ValueId embedding(Builder& builder, ValueId ids, ValueId table, const EmbeddingOptions& options) {
+  const int64_t padding = options.padding_idx.value_or(kNoPadding);
+  SPILLWAY_CHECK(padding == kNoPadding || (padding >= 0 && padding < builder.type(table).shape[0]), "row {}", padding);
   Attributes attributes;
-  add_scale(attributes, scale);
+  add_options(attributes, options.scale, padding);
   return builder.append_one(kEmbedding, {ids, table}, std::move(attributes));
 }
 

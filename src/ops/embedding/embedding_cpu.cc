@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/math.h"
+#include "ops/embedding/padding.h"
 #include "ops/memory.h"
 #include "ops/real_or.h"
 #include "ops/vector-inl.h"
@@ -43,12 +44,14 @@ void embedding(const KernelArgs& args) {
 
 // Each thread adds all tokens, in order, into its own columns: no two threads meet, whatever their number.
 template <typename D, typename G>
-void scatter_add(const TensorView& ids, const TensorView& dy, float scale, const TensorView& out, int64_t begin,
-                 int64_t end) {
+void scatter_add(const KernelArgs& args, float scale, int64_t begin, int64_t end) {
+  const TensorView &ids = args.inputs[0], &dy = args.inputs[1], &out = args.outputs[0];
+  const int64_t padding = padding_idx(args.attributes);
   const int64_t width = out.shape[1];
   for (int64_t row = 0; row < dy.shape[0]; ++row) {
     const int64_t id = ids.as<int32_t>()[row];
     SPILLWAY_CHECK(id >= 0 && id < out.shape[0], "token {} of a vocabulary of {}", id, out.shape[0]);
+    if (id == padding) continue;
     G* to = out.as<G>() + id * width;
     const auto plus = [scale](Vector a, Vector b) HWY_ATTR { return hn::MulAdd(b, constant(scale), a); };
     map(begin, end, plus, to, to, dy.as<D>() + row * width);
@@ -56,7 +59,7 @@ void scatter_add(const TensorView& ids, const TensorView& dy, float scale, const
 }
 
 void embedding_grad(const KernelArgs& args) {
-  const TensorView &ids = args.inputs[0], &dy = args.inputs[1], &addend = args.inputs[2], &out = args.outputs[0];
+  const TensorView &dy = args.inputs[1], &addend = args.inputs[2], &out = args.outputs[0];
   if (addend.data != nullptr) {
     copy_tensor(addend, out, *args.threads);
   } else {
@@ -67,7 +70,7 @@ void embedding_grad(const KernelArgs& args) {
   with_real(dy.dtype, [&]<typename D>(D*) {
     with_real(out.dtype, [&]<typename G>(G*) {
       args.threads->parallel_for(div_ceil(out.shape[1], kColumns), 1, [&](int64_t begin, int64_t end, int) {
-        scatter_add<D, G>(ids, dy, scale, out, begin * kColumns, std::min(out.shape[1], end * kColumns));
+        scatter_add<D, G>(args, scale, begin * kColumns, std::min(out.shape[1], end * kColumns));
       });
     });
   });

@@ -1,11 +1,13 @@
-// Bound by memory. Forward: the tokens' rows are read and written (4 bytes per element in bf16). Backward: dy is read,
-// the rows of the distinct tokens are read and written, and the table's gradient is cleared or copied first, but where
-// it takes its addend's place. Finding the tokens of a row reads ids from the cache only. Not yet measured.
+// The kernels are bound by memory. Forward: the tokens' rows are read and written (4 bytes per element in bf16).
+// Backward: dy is read, the rows of the distinct tokens are read and written, and the table's gradient is cleared or
+// copied first, but where it takes its addend's place. Finding the tokens of a row reads ids from the cache only. Not
+// yet measured.
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
 #include "ops/embedding/gather.cuh"
 #include "ops/embedding/occurrences.h"
+#include "ops/embedding/padding.h"
 #include "ops/real.h"
 #include "ops/real_or.h"
 
@@ -14,7 +16,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Maxima of integers do not depend on the order in which atomics come.
+// Uses maxima of integers, which do not depend on the order in which atomics come.
 __global__ void __launch_bounds__(kThreads)
     find_occurrences_kernel(const int32_t* ids, int tokens, int64_t vocabulary, Occurrence* occurrences) {
   const int64_t token = int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -26,18 +28,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Adds up, for one row of the table and in their order, dy of all tokens that have it: the block of the first such
-// token does so, with a thread for each vector of the columns [first_column, ...).
+// token does so, with a thread for each vector of the columns [first_column, ...). The row `padding` gets nothing.
 template <typename D, typename G>
 __global__ void __launch_bounds__(kThreads)
     add_tokens_kernel(const int32_t* ids, int tokens, const Occurrence* occurrences, const D* dy, G* out, int64_t width,
-                      float scale) {
+                      float scale, int64_t padding) {
   constexpr int kWidth = cuda::kVector<D, G>;
   const int64_t tiles = div_ceil(width, int64_t{kThreads} * kWidth);
   const int token = static_cast<int>(blockIdx.x / tiles);
   const int64_t column = (blockIdx.x % tiles * kThreads + threadIdx.x) * kWidth;
   const int32_t id = ids[token];
   const Occurrence occurrence = occurrences[id];
-  if (tokens - token != occurrence.from_first) return;
+  if (tokens - token != occurrence.from_first || id == padding) return;
 
   const cuda::Span<kWidth> span = cuda::span_at<kWidth>(column, width);
   cuda::Floats<kWidth> sum = {};
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
   if (column < width) cuda::store(sum, out + id * width, span);
 }
 
-// A block for each row that is written.
+// Uses a block for each row that is written.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     scaled_rows_kernel(const T* table, const int32_t* ids, T* out, int64_t vocabulary, int64_t width, float scale) {
@@ -99,7 +101,7 @@ void embedding_grad_cuda(const KernelArgs& args) {
     with_real(out.dtype, [&]<typename G>(G*) {
       const int64_t tiles = div_ceil(width, int64_t{kThreads} * cuda::kVector<D, G>);
       cuda::launch(add_tokens_kernel<D, G>, {tokens * tiles, kThreads}, args.stream, ids.as<int32_t>(), tokens,
-                   occurrences, dy.as<D>(), out.as<G>(), width, scale_of(args));
+                   occurrences, dy.as<D>(), out.as<G>(), width, scale_of(args), padding_idx(args.attributes));
     });
   });
 }

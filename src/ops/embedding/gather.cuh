@@ -1,11 +1,11 @@
-// Rows by their index.
+// Copies rows by their index.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
 
 namespace spillway::ops {
 
-// A block for each row that is written; a row is `packets` packets.
+// Uses a block for each row that is written; a row is `packets` packets.
 template <typename Packet>
 __global__ void gather_kernel(const Packet* from, const int32_t* index, Packet* to, int64_t from_rows,
                               int64_t packets) {
@@ -16,7 +16,7 @@ __global__ void gather_kernel(const Packet* from, const int32_t* index, Packet* 
   for (int64_t i = threadIdx.x; i < packets; i += blockDim.x) target[i] = source[i];
 }
 
-// Row i of `to` becomes row index[i] of `from`. REQUIRES: rows of equal bytes.
+// Copies row index[i] of `from` to row i of `to`. REQUIRES: rows of equal bytes.
 inline void gather(const TensorView& from, const TensorView& index, const TensorView& to, void* stream) {
   const int64_t row_bytes = from.shape[1] * size_of(from.dtype);
   const auto gather_packets = [&]<typename Packet>(Packet*) {

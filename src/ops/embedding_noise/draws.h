@@ -1,4 +1,4 @@
-// What the kernels of embedding_noise read of an operation, on either side.
+// The operands and attributes of embedding_noise, read for the kernels of either side.
 #pragma once
 
 #include <cmath>
@@ -25,13 +25,13 @@ struct NoiseDraws {
         whole_range(static_cast<float>(2 * args.attributes.real("alpha") /
                                        std::sqrt(static_cast<double>(args.inputs[0].shape[1])))) {}
 
-  // For one row: 0 where it stays as it is.
+  // Returns the range for one row: 0 if it stays unchanged.
   [[nodiscard]] SPILLWAY_EITHER_SIDE float range_at(int64_t row) const {
     const int32_t length = rows.length_at(row);
     return length == 0 || *seed < 0 ? 0 : whole_range / sqrtf(static_cast<float>(length));
   }
 
-  // What 32 random bits add.
+  // Returns the noise for 32 random bits.
   [[nodiscard]] static SPILLWAY_EITHER_SIDE float noise_of(uint32_t bits, float range) {
     return (static_cast<float>(bits >> 8) * 0x1p-24f - 0.5f) * range;
   }

@@ -9,7 +9,7 @@
 namespace spillway::ops {
 namespace {
 
-// A block for each token.
+// Uses a block for each token.
 template <typename T>
 __global__ void embedding_noise_kernel(const T* x, NoiseDraws draws, T* y, int64_t width) {
   constexpr int kWidth = cuda::kVector<T>;

@@ -14,7 +14,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// Sequences of 3, none and 5 rows, and a row behind them.
+// The sequences have 3, none and 5 rows, with a row behind them.
 const Numbers kSequences = {0, 3, 3, 8};
 constexpr int64_t kNoiseRows = 9;
 constexpr double kLengths[kNoiseRows] = {3, 3, 3, 5, 5, 5, 5, 5, 0};

@@ -25,7 +25,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {h};
 }
 
-// Inputs x, modulation, seq_offsets, dy, the addend of dmodulation (which may be absent); outputs dx and, where
+// Takes inputs x, modulation, seq_offsets, dy, the addend of dmodulation (which may be absent); outputs are dx and, if
 // "wants_modulation" is set, dmodulation.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "gated_add_grad";

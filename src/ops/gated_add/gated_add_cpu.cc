@@ -20,7 +20,7 @@ void gated_add_row(const T* h, const T* x, const float* gate, int64_t width, T* 
   }
 }
 
-// Bound by memory.
+// The forward kernel; bound by memory.
 void gated_add(const KernelArgs& args) {
   const TensorView &h = args.inputs[0], &x = args.inputs[1], &out = args.outputs[0];
   const ModulationRows modulation(h, args.inputs[2], args.inputs[3], kMaxCpuBlocks);
@@ -35,7 +35,7 @@ void gated_add(const KernelArgs& args) {
   });
 }
 
-// dx = dy * gate, and dy * x is added to the gate's gradient, where it is wanted.
+// Computes dx = dy * gate, and adds dy * x to the gate's gradient, if it is wanted.
 template <typename T>
 void gated_add_grad_row(const T* x, const T* dy, const float* gate, int64_t width, T* dx, float* d_gate) {
   if (d_gate != nullptr) {

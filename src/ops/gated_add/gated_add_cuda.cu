@@ -1,5 +1,6 @@
-// Bound by memory. Forward: h and x are read, the sum is written (6 bytes per element in bf16). Backward: x and dy are
-// read and dx is written (6 bytes), the gate's gradient comes out of the same pass. Not yet measured.
+// The kernels are bound by memory. Forward: h and x are read, the sum is written (6 bytes per element in bf16).
+// Backward: x and dy are read and dx is written (6 bytes), the gate's gradient comes out of the same pass. Not yet
+// measured.
 #include "backend/kernel.h"
 #include "ops/modulation/sums.cuh"
 #include "ops/real.h"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A block for each row.
+// Uses a block for each row.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     gated_add_kernel(const T* h, const T* x, ModulationRows modulation, int64_t part, T* out) {
@@ -27,8 +28,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// A block of threads for each block of tokens: a thread has the same columns of all of them. `sums` is null where
-// nobody wants the gate's gradient.
+// Uses a block of threads for each block of tokens: a thread has the same columns of all of them. `sums` is null if the
+// gate's gradient is not wanted.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     gated_add_grad_kernel(const T* x, const T* dy, ModulationRows modulation, int64_t part, T* dx, float* sums) {

@@ -10,7 +10,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// Sequences and a modulation of three parts for the first `rows` of them.
+// Makes a case with sequences and a modulation of three parts for the first `rows` of them.
 OperationCase gated_case(int64_t tokens, int64_t width, int64_t rows, const Numbers& offsets, int64_t part,
                          DType dtype) {
   const ValueType type{dtype, {tokens, width}, kTokenAxis};

@@ -17,7 +17,7 @@ void layer_norm_grad_cuda(const KernelArgs& args);
 
 namespace {
 
-// Of a norm without a modulation.
+// The part number of a norm without a modulation.
 constexpr int64_t kNoPart = -1;
 
 void expect_operands(std::string_view op, const ValueType& x, const ValueType* weight, const ValueType* modulation,
@@ -46,8 +46,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 
 bool wants_sums(const Attributes& attributes) { return attributes.integer("wants_sums") != 0; }
 
-// Outputs dx and, where "wants_sums" is set, dmodulation or dweight and dbias, these of the dtypes that attributes
-// name.
+// Returns outputs dx and, if "wants_sums" is set, dmodulation or dweight and dbias, these of the dtypes in the
+// attributes.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   using namespace norm_grad_input;
   constexpr std::string_view kName = "layer_norm_grad";
@@ -70,7 +70,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
   return outputs;
 }
 
-// Two sums for each column and block.
+// Returns the bytes of two sums for each column and block.
 int64_t sums_bytes(TypeList inputs, TypeList outputs, int64_t max_blocks) {
   if (outputs.size() < 2) return 0;
   const ValueType* const modulation = inputs[norm_grad_input::kModulation];
@@ -98,7 +98,7 @@ const OpDef kLayerNormGrad{.name = "layer_norm_grad",
 void vjp(VjpContext& context) {
   using namespace norm_input;
   const bool is_modulated = context.input(kModulation) != kNone;
-  // Whose gradients are outputs 1 and 2.
+  // The inputs whose gradients are outputs 1 and 2.
   const std::vector<int> summed = is_modulated ? std::vector<int>{kModulation} : std::vector<int>{kWeight, kBias};
   std::vector<ValueId> addends(2, kNone);
   bool wants_any = false;

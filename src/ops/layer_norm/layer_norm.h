@@ -6,20 +6,20 @@
 
 namespace spillway::ops {
 
-// Of each row of x [T, D], f32 or bf16: normal = (x - mean) / sqrt(variance + eps), computed in f32 and rounded once
-// together with what follows. May take the place of x. The second output of the operation, f32 [T, 2], the mean and
-// 1 / sqrt(variance + eps) of each row, is for the backward.
+// Both compute for each row of x [T, D], f32 or bf16: normal = (x - mean) / sqrt(variance + eps), in f32 and rounded
+// once together with the rest. The result may take the place of x. The second output of the operation, f32 [T, 2], the
+// mean and 1 / sqrt(variance + eps) of each row, is for the backward.
 
-// normal * weight + bias, where both are given: [D], each f32 or bf16. kNone for both: normal.
+// Returns normal * weight + bias if both are given: [D], each f32 or bf16. kNone for both: returns normal.
 [[nodiscard]] ValueId layer_norm(Builder& builder, ValueId x, ValueId weight, ValueId bias, double eps);
 
-// Which parts of a modulation scale and shift.
+// The parts of a modulation that scale and shift.
 struct ScaleAndShift {
   int64_t scale = 1, shift = 0;
 };
 
-// normal * (1 + scale) + shift, those of the token's sequence. Gradients are x's and the modulation's; the last is a
-// sum over each sequence's tokens in an order that depends on the stream alone.
+// Returns normal * (1 + scale) + shift, those of the token's sequence. Gradients are x's and the modulation's; the last
+// is a sum over each sequence's tokens in an order that depends on the stream alone.
 [[nodiscard]] ValueId modulated_layer_norm(Builder& builder, ValueId x, const Modulation& modulation,
                                            const ScaleAndShift& parts, double eps);
 

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// The vector at `from`, whose last lanes are zero where fewer are left.
+// Loads the vector at `from`, whose last lanes are zero if fewer are left.
 template <typename T>
 HWY_INLINE Vector load_up_to(const T* from, int64_t left) {
   return left >= lanes() ? load(from) : load_some(from, left);
@@ -31,7 +31,7 @@ struct RowStatistics {
   float mean, rstd;
 };
 
-// Two passes, so that nothing cancels where the mean is far from 0.
+// Uses two passes, so that nothing cancels if the mean is far from 0.
 template <typename X>
 RowStatistics statistics_of(const X* x, int64_t width, double eps) {
   const auto count = static_cast<double>(width);
@@ -66,7 +66,7 @@ void norm_row(const X* x, RowStatistics row, const RowFactors<W>& factors, int64
   }
 }
 
-// Bound by memory: a row is read three times, all but the first from the first cache.
+// The forward kernel; bound by memory: a row is read three times, all but the first from the first cache.
 void layer_norm(const KernelArgs& args) {
   using namespace norm_input;
   const TensorView &x = args.inputs[kX], &weight = args.inputs[kWeight], &y = args.outputs[0];
@@ -92,9 +92,9 @@ void layer_norm(const KernelArgs& args) {
   });
 }
 
-// A row of the backward pass. With n = (x - mean) * rstd and g = dy * weight * (1 + scale):
-// dx = rstd * (g - mean(g) - n * mean(g * n)) + addend; dy * n is added to `products`, of which the weight's or the
-// scale's gradient is made, and dy to `sums`, of which the bias's or the shift's is, where these are wanted.
+// A row of the backward pass. With n = (x - mean) * rstd and g = dy * weight * (1 + scale): dx = rstd * (g - mean(g) -
+// n * mean(g * n)) + addend; dy * n is added to `products`, the sums for the weight's or the scale's gradient, and dy
+// to `sums`, those for the bias's or the shift's, if these are wanted.
 template <typename X, typename W>
 struct GradRow {
   const X *x, *dy, *addend;
@@ -106,7 +106,7 @@ struct GradRow {
     const Vector centred = hn::Sub(load_up_to(x + i, width - i), constant(row.mean));
     return hn::Mul(centred, constant(row.rstd));
   }
-  // Zero past the end, as dy is.
+  // Returns the gradient, zero past the end, as dy is.
   HWY_INLINE Vector gradient(int64_t i) const {
     Vector g = load_up_to(dy + i, width - i);
     if (factors.weight != nullptr) g = hn::Mul(g, load_up_to(factors.weight + i, width - i));

@@ -1,6 +1,6 @@
-// Bound by memory. Forward: x is read (twice more from the first cache) and y written, 4 bytes per element in bf16.
-// Backward: x, dy and the addend are read and dx is written (8 bytes); the sums over tokens come out of the same pass.
-// Not yet measured.
+// The kernels are bound by memory. Forward: x is read (twice more from the first cache) and y written, 4 bytes per
+// element in bf16. Backward: x, dy and the addend are read and dx is written (8 bytes); the sums over tokens come out
+// of the same pass. Not yet measured.
 #include "backend/cuda/reduce.cuh"
 #include "backend/kernel.h"
 #include "ops/column_sums.cuh"
@@ -18,7 +18,7 @@ __device__ void for_my_vectors(int64_t width, const Function& f) {
   cuda::for_each_vector<kWidth>(width, static_cast<int>(threadIdx.x), kThreads, f);
 }
 
-// A block for each row.
+// Uses a block for each row.
 template <typename X, typename W>
 __global__ void __launch_bounds__(kThreads)
     layer_norm_kernel(const X* x, RowFactors<W> factors, ModulationRows modulation, int64_t scale, int64_t shift,
@@ -72,11 +72,11 @@ struct Grad {
   ModulationRows modulation;
   int64_t scale;
   X* dx;
-  float *products, *sums;  // [blocks, width], see layer_norm_cpu.cc; null where nobody wants them
+  float *products, *sums;  // [blocks, width], see layer_norm_cpu.cc; null if not wanted
 };
 
-// A block of threads for each block of tokens. A thread has the same columns of all of them; their sums are in shared
-// memory, products and then sums.
+// Uses a block of threads for each block of tokens. A thread has the same columns of all of them; their sums are in
+// shared memory, products and then sums.
 template <typename X, typename W>
 __global__ void __launch_bounds__(kThreads) layer_norm_grad_kernel(Grad<X, W> p) {
   constexpr int kWidth = cuda::kVector<X, W>;

@@ -47,7 +47,7 @@ OperationCase affine_case(int64_t tokens, int64_t width, DType dtype, DType weig
   return test;
 }
 
-// Sequences and a modulation of three parts for the first `rows` of them.
+// Makes a case with sequences and a modulation of three parts for the first `rows` of them.
 OperationCase modulated_case(int64_t tokens, int64_t width, int64_t rows, const Numbers& offsets,
                              const ops::ScaleAndShift& parts, DType dtype) {
   OperationCase test = plain_case(tokens, width, dtype);

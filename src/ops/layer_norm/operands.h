@@ -8,16 +8,16 @@
 
 namespace spillway::ops {
 
-// Inputs of layer_norm. There is a weight and a bias, a modulation and its offsets, or neither of both.
+// The inputs of layer_norm. There is a weight and a bias, a modulation and its offsets, or neither.
 namespace norm_input {
 enum : size_t { kX, kWeight, kBias, kModulation, kSeqOffsets };
 }
-// Of its gradient. kAddend of dx; kFirstAddend of dweight or dmodulation, kSecondAddend of dbias.
+// The inputs of its gradient: kAddend is that of dx; kFirstAddend of dweight or dmodulation, kSecondAddend of dbias.
 namespace norm_grad_input {
 enum : size_t { kX, kWeight, kModulation, kSeqOffsets, kStatistics, kDy, kAddend, kFirstAddend, kSecondAddend, kCount };
 }
 
-// What a row is multiplied by and what is added, before and after; null where it is absent.
+// The factors and addends of a row, before and after; null if absent.
 template <typename W>
 struct RowFactors {
   const W *weight = nullptr, *bias = nullptr;

@@ -1,4 +1,4 @@
-// What linear_cross_entropy's workspace holds on a GPU.
+// The workspace of linear_cross_entropy on a GPU.
 #pragma once
 
 #include "ops/logits/cuda_chunks.h"

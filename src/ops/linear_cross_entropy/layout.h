@@ -1,11 +1,24 @@
-// What linear_cross_entropy's workspace holds on the CPU.
+// The workspace of linear_cross_entropy on the CPU.
 #pragma once
+
+#include <string_view>
 
 #include "ops/logits/chunks.h"
 
 namespace spillway::ops {
 
-// Outputs: loss, correct, and the gradients that are asked for, of x and then of w.
+inline constexpr std::string_view kLabelSmoothing = "label_smoothing";  // an attribute; absent: 0
+
+// The terms that are added to a logit's gradient before it is scaled: one for all logits, and one more for the label's.
+struct SmoothedTarget {
+  float of_all = 0, of_label = -1;
+
+  SmoothedTarget(double smoothing, int64_t vocabulary)
+      : of_all(static_cast<float>(-smoothing / static_cast<double>(vocabulary))),
+        of_label(static_cast<float>(smoothing - 1)) {}
+};
+
+// Returns the number of gradients among the outputs: loss, correct, and the wanted gradients, of x and then of w.
 [[nodiscard]] constexpr int gradient_count(size_t outputs) { return static_cast<int>(outputs) - 2; }
 
 struct LossWorkspace : LogitWorkspace {
@@ -14,7 +27,7 @@ struct LossWorkspace : LogitWorkspace {
   LossWorkspace(const LogitShape& shape, int threads)
       : LogitWorkspace(shape, threads),
         losses(take(shape.tokens * int64_t{sizeof(float)})),       // f32 [T]
-        correct(take(shape.tokens * int64_t{sizeof(int32_t)})) {}  // i32 [T]: 1 where the label is the likeliest
+        correct(take(shape.tokens * int64_t{sizeof(int32_t)})) {}  // i32 [T]: 1 if the label is the likeliest
 };
 
 }  // namespace spillway::ops

@@ -79,9 +79,10 @@ const OpDef kLinearCrossEntropy{.name = kName,
 }  // namespace
 
 CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
-                                  LossGradients gradients, double logit_cap) {
+                                  LossGradients gradients, double logit_cap, double label_smoothing) {
   Attributes attributes{{"gradients", static_cast<int64_t>(gradients)}};
   if (logit_cap > 0) attributes.add("logit_cap", logit_cap);
+  if (label_smoothing > 0) attributes.add(kLabelSmoothing, label_smoothing);
   const std::vector<ValueId> outputs =
       builder.append(kLinearCrossEntropy, {x, w, labels, scale}, std::move(attributes));
   return {outputs[0], outputs[1]};

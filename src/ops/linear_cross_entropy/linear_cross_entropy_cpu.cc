@@ -11,26 +11,36 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 struct RowOutcome {
-  float loss;          // -log softmax[label]
+  float loss;
   int32_t is_correct;  // whether no other logit is larger
 };
 
-// Turns a row of logits, before any cap, into scale * (softmax - one_hot(label)) through the cap, rounded to T and
+HWY_INLINE double mean_of(const float* logits, int64_t count) {
+  const double sum = sum_of(
+      logits, count, [](Vector v) HWY_ATTR { return v; }, [](float v) { return v; });
+  return sum / static_cast<double>(count);
+}
+
+// Turns a row of logits, before any cap, into scale * (softmax - target) through the cap, rounded to T and
 // stored from the row's start. The narrower gradient never overtakes the logits that are still to be read.
 template <typename T>
 RowOutcome cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float scale, const LogitCap& cap,
-                             bool wants_gradient) {
+                             double smoothing, bool wants_gradient) {
   const Floats d;
   cap_row(logits, vocabulary, cap);
   const LogSum sum = log_sum_of(logits, vocabulary);
   const float log_sum = sum.value();
-  const RowOutcome outcome{log_sum - logits[label], logits[label] >= sum.largest ? 1 : 0};
+  RowOutcome outcome{log_sum - logits[label], logits[label] >= sum.largest ? 1 : 0};
+  if (smoothing > 0)
+    outcome.loss += static_cast<float>(smoothing * (double{logits[label]} - mean_of(logits, vocabulary)));
   if (!wants_gradient) return outcome;
 
   const float inverse = cap.inverse();
-  const float at_label = (std::exp(logits[label] - log_sum) - 1.0f) * scale * cap_slope(logits[label], inverse);
+  const SmoothedTarget target(smoothing, vocabulary);
+  const float at_label =
+      (std::exp(logits[label] - log_sum) + target.of_label + target.of_all) * scale * cap_slope(logits[label], inverse);
   const auto gradient_of = [&](Vector logit) HWY_ATTR {
-    const Vector e = hn::Exp(d, hn::Sub(logit, constant(log_sum)));
+    const Vector e = hn::Add(hn::Exp(d, hn::Sub(logit, constant(log_sum))), constant(target.of_all));
     return through_cap(hn::Mul(e, constant(scale)), logit, inverse);
   };
   T* gradient = reinterpret_cast<T*>(logits);
@@ -47,6 +57,7 @@ void run_cross_entropy(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &w = args.inputs[1], &labels = args.inputs[2];
   const float scale = *args.inputs[3].as<float>();
   const LogitCap cap(args.attributes);
+  const double smoothing = real_or(args.attributes, kLabelSmoothing, 0);
   ChunkedLogits<T> chunks(args, {.x = x,
                                  .w = w,
                                  .labels = labels,
@@ -57,7 +68,7 @@ void run_cross_entropy(const KernelArgs& args) {
   auto* correct = chunks.template at<int32_t>(layout.correct);
   chunks.run([&](float* logits, int64_t target, int64_t token) {
     const RowOutcome outcome =
-        cross_entropy_row<T>(logits, w.shape[0], labels.as<int32_t>()[token], scale, cap, gradients > 0);
+        cross_entropy_row<T>(logits, w.shape[0], labels.as<int32_t>()[token], scale, cap, smoothing, gradients > 0);
     losses[target] = outcome.loss;
     correct[target] = outcome.is_correct;
   });

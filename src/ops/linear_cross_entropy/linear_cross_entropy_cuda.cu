@@ -11,12 +11,24 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kTotalThreads = 1024;
 
-// A block for each row of logits: losses[row] = -log softmax[label], correct[row] whether no logit is larger, and,
-// where `gradient` is not null, scale * (softmax - one_hot(label)). A row without a label gets zeros.
+// Returns the mean of a row, computed by a block's threads.
+template <int kWidth>
+__device__ float mean_of(const float* row, int64_t vocabulary) {
+  float mine = 0;
+  cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+    const cuda::Floats<kWidth> v = cuda::load(row, span);
+    for (int i = 0; i < span.count; ++i) mine += v[i];
+  });
+  return cuda::block_sum<kThreads>(mine) / static_cast<float>(vocabulary);
+}
+
+// Uses a block for each row of logits: losses[row] is the row's loss, correct[row] is 1 if no logit is larger than the
+// label's, and, if `gradient` is not null, it is scale * (softmax - target). A row without a label gets zeros.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const float* logits, const int32_t* labels, const float* scale, int64_t vocabulary,
-                         float* losses, int32_t* correct, float inverse_cap, T* gradient) {
+                         float* losses, int32_t* correct, float inverse_cap, float smoothing, SmoothedTarget target,
+                         T* gradient) {
   constexpr int kWidth = cuda::kVector<T>;
   const int64_t row = int64_t{blockIdx.x} * vocabulary;
   const int32_t label = labels[blockIdx.x];
@@ -33,8 +45,10 @@ __global__ void __launch_bounds__(kThreads)
   }
   cuda::require(label < vocabulary);
   const auto [maximum, log_sum] = log_sum_of<kThreads, kWidth>(logits + row, vocabulary);
+  const float mean = smoothing > 0 ? mean_of<kWidth>(logits + row, vocabulary) : 0.0f;
   if (threadIdx.x == 0) {
-    losses[blockIdx.x] = log_sum - logits[row + label];
+    const float at_label = logits[row + label];
+    losses[blockIdx.x] = log_sum - at_label + (smoothing > 0 ? smoothing * (at_label - mean) : 0.0f);
     correct[blockIdx.x] = logits[row + label] >= maximum ? 1 : 0;
   }
   if (gradient == nullptr) return;
@@ -43,7 +57,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
       const float slope = cap_slope(g[i], inverse_cap);
-      g[i] = (expf(g[i] - log_sum) - (span.begin + i == label ? 1.0f : 0.0f)) * *scale * slope;
+      const float of_label = span.begin + i == label ? target.of_label : 0.0f;
+      g[i] = (expf(g[i] - log_sum) + (of_label + target.of_all)) * *scale * slope;
     }
     cuda::store(g, gradient + row, span);
   });
@@ -74,12 +89,13 @@ void run_cross_entropy(const KernelArgs& args) {
                                      .dx = gradients >= 1 ? &args.outputs[2] : nullptr,
                                      .dw = gradients >= 2 ? &args.outputs[3] : nullptr});
   const CudaLossWorkspace layout(chunks.shape());
+  const double smoothing = real_or(args.attributes, kLabelSmoothing, 0);
   auto* losses = chunks.template at<float>(layout.losses);
   auto* correct = chunks.template at<int32_t>(layout.correct);
   chunks.run([&](const float* logits, T* gradient, int64_t begin, int64_t count) {
     cuda::launch(cross_entropy_kernel<T>, {count, kThreads}, args.stream, logits, args.inputs[2].as<int32_t>() + begin,
                  scale, chunks.shape().vocabulary, losses + begin, correct + begin, LogitCap(args.attributes).inverse(),
-                 gradient);
+                 static_cast<float>(smoothing), SmoothedTarget(smoothing, chunks.shape().vocabulary), gradient);
   });
   cuda::launch(totals_kernel, {1, kTotalThreads}, args.stream, losses, correct, chunks.shape().tokens, scale,
                args.outputs[0].as<float>(), args.outputs[1].as<int32_t>());

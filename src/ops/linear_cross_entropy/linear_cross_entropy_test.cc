@@ -22,6 +22,7 @@ struct Case {
   int64_t tokens, width, vocabulary;
   DType dtype;
   double cap = 0;
+  double smoothing = 0;
 };
 
 struct LossReference {
@@ -30,7 +31,7 @@ struct LossReference {
   double correct = 0;
 };
 
-// The token with the largest logit.
+// Returns the token with the largest logit.
 int64_t likeliest(const Case& c, const Numbers& x, const Numbers& w, int64_t token) {
   int64_t best = 0;
   double most = -std::numeric_limits<double>::infinity();
@@ -57,11 +58,14 @@ LossReference reference(const Case& c, const Numbers& x, const Numbers& w, const
       if (c.cap > 0) logit = c.cap * std::tanh(logit / c.cap);
       total += std::exp(logit);
     }
-    r.loss += scale * (std::log(total) - nth(logits, label));
+    double mean = 0;
+    for (const double logit : logits) mean += logit / static_cast<double>(c.vocabulary);
+    r.loss += scale * (std::log(total) - (1 - c.smoothing) * nth(logits, label) - c.smoothing * mean);
     if (*std::max_element(logits.begin(), logits.end()) == nth(logits, label)) ++r.correct;
     for (int64_t v = 0; v < c.vocabulary; ++v) {
       const double logit = nth(logits, v), part = c.cap > 0 ? logit / c.cap : 0;
-      const double g = scale * (std::exp(logit) / total - (v == label)) * (1 - part * part);
+      const double target = (1 - c.smoothing) * (v == label) + c.smoothing / static_cast<double>(c.vocabulary);
+      const double g = scale * (std::exp(logit) / total - target) * (1 - part * part);
       for (int64_t d = 0; d < c.width; ++d) {
         nth(r.dx, t * c.width + d) += g * nth(w, v * c.width + d);
         nth(r.dw, v * c.width + d) += g * row[d];
@@ -95,7 +99,8 @@ Fixture make_fixture(const Case& c) {
   for (size_t i = 1; i < f.labels.size(); i += 4)
     f.labels[i] = static_cast<double>(likeliest(c, f.x, f.w, static_cast<int64_t>(i)));
   f.inputs = {{x, f.x}, {w, f.w}, {labels, f.labels}, {scale, {kScale}}};
-  const CrossEntropy entropy = linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight, c.cap);
+  const CrossEntropy entropy =
+      linear_cross_entropy(b, x, w, labels, scale, LossGradients::kInputAndWeight, c.cap, c.smoothing);
   f.loss = entropy.loss;
   f.correct = entropy.correct;
   std::vector<WeightGradient> gradients = {{.weight = x, .dtype = c.dtype}, {.weight = w}};
@@ -114,6 +119,9 @@ TEST_CASE("the fused loss and its gradients equal softmax cross-entropy in float
                         {1, 3, 2, DType::kF32},
                         {7, 5, 11, DType::kF32, 1.5},
                         {33, 24, 77, DType::kBF16, 2},
+                        {7, 5, 11, DType::kF32, 0, 0.1},
+                        {33, 24, 77, DType::kBF16, 2, 0.3},
+                        {600, 5, 13, DType::kF32, 0, 1},
                         {600, 5, 13, DType::kF32},
                         {40, 4, 1'000'003, DType::kF32}}) {
     CAPTURE(c.tokens);

@@ -1,6 +1,6 @@
-// The end of a language model where a loss wants more of it than a sum: each token's log-probability of its label and
-// the entropy of its distribution, with gradients, chunked, so that [tokens, vocabulary] never exists. Where the loss
-// is their mean, linear_cross_entropy is the same in one pass less.
+// The end of a language model for a loss that needs more than a sum: each token's log-probability of its label and the
+// entropy of its distribution, with gradients, chunked, so that [tokens, vocabulary] never exists. If the loss is their
+// mean, linear_cross_entropy computes the same in one pass less.
 #pragma once
 
 #include "graph/builder.h"
@@ -13,7 +13,7 @@ struct LogProb {
 
   // For metrics and for weights of losses, without gradients; f32 [T], per token.
   ValueId mean_logit = kNone;      // of x w^T / temperature, over the vocabulary
-  ValueId is_likeliest = kNone;    // 1 where the label has the largest logit, be it one of several; else 0
+  ValueId is_likeliest = kNone;    // 1 if the label has the largest logit, be it one of several; else 0
   ValueId log_square_sum = kNone;  // log of the sum of p^2 over the vocabulary
 };
 
@@ -23,8 +23,8 @@ struct LogProb {
 //
 // The backward pass computes the logits again, from one saved number per token beside the outputs. Logits, their
 // maximum and sum of exponentials are f32; the gradient of the logits has x's dtype, that of w is f32. With a logit_cap
-// above 0 a logit l is logit_cap * tanh(l / logit_cap) before its temperature, as Gemma 2's are. Throws
-// InputError where a gradient is to go through an output that has none. REQUIRES: temperature is above zero.
+// above 0 a logit l is logit_cap * tanh(l / logit_cap) before its temperature, as in Gemma 2. Throws InputError if a
+// gradient goes through an output that has none. REQUIRES: temperature is above zero.
 [[nodiscard]] LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature = 1,
                                       double logit_cap = 0);
 

@@ -23,7 +23,8 @@ float inverse_temperature(const KernelArgs& args) {
 
 using RowNumbers = std::array<float, kLogProbOutputs>;  // by LogProbOutput
 
-// The entropy is log(total) - mean of (logit - largest), which is exact where one token has all of the probability.
+// Computes the entropy as log(total) - mean of (logit - largest), which is exact if one token has all of the
+// probability.
 RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, const LogitCap& cap, float inverse) {
   cap_row(logits, vocabulary, cap);
   divide_row(logits, vocabulary, inverse);
@@ -69,19 +70,19 @@ void linear_log_prob(const KernelArgs& args) {
   });
 }
 
-// What the gradient of a row of logits is made of: with p = exp(logit - log_sum),
+// The terms of the gradient of a row of logits: with p = exp(logit - log_sum),
 //   d logit[v] = log_prob * (1 at the label) - p (log_prob + entropy (log p + entropy of the row)).
 struct RowCotangents {
   float log_prob = 0, entropy = 0;  // cotangents
   float row_entropy = 0, log_sum = 0;
 };
 
-// The narrower gradient never overtakes the logits that are still to be read.
+// Overwrites the logits; the narrower gradient never overtakes the logits that are still to be read.
 template <typename T>
 void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const RowCotangents& c, const LogitCap& cap,
                      float inverse) {
   cap_row(logits, vocabulary, cap);
-  const float inverse_cap = cap.inverse() / inverse;  // of what is divided by the temperature, too
+  const float inverse_cap = cap.inverse() / inverse;  // of the numbers divided by the temperature, too
   divide_row(logits, vocabulary, inverse);
   const Vector log_sum = constant(c.log_sum), of_entropy = constant(c.entropy * inverse);
   const Vector of_all = constant((c.log_prob + c.entropy * c.row_entropy) * inverse);

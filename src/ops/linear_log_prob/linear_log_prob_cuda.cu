@@ -1,4 +1,5 @@
-// As linear_cross_entropy's: products of cuBLASLt, and a block for each row of logits between them. Not yet measured.
+// Works like linear_cross_entropy's: products of cuBLASLt, and a block for each row of logits between them. Not yet
+// measured.
 #include "ops/linear_log_prob/operands.h"
 #include "ops/logits/chunked_logits.cuh"
 #include "ops/real.h"
@@ -14,7 +15,7 @@ float inverse_temperature(const KernelArgs& args) {
   return static_cast<float>(1 / args.attributes.real("temperature"));
 }
 
-// By LogProbOutput: numbers of one token each, from the chunk's first on.
+// The results by LogProbOutput: numbers of one token each, from the chunk's first on.
 struct RowResults {
   float* at[kLogProbOutputs];
 };
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
   cuda::require(label < vocabulary);
   divide_row<kWidth>(row, vocabulary, inverse);
   const auto [maximum, log_sum] = log_sum_of<kThreads, kWidth>(row, vocabulary);
-  // The mean of log p, of which the entropy is the negative; the sum of p^2; and that of the logits.
+  // These are the mean of log p, whose negative is the entropy; the sum of p^2; and that of the logits.
   float mean = 0, squares = 0, all = 0;
   cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
     const cuda::Floats<kWidth> x = cuda::load(row, span);
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
   results.at[kLogSquareSumOut][blockIdx.x] = logf(squares);
 }
 
-// Of the chunk's tokens; a cotangent that is absent is null.
+// The cotangents of the chunk's tokens; one that is absent is null.
 struct RowCotangents {
   const float *log_sum, *row_entropy, *log_prob, *entropy;
 };

@@ -26,7 +26,7 @@ struct LogProbCase {
   double cap = 0;
 };
 
-// What is known of each token's distribution; zeros without a label.
+// The numbers of each token's distribution; zeros without a label.
 struct Distribution {
   double log_prob = 0, entropy = 0, mean_logit = 0, is_likeliest = 0, log_square_sum = 0;
 };

@@ -5,11 +5,11 @@
 
 namespace spillway::ops {
 
-// Inputs of both, and then of the gradient alone; of the two cotangents one may be absent.
+// The inputs of both, and then those of the gradient alone; one of the two cotangents may be absent.
 namespace log_prob_input {
 enum LogProbInput : size_t { kX, kW, kLabels, kLogSum, kEntropy, kLogProbCotangent, kEntropyCotangent };
 }
-// Outputs of linear_log_prob. The third is saved for the gradient: the logarithm of the sum of exponentials. Those
+// The outputs of linear_log_prob. The third is saved for the gradient: the logarithm of the sum of exponentials. Those
 // behind it have no gradient.
 enum LogProbOutput : size_t { kLogProbOut, kEntropyOut, kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut };
 constexpr size_t kLogProbOutputs = 6;

@@ -52,8 +52,8 @@ class ChunkedLogits {
     return reinterpret_cast<U*>(args_.workspace + offset);
   }
 
-  // row(logits, target, token): `target` counts those with a label. Where a gradient is wanted, the row of logits
-  // becomes their gradient, rounded to T and stored from the row's start.
+  // Calls row(logits, target, token) for each row, where `target` counts those with a label. If a gradient is wanted,
+  // the call overwrites the row of logits with their gradient, rounded to T and stored from the row's start.
   template <typename Row>
   void run(const Row& row) {
     if (o_.dx) zero(*o_.dx);
@@ -138,7 +138,7 @@ HWY_INLINE void cap_row(float* logits, int64_t count, const LogitCap& of) {
   map(0, count, capped, logits, logits);
 }
 
-// The slope of the cap at a capped logit, and the same times a gradient.
+// Returns the slope of the cap at a capped logit; through_cap() returns it times a gradient.
 HWY_INLINE float cap_slope(float logit, float inverse_cap) {
   const float part = logit * inverse_cap;
   return 1 - part * part;
@@ -148,7 +148,7 @@ HWY_INLINE Vector through_cap(Vector gradient, Vector logit, float inverse_cap) 
   return hn::Mul(gradient, hn::NegMulAdd(part, part, constant(1)));
 }
 
-// The logarithm of a sum of exponentials, and what it is made of.
+// The logarithm of a sum of exponentials, and its two terms.
 struct LogSum {
   float largest;
   double total;  // of exp(logit - largest)
@@ -164,8 +164,8 @@ HWY_INLINE float largest_of(const float* logits, int64_t count) {
   return top;
 }
 
-// Several sums over a row in one pass: add(vector of logits, sums) and, for the last few, add_one(logit, totals).
-// Partial sums are f32, their totals f64: a long vocabulary would lose digits in one f32 sum.
+// Computes several sums over a row in one pass: add(vector of logits, sums) and, for the last few, add_one(logit,
+// totals). Partial sums are f32, their totals f64: a long vocabulary would lose digits in one f32 sum.
 template <size_t kSums, typename Add, typename AddOne>
 HWY_INLINE std::array<double, kSums> sums_of(const float* logits, int64_t count, const Add& add,
                                              const AddOne& add_one) {
@@ -183,7 +183,7 @@ HWY_INLINE std::array<double, kSums> sums_of(const float* logits, int64_t count,
   return totals;
 }
 
-// One sum, of vector_form(vector of logits) and of its scalar form for the last few.
+// Computes one sum, of vector_form(vector of logits) and of its scalar form for the last few.
 template <typename VectorForm, typename ScalarForm>
 HWY_INLINE double sum_of(const float* logits, int64_t count, const VectorForm& vector_form,
                          const ScalarForm& scalar_form) {

@@ -1,5 +1,5 @@
-// The loop over chunks of logits on a GPU, for any kernel of rows. Which tokens are targets is known on the GPU only,
-// so rows without a label go through the products, too; their gradient is zero.
+// The loop over chunks of logits on a GPU, for any kernel of rows. The tokens that are targets are known on the GPU
+// only, so rows without a label go through the products, too; their gradient is zero.
 #pragma once
 
 #include <limits>
@@ -15,7 +15,7 @@
 
 namespace spillway::ops {
 
-// A running maximum, and the sum of exp(x - maximum) of what it has seen.
+// A running maximum, and the sum of exp(x - maximum) over the numbers so far.
 struct Exponentials {
   float maximum = -std::numeric_limits<float>::infinity(), sum = 0;
 
@@ -31,7 +31,8 @@ struct Exponentials {
   }
 };
 
-// Of a row of logits, by a block of kThreads: maximum and logarithm of the sum of exponentials, in all of its threads.
+// The maximum and the logarithm of the sum of exponentials of a row of logits, computed by a block of kThreads, in all
+// of its threads.
 struct LogSum {
   float maximum, value;
 };
@@ -60,7 +61,7 @@ struct CapLogits {
   }
 };
 
-// The slope of the cap at a capped logit; exactly 1 without one.
+// Returns the slope of the cap at a capped logit; exactly 1 without one.
 __device__ inline float cap_slope(float logit, float inverse_cap) {
   const float part = logit * inverse_cap;
   return 1 - part * part;
@@ -88,8 +89,8 @@ class CudaChunkedLogits {
     return reinterpret_cast<U*>(args_.workspace + offset);
   }
 
-  // launch(logits, gradient, begin, count) has a kernel work on the rows of tokens [begin, begin + count), whose logits
-  // are capped; gradient, which is null where none is wanted, is that of the logits before the cap.
+  // Calls launch(logits, gradient, begin, count), which starts a kernel on the rows of tokens [begin, begin + count),
+  // whose logits are capped; gradient, which is null if not wanted, is that of the logits before the cap.
   template <typename Launch>
   void run(const Launch& launch) {
     if (o_.dw && shape_.tokens == 0) cuda::zero_bytes(o_.dw->data, o_.dw->bytes(), args_.stream);

@@ -1,6 +1,6 @@
-// How operations on the rows of x w^T go through them without ever having all, [tokens, vocabulary]: in chunks of a few
-// hundred rows, of which the logits, and then in the same memory their gradient, are workspace. Shared by descriptions
-// and kernels of the CPU.
+// The chunks in which operations on the rows of x w^T go through them without ever having all, [tokens, vocabulary]: a
+// few hundred rows each, whose logits, and then in the same memory their gradient, are workspace. Shared by
+// descriptions and kernels of the CPU.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace spillway::ops {
 
-// Large enough that packing the head's weights again for each chunk costs little beside the product, small enough that
-// the logits do not decide the peak.
+// The size of a chunk: large enough that packing the head's weights again for each costs little beside the product,
+// small enough that the logits do not decide the peak.
 constexpr int64_t kLogitsBytes = int64_t{48} << 20;
 
 [[nodiscard]] inline int64_t logit_chunk_rows(int64_t tokens, int64_t vocabulary) {
@@ -23,7 +23,7 @@ constexpr int64_t kLogitsBytes = int64_t{48} << 20;
 struct LogitShape {
   DType dtype;  // of x and w
   int64_t tokens, width, vocabulary;
-  bool x_gradient = false, w_gradient = false;  // that are wanted
+  bool x_gradient = false, w_gradient = false;  // whether they are wanted
 };
 
 // Offsets into the workspace.
@@ -45,7 +45,7 @@ struct LogitWorkspace {
     matmul = take(most);
   }
 
-  // More workspace, behind the rest.
+  // Takes more workspace, behind the rest.
   int64_t take(int64_t size) {
     const int64_t offset = bytes;
     bytes += align_up(size, 64);

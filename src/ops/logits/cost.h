@@ -1,4 +1,4 @@
-// What products with a head's weights cost that go through the rows in chunks.
+// The cost of products with a head's weights that go through the rows in chunks.
 #pragma once
 
 #include "graph/operation.h"
@@ -6,7 +6,7 @@
 
 namespace spillway::ops {
 
-// `products` over all rows; each reads w once for each chunk.
+// Returns the cost of `products` over all rows; each reads w once for each chunk.
 [[nodiscard]] inline Cost logit_cost(const LogitShape& s, int products) {
   const int64_t chunks = div_ceil(s.tokens, logit_chunk_rows(s.tokens, s.vocabulary));
   const double flops = 2.0 * static_cast<double>(s.tokens) * static_cast<double>(s.width * s.vocabulary);

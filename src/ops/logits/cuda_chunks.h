@@ -1,5 +1,4 @@
-// How the GPU goes through the rows of x w^T in chunks (logits/chunks.h says why), and what that takes of the
-// workspace.
+// The chunks in which the GPU goes through the rows of x w^T (logits/chunks.h says why), and their workspace.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +9,8 @@
 
 namespace spillway::ops {
 
-// Rows of one chunk. The head's weights are read once for each chunk: with fewer than some 170 rows a product on an
-// H200 would wait for them (790 TFLOP/s, 4.8 TB/s). More rows cost memory alone.
+// Returns the rows of one chunk. The head's weights are read once for each chunk: with fewer than some 170 rows a
+// product on an H200 would wait for them (790 TFLOP/s, 4.8 TB/s). More rows only cost memory.
 [[nodiscard]] inline int64_t cuda_logit_chunk_rows(int64_t tokens, int64_t vocabulary) {
   constexpr int64_t kLogitsElems = int64_t{64} << 20;
   return std::min(tokens, std::clamp<int64_t>(kLogitsElems / vocabulary / 64 * 64, 128, 512));
@@ -29,7 +28,7 @@ struct CudaLogitWorkspace {
     product = take(kProductBytes);
   }
 
-  // More workspace, behind the rest.
+  // Takes more workspace, behind the rest.
   int64_t take(int64_t size) {
     const int64_t offset = bytes;
     bytes += align_up(size, 256);

@@ -9,8 +9,8 @@ struct LogitCap {
   float cap;  // 0: none
 
   explicit LogitCap(const Attributes& attributes) : cap(static_cast<float>(real_or(attributes, "logit_cap", 0))) {}
-  // By which to divide a logit, after it was capped, to have its tanh; without a cap 0, which leaves slopes of
-  // 1 - tanh^2 at exactly 1.
+  // Returns the factor for a capped logit that gives its tanh; without a cap 0, which leaves slopes of 1 - tanh^2 at
+  // exactly 1.
   [[nodiscard]] float inverse() const { return cap > 0 ? 1 / cap : 0.0f; }
 };
 

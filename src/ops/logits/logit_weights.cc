@@ -17,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Comparing with no number is false, so that it is passed over.
+// Returns the larger one. Comparing with NaN is false, so that it is passed over.
 HWY_INLINE Vector larger(Vector so_far, Vector v) { return hn::IfThenElse(hn::Gt(v, so_far), v, so_far); }
 
 float largest_logit(std::span<const float> logits) {

@@ -28,7 +28,7 @@ cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes&
 }
 
 MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const MatmulTypes& types) {
-  // What NVIDIA recommends for Hopper, where it pays: products that run for some microseconds at least.
+  // NVIDIA's recommendation for Hopper, if it pays: for products that run for some microseconds at least.
   constexpr double kLargeFlops = 1e9;
   const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   MatmulCudaWorkspace workspace{.library_bytes = flops >= kLargeFlops ? 32 * kMiB : 4 * kMiB};
@@ -40,7 +40,7 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const M
   const auto all_bf16 = [](std::initializer_list<std::optional<DType>> all) {
     return std::all_of(all.begin(), all.end(), [](std::optional<DType> type) { return type != DType::kF32; });
   };
-  // Where there is an addend, some of the library's kernels round before they add the bias (cuBLASLt 13.1).
+  // With an addend, some of the library's kernels round before they add the bias (cuBLASLt 13.1).
   const bool adds_two = types.addend && types.bias;
   if (!adds_two && all_bf16({types.a, types.b, types.c, types.addend, types.bias}))
     workspace.result_type = DType::kBF16;
@@ -54,7 +54,7 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const M
 
 namespace {
 
-// Tokens may be the rows of a, and then of the result, or what both are contracted over.
+// Checks the tokens, which may be the rows of a, and then of the result, or the axis over which both are contracted.
 void expect_tokens_fit(std::string_view op, const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
   const bool contracted = shape.transpose_a && a.follows_axis();
   const bool allowed = contracted ? b.axis == a.axis && !shape.transpose_b : !b.follows_axis();
@@ -142,7 +142,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_product("matmul", inputs, attributes);
 }
 
-// C = alpha op(A) op(B) + bias + addend. Where A is not transposed, dA = alpha dC op(B)', else dA' = ..., and so on.
+// C = alpha op(A) op(B) + bias + addend. If A is not transposed, dA = alpha dC op(B)', else dA' = ..., and so on.
 void vjp(VjpContext& context) {
   Builder& builder = context.builder();
   const Attributes attributes = context.attributes();

@@ -1,4 +1,4 @@
-// The matrix product, with what is fused into it: transposition, a factor, a bias and an addend.
+// The matrix product, fused with transposition, a factor, a bias and an addend.
 #pragma once
 
 #include <optional>
@@ -15,19 +15,19 @@ struct MatmulOptions {
   std::optional<DType> out_dtype;  // f32 or bf16; a's where not given
 };
 
-// alpha * op(a) op(b) + bias + addend, [M, N]. a is [M, K] (or [K, M] transposed), b is [K, N] (or [N, K]), each f32 or
-// bf16; sums are f32 and rounded once. Rows of the result are per token where those of a are; a product of two
+// Returns alpha * op(a) op(b) + bias + addend, [M, N]. a is [M, K] (or [K, M] transposed), b is [K, N] (or [N, K]),
+// each f32 or bf16; sums are f32 and rounded once. Rows of the result are per token if those of a are; a product of two
 // transposed streams ([T, M] and [T, N]) contracts over the tokens.
 [[nodiscard]] ValueId matmul(Builder& builder, ValueId a, ValueId b, const MatmulOptions& options = {});
 
-// What a linear layer adds to its product, each where there is one.
+// The optional addends and type of a linear layer.
 struct LinearOptions {
   ValueId addend = kNone;          // [T, O]
   ValueId bias = kNone;            // [O]
-  std::optional<DType> out_dtype;  // that of x where not given
+  std::optional<DType> out_dtype;  // that of x if not given
 };
 
-// x [T, I] times the transpose of w [O, I].
+// Returns x [T, I] times the transpose of w [O, I].
 [[nodiscard]] ValueId linear(Builder& builder, ValueId x, ValueId w, const LinearOptions& options = {});
 
 }  // namespace spillway::ops

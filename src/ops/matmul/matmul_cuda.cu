@@ -8,13 +8,13 @@
 namespace spillway::ops {
 namespace {
 
-// C = addend or 0, where nothing is contracted over: tokens, of which there are none. Then there is no bias, either.
+// Sets C = addend or 0, if the product contracts over tokens, of which there are none. Then there is no bias, either.
 void take_addend(const TensorView& c, const TensorView& addend, void* stream) {
   if (addend.data == nullptr) return cuda::zero_bytes(c.data, c.bytes(), stream);
   if (addend.data != c.data) cuda::convert(c.data, c.dtype, addend.data, addend.dtype, c.elems(), stream);
 }
 
-// C = sums + addend + bias, rounded once. Bound by memory.
+// Computes C = sums + addend + bias, rounded once. Bound by memory.
 template <typename Addend, typename Bias>
 struct FinishSums {
   static constexpr int kWidth = cuda::kVector<bf16>;

@@ -11,7 +11,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// alpha op(a) op(b) + addend. `n` is fixed; what tokens may change is found from the sizes.
+// Computes alpha op(a) op(b) + addend. `n` is fixed; sizes that tokens may change are found from the inputs.
 Numbers reference_product(const std::vector<Numbers>& in, int64_t m, int64_t n, int64_t k,
                           const ops::MatmulOptions& options) {
   Numbers out(static_cast<size_t>(m * n));

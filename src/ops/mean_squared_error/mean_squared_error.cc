@@ -44,7 +44,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes&) {
   return {*inputs[kPrediction]};
 }
 
-// The sum of each token's squares, f64 [T].
+// Returns the bytes of the sum of each token's squares, f64 [T].
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes&, int) {
   return inputs[kPrediction]->shape[0] * int64_t{sizeof(double)};
 }

@@ -15,11 +15,11 @@ struct SequenceErrors {
 //   weights      f32 [C], along any axis or none: of the first C sequences
 //   seq_offsets  i32 [max_sequences + 1], as those of attention; max_sequences is at least C
 //
-// loss = the sum over sequences of weights[s] * mean of (prediction - target)^2 over the elements of s: so that every
-// sequence counts as its weight says, whatever its length. A sequence without tokens has 0. Differences and their
-// squares are f32, sums f64 and in an order that depends on the stream alone. The gradient is the prediction's, not the
-// target's or the weights'; tokens of no sequence among the C get 0. The loss may end the graph: then its cotangent is
-// one.
+// Returns loss = the sum over sequences of weights[s] * mean of (prediction - target)^2 over the elements of s, so that
+// the weight alone decides how much a sequence counts, whatever its length. A sequence without tokens has 0.
+// Differences and their squares are f32, sums f64 and in an order that depends on the stream alone. The gradient is the
+// prediction's, not the target's or the weights'; tokens of no sequence among the C get 0. The loss may end the graph:
+// then its cotangent is one.
 [[nodiscard]] SequenceErrors mean_squared_error(Builder& builder, ValueId prediction, ValueId target, ValueId weights,
                                                 ValueId seq_offsets);
 

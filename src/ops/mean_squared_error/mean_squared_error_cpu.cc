@@ -21,7 +21,7 @@ void with_types(const KernelArgs& args, const Function& f) {
   });
 }
 
-// Squares of a row are added in f32, rows in f64, one after the other.
+// The forward kernel. Squares of a row are added in f32, rows in f64, one after the other.
 void mean_squared_error(const KernelArgs& args) {
   const TensorView &prediction = args.inputs[kPrediction], &weights = args.inputs[kWeights];
   const int64_t width = prediction.shape[1];

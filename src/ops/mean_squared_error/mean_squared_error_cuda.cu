@@ -1,5 +1,5 @@
-// Bound by memory: prediction and target are read (8 bytes per element in f32), backward the gradient is written, too.
-// Not yet measured.
+// The kernels are bound by memory: prediction and target are read (8 bytes per element in f32), backward the gradient
+// is written, too. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
@@ -24,7 +24,7 @@ void with_types(const KernelArgs& args, const Function& f) {
   });
 }
 
-// A warp for each row.
+// Uses a warp for each row.
 template <typename P, typename T>
 __global__ void __launch_bounds__(kThreads)
     row_squares_kernel(const P* prediction, const T* target, int64_t rows, int64_t width, double* of_rows) {
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
   if (cuda::lane_index() == 0) of_rows[row] = sum;
 }
 
-// One block: sequence after sequence.
+// Uses one block, for one sequence after the other.
 __global__ void __launch_bounds__(kThreads)
     sequence_errors_kernel(const double* of_rows, const int32_t* offsets, const float* weights, int64_t sequences,
                            int64_t width, float* loss, float* of_each) {
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *loss = static_cast<float>(total);
 }
 
-// A block for each row. `dy` may be null: one.
+// Uses a block for each row. If `dy` is null, it is one.
 template <typename P, typename T>
 __global__ void __launch_bounds__(kThreads)
     error_grad_kernel(const P* prediction, const T* target, const float* weights, TokenBlocks blocks, int64_t width,

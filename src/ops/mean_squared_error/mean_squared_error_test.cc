@@ -10,7 +10,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// The mean of each sequence.
+// Returns the mean of each sequence.
 Numbers reference_errors(const std::vector<Numbers>& in, size_t width) {
   Numbers means;
   for (size_t s = 0; s < in[2].size(); ++s) {

@@ -5,7 +5,7 @@
 
 namespace spillway::ops {
 
-// Inputs of both; the gradient has dy, f32 [1], last, which may be absent: one.
+// The inputs of both; the gradient has dy, f32 [1], last; if it is absent, it is one.
 namespace error_input {
 enum : size_t { kPrediction, kTarget, kWeights, kSeqOffsets, kDy };
 }

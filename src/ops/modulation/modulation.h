@@ -1,5 +1,5 @@
-// Numbers that all tokens of a sequence share, one for each column: what scales, shifts or gates them (AdaLN; Peebles
-// and Xie, Scalable Diffusion Models with Transformers, 2022).
+// Numbers that all tokens of a sequence share, one for each column, which scale, shift or gate them (AdaLN; Peebles and
+// Xie, Scalable Diffusion Models with Transformers, 2022).
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct Modulation {
 
 // A token of no sequence among the rows in use is treated as if its numbers were all zero.
 
-// Throws InputError where `rows` has no part `part` for columns of x, or `seq_offsets` has too few sequences for it.
+// Throws InputError if `rows` has no part `part` for columns of x, or `seq_offsets` has too few sequences for it.
 void expect_modulation(std::string_view op, const ValueType& x, const ValueType& rows, const ValueType& seq_offsets,
                        int64_t part);
 

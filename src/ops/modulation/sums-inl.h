@@ -21,7 +21,7 @@ struct PartSums {
   const float* sums;
 };
 
-// out = addend (where there is one), to which each sequence's blocks are added in order.
+// Computes out = addend (if there is one), to which each sequence's blocks are added in order.
 inline void add_parts(const ModulationRows& modulation, std::span<const PartSums> parts, const TensorView& addend,
                       const TensorView& out, ThreadPool& threads) {
   const int64_t width = modulation.width;

@@ -7,13 +7,13 @@
 
 namespace spillway::ops {
 
-// Two parts at most have a gradient: their numbers, or -1, and the sums of their blocks, f32 [blocks, width].
+// The parts that have a gradient, two at most: their numbers, or -1, and the sums of their blocks, f32 [blocks, width].
 struct PartSums {
   int64_t part = -1;
   const float* sums = nullptr;
 };
 
-// A thread for each number: out = addend (where there is one), to which the sequence's blocks are added in order.
+// Uses a thread for each number: out = addend (if there is one), to which the sequence's blocks are added in order.
 constexpr int kAddPartsThreads = 256;
 static __global__ void __launch_bounds__(kAddPartsThreads)
     add_parts_kernel(ModulationRows modulation, PartSums first, PartSums second, const float* addend, float* out,

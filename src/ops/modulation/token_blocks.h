@@ -17,24 +17,24 @@ namespace spillway::ops {
 // The most blocks for the CPU and for a GPU, which has more to keep busy; sequences that are no whole blocks add some.
 constexpr int64_t kMaxCpuBlocks = 64, kMaxGpuBlocks = 256;
 
-// Of partial sums, f32 [blocks, columns], for so many sequences.
+// Returns the floats of partial sums, f32 [blocks, columns], for so many sequences.
 [[nodiscard]] constexpr int64_t block_sums_floats(int64_t max_blocks, int64_t sequences, int64_t columns) {
   return (max_blocks + sequences + 1) * columns;
 }
 
-// Tokens [begin, end) of a sequence; -1 for those of none. Empty: there is no such block.
+// The tokens [begin, end) of a sequence; -1 for those of none. Empty: there is no such block.
 struct TokenBlock {
   int64_t sequence = -1, begin = 0, end = 0;
 };
 
-// The tokens of the first `sequences` sequences, and behind them, as if they were one more, all others.
+// The blocks of the first `sequences` sequences, and behind them, as if they were one more, of all other tokens.
 class TokenBlocks {
  public:
-  // `offsets` may be null where there are no sequences.
+  // `offsets` may be null if there are no sequences.
   SPILLWAY_EITHER_SIDE TokenBlocks(int64_t tokens, const int32_t* offsets, int64_t sequences, int64_t max_blocks)
       : tokens_(tokens), offsets_(offsets), sequences_(sequences), block_(block_tokens(tokens, max_blocks)) {}
 
-  // At least as many as there are, told without looking at the offsets.
+  // Returns an upper bound of the number of blocks, without reading the offsets.
   [[nodiscard]] int64_t bound() const { return div_ceil(tokens_, block_) + sequences_ + 1; }
 
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t begin_of(int64_t sequence) const {
@@ -63,7 +63,7 @@ class TokenBlocks {
     }
     return {};
   }
-  // The sequence of a token, or -1.
+  // Returns the sequence of a token, or -1.
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t sequence_of(int64_t token) const {
     return sequence_of_row(offsets_, sequences_, token);
   }
@@ -87,14 +87,14 @@ struct ModulationRows {
   int64_t row_width, width;
   TokenBlocks blocks;
 
-  // Of a stream like `x`.
+  // Reads them for a stream like `x`.
   ModulationRows(const TensorView& x, const TensorView& modulation, const TensorView& offsets, int64_t max_blocks)
       : rows(modulation.as<float>()),
         row_width(rows == nullptr ? 0 : modulation.shape[1]),
         width(x.shape[1]),
         blocks(x.shape[0], offsets.as<int32_t>(), rows == nullptr ? 0 : modulation.shape[0], max_blocks) {}
 
-  // Part `part` of a sequence; null for a token of none.
+  // Returns part `part` of a sequence; null for a token of none.
   [[nodiscard]] SPILLWAY_EITHER_SIDE const float* part_of(int64_t sequence, int64_t part) const {
     return sequence < 0 ? nullptr : rows + sequence * row_width + part * width;
   }

@@ -19,7 +19,7 @@ std::vector<ValueType> infer_widen(TypeList inputs, const Attributes& attributes
   return {{DType::kF32, shape_of(slice_of(attributes), inputs[0]->shape)}};
 }
 
-// Inputs: values, x, step or none.
+// Takes inputs values, x, step or none.
 std::vector<ValueType> infer_narrow(TypeList inputs, const Attributes& attributes) {
   const ValueType& x = *inputs[1];
   expect_bf16("narrow_rows", x);
@@ -28,7 +28,7 @@ std::vector<ValueType> infer_narrow(TypeList inputs, const Attributes& attribute
   return {x};
 }
 
-// The slice is read in one type and written in the other.
+// Counts the slice as read in one type and written in the other.
 Cost cost(TypeList, TypeList, const Attributes& attributes) {
   return {.bytes = 6.0 * static_cast<double>(attributes.integer("elems"))};
 }

@@ -1,5 +1,5 @@
-// Bound by memory: 6 bytes for each element of the slice; philox for every eight elements is hidden by them. Not yet
-// measured.
+// The kernels are bound by memory: 6 bytes for each element of the slice; philox for every eight elements is hidden by
+// them. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
@@ -25,7 +25,7 @@ struct Narrow {
 
 constexpr int kThreads = 256;
 
-// A thread for each block of numbers that are rounded together, the first and the last of which the slice may cut.
+// Uses a thread for each block of numbers that are rounded together; the slice may cut the first and the last.
 __global__ void __launch_bounds__(kThreads)
     narrow_stochastic_kernel(const float* from, ElementRange slice, RoundingKey key, const int32_t* step, bf16* to) {
   const int64_t block = slice.begin / kRoundedTogether + int64_t{blockIdx.x} * kThreads + threadIdx.x;

@@ -30,7 +30,7 @@ struct NarrowGraph {
   }
 };
 
-// Below and above a number in bf16.
+// Returns the numbers below and above a number in bf16.
 std::pair<double, double> neighbours(double number) {
   const auto bits = std::bit_cast<uint32_t>(static_cast<float>(number)) & 0xFFFF0000;
   const auto toward_zero = static_cast<double>(std::bit_cast<float>(bits));
@@ -81,7 +81,7 @@ TEST_CASE("stochastic rounding gives a neighbour, and the number in the mean") {
       if (below < exact) REQUIRE((value == below || value == above));
       sum += value;
     }
-    // Four deviations of the mean of numbers that are one of two.
+    // The bound is four deviations of the mean of numbers that are one of two.
     CHECK(std::abs(sum / kCount - exact) <= 4 * 0.5 * (above - below) / std::sqrt(static_cast<double>(kCount)));
   }
   const Numbers kept = {1.0, -2.5, 0.0, std::numeric_limits<double>::infinity()};
@@ -96,7 +96,7 @@ TEST_CASE("the choice depends on seed, tensor, step and place, and on nothing el
   CHECK(narrowed(values, 2) != first);
   CHECK(narrowed(values, 1, 2) != first);
   CHECK(narrowed(values, 1, 1, 2) != first);
-  // Slices give what the whole gives.
+  // Slices give the same as the whole.
   const Shape shape{20, 15};
   Graph graph;
   Builder b(graph);

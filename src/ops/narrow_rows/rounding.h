@@ -1,4 +1,4 @@
-// Numbers in bf16, as both backends round them.
+// Rounds numbers to bf16, for both backends.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace spillway::ops {
 
-// As many numbers as one block of philox rounds.
+// The number of elements that one block of philox rounds.
 constexpr int64_t kRoundedTogether = 8;
 
 struct RoundingKey {
@@ -22,14 +22,14 @@ struct RoundingKey {
       : is_stochastic(attributes.integer("stochastic") != 0),
         seed(static_cast<uint64_t>(attributes.integer("seed"))),
         stream(static_cast<uint64_t>(attributes.integer("stream"))) {}
-  // The key of a step's numbers.
+  // Returns the key of a step's numbers.
   SPILLWAY_EITHER_SIDE uint64_t of_step(int32_t step) const {
     const auto words = philox(seed, stream, static_cast<uint64_t>(step));
     return uint64_t{words[0]} << 32 | words[1];
   }
 };
 
-// `noise` of 16 bits is added below the last place that bf16 keeps, and cut off with what is there.
+// Adds `noise` of 16 bits below the last place that bf16 keeps, and cuts off the bits there.
 SPILLWAY_EITHER_SIDE inline bf16 round_with(float value, uint32_t noise) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const bool is_finite = (bits & 0x7F800000) != 0x7F800000;
@@ -37,7 +37,8 @@ SPILLWAY_EITHER_SIDE inline bf16 round_with(float value, uint32_t noise) {
   return std::bit_cast<bf16>(static_cast<uint16_t>(rounded >> 16));
 }
 
-// Elements [begin, end) of the tensor, which are values[0], ...; at most kRoundedTogether, of one block of these.
+// Rounds elements [begin, end) of the tensor, which are values[0], ...; at most kRoundedTogether, of one block of
+// these.
 SPILLWAY_EITHER_SIDE inline void round_block(const float* values, int64_t begin, int64_t end, uint64_t step_key,
                                              uint64_t stream, bf16* out) {
   const auto words = philox(step_key, stream, static_cast<uint64_t>(begin / kRoundedTogether));

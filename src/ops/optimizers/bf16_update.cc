@@ -7,7 +7,7 @@
 namespace spillway::ops {
 namespace {
 
-// The next version of a value that the graph has made itself, which is then no version, but a value beside it.
+// Returns the next version of a value that the graph has made itself, which then is no version, but a value beside it.
 ValueId part_from(Graph& graph, ValueId value) {
   for (auto id = static_cast<ValueId>(graph.values.size() - 1); id > value; --id) {
     if (graph.value(id).updates != value) continue;
@@ -26,8 +26,8 @@ StateSchema bf16_states(StateSchema states) {
   return states;
 }
 
-// To the optimizer the slice in f32 is a master that is there for the update alone: the rows of the weight become what
-// it rounds to.
+// To the optimizer the slice in f32 is a master that exists for the update alone: the rows of the weight become its
+// rounded result.
 ValueId update_bf16(Builder& builder, const OptimizerDef& optimizer, const UpdateOperands& operands,
                     const OptimizerOptions& options, const std::optional<StochasticRounding>& rounding) {
   UpdateOperands wide = operands;

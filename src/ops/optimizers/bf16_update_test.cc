@@ -33,7 +33,7 @@ struct UpdateOfBf16 {
   std::vector<RowSlice> slices;
   std::optional<int64_t> seed;
 
-  // Checks besides that CPU and GPU give the same bits.
+  // Also checks that CPU and GPU give the same bits.
   [[nodiscard]] Trained step(const Trained& from, const Numbers& gradient, int32_t number) const {
     Graph graph;
     Builder b(graph);
@@ -93,8 +93,8 @@ struct UpdateOfBf16 {
   }
 };
 
-// Equal, or where f32 was computed in another order, neighbours in bf16; or what is left of weights that a step has
-// nearly taken away.
+// Checks that numbers are equal, or, if f32 was computed in another order, neighbours in bf16, or the rest of weights
+// that a step has nearly taken away. Returns how many are not equal.
 size_t count_unequal(const Numbers& got, const Numbers& want) {
   size_t unequal = 0;
   REQUIRE(got.size() == want.size());

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kNever = 0xFFFFFF;  // above what any number has below its cell
 
-// By the bounds alone; of a negative number the complement.
+// Returns codes by the bounds alone; for a negative number the complement.
 class CodeOf {
  public:
   explicit CodeOf(const BlockCodes& codes) : count_(codes.count()) {
@@ -27,7 +27,7 @@ class CodeOf {
   std::vector<float> bounds_;
 };
 
-// The entry of the magnitudes [first, last].
+// Returns the entry of the magnitudes [first, last].
 uint32_t entry_of(const CodeOf& code_of, uint32_t first, uint32_t last, uint32_t rest, bool negative) {
   const uint32_t code = code_of(first, negative);
   if (code_of(last, negative) == code) return kNever << 8 | code;
@@ -43,7 +43,7 @@ uint32_t entry_of(const CodeOf& code_of, uint32_t first, uint32_t last, uint32_t
 }  // namespace
 
 EncodeTable::EncodeTable(const BlockCodes& codes) {
-  // 64 values in [0.1, 1] where there is a sign, and else 128: cells of 2^-7 and 2^-8 at the top.
+  // Maps have 64 values in [0.1, 1] if there is a sign, and else 128: cells of 2^-7 and 2^-8 at the top.
   shift = codes.is_signed ? 17 : 16;
   const uint32_t rest = (uint32_t{1} << shift) - 1;
   lowest = static_cast<int32_t>(std::bit_cast<uint32_t>(0x1p-24F) >> shift);

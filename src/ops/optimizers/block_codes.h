@@ -1,5 +1,5 @@
-// How moments become codes and back: in blocks of kStateBlock elements, each as x / absmax, which a code of an
-// ascending map stands for. What is constexpr here, GPU code calls, too.
+// Converts moments to codes and back: in blocks of kStateBlock elements, each as x / absmax, which a code of an
+// ascending map stands for. GPU code calls the constexpr functions, too.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ enum class CodeRule : uint8_t {
 
 constexpr float kMinTorchaoAbsmax = 1e-12F;
 
-// What a map's 16 or 256 values are, and how values are rounded to them. Copied into kernels.
+// The 16 or 256 values of a map, and the rule by which values are rounded to them. Copied into kernels.
 struct BlockCodes {
   const float* values;  // ascending
   int bits;             // 8, or 4: two codes a byte, the first in the high half
@@ -34,7 +34,7 @@ struct BlockCodes {
 
 namespace block_codes_detail {
 
-// The next f32 below or above a finite x.
+// Return the next f32 below or above a finite x.
 constexpr float step_below(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   if (x == 0) return std::bit_cast<float>(uint32_t{0x80000001});
@@ -44,7 +44,7 @@ constexpr float step_above(float x) { return -step_below(-x); }
 
 }  // namespace block_codes_detail
 
-// The largest x whose code is `code` or lower, by a map's values. REQUIRES: code is not the last.
+// Returns the largest x whose code is `code` or lower, by a map's values. REQUIRES: code is not the last.
 [[nodiscard]] constexpr float upper_bound_of(const float* values, int code, CodeRule rule) {
   using block_codes_detail::step_above, block_codes_detail::step_below;
   const float low = values[code], high = values[code + 1];
@@ -60,7 +60,7 @@ constexpr float step_above(float x) { return -step_below(-x); }
   return bound;
 }
 
-// What a block is divided by; its absmax as it is stored.
+// The divisor of a block, and its absmax as stored.
 struct BlockScale {
   float stored, divisor;
 };
@@ -69,7 +69,7 @@ struct BlockScale {
   return {absmax, absmax == 0 ? 1.0F : absmax};
 }
 
-// torchao's maps of 4 bits.
+// The maps of 4 bits of torchao.
 inline constexpr std::array<float, 16> kTorchaoSigned4 = {
     -0x1.c66666p-1F, -0x1.533334p-1F, -0x1.cp-2F,     -0x1.b33332p-3F,
     -0x1.3d70a4p-4F, -0x1.0a3d72p-5F, -0x1.6872bp-8F, 0,
@@ -86,10 +86,11 @@ inline constexpr BlockCodes kAoUnsigned8{kDynamicUnsigned.data(), 8, false, Code
 inline constexpr BlockCodes kAoSigned4{kTorchaoSigned4.data(), 4, true, CodeRule::kTorchao};
 inline constexpr BlockCodes kAoUnsigned4{kTorchaoUnsigned4.data(), 4, false, CodeRule::kTorchao};
 
-// Codes of f32 numbers in [-1, 1] in a few instructions, exactly as the bounds say: the numbers are cut into cells by
-// their sign, exponent and first bits of the fraction, so narrow that no cell has more than one bound in it. An entry
-// has the code at the cell's end nearer zero in its low byte, and above that the rest of the last number with this
-// code; negative numbers have the complement of their code (`count - 1 - code`), which grows with the magnitude, too.
+// A table for encoding f32 numbers in [-1, 1] in a few instructions, exactly by the bounds: the numbers are cut into
+// cells by their sign, exponent and first bits of the fraction, so narrow that no cell has more than one bound in it.
+// An entry has the code at the cell's end nearer zero in its low byte, and above that the rest of the last number with
+// this code; negative numbers have the complement of their code (`count - 1 - code`), which grows with the magnitude,
+// too.
 struct EncodeTable {
   int shift;                      // bits below those that choose a cell
   int32_t lowest;                 // the first cell, which has all smaller numbers, too
@@ -98,7 +99,7 @@ struct EncodeTable {
 
   explicit EncodeTable(const BlockCodes& codes);
 };
-// Made once; any thread.
+// Returns the table, which is made once; safe from any thread.
 [[nodiscard]] const EncodeTable& encode_table(const BlockCodes& codes);
 
 }  // namespace spillway::ops

@@ -14,7 +14,7 @@ using namespace spillway::ops;
 
 namespace {
 
-// By the rules as bitsandbytes and torchao write them, over the values alone.
+// Encodes by the rules as bitsandbytes and torchao write them, over the values alone.
 int code_by_rule(const BlockCodes& codes, float x) {
   const float* const v = codes.values;
   const int last = codes.count() - 1;
@@ -33,7 +33,7 @@ int code_by_rule(const BlockCodes& codes, float x) {
   return best;
 }
 
-// As a kernel of the CPU reads it.
+// Encodes as a kernel of the CPU does.
 int code_by_table(const BlockCodes& codes, float x) {
   const EncodeTable& table = encode_table(codes);
   const auto bits = std::bit_cast<uint32_t>(x + 0.0F);

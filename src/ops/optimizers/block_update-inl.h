@@ -27,8 +27,8 @@ struct alignas(64) BlockFloats {
   float at[kStateBlock + kMaxLanes];
 };
 
-// What `count` codes stand for, with zeros behind up to a whole vector. One by one: on many CPUs a gather is slower
-// than the loads that it is made of.
+// Writes the values of `count` codes, with zeros behind up to a whole vector. Loads them one by one: on many CPUs a
+// gather is slower than the loads that it consists of.
 inline void decode_block(const uint8_t* codes, int bits, int64_t count, const float* values, float* to) {
   if (bits == 8) {
     for (int64_t i = 0; i < count; ++i) to[i] = values[codes[i]];
@@ -59,13 +59,14 @@ struct Encoder {
     divisor = constant(block_divisor);
   }
 
-  // The codes of moments, in the low byte of each lane.
+  // Returns the codes of moments, in the low byte of each lane.
   template <bool kSigned>
   HWY_INLINE WordVector operator()(Vector moments) const {
     const Words words;
     // -0 becomes 0.
     Vector x = hn::Div(hn::Add(moments, zero()), divisor);
-    // NaN is code 0, and so is what an unsigned map has no code for: whatever a file holds, the table has a cell.
+    // NaN gets code 0, and so do numbers that an unsigned map has no code for: whatever a file holds, the table has a
+    // cell.
     x = kSigned ? hn::IfThenElse(hn::Eq(x, x), x, constant(-1.0F)) : hn::IfThenElseZero(hn::Gt(x, zero()), x);
     const WordVector bits = hn::BitCast(words, x);
     const WordVector magnitude = kSigned ? hn::And(bits, hn::Set(words, 0x7FFFFFFF)) : bits;
@@ -90,7 +91,7 @@ void encode_all(const Encoder& encoder, const float* moments, int64_t count, uin
   }
 }
 
-// Writes a block's codes and returns its absmax as it is stored.
+// Writes a block's codes and returns its absmax as stored.
 inline float encode_block(const BlockCodes& codes, const BlockFloats& moments, float absmax, int64_t count,
                           uint8_t* to) {
   const BlockScale scale = block_scale(absmax, codes.rule);
@@ -112,7 +113,7 @@ inline float encode_block(const BlockCodes& codes, const BlockFloats& moments, f
   return scale.stored;
 }
 
-// Of magnitudes as integers, in which NaN is the largest.
+// Returns the largest of magnitudes as integers, in which NaN is the largest.
 HWY_INLINE float absmax_of(hn::Vec<SignedWords> magnitudes) {
   const int32_t bits = hn::GetLane(hn::MaxOfLanes(SignedWords(), magnitudes));
   return std::bit_cast<float>(bits > 0x7F800000 ? int32_t{0x7FC00000} : bits);
@@ -152,8 +153,8 @@ void update_block(const Formula& formula, Vector clip, const BlockViews<kStates>
   }
 }
 
-// The kernel: as run_update, with moments in codes. formula(p, g, state) is given their values and leaves the next
-// ones.
+// The kernel: does what run_update does, with moments in codes. formula(p, g, state) gets their values and leaves the
+// next ones.
 template <int kStates, typename Formula>
 void run_block_update(const KernelArgs& args, const Formula& formula, const std::array<BlockCodes, kStates>& codes) {
   const BlockViews<kStates> views(args);

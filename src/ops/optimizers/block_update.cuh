@@ -27,7 +27,7 @@ inline CodesOnGpu codes_on_gpu(const BlockCodes& codes) {
   return result;
 }
 
-// In shared memory: the values, and the largest numbers of all codes but the last.
+// The tables in shared memory: the values, and the largest numbers of all codes but the last.
 struct CodeTables {
   float values[256], bounds[256];
 };
@@ -40,14 +40,14 @@ __device__ inline void fill_tables(const CodesOnGpu& codes, CodeTables& tables) 
   }
 }
 
-// How many bounds lie below x; 0 for NaN.
+// Returns how many bounds lie below x; 0 for NaN.
 __device__ inline int code_of(const CodeTables& tables, int bits, float x) {
   int code = 0;
   for (int step = 1 << (bits - 1); step > 0; step /= 2) code += x > tables.bounds[code + step - 1] ? step : 0;
   return code;
 }
 
-// The codes of a lane: kBlockLane neighbours, of which `count` are there.
+// Loads the codes of a lane: kBlockLane neighbours, of which `count` are there.
 __device__ inline void load_codes(const uint8_t* block, int bits, int first, int count, int* codes) {
 #pragma unroll
   for (int i = 0; i < kBlockLane; ++i) {
@@ -79,7 +79,7 @@ struct BlockUpdateBody {
   const float* clip;  // null: 1
   Formula formula;
 
-  // Every lane of a warp. REQUIRES: the block is there.
+  // Called by every lane of a warp. REQUIRES: the block is there.
   __device__ void operator()(int64_t block, const CodesOnGpu* codes, const CodeTables* tables) const {
     const auto numbers = formula.numbers();
     const float factor = clip != nullptr ? *clip : 1.0F;

@@ -1,4 +1,4 @@
-// The frame of updates whose moments are all codes (block_codes.h): what a kernel of either side sees of the operands.
+// The frame of updates whose moments are all codes (block_codes.h): the operands as a kernel of either side sees them.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace spillway::ops {
 
-// Codes and scales of a slice's moments, from its first block on. The states of the operation: codes, absmax of each.
+// The codes and scales of a slice's moments, from its first block on. The states of the operation: codes, absmax of
+// each.
 template <int kStates>
 struct BlockViews {
   explicit BlockViews(const KernelArgs& args) : weights(args) {

@@ -1,5 +1,5 @@
-// Lion and AdEMAMix with moments in 8 bits: a step from decoded moments is that of the f32 optimizer, and what it
-// leaves is rounded to the nearest codes.
+// Tests Lion and AdEMAMix with moments in 8 bits: a step from decoded moments is that of the f32 optimizer, and its
+// results are rounded to the nearest codes.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -101,7 +101,7 @@ void check_twins(const Twins& twins) {
       double least = error(0);
       for (size_t code = 1; code < 256; ++code) least = std::min(least, error(code));
       const auto code = static_cast<size_t>(codes[i]);
-      // Below zero the code is one below zero, whatever is nearer.
+      // Below zero the code is one below zero, even if another is nearer.
       const bool keeps_sign = x >= 0 || map[code] < 0;
       const bool is_nearest =
           error(code) <= least + 1e-6 * std::abs(x) || (x < 0 && code + 1 < 256 && map[code + 1] == 0);

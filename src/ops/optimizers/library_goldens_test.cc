@@ -1,4 +1,4 @@
-// Each optimizer beside the library that defines it: steps of tests/golden/optimizers/*.json, made by
+// Compares each optimizer with the library that defines it: steps of tests/golden/optimizers/*.json, made by
 // tools/make_optimizer_goldens.py. Those whose moments are codes have tests of their own.
 #include <doctest/doctest.h>
 
@@ -90,7 +90,7 @@ class Golden {
     if (with_master) CHECK(next(o.weight) == rounded(to.weight, DType::kBF16));
     return to;
   }
-  // Of trained numbers; those where there is nothing else.
+  // Returns the evaluated numbers for trained ones; these themselves if the optimizer has no others.
   [[nodiscard]] Numbers evaluated(const TrainedNumbers& trained) const {
     const EvaluatedWeights* evaluated = optimizer_->evaluated;
     if (!evaluated) return trained.weight;

@@ -1,5 +1,5 @@
-// What an optimizer keeps for a weight: ordinary persistent values, whose shapes follow from the weight's. See
-// docs/decisions/0018-states-in-blocks.md.
+// The states that an optimizer keeps for a weight: ordinary persistent values, whose shapes follow from the weight's.
+// See docs/decisions/0018-states-in-blocks.md.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace spillway::ops {
 
-// Elements of the flat tensor that share a scale.
+// The elements of the flat tensor that share a scale.
 constexpr int64_t kStateBlock = 256;
 
-// What of the weight a state has one element for.
+// The part of the weight that one element of a state belongs to.
 enum class StateExtent : uint8_t {
   kElement,
   kPair,    // two elements: codes of 4 bits, the first in the high half
@@ -26,13 +26,13 @@ enum class StateExtent : uint8_t {
 };
 
 struct StateSpec {
-  std::string name;  // as checkpoints call it: "exp_avg"
+  std::string name;  // the name in checkpoints: "exp_avg"
   DType dtype = DType::kF32;
   StateExtent extent = StateExtent::kElement;
   bool operator==(const StateSpec&) const = default;
 };
 
-// How the elements of a moment are kept.
+// The storage of a moment's elements.
 enum class StateStorage : uint8_t { kF32, kBf16, kCodes8, kCodes4 };
 
 // The states of a weight, in their order. All begin as zero bytes.
@@ -41,9 +41,9 @@ struct StateSchema {
   // Slices begin at elements that are multiples of it. 0: the weight is one slice.
   int64_t slice_unit = 1;
 
-  // A moment of the weight's elements: one value, or, as codes, "<name>" and "<name>_absmax".
+  // Adds a moment of the weight's elements: one value, or, as codes, "<name>" and "<name>_absmax".
   void add(std::string_view name, StateStorage storage = StateStorage::kF32);
-  // A moment of a matrix of which the means of rows and of columns are kept: "<name>_row" and "<name>_col".
+  // Adds a moment of a matrix of which the means of rows and of columns are kept: "<name>_row" and "<name>_col".
   void add_factored(std::string_view name);
 };
 
@@ -55,7 +55,7 @@ struct TrainedTensor {
 
 [[nodiscard]] TrainedTensor trained_tensor(Builder& builder, ValueId weight);
 
-// The type of a state for the slice of a weight. REQUIRES: the slice lies in the weight.
+// Returns the type of a state for the slice of a weight. REQUIRES: the slice lies in the weight.
 [[nodiscard]] ValueType type_of(const StateSpec& spec, const RowSlice& slice, const Shape& weight);
 
 }  // namespace spillway::ops

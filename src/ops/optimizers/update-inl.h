@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// A whole vector, or its first `count` lanes.
+// Loads a whole vector, or its first `count` lanes.
 template <typename T>
 HWY_INLINE Vector load_lanes(const T* from, int64_t count) {
   return count == lanes() ? load(from) : load_some(from, count);

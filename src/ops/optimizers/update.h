@@ -1,5 +1,5 @@
-// The frame of every optimizer's update: operands and their types, and what a kernel sees of them. An optimizer adds
-// its formula, for one element, on both backends (update-inl.h, update.cuh).
+// The frame of every optimizer's update: operands and their types, and their views for a kernel. An optimizer adds its
+// formula, for one element, on both backends (update-inl.h, update.cuh).
 #pragma once
 
 #include <array>
@@ -11,23 +11,23 @@
 
 namespace spillway::ops {
 
-// Inputs of the operation: weight, gradient, learning_rate, step or none, clip or none, master or none, step_state or
-// none, states. Outputs: weight, master where there is one, states.
+// The inputs of the operation: weight, gradient, learning_rate, step or none, clip or none, master or none, step_state
+// or none, states. Outputs: weight, master if there is one, states.
 namespace update_input {
 constexpr size_t kWeight = 0, kGradient = 1, kLearningRate = 2, kStep = 3, kClip = 4, kMaster = 5, kStepState = 6,
                  kStates = 7;
 }
 
-// OpDef::infer of an update with those states, by their names in messages.
+// Does OpDef::infer for an update with those states, by their names in messages.
 [[nodiscard]] std::vector<ValueType> infer_update(std::string_view op, const StateSchema& states, TypeList inputs,
                                                   const Attributes& attributes);
-// OpDef::in_place of an update with at most so many states: every output may take its input's place.
+// Returns OpDef::in_place of an update with at most so many states: every output may take its input's place.
 [[nodiscard]] std::vector<InPlace> update_in_place(int max_states);
 
 // Appends the operation; `numbers` are its attributes beside the rows. Returns the weight's next version.
 ValueId append_update(Builder& builder, const OpDef& op, const UpdateOperands& operands, Attributes numbers);
 
-// What a kernel reads and writes, from the first element of the slice on.
+// The elements that a kernel reads and writes, from the first element of the slice on.
 template <int kStates>
 struct UpdateViews {
   explicit UpdateViews(const KernelArgs& args) {
@@ -49,7 +49,7 @@ struct UpdateViews {
   ElementRange slice;
   const float* p_in = nullptr;
   float* p = nullptr;
-  bf16* copy = nullptr;  // gets p rounded; null where p is the weight
+  bf16* copy = nullptr;  // gets p rounded; null if p is the weight
   std::array<const float*, kSize> state_in{};
   std::array<float*, kSize> state{};
 };

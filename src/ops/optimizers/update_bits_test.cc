@@ -1,4 +1,4 @@
-// An update may run on a GPU or on the host, as the plan has it: both give the same bits, for any operands.
+// Tests that an update gives the same bits on a GPU and on the host, for any operands, since a plan may choose either.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ struct UpdateCase {
   double max_norm = 0;  // 0: the update takes no clip factor
 };
 
-// In [-1, 1), every third of them so small that its square is no normal number.
+// Returns numbers in [-1, 1), every third of them so small that its square is no normal number.
 Numbers numbers_of(int64_t count, uint64_t seed) {
   Numbers numbers = random_numbers(count, seed);
   for (size_t i = 0; i < numbers.size(); i += 3) numbers[i] *= 1e-20;
@@ -49,7 +49,7 @@ class UpdateUnderTest {
     for (const std::string& violation : verify(graph_)) FAIL_CHECK(violation);
   }
 
-  // What one step leaves, the next begins with.
+  // Runs one step; the next begins with its results.
   void run_step(int32_t step) {
     CAPTURE(step);
     inputs_[rate_] = {1e-3 / step};
@@ -59,7 +59,7 @@ class UpdateUnderTest {
     check_bits_of_cpu(graph_, inputs_, {.threads = 2});
     const Run run(graph_, inputs_);
     std::map<ValueId, Numbers> next = inputs_;
-    // Of a weight that is updated in slices the last version counts.
+    // For a weight that is updated in slices the last version counts.
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
       if (graph_.values[i].updates != kNone) next[graph_.persistent_root(id)] = run.numbers(id);
@@ -101,7 +101,7 @@ class UpdateUnderTest {
     return {{0, 1}, {1, 0}, {1, 20}, {21, 16}};
   }
 
-  // A state of some rows.
+  // Returns a state of some rows.
   ValueId state(const StateSpec& spec, const Weight& w, const RowSlice& rows) {
     const ValueType type = type_of(spec, rows, graph_.value(w.weight).type.shape);
     const ValueId id = input(spec.name, type, ValueKind::kOptimizerState);

@@ -1,8 +1,8 @@
 // Sums over matrices on the CPU, in the order of ops/optimizers/whole_matrix.h, for files that Highway compiles once
 // for each instruction set (see ops/simd.h).
 //
-// f(row, column, count) gives the elements from `column` on, of which the first `count` count; f may store what it
-// computes for them.
+// f(row, column, count) gives the elements from `column` on, of which the first `count` count; f may store its results
+// for them.
 #if defined(SPILLWAY_OPS_WHOLE_MATRIX_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPILLWAY_OPS_WHOLE_MATRIX_INL_H
 #undef SPILLWAY_OPS_WHOLE_MATRIX_INL_H
@@ -25,7 +25,7 @@ HWY_INLINE void for_each_vector(int64_t columns, const Function& f) {
   for (int64_t j = 0; j < columns; j += lanes()) f(j, std::min(lanes(), columns - j));
 }
 
-// Step 1 of the order, while a row's vectors go by.
+// Does step 1 of the order, while a row's vectors go by.
 class RowSum {
  public:
   HWY_INLINE RowSum() {
@@ -48,7 +48,7 @@ HWY_INLINE Vector first_lanes(Vector v, int64_t count) {
   return count == lanes() ? v : hn::IfThenElseZero(hn::FirstN(Floats(), static_cast<size_t>(count)), v);
 }
 
-// Steps 1 and 3: the sum of f over all elements, once for each.
+// Does steps 1 and 3: returns the sum of f over all elements, once for each.
 template <typename Function>
 double sum_matrix(const MatrixSize& size, const Function& f, const MatrixScratch& scratch, ThreadPool& threads) {
   threads.parallel_for(size.rows, row_grain(size.columns), [&](int64_t begin, int64_t end, int) HWY_ATTR {
@@ -62,7 +62,7 @@ double sum_matrix(const MatrixSize& size, const Function& f, const MatrixScratch
   return total_of(scratch.row_sums, size.rows);
 }
 
-// Steps 1 and 2: the sums of rows and, of each block of them, of columns.
+// Does steps 1 and 2: the sums of rows and, for each block of them, of columns.
 template <typename Function>
 void sum_rows_and_columns(const MatrixSize& size, const Function& f, const MatrixScratch& scratch,
                           ThreadPool& threads) {
@@ -87,10 +87,10 @@ void sum_rows_and_columns(const MatrixSize& size, const Function& f, const Matri
 HWY_INLINE Vector next_mean(const MeanWeights& weights, Vector last, Vector next) {
   return hn::Add(hn::Mul(last, constant(weights.last)), hn::Mul(next, constant(weights.next)));
 }
-// One over the root.
+// Returns one over the root.
 HWY_INLINE Vector inverse_root(Vector v) { return hn::Div(constant(1), hn::Sqrt(v)); }
 
-// The next means of f over rows and columns, and the scratch's factors of them, which f may still read.
+// Computes the next means of f over rows and columns, and the scratch's factors of them, which f may still read.
 template <typename Function>
 void update_factors(const MatrixSize& size, const Function& f, const MeanWeights& weights, const MeanSquares& state,
                     const MatrixScratch& scratch, ThreadPool& threads) {
@@ -131,7 +131,7 @@ void for_each_row_vector(const MatrixSize& size, const Function& f, ThreadPool& 
   });
 }
 
-// Clipped gradients.
+// The gradients, clipped.
 template <typename T>
 struct Gradients {
   explicit Gradients(const KernelArgs& args, int64_t row_elems)
@@ -148,7 +148,7 @@ struct Gradients {
   Vector clip;
 };
 
-// Gradients over the root of a mean of their squares, which is the scratch's factors or, of a vector, `squares`.
+// Gradients over the root of a mean of their squares, which is the scratch's factors or, for a vector, `squares`.
 template <typename T, bool kFactored>
 struct Direction {
   Gradients<T> gradients;
@@ -166,7 +166,7 @@ struct Direction {
   }
 };
 
-// The next mean of squares of gradients, with eps, and the direction that follows from it.
+// Computes the next mean of squares of gradients, with eps, and returns the direction that follows from it.
 template <bool kFactored, typename T>
 Direction<T, kFactored> update_direction(const MatrixSize& size, const Gradients<T>& gradients, float eps,
                                          const MeanWeights& weights, const MeanSquares& state,
@@ -189,7 +189,7 @@ Direction<T, kFactored> update_direction(const MatrixSize& size, const Gradients
   return {gradients, scratch, state.rows};
 }
 
-// The sum of squares of f.
+// Returns the sum of squares of f.
 template <typename Function>
 double sum_squares(const MatrixSize& size, const Function& f, const MatrixScratch& scratch, ThreadPool& threads) {
   const auto square = [&](int64_t row, int64_t j, int64_t count) HWY_ATTR {
@@ -199,7 +199,7 @@ double sum_squares(const MatrixSize& size, const Function& f, const MatrixScratc
   return sum_matrix(size, square, scratch, threads);
 }
 
-// p * decay - rate * f, to the weight and its working copy.
+// Writes p * decay - rate * f to the weight and its working copy.
 template <int kStates, typename Function>
 void move_weight(const MatrixSize& size, const UpdateViews<kStates>& views, float decay, float rate, const Function& f,
                  ThreadPool& threads) {

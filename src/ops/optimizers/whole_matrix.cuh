@@ -1,7 +1,7 @@
 // Sums over matrices on a GPU, in the order of ops/optimizers/whole_matrix.h. Files that use it are compiled without
 // fusing, so that the bits are the CPU's.
 //
-// f(row, column) gives an element; what visits each element once may store there, too.
+// f(row, column) gives an element; a function that visits each element once may store there, too.
 #pragma once
 
 #include "backend/cuda/reduce.cuh"
@@ -15,7 +15,7 @@ namespace spillway::ops {
 constexpr int kMatrixThreads = 256;
 constexpr int kMatrixWarps = kMatrixThreads / cuda::kWarp;
 
-// Step 1: a warp for each row.
+// Does step 1 with a warp for each row.
 template <typename Function>
 __global__ void __launch_bounds__(kMatrixThreads) row_sums_kernel(MatrixSize size, Function f, float* sums) {
   static_assert(kRowSums == cuda::kWarp, "a lane for each sum");
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kMatrixThreads) row_sums_kernel(MatrixSize siz
   if (cuda::lane_index() == 0) sums[row] = sum;
 }
 
-// The first half of step 2: a thread for each column of each block of rows.
+// Does the first half of step 2 with a thread for each column of each block of rows.
 template <typename Function>
 __global__ void __launch_bounds__(kMatrixThreads) column_sums_kernel(MatrixSize size, Function f, float* sums) {
   const int64_t tiles = div_ceil(size.columns, int64_t{kMatrixThreads}), block = blockIdx.x / tiles;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kMatrixThreads) column_sums_kernel(MatrixSize 
   sums[block * size.columns + column] = sum;
 }
 
-// A thread for each of `count`.
+// Uses a thread for each of `count`.
 template <typename Body>
 __global__ void __launch_bounds__(kMatrixThreads) for_each_kernel(int64_t count, Body body) {
   const int64_t i = int64_t{blockIdx.x} * kMatrixThreads + threadIdx.x;
@@ -56,7 +56,7 @@ void sum_rows(const MatrixSize& size, const Function& f, const MatrixScratch& sc
                scratch.row_sums);
 }
 
-// Steps 1 and 3, f being called once for each element; one thread calls finish(the sum of all).
+// Does steps 1 and 3, calling f once for each element; one thread calls finish(the sum of all).
 template <typename Function, typename Finish>
 void sum_matrix(const MatrixSize& size, const Function& f, const MatrixScratch& scratch, const Finish& finish,
                 void* stream) {
@@ -70,12 +70,12 @@ __device__ inline float next_mean(const MeanWeights& weights, float last, float 
   return last * weights.last + next * weights.next;
 }
 
-// Weights and other numbers are read when the kernel runs.
+// Computes the next means. Weights and other numbers are read when the kernel runs.
 struct NextMeans {
   const MeanWeights* weights;
   const float *last, *sums;
   float* means;
-  int64_t count, blocks, columns;  // of what a mean is; sums[block * columns + i] are added first
+  int64_t count, blocks, columns;  // the numbers in a mean; sums[block * columns + i] are added first
   float* factors;                  // the inverse roots of the means, or null
 
   __device__ void operator()(int64_t i) const {
@@ -99,8 +99,8 @@ struct StoreMean {
   __device__ void operator()(double total) const { *mean = static_cast<float>(total / static_cast<double>(count)); }
 };
 
-// The next means of f over rows and columns, and the scratch's factors of them, which f may still read. `mean` is room
-// for a number.
+// Computes the next means of f over rows and columns, and the scratch's factors of them, which f may still read. `mean`
+// is room for a number.
 template <typename Function>
 void update_factors(const MatrixSize& size, const Function& f, const MeanWeights* weights, const MeanSquares& state,
                     const MatrixScratch& scratch, float* mean, void* stream) {
@@ -118,7 +118,7 @@ void update_factors(const MatrixSize& size, const Function& f, const MeanWeights
   for_each(size.rows, RowFactors{state.rows, mean, scratch.row_factors}, stream);
 }
 
-// Clipped gradients.
+// The gradients, clipped.
 template <typename T>
 struct Gradients {
   explicit Gradients(const KernelArgs& args, int64_t row_elems)
@@ -153,7 +153,7 @@ struct NextSquares {
   __device__ void operator()(int64_t i) const { next[i] = next_mean(*weights, last[i], square(0, i)); }
 };
 
-// Gradients over the root of a mean of their squares, which is the scratch's factors or, of a vector, `squares`.
+// Gradients over the root of a mean of their squares, which is the scratch's factors or, for a vector, `squares`.
 template <typename T, bool kFactored>
 struct Direction {
   Gradients<T> gradients;
@@ -166,7 +166,7 @@ struct Direction {
   }
 };
 
-// The next mean of squares of gradients, with eps, and the direction that follows from it.
+// Computes the next mean of squares of gradients, with eps, and returns the direction that follows from it.
 template <bool kFactored, typename T>
 Direction<T, kFactored> update_direction(const MatrixSize& size, const Gradients<T>& gradients, const float* eps,
                                          const MeanWeights* weights, const MeanSquares& state,
@@ -199,7 +199,7 @@ struct StoreClippedRate {
   }
 };
 
-// p * decay - rate * f, to the weight and its working copy.
+// Writes p * decay - rate * f to the weight and its working copy.
 template <int kStates, typename Function>
 struct Move {
   UpdateViews<kStates> views;

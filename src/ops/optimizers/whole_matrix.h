@@ -1,6 +1,6 @@
-// The frame of updates that look at a whole matrix: sums over its rows, its columns and all of it, and what a running
-// mean of squares becomes when its row and column means are all that is kept (Shazeer and Stern, 2018). Such an
-// optimizer's schema has slice_unit 0.
+// The frame of updates that look at a whole matrix: sums over its rows, its columns and all of it, and the next running
+// mean of squares if only its row and column means are kept (Shazeer and Stern, 2018). Such an optimizer's schema has
+// slice_unit 0.
 //
 // Sums are added in one order on every device and with every instruction set:
 //
@@ -35,12 +35,12 @@ struct MatrixSize {
   [[nodiscard]] constexpr int64_t blocks() const { return div_ceil(rows, block_rows()); }
 };
 
-// Whether a mean of squares of the weight is kept as means of rows and of columns.
+// Returns true if a mean of squares of the weight is kept as means of rows and of columns.
 [[nodiscard]] inline bool is_factored(const Shape& weight) { return weight.rank() >= 2; }
 
 // The parts of the workspace of a whole-matrix update.
 struct MatrixScratch {
-  // At its start: numbers of the step and of the matrix.
+  // The bytes at its start for numbers of the step and of the matrix.
   static constexpr int64_t kNumbersBytes = 256;
 
   MatrixScratch(std::byte* workspace, const MatrixSize& size)
@@ -59,19 +59,19 @@ struct MatrixScratch {
   float* column_sums;     // [blocks, columns]
 };
 
-// A running mean of squares: of a matrix that of its rows and that of its columns; of a vector, in `rows`, its own.
+// A running mean of squares: for a matrix those of its rows and of its columns; for a vector, in `rows`, its own.
 struct MeanSquares {
   const float *rows_in, *columns_in;
   float *rows, *columns;
 };
-// Of state `first`, and of the next one where the weight is a matrix.
+// Returns that in state `first`, and in the next one if the weight is a matrix.
 template <int kStates>
 MeanSquares mean_squares(const UpdateViews<kStates>& views, size_t first) {
   const size_t second = std::min(first + 1, views.state.size() - 1);
   return {views.state_in[first], views.state_in[second], views.state[first], views.state[second]};
 }
 
-// What a running mean takes of itself and of what is new.
+// The weights of the old value and of the new one in a running mean.
 struct MeanWeights {
   float last, next;
 };
@@ -79,13 +79,14 @@ SPILLWAY_EITHER_SIDE inline MeanWeights mean_weights(double beta) {
   return {static_cast<float>(beta), static_cast<float>(1 - beta)};
 }
 
-// `rate` over what brings the root mean square of an update down to a threshold, of the sum of its squares.
+// Returns `rate` divided by the ratio of an update's root mean square to a threshold, if that is above 1; `squares` is
+// the sum of its squares.
 SPILLWAY_EITHER_SIDE inline float clipped_rate(float rate, double squares, int64_t elems, double threshold) {
   const double ratio = std::sqrt(squares / static_cast<double>(elems)) / threshold;
   return static_cast<float>(rate / (ratio > 1 ? ratio : 1.0));
 }
 
-// OpDef::workspace_bytes on either side, and OpDef::cost of an update that reads its gradient `passes` times.
+// Do OpDef::workspace_bytes for either side, and OpDef::cost of an update that reads its gradient `passes` times.
 [[nodiscard]] inline int64_t whole_matrix_workspace_bytes(TypeList inputs, TypeList, const Attributes&, int) {
   return MatrixScratch::bytes(MatrixSize::of(inputs[update_input::kWeight]->shape));
 }

@@ -9,13 +9,13 @@
 
 namespace spillway::ops::pointwise {
 
-// Of one number.
+// The functions of one number.
 struct Affine {
   double factor, constant;
   explicit Affine(const Attributes& a) : factor(a.real("factor")), constant(a.real("constant")) {}
   SPILLWAY_EITHER_SIDE double operator()(double x) const { return factor * x + constant; }
 };
-// NaN stays NaN.
+// The smaller of a number and a limit; NaN stays NaN.
 struct MinWith {
   double limit;
   explicit MinWith(const Attributes& a) : limit(a.real("limit")) {}
@@ -69,7 +69,7 @@ struct Same {
   SPILLWAY_EITHER_SIDE double operator()(double x) const { return x; }
 };
 
-// Of two.
+// The functions of two numbers.
 struct Sub {
   explicit Sub(const Attributes&) {}
   SPILLWAY_EITHER_SIDE double operator()(double x, double y) const { return x - y; }

@@ -24,7 +24,7 @@ std::vector<ValueType> infer_binary(TypeList inputs, const Attributes&) {
   return {x};
 }
 
-// The cotangent of a second operand; one number stands for all of x's and gets what they get together.
+// Adds the cotangent of a second operand; if one number stands for all of x's, it gets the sum of theirs.
 void add_to_second(VjpContext& context, ValueId cotangent) {
   Builder& b = context.builder();
   const bool is_one_for_all = b.type(cotangent) != context.input_type(1);
@@ -57,7 +57,7 @@ void exp_vjp(VjpContext& context) { context.add(0, mul(context.builder(), contex
 
 void log_vjp(VjpContext& context) { context.add(0, div(context.builder(), context.cotangent(0), context.input(0))); }
 
-// sigmoid(x) sigmoid(-x), as 1 - sigmoid(x) has few digits where x is large.
+// The slope is sigmoid(x) sigmoid(-x), as 1 - sigmoid(x) has few digits if x is large.
 void sigmoid_vjp(VjpContext& context) {
   Builder& b = context.builder();
   const ValueId other = sigmoid(b, minus(b, context.input(0)));
@@ -69,7 +69,7 @@ void log_sigmoid_vjp(VjpContext& context) {
   context.add(0, mul(b, context.cotangent(0), sigmoid(b, minus(b, context.input(0)))));
 }
 
-// -e^x / (1 - e^x) = -e^(x - y).
+// The slope is -e^x / (1 - e^x) = -e^(x - y).
 void log1m_exp_vjp(VjpContext& context) {
   Builder& b = context.builder();
   const ValueId ratio = exp(b, sub(b, context.input(0), context.output(0)));
@@ -81,7 +81,7 @@ void square_vjp(VjpContext& context) {
   context.add(0, affine(b, mul(b, context.cotangent(0), context.input(0)), 2));
 }
 
-// 1 - (y / cap)^2.
+// The slope is 1 - (y / cap)^2.
 void soft_cap_vjp(VjpContext& context) {
   Builder& b = context.builder();
   const double cap = context.attributes().real("cap");
@@ -93,7 +93,8 @@ void sub_vjp(VjpContext& context) {
   if (context.wants(1)) add_to_second(context, minus(context.builder(), context.cotangent(0)));
 }
 
-// As the operation that produces a loss it has a cotangent of one, and that is absent (append_backward).
+// Returns x times the cotangent; the operation that produces a loss has a cotangent of one, which is absent
+// (append_backward).
 ValueId times_cotangent(VjpContext& context, ValueId x) {
   const ValueId dy = context.cotangent(0);
   return dy == kNone ? x : mul(context.builder(), dy, x);
@@ -104,7 +105,7 @@ void mul_vjp(VjpContext& context) {
   if (context.wants(1)) add_to_second(context, times_cotangent(context, context.input(0)));
 }
 
-// Of y: -dy x / y^2, where x / y is the result.
+// The gradient of y is -dy x / y^2, where x / y is the result.
 void div_vjp(VjpContext& context) {
   Builder& b = context.builder();
   const ValueId of_x = div(b, context.cotangent(0), context.input(1));
@@ -267,7 +268,7 @@ ValueId square(Builder& builder, ValueId x) { return builder.append_one(kSquare,
 ValueId soft_cap(Builder& builder, ValueId x, double cap) { return builder.append_one(kSoftCap, {x}, {{"cap", cap}}); }
 ValueId detach(Builder& builder, ValueId x) { return builder.append_one(kDetach, {x}); }
 
-// One number for all is taken away with its sign changed, which is exact.
+// Adds one number for all by subtracting it with its sign changed, which is exact.
 ValueId add(Builder& builder, ValueId x, ValueId y) {
   if (builder.type(x) == builder.type(y)) return ops::add(builder, x, y);
   return sub(builder, x, minus(builder, y));

@@ -10,44 +10,45 @@
 
 namespace spillway::ops::pointwise {
 
-// factor * x + constant.
+// Returns factor * x + constant.
 [[nodiscard]] ValueId affine(Builder& builder, ValueId x, double factor, double constant = 0);
-// The smaller of x and the limit; the gradient passes where x is the result, as torch.clamp's does.
+// Returns the smaller of x and the limit; the gradient passes where x is the result, as in torch.clamp.
 [[nodiscard]] ValueId min_with(Builder& builder, ValueId x, double limit);
-// The larger of x and the limit; the gradient passes where x is the result.
+// Returns the larger of x and the limit; the gradient passes where x is the result.
 [[nodiscard]] ValueId max_with(Builder& builder, ValueId x, double limit);
-// max(x, 0), with no gradient at 0, as torch's.
+// Returns max(x, 0), with no gradient at 0, as in torch.
 [[nodiscard]] ValueId relu(Builder& builder, ValueId x);
-// e^x.
+// Returns e^x.
 [[nodiscard]] ValueId exp(Builder& builder, ValueId x);
-// The natural logarithm.
+// Returns the natural logarithm.
 [[nodiscard]] ValueId log(Builder& builder, ValueId x);
-// 1 / (1 + e^-x).
+// Returns 1 / (1 + e^-x).
 [[nodiscard]] ValueId sigmoid(Builder& builder, ValueId x);
-// log sigmoid(x), exact on both sides.
+// Returns log sigmoid(x), exact on both sides.
 [[nodiscard]] ValueId log_sigmoid(Builder& builder, ValueId x);
-// log(1 - e^x), exact near 0 and far below, NaN above it (Maechler, Accurately Computing log(1 - exp(-|a|)), 2012).
+// Returns log(1 - e^x), exact near 0 and far below, NaN above it (Maechler, Accurately Computing log(1 - exp(-|a|)),
+// 2012).
 [[nodiscard]] ValueId log1m_exp(Builder& builder, ValueId x);
-// x^2.
+// Returns x^2.
 [[nodiscard]] ValueId square(Builder& builder, ValueId x);
-// cap * tanh(x / cap), which stays within the cap (Gemma 2's logits). REQUIRES: cap is above zero.
+// Returns cap * tanh(x / cap), which stays within the cap (Gemma 2's logits). REQUIRES: cap is above zero.
 [[nodiscard]] ValueId soft_cap(Builder& builder, ValueId x, double cap);
-// x, as a constant to gradients.
+// Returns x, as a constant to gradients.
 [[nodiscard]] ValueId detach(Builder& builder, ValueId x);
 
-// Of two numbers each. y has x's type, or it is f32 [1] and stands for as many equal numbers.
+// These take two numbers each. y has x's type, or it is f32 [1] and stands for as many equal numbers.
 //
-// x + y.
+// Returns x + y.
 [[nodiscard]] ValueId add(Builder& builder, ValueId x, ValueId y);
-// x - y.
+// Returns x - y.
 [[nodiscard]] ValueId sub(Builder& builder, ValueId x, ValueId y);
-// x * y. A loss of one number may end in it, times its scale.
+// Returns x * y. A loss of one number may end in it, times its scale.
 [[nodiscard]] ValueId mul(Builder& builder, ValueId x, ValueId y);
-// x / y.
+// Returns x / y.
 [[nodiscard]] ValueId div(Builder& builder, ValueId x, ValueId y);
-// x where y is at most the limit, else 0. Not differentiable.
+// Returns x where y is at most the limit, else 0. Not differentiable.
 [[nodiscard]] ValueId where_below(Builder& builder, ValueId x, ValueId y, double limit);
-// x where y is at least the limit, else 0. Not differentiable.
+// Returns x where y is at least the limit, else 0. Not differentiable.
 [[nodiscard]] ValueId where_above(Builder& builder, ValueId x, ValueId y, double limit);
 
 }  // namespace spillway::ops::pointwise

@@ -1,4 +1,4 @@
-// Bound by the time of a launch: the operands are a few numbers. Not yet measured.
+// The kernels are bound by the time of a launch: the operands are a few numbers. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "ops/pointwise/functions.h"
 

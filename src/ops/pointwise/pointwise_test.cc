@@ -21,7 +21,7 @@ constexpr int64_t kRows = 37;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const ValueType kPerRow{DType::kF32, {kRows}, kRowAxis}, kScalar{DType::kF32, {1}};
 
-// From 0.3 to 3, away from every limit below.
+// Returns numbers from 0.3 to 3, away from every limit below.
 Numbers positive_numbers(uint64_t seed) {
   Numbers numbers = random_numbers(kRows, seed, 1.3);
   for (double& number : numbers) number = std::abs(number) + 0.3;
@@ -69,7 +69,7 @@ void check_function(const BinaryFunction& f, const ValueType& second) {
                        }});
 }
 
-// What a function gives for some numbers, outside of a batch.
+// Returns the results of a function for some numbers, outside of a batch.
 Numbers values_of(ValueId (*build)(Builder&, ValueId), const Numbers& numbers) {
   Graph graph;
   Builder b(graph);
@@ -78,7 +78,7 @@ Numbers values_of(ValueId (*build)(Builder&, ValueId), const Numbers& numbers) {
   return Run(graph, {{x, numbers}}).numbers(y);
 }
 
-// The gradient of the sum of what a function gives.
+// Returns the gradient of the sum of a function's results.
 Numbers gradients_of(ValueId (*build)(Builder&, ValueId), const Numbers& numbers) {
   const ValueType type{DType::kF32, {static_cast<int64_t>(numbers.size())}};
   Graph graph;
@@ -151,7 +151,7 @@ TEST_CASE("functions neither overflow nor lose what is far out") {
   CHECK(values_of(min_with_2, {-kInfinity, kInfinity}) == Numbers{-kInfinity, 2});
   CHECK(values_of(max_with_2, {-kInfinity, kInfinity}) == Numbers{2, kInfinity});
   for (const double gradient : gradients_of(pw::log_sigmoid, {-1e4, 1e4, 30})) CHECK(std::isfinite(gradient));
-  // Where 1 - sigmoid(x) would be 0 in f32.
+  // Here 1 - sigmoid(x) would be 0 in f32.
   check_close(gradients_of(pw::sigmoid, {30}), {std::exp(-30.0)}, DType::kF32, 1e-6);
   CHECK(gradients_of(pw::sigmoid, {30})[0] > 0);
 }

@@ -1,4 +1,4 @@
-// Where a quantile lies among numbers in order.
+// Finds the place of a quantile among ordered numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct QuantilePlace {
   float share;        // of the way from one to the other
 
   [[nodiscard]] SPILLWAY_EITHER_SIDE float between(float a, float b) const {
-    // As torch.lerp, so that either end is met.
+    // Interpolates as torch.lerp does, so that either end is met.
     return share < 0.5f ? a + share * (b - a) : b - (b - a) * (1 - share);
   }
 };
@@ -25,7 +25,7 @@ struct QuantilePlace {
   return {low, high, place - static_cast<float>(low)};
 }
 
-// The order of the numbers, NaN last.
+// Returns true if a comes before b in the order of numbers, NaN last.
 [[nodiscard]] SPILLWAY_EITHER_SIDE inline bool comes_before(float a, float b) { return a < b || (a == a && b != b); }
 
 }  // namespace spillway::ops

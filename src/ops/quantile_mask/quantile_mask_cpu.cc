@@ -6,12 +6,12 @@
 
 namespace spillway::ops {
 
-// On one thread: the numbers are those of one micro-batch's tokens.
+// Runs on one thread: the numbers are those of one micro-batch's tokens.
 void quantile_mask_cpu(const KernelArgs& args) {
   const auto *x = args.inputs[0].as<float>(), *mask = args.inputs[1].as<float>();
   auto* out = args.outputs[0].as<float>();
   const int64_t n = args.inputs[0].elems();
-  // The output holds what counts before it holds the answer.
+  // The output holds the numbers that count before it holds the answer.
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i)
     if (mask[i] > 0) out[count++] = x[i];

@@ -1,4 +1,4 @@
-// Bound by the comparisons of one block of threads, n^2 / 1024 each. Not yet measured.
+// The kernels are bound by the comparisons of one block of threads, n^2 / 1024 each. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/kernel.h"
 #include "ops/quantile_mask/quantile.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// One block: the two numbers around the quantile are found by how many come before them.
+// Uses one block, which finds the two numbers around the quantile by counting those that come before each.
 __global__ void __launch_bounds__(kThreads)
     quantile_mask_kernel(const float* x, const float* mask, int64_t n, float q, float* out) {
   __shared__ float around[2];

@@ -17,13 +17,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Elements that are coded at once: 16 bytes of codes.
+// The elements that are coded at once: 16 bytes of codes.
 constexpr int64_t kGroup = 32;
 #if HWY_TARGET != HWY_SCALAR
 using Bytes = hn::FixedTag<uint8_t, 16>;
 #endif
 
-// How many of the ascending numbers are below s.
+// Returns how many of the ascending numbers are below s.
 template <size_t kCount>
 HWY_INLINE auto count_below(Vector s, const std::array<float, kCount>& numbers) {
   const Words words;
@@ -37,8 +37,8 @@ HWY_INLINE auto codes_of(Vector s, WeightCoding type) {
   return type == WeightCoding::kNf4 ? count_below(s, kNf4Midpoints) : count_below(s, kFp4Midpoints);
 }
 
-// Bytes that each hold a code, or for FP4 its place among the ascending ones, to halves of bytes. `count` is a multiple
-// of 16.
+// Packs bytes that each hold a code, or for FP4 its place among the ascending ones, to halves of bytes. `count` is a
+// multiple of 16.
 HWY_INLINE void pack(const uint8_t* codes, int64_t count, WeightCoding type, uint8_t* to) {
 #if HWY_TARGET == HWY_SCALAR
   const auto code = [&](int64_t i) { return type == WeightCoding::kFp4 ? kFp4Ascending[codes[i]] : codes[i]; };
@@ -61,7 +61,7 @@ HWY_INLINE void pack(const uint8_t* codes, int64_t count, WeightCoding type, uin
 
 HWY_INLINE Vector clamp(Vector v) { return hn::Max(hn::Min(v, constant(1)), constant(-1)); }
 
-// A whole block.
+// Quantises a whole block.
 HWY_INLINE float quantise_block(const float* weight, const QuantisedFormat& format, uint8_t* codes) {
   Vector largest = zero();
   for (int64_t i = 0; i < format.block_size; i += lanes()) largest = hn::Max(largest, hn::Abs(load(weight + i)));
@@ -79,7 +79,7 @@ HWY_INLINE float quantise_block(const float* weight, const QuantisedFormat& form
   return absmax;
 }
 
-// The last block, of fewer elements than the others: bitsandbytes divides there.
+// Quantises the last block, of fewer elements than the others: bitsandbytes divides there.
 HWY_INLINE float quantise_short_block(const float* weight, int64_t count, const QuantisedFormat& format,
                                       uint8_t* codes) {
   float absmax = 1e-38F;

@@ -35,7 +35,7 @@ Quantised quantise(const std::vector<float>& weight, const QuantisedFormat& form
   return result;
 }
 
-// As backends/default/ops.py of bitsandbytes has it, an element at a time.
+// Quantises as backends/default/ops.py of bitsandbytes does, an element at a time.
 Quantised plainly_quantised(const std::vector<float>& weight, const QuantisedFormat& format) {
   std::vector<uint8_t> order(16);
   const auto& table = format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
@@ -78,7 +78,7 @@ std::vector<float> plainly_decoded(const Quantised& q, const QuantisedFormat& fo
   return weight;
 }
 
-// By what decodes for products.
+// Decodes with the functions that decode for products.
 template <typename T>
 std::vector<T> decoded(const Quantised& q, QuantisedFormat format, int64_t elems) {
   format.weight_dtype = DType::kF32;
@@ -89,7 +89,7 @@ std::vector<T> decoded(const Quantised& q, QuantisedFormat format, int64_t elems
   return result;
 }
 
-// Double quantisation undone: of blocks whose first code is that of 1, which decode to their scales.
+// Undoes double quantisation: uses blocks whose first code is that of 1, which decode to their scales.
 std::vector<float> scales_of(const std::vector<uint8_t>& codes, std::vector<float> nested, float offset) {
   const QuantisedFormat format{.weight_dtype = DType::kF32};
   nested.push_back(offset);
@@ -106,7 +106,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Numbers of every size; zeros; with the first of a block 1, numbers on the middles and beside them.
+// Returns numbers of every size; zeros; with the first of a block 1, numbers on the middles and beside them.
 std::vector<float> numbers(int64_t elems, const QuantisedFormat& format) {
   std::vector<float> result;
   RandomStream random(3, static_cast<uint64_t>(elems));

@@ -50,7 +50,7 @@ namespace {
 
 HWY_EXPORT(quantise_rows);
 
-// Whether there is anything to do.
+// Returns true if there is anything to do.
 bool has_rows(size_t elems, size_t codes, size_t rows) {
   SPILLWAY_CHECK(codes == elems && (rows == 0 ? elems == 0 : elems % rows == 0), "{} elements, {} codes, {} rows",
                  elems, codes, rows);

@@ -30,7 +30,7 @@ Rows quantise_int8(const std::vector<float>& weight, size_t rows) {
   return result;
 }
 
-// An element at a time.
+// Quantises an element at a time.
 Rows plainly_int8(const std::vector<float>& weight, size_t rows) {
   Rows result;
   const size_t columns = weight.size() / rows;
@@ -48,7 +48,7 @@ Rows plainly_int8(const std::vector<float>& weight, size_t rows) {
   return result;
 }
 
-// Rows of sizes from denormal halves to the largest ones; the second row is zero.
+// Returns rows of sizes from denormal halves to the largest ones; the second row is zero.
 std::vector<float> row_numbers(size_t rows, size_t columns) {
   std::vector<float> result;
   RandomStream random(9, rows * columns);
@@ -97,7 +97,7 @@ TEST_CASE("every instruction set gives the same codes of rows") {
 }
 
 TEST_CASE("every half, and what lies between two, is rounded as the conversion does") {
-  // In pairs with the largest one, whose code is 127: the other's code tells little, so each is a row of its own.
+  // Each pair with the largest number, whose code is 127, is a row of its own, since the other's code tells little.
   std::vector<float> weight;
   for (uint32_t bits = 0; bits < 0x7C00; ++bits) {
     const float half = to_float(f16{static_cast<uint16_t>(bits)});

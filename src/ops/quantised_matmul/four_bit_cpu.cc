@@ -1,6 +1,6 @@
-// Decoding is a look-up: what the 16 codes of a block stand for is computed once per block, rounding included. With
+// Decoding is a look-up: the values of the 16 codes of a block are computed once per block, rounding included. With
 // AVX-512 a register holds them, and a permutation looks up 16 f32 or 32 bf16 at a time. Elsewhere they are kept as
-// bytes of equal significance, so that a byte shuffle looks up 16. Floor: 0.52 bytes a weight are read; what is written
+// bytes of equal significance, so that a byte shuffle looks up 16. Floor: 0.52 bytes a weight are read; the result
 // stays in the first cache.
 #include "ops/simd.h"
 #undef HWY_TARGET_INCLUDE
@@ -20,7 +20,7 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 constexpr int64_t kTableSize = 16;
 
-// How the elements of a weight are rounded: to its dtype, then to that of the product's elements.
+// The rounding of the elements of a weight: to its dtype, then to that of the product's elements.
 template <bool kIsHalf, bool kIsBf16>
 struct Rounding {
   static constexpr bool kToBf16 = kIsBf16;
@@ -34,7 +34,7 @@ struct Rounding {
 
 #if HWY_TARGET == HWY_SCALAR
 
-// This set has no shuffles: every element is one by itself.
+// The table of a set without shuffles: every element is looked up by itself.
 struct Table {
   float values[kTableSize];
 
@@ -62,12 +62,12 @@ struct Table {
   }
 };
 
-// The values of 16 codes.
+// Returns the values of 16 codes.
 HWY_INLINE hn::Vec<Words> look_up(hn::Vec<Words> table, hn::Vec<Words> codes) {
   return hn::TableLookupLanes(table, hn::IndicesFromVec(Words(), codes));
 }
 
-// Of two codes in each byte the upper one comes first.
+// Looks up two codes of each byte, the upper one first.
 HWY_INLINE void look_up(const Table& table, const uint8_t* codes, float* out) {
   const hn::Repartition<uint64_t, Floats> pairs;
   const hn::Rebind<uint32_t, decltype(pairs)> words;
@@ -108,7 +108,7 @@ class Table {
   // A defaulted one would be compiled for another instruction set than the vectors' own.
   HWY_INLINE Table() {}  // NOLINT(modernize-use-equals-default)
 
-  // `at(i)` gives the vector from value i on.
+  // `at(i)` returns the vector from value i on.
   template <typename Values>
   HWY_INLINE void fill(const Values& at, bool bf16_values) {
     for (int64_t i = 0; i < kTableSize; i += lanes()) store(at(i), values + i);
@@ -120,7 +120,7 @@ class Table {
   }
 
  private:
-  // Of values whose lower halves are zero.
+  // Spreads values whose lower halves are zero.
   HWY_INLINE void spread_upper() {
     const hn::Rebind<uint8_t, Words> bytes;
     alignas(16) uint8_t third[kTableSize], fourth[kTableSize];
@@ -154,7 +154,7 @@ class Table {
   }
 };
 
-// Sixteen elements, by their codes in order.
+// Looks up sixteen elements, by their codes in order.
 HWY_INLINE void look_up(const Table& table, Sixteen codes, bool, bf16* out) {
   const Codes d;
   const auto low = hn::TableLookupBytes(table.planes[2], codes), high = hn::TableLookupBytes(table.planes[3], codes);
@@ -201,7 +201,7 @@ HWY_INLINE int64_t decode_steps(const Table& table, const uint8_t* codes, int64_
 HWY_INLINE void put(float value, float* out) { *out = value; }
 HWY_INLINE void put(float value, bf16* out) { *out = to_bf16(value); }
 
-// Elements [first, first + count) of the flat weight, all of one block.
+// Decodes elements [first, first + count) of the flat weight, all of one block.
 template <typename T>
 HWY_INLINE void decode_run(const Table& table, const uint8_t* codes, int64_t first, int64_t count, bool bf16_values,
                            T* out) {
@@ -233,7 +233,8 @@ class Scales {
         kDynamicSigned[static_cast<const uint8_t*>(scales_)[block]] * nested_[block / kNestedBlockSize];
     return scaled + offset_;
   }
-  // Blocks from `block` on that share a nested scale; of lanes() of them the scales.
+  // run_at() returns how many blocks from `block` on share a nested scale; vector_at() returns the scales of lanes() of
+  // them.
   [[nodiscard]] HWY_INLINE int64_t run_at(int64_t block) const {
     return nested_ == nullptr ? std::numeric_limits<int64_t>::max() : kNestedBlockSize - block % kNestedBlockSize;
   }
@@ -303,7 +304,8 @@ void decode_four_bit(const QuantisedWeight& weight, const cpu::MatrixRange& rang
   }
 }
 
-// Scales of `count` blocks from `first` on; whether all of them are zero or far from what is not a normal number.
+// Writes the scales of `count` blocks from `first` on; returns true if all of them are zero or far from subnormal and
+// infinite numbers.
 bool four_bit_scales(const QuantisedWeight& weight, int64_t first, int64_t count, float* out) {
   const Scales scales(weight);
   const Vector min = constant(kMinScale), max = constant(kMaxScale), zero = constant(0);

@@ -15,7 +15,7 @@ namespace spillway::ops::HWY_NAMESPACE {
 using Int8Codes = hn::Rebind<int8_t, Floats>;
 using Integers = hn::Rebind<int32_t, Floats>;
 
-// What the elements of a weight are rounded to, one behind the other.
+// The types to which the elements of a weight are rounded, one after the other.
 template <DType kWeight, DType kElements>
 struct Int8Rounding {
   HWY_INLINE Vector operator()(Vector v) const { return round_to(kElements, round_to(kWeight, v)); }
@@ -31,7 +31,7 @@ template <typename Rounding>
 HWY_INLINE int64_t decode_int8_steps(const int8_t*, int64_t, float, float*) {
   return 0;
 }
-// Two codes make the two halves of a word, so that nothing has to be narrowed.
+// Makes the two halves of a word from two codes, so that nothing has to be narrowed.
 template <typename Rounding>
 HWY_INLINE int64_t decode_int8_steps(const int8_t* codes, int64_t count, float scale, bf16* out) {
   const hn::Rebind<int16_t, Floats> pairs;

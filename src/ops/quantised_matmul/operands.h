@@ -1,4 +1,4 @@
-// What the kernels of quantised_matmul agree on with its description.
+// Definitions shared by the kernels of quantised_matmul and its description.
 #pragma once
 
 #include "backend/kernel.h"
@@ -16,7 +16,7 @@ namespace spillway::ops {
 [[nodiscard]] QuantisedFormat quantised_format(const Attributes& attributes);
 [[nodiscard]] QuantisedWeight weight_of(const KernelArgs& args);
 
-// On a GPU the decoded weight stands at the start of the workspace, and the product's own behind these bytes.
+// Returns the bytes of the decoded weight, which on a GPU is at the start of the workspace, before the product's own.
 [[nodiscard]] int64_t decoded_bytes(const Attributes& attributes, DType dtype);
 
 }  // namespace spillway::ops

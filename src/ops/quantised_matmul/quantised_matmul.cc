@@ -35,7 +35,7 @@ int64_t decoded_bytes(const Attributes& attributes, DType dtype) {
 
 namespace {
 
-// The product's operands if its weight were decoded.
+// The types of the product's operands if its weight were decoded.
 class DecodedTypes {
  public:
   DecodedTypes(TypeList inputs, const Attributes& attributes)

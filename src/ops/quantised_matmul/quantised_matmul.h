@@ -1,5 +1,5 @@
-// The product with a weight that is kept as codes. The weight is never there as a whole: what computes decodes a tile
-// at a time.
+// The product with a weight that is kept as codes. The weight never exists as a whole: the kernels decode a tile at a
+// time.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ struct QuantisedMatmulOptions {
   std::optional<DType> out_dtype;  // f32 or bf16; that of x where not given
 };
 
-// alpha * x op(W) + bias + addend, as ops::matmul() of x, f32 or bf16, and the decoded weight in the dtype of x: the
-// bits are the same. The weight has no gradient.
+// Returns alpha * x op(W) + bias + addend, as ops::matmul() of x, f32 or bf16, and the decoded weight in the dtype of
+// x: the bits are the same. The weight has no gradient.
 [[nodiscard]] ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& weight,
                                        const QuantisedMatmulOptions& options = {});
 

@@ -16,7 +16,7 @@ void matmul_cuda(const KernelArgs& args);
 
 namespace {
 
-// What is left of a value in a dtype.
+// Returns a value rounded to a dtype.
 __device__ float rounded_to(DType dtype, float value) {
   if (dtype == DType::kBF16) return to_float(cuda::from_float<bf16>(value));
   if (dtype == DType::kF16) return to_float(to_f16(value));

@@ -83,14 +83,14 @@ std::vector<QuantisedFormat> all_formats() {
   return result;
 }
 
-// The bits of a product say the rest.
+// Some formats suffice, since the bits of a product show the rest.
 std::vector<QuantisedFormat> some_formats() {
   return {{WeightCoding::kNf4, 64, true, DType::kBF16},
           {WeightCoding::kFp4, 32, false, DType::kF16},
           {WeightCoding::kInt8, 64, false, DType::kF32}};
 }
 
-// A CPU without dot products of bf16 widens it, and so may one that has them.
+// Returns the paths: a CPU without dot products of bf16 widens it, and so may one that has them.
 std::vector<cpu::Bf16Path> bf16_paths() {
   std::vector<cpu::Bf16Path> paths = {cpu::Bf16Path::kWidenToF32};
   if (cpu::has_native_bf16_dot()) paths.push_back(cpu::Bf16Path::kNativeDot);
@@ -103,7 +103,7 @@ ValueId product(Builder& b, const std::vector<ValueId>& in, const CodedWeight& w
   return ops::quantised_matmul(b, in[0], {parts, weight.rows, weight.columns, weight.format}, options);
 }
 
-// x op(W), what the elements stand for.
+// Computes x op(W) with the decoded elements.
 Numbers decoded_product(const Numbers& x, const CodedWeight& weight, bool transpose) {
   const int64_t n = transpose ? weight.rows : weight.columns, k = transpose ? weight.columns : weight.rows;
   const int64_t m = std::ssize(x) / k;
@@ -161,7 +161,7 @@ struct CodedCase {
   double scale_unit = 1;
 };
 
-// The product with codes and the one with what they stand for, by every instruction set.
+// Compares the product with codes and the one with decoded elements, by every instruction set.
 void check_bits(const CodedCase& size, const QuantisedFormat& format, DType dtype) {
   CAPTURE(size.tokens);
   CAPTURE(size.columns);
@@ -217,7 +217,8 @@ TEST_CASE("a product with codes has the bits of the product with what they stand
 }
 
 TEST_CASE("a product of few rows has the bits of the product with what codes stand for") {
-  // Whole panels and the rest of one, whole depths and halves of one, and more scales than one depth has.
+  // The sizes have whole panels and the rest of one, whole depths and halves of one, and more scales than one depth
+  // has.
   for (const auto& [tokens, rows, columns] :
        {std::array<int64_t, 3>{2, 16, 64}, {3, 40, 576}, {6, 33, 960}, {17, 24, 2304}, {1, 48, 9216}}) {
     for (const QuantisedFormat& format : all_formats()) {
@@ -236,7 +237,7 @@ TEST_CASE("a weight may be decoded in pieces, wherever they begin") {
   constexpr int64_t rows = 13, columns = 97;
   for (const QuantisedFormat& format : all_formats()) {
     const CodedWeight weight(format, rows, columns, DType::kF32);
-    // As the values of a graph.
+    // Lists the parts as the values of a graph.
     std::vector<std::vector<std::byte>> contents;
     std::vector<TensorView> views;
     for (const OperandCase& part : weight.parts) {

@@ -28,7 +28,7 @@ bool row_scales(const void* coded, int64_t row, int64_t rows, float* out) {
   return normal;
 }
 
-// Elements of f16 are rounded twice, which products do not do by themselves.
+// Returns none for elements of f16, which are rounded twice, unlike in products of few rows.
 cpu::CodedRows coded_rows(const QuantisedWeight& weight) {
   if (weight.format.weight_dtype == DType::kF16) return {};
   const bool is_int8 = weight.format.coding == WeightCoding::kInt8;

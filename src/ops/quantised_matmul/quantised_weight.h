@@ -1,5 +1,5 @@
-// A weight [rows, columns] as codes and what decodes them, in the formats of bitsandbytes: its parts as values of a
-// graph, and as kernels see them.
+// A weight [rows, columns] as codes and the numbers that decode them, in the formats of bitsandbytes: its parts as
+// values of a graph, and as kernels see them.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@
 
 namespace spillway::ops {
 
-// The parts, in this order; the first is u8 (two codes a byte, the first one in the high half) or i8:
+// Returns the types of the parts, in this order; the first is u8 (two codes a byte, the first one in the high half) or
+// i8:
 //   4 bits, nested    codes [n / 2], scales u8 [blocks], nested scales f32 [blocks / 256 + 1], the offset at the end
 //   4 bits            codes [n / 2], scales f32 [blocks]
 //   8 bits            codes [rows, columns], scales f32 [rows]: bitsandbytes' SCB
-// Divisions round up. A block's scale is kDynamicSigned[code] * nested scale + offset, an element table[code] *
-// scale, of 8 bits code * (scale / 127); each operation rounds.
+// Divisions round up. A block's scale is kDynamicSigned[code] * nested scale + offset, an element table[code] * scale,
+// for 8 bits code * (scale / 127); each operation rounds.
 [[nodiscard]] std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t rows, int64_t columns);
 
-// As kernels see it.
+// The weight as kernels see it.
 struct QuantisedWeight {
   const void* codes = nullptr;
   const void* scales = nullptr;
@@ -33,9 +34,9 @@ struct QuantisedWeight {
                                                std::span<const TensorView> parts);
 
 // Decodes a range, to `out`, rows `stride` elements apart, rounded to the weight's dtype and then to `dtype` (f32 or
-// bf16). Any thread.
+// bf16). Safe from any thread.
 void decode(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType dtype, int64_t stride, void* out);
-// The same for the CPU's product, of a weight that is borrowed.
+// Returns a decoder for the CPU's product; it borrows the weight.
 [[nodiscard]] cpu::MatrixDecoder decoder_of(const QuantisedWeight& weight);
 
 }  // namespace spillway::ops

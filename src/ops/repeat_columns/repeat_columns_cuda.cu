@@ -1,11 +1,11 @@
-// Of rows that a whole clip or sequence shares: a few of them, and launches that take longer than the work.
+// The rows are shared by a whole clip or sequence: there are few, and launches take longer than the work.
 #include "backend/cuda/launch.cuh"
 #include "backend/kernel.h"
 
 namespace spillway::ops {
 namespace {
 
-// A block for each row of x.
+// Uses a block for each row of x.
 __global__ void repeat_kernel(const float* x, float* out, int64_t width, int64_t wide) {
   const float* const from = x + blockIdx.x * width;
   float* const to = out + blockIdx.x * wide;

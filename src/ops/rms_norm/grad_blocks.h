@@ -5,10 +5,10 @@
 
 namespace spillway::ops {
 
-// Partial sums of the weight's gradient on the GPU: two blocks for each multiprocessor of a large one.
+// The number of partial sums of the weight's gradient on the GPU: two blocks for each multiprocessor of a large one.
 constexpr int64_t kMaxGradBlocks = 256;
 
-// Of those sums, f32 [kMaxGradBlocks, group].
+// Returns the bytes of those sums, f32 [kMaxGradBlocks, group].
 [[nodiscard]] constexpr int64_t grad_blocks_bytes(int64_t group) {
   return kMaxGradBlocks * group * static_cast<int64_t>(sizeof(float));
 }

@@ -32,8 +32,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {x, {DType::kF32, {x.shape[0], x.shape[1] / w.shape[0]}, x.axis}};
 }
 
-// Inputs x, w, rstd, dy, the addends of dx and dw (each may be absent); outputs dx and, where "weight_dtype" is set,
-// dw.
+// Takes inputs x, w, rstd, dy, the addends of dx and dw (each may be absent); outputs are dx and, if "weight_dtype" is
+// set, dw.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "rms_norm_grad";
   const ValueType &x = *inputs[0], &w = *inputs[1];

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Bound by memory: a row is read twice, the second time from the first cache.
+// The forward kernel; bound by memory: a row is read twice, the second time from the first cache.
 template <typename X, typename W>
 void rms_norm_rows(const KernelArgs& args, int64_t begin, int64_t end) {
   const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0], &rstd = args.outputs[1];
@@ -43,8 +43,8 @@ void rms_norm(const KernelArgs& args) {
   });
 }
 
-// With xhat = x * rstd and w its shifted sum: dx = rstd * (w * dy - xhat * mean(xhat * w * dy)) + addend, dw = sum of
-// xhat * dy over rows and groups. `dw` is null where nobody wants it.
+// Computes, with xhat = x * rstd and w its shifted sum, dx = rstd * (w * dy - xhat * mean(xhat * w * dy)) + addend, and
+// dw = sum of xhat * dy over rows and groups. `dw` is null if not wanted.
 template <typename X, typename W>
 void rms_norm_grad_group(const X* x, const W* w, float shift, float rstd, const X* dy, const X* addend, int64_t group,
                          X* dx, float* dw) {

@@ -1,6 +1,6 @@
-// Bound by memory. Forward: x is read (its second reading hits the first cache) and y written, 4 bytes per element in
-// bf16. Backward: x, dy and the addend are read and dx is written (8 bytes), the weight's gradient comes out of the
-// same pass. Not yet measured.
+// The kernels are bound by memory. Forward: x is read (its second reading hits the first cache) and y written, 4 bytes
+// per element in bf16. Backward: x, dy and the addend are read and dx is written (8 bytes), the weight's gradient comes
+// out of the same pass. Not yet measured.
 #include "backend/cuda/reduce.cuh"
 #include "backend/kernel.h"
 #include "ops/column_sums.cuh"
@@ -10,8 +10,8 @@
 namespace spillway::ops {
 namespace {
 
-// A team of threads normalises one group after another: a warp where groups are small, else the whole block. Its
-// members take the vectors of a group in turn, the same ones in every pass over it.
+// The teams of threads. A team normalises one group after another: a warp if groups are small, else the whole block.
+// Its members take the vectors of a group in turn, the same ones in every pass over it.
 constexpr int kThreads = 256;
 constexpr int64_t kMaxOfWarp = 1024;
 
@@ -66,13 +66,13 @@ struct Grad {
   const float* rstd;
   const X *dy, *addend;  // addend may be null
   X* dx;
-  float* partial;  // [blocks, group]: each block's part of dw; null where nobody wants it
+  float* partial;  // [blocks, group]: each block's part of dw; null if not wanted
   int64_t groups, group, block_groups;
   float shift;  // of w
 };
 
-// With xhat = x * rstd: dx = rstd * (w * dy - xhat * mean(xhat * w * dy)) + addend, and xhat * dy is added to dw, in
-// shared memory, where each member owns the columns of its vectors.
+// Computes, with xhat = x * rstd, dx = rstd * (w * dy - xhat * mean(xhat * w * dy)) + addend, and adds xhat * dy to dw,
+// in shared memory, where each member owns the columns of its vectors.
 template <int kTeam, int kWidth, typename X, typename W>
 __device__ void grad_of_group(const Grad<X, W>& p, int64_t index, int member, float* dw) {
   const int64_t at = index * p.group;

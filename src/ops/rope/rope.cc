@@ -31,7 +31,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {x};
 }
 
-// The transpose of a rotation is the rotation back.
+// Rotates back, which is the transpose of a rotation.
 void vjp(VjpContext& context);
 
 const OpDef kRope{.name = "rope",

@@ -7,7 +7,7 @@ namespace spillway::ops {
 
 constexpr int64_t kMaxHeadSize = 512;
 
-// Which elements of the R that turn are a pair.
+// The elements, of the R that turn, that make a pair.
 enum class RopeLayout : uint8_t {
   kHalves,  // i and i + R / 2: transformers' Llama
   kPairs,   // 2 i and 2 i + 1: GLM-4, Cohere
@@ -22,7 +22,7 @@ struct RopeOptions {
   int64_t growth_length = 1;
 };
 
-// Angles for sequences of two kinds (LongRoPE): `offsets` i32 [sequences + 1] says which rows are a sequence, and one
+// Angles for sequences of two kinds (LongRoPE): `offsets` i32 [sequences + 1] gives the rows of each sequence, and one
 // of more than `max_short` rows turns by the second half of the angles. Rows after the last sequence count as short
 // ones.
 struct RopeByLength {

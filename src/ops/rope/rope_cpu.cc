@@ -13,13 +13,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// Of a row: of each pair, and each twice where pairs are neighbours.
+// The tables of a row: the cos and sin of each pair, and each twice if pairs are neighbours.
 struct RowTables {
   alignas(64) float cosines[kMaxHeadSize], sines[kMaxHeadSize];
 };
 
-// The angle is rounded to f32 as transformers rounds it; it is brought near zero in f64, where the vector functions are
-// exact to some units in the last place.
+// Fills the tables. The angle is rounded to f32 as in transformers; it is brought near zero in f64, where the vector
+// functions are exact to some units in the last place.
 void fill_row_tables(const Turn& turn, int64_t row, RowTables& tables) {
   constexpr double kTurn = 6.283185307179586476925;
   const float* frequencies = turn.frequencies_of(row);

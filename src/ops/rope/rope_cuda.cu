@@ -1,5 +1,5 @@
-// Bound by memory: x is read and written (4 bytes per element in bf16). The angles of a token are computed once for all
-// of its heads. Not yet measured.
+// The kernels are bound by memory: x is read and written (4 bytes per element in bf16). The angles of a token are
+// computed once for all of its heads. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
 #include "ops/real.h"
@@ -8,7 +8,7 @@
 namespace spillway::ops {
 namespace {
 
-// (a, b) becomes (a c - b s, b c + a s).
+// Turns (a, b) to (a c - b s, b c + a s).
 __device__ inline void turn_pair(float& a, float& b, float c, float s) {
   const float turned = a * c - b * s;
   b = a * s + b * c;
@@ -29,7 +29,7 @@ __device__ void turn_halves(const T* x, T* out, int half, int begin, const float
   cuda::store(b, out + half, span);
 }
 
-// Vectors begin at even elements: they hold whole pairs.
+// Turns neighbours. Vectors begin at even elements: they hold whole pairs.
 template <typename T>
 __device__ void turn_neighbours(const T* x, T* out, int half, int begin, const float* cosines, const float* sines) {
   constexpr int kWidth = cuda::kVector<T>;
@@ -43,7 +43,7 @@ __device__ void turn_neighbours(const T* x, T* out, int half, int begin, const f
   cuda::store(v, out, span);
 }
 
-// A block for each token. Angles are f32, rounded as transformers rounds them.
+// Uses a block for each token. Angles are f32, rounded as transformers rounds them.
 template <typename T>
 __global__ void rope_kernel(const T* x, Turn turn, T* out, int heads) {
   constexpr int kWidth = cuda::kVector<T>;

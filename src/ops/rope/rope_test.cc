@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kScaling = 1.25;
 
-// What a case asks for beside the inputs: x, positions, inv_freq and perhaps offsets.
+// Computes the expected output from the inputs x, positions, inv_freq and perhaps offsets.
 struct RopeReference {
   ops::RopeOptions options;
   int64_t max_short = 0;
@@ -119,7 +119,7 @@ TEST_CASE("rope by length turns the rows of long sequences by angles of their ow
   const RopeReference reference{{.head_size = kSize}, kMaxShort};
   Numbers angles = frequencies(kHalf);
   for (int64_t i = 0; i < kHalf; ++i) angles.push_back(angles[static_cast<size_t>(i)] / (2 + static_cast<double>(i)));
-  // Sequences of 4, 5, none and 1; two rows belong to none.
+  // The sequences have 4, 5, none and 1 rows; two rows belong to none.
   check_operation({.tokens = kTokens,
                    .inputs = {{{DType::kF32, {kTokens, kSize}, kTokenAxis}, random_numbers(kTokens * kSize, 1)},
                               {{DType::kI32, {kTokens}, kTokenAxis}, {0, 1, 2, 3, 0, 1, 2, 3, 4, 0, 7, 8}, false},

@@ -1,4 +1,4 @@
-// What the kernels of rope read of an operation, on either side.
+// The operands and attributes of rope, read for the kernels of either side.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,12 @@ struct Turn {
         scaling(static_cast<float>(args.attributes.real("attention_scaling"))),
         growth(args.attributes.real("growth")) {}
 
-  // The angles of a row.
+  // Returns the angles of a row.
   [[nodiscard]] SPILLWAY_EITHER_SIDE const float* frequencies_of(int64_t row) const {
     return rows.length_at(row) > max_short ? inv_freq + half : inv_freq;
   }
 
-  // Of cos and sin.
+  // Returns the scaling of cos and sin.
   [[nodiscard]] SPILLWAY_EITHER_SIDE float scaling_of(int64_t row) const {
     const int32_t lengths = positions[row] / growth_length;
     return lengths == 0 ? scaling : static_cast<float>(scaling * (1 + growth * logarithm(1.0 + lengths)));

@@ -19,7 +19,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {{DType::kF32, {1}}};
 }
 
-// Input dy; the output has x's type.
+// Takes input dy; the output has x's type.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   expect_scalar("row_sum_grad", "dy", *inputs[0], DType::kF32);
   return {{DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer("axis"))}};

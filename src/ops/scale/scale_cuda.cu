@@ -1,4 +1,5 @@
-// Bound by memory: x is read and the product written (4 bytes per element in bf16, 8 in f32). Not yet measured.
+// The kernels are bound by memory: x is read and the product written (4 bytes per element in bf16, 8 in f32). Not yet
+// measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "ops/real.h"

@@ -37,7 +37,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {x};
 }
 
-// Outputs dx and, where "wants_factor" is set, dfactor.
+// Returns outputs dx and, if "wants_factor" is set, dfactor.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "scale_columns_grad";
   const ValueType& x = *inputs[kX];

@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// The three that may be absent are null then.
+// The factor, the bias and the addend; null if absent.
 template <typename T, typename Bias>
 struct Columns {
   const float* factor;
@@ -42,7 +42,7 @@ struct Columns {
   }
 };
 
-// Bound by memory.
+// The forward kernel; bound by memory.
 void scale_columns(const KernelArgs& args) {
   using namespace scale_columns_input;
   const TensorView &x = args.inputs[kX], &bias = args.inputs[kBias], &out = args.outputs[0];
@@ -60,7 +60,7 @@ void scale_columns(const KernelArgs& args) {
   });
 }
 
-// dx = dy (factor + shift), and dy x is added to the sums.
+// Computes dx = dy (factor + shift), and adds dy x to the sums.
 template <typename T>
 void scale_columns_grad_row(const T* x, const T* dy, const float* factor, float shift, int64_t width, T* dx,
                             float* sums) {

@@ -1,6 +1,6 @@
-// Bound by memory. Forward: x, and the addend where there is one, are read and the result is written (4 or 6 bytes per
-// element in bf16). Backward: x and dy are read and dx is written (6 bytes), the factor's gradient comes out of the
-// same pass. Not yet measured.
+// The kernels are bound by memory. Forward: x, and the addend where there is one, are read and the result is written (4
+// or 6 bytes per element in bf16). Backward: x and dy are read and dx is written (6 bytes), the factor's gradient comes
+// out of the same pass. Not yet measured.
 #include "backend/kernel.h"
 #include "ops/column_sums.cuh"
 #include "ops/scale_columns/operands.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A block for each row. The factor, the bias and the addend are null where they are absent.
+// Uses a block for each row. The factor, the bias and the addend are null where they are absent.
 template <typename T, typename Bias>
 __global__ void scale_columns_kernel(const T* x, const float* factor, float shift, const Bias* bias, const T* addend,
                                      T* out, int64_t width) {
@@ -35,8 +35,8 @@ __global__ void scale_columns_kernel(const T* x, const float* factor, float shif
                                 });
 }
 
-// A block of threads for each block of rows: a thread has the same columns of all of them. `sums` is null where
-// nobody wants the factor's gradient.
+// Uses a block of threads for each block of rows: a thread has the same columns of all of them. `sums` is null if the
+// factor's gradient is not wanted.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     scale_columns_grad_kernel(const T* x, const T* dy, const float* factor, float shift, int64_t rows, int64_t width,

@@ -10,7 +10,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// Inputs x and, where they are wanted, factor, bias and addend.
+// A case with inputs x and, if they are wanted, factor, bias and addend.
 struct ColumnsCase {
   int64_t tokens = 0, width = 0;
   DType dtype = DType::kF32;

@@ -6,14 +6,14 @@
 
 namespace spillway::ops {
 
-// Inputs of both; the first is x, or dy in the gradient.
+// The inputs of both; the first is x, or dy in the gradient.
 enum SequenceSumInput : size_t { kX, kWeights, kSeqOffsets };
 
 struct TokenSpan {
   int64_t begin, end;
 };
 
-// Which tokens a row takes, and by what they are multiplied.
+// The tokens that a row takes, and their factors.
 struct SequenceTokens {
   const float* weights;  // null: 1
   const int32_t* offsets;
@@ -29,7 +29,7 @@ struct SequenceTokens {
     const int64_t sequence = first + row * stride;
     return {offsets[sequence], offsets[sequence + 1]};
   }
-  // In f64 the product of two f32 is exact.
+  // Multiplies in f64, where the product of two f32 is exact.
   [[nodiscard]] SPILLWAY_EITHER_SIDE double weighted(float number, int64_t token) const {
     return weights == nullptr ? double{number} : double{number} * double{weights[token]};
   }

@@ -22,7 +22,7 @@ ValueType row_numbers(const Attributes& attributes) {
   return {DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer("axis"))};
 }
 
-// [T], or [T, 1].
+// Returns [T], or [T, 1].
 ValueType token_numbers(int64_t tokens, int64_t rank) {
   return {DType::kF32, rank == 2 ? Shape{tokens, 1} : Shape{tokens}, kTokenAxis};
 }
@@ -39,7 +39,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {rows};
 }
 
-// Inputs x of the rows, weights and seq_offsets.
+// Takes inputs x of the rows, weights and seq_offsets.
 std::vector<ValueType> infer_spread(TypeList inputs, const Attributes& attributes) {
   expect_same("sequence_spread", "x", *inputs[kX], row_numbers(attributes));
   return {token_numbers(attributes.integer("tokens"), attributes.integer("rank"))};
@@ -56,7 +56,7 @@ void refuse_trained_weights(const VjpContext& context, std::string_view name) {
     throw input_error(name, "expected weights without a gradient, got trained ones; detach them");
 }
 
-// Each is the other's gradient.
+// Appends the other operation, since each is the other's gradient.
 void spread_vjp(VjpContext& context) {
   refuse_trained_weights(context, "sequence_spread");
   context.add(kX, sequence_sum(context.builder(), context.cotangent(0), context.input(kWeights),

@@ -1,4 +1,4 @@
-// Bound by the time of a launch: x is one number of each token. Not yet measured.
+// The kernels are bound by the time of a launch: x is one number of each token. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "ops/sequence_sum/operands.h"
@@ -6,7 +6,7 @@
 namespace spillway::ops {
 namespace {
 
-// A block for each row.
+// Uses a block for each row.
 constexpr int kThreads = 256;
 
 __global__ void __launch_bounds__(kThreads) sequence_sum_kernel(const float* x, SequenceTokens tokens, float* out) {

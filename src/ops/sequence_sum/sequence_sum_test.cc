@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSummedTokens = 700;
 const ValueType kPerToken{DType::kF32, {kSummedTokens}, kTokenAxis};
-// Seven sequences, one of them empty, and room for one more.
+// The offsets of seven sequences, one of them empty, with room for one more.
 const Numbers kOffsets = {0, 1, 30, 330, 330, 600, 611, 690, 690};
 const ValueType kOffsetType{DType::kI32, {static_cast<int64_t>(kOffsets.size())}};
 
@@ -23,7 +23,7 @@ OperationCase make_sums(int64_t rows, int64_t first, int64_t stride, bool is_wei
                      .inputs = {{kPerToken, random_numbers(kSummedTokens, 1)},
                                 {kPerToken, random_numbers(kSummedTokens, 2), false},
                                 {kOffsetType, kOffsets, false, true},
-                                // So that the case follows the rows, too.
+                                // This makes the case follow the rows, too.
                                 {{DType::kF32, {rows}, kRowAxis}, random_numbers(rows, 3)}}};
   test.build = [=](Builder& b, const std::vector<ValueId>& in) {
     const ValueId weights = is_weighted ? in[1] : kNone;

@@ -1,4 +1,4 @@
-// Where a number comes to stand.
+// Computes the rank of a number.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace spillway::ops {
 
-// The numbers that come before x[i]: smaller ones, equal ones that stand before it, and for NaN all others.
+// Counts the numbers that come before x[i]: smaller ones, equal ones that stand before it, and for NaN all others.
 [[nodiscard]] SPILLWAY_EITHER_SIDE inline int64_t rank_of(const float* x, int64_t rows, int64_t i) {
   const float own = x[i];
   const bool is_nan = own != own;

@@ -19,7 +19,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {*inputs[0]};
 }
 
-// Inputs x and dy.
+// Takes inputs x and dy.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes&) {
   expect_same("sort_rows_grad", "dy", *inputs[1], *inputs[0]);
   return {*inputs[0]};
@@ -32,7 +32,7 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   return cost;
 }
 
-// From x again and not from ranks that were kept: what is made up to measure a kernel is no permutation.
+// Uses x again and not kept ranks: numbers that are made up to measure a kernel would be no permutation.
 const OpDef kSortRowsGrad{.name = "sort_rows_grad",
                           .infer = infer_grad,
                           .cost = cost,

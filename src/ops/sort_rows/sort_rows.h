@@ -1,14 +1,14 @@
-// Sorting of the numbers of a vector.
+// Sorts the numbers of a vector.
 #pragma once
 
 #include "graph/builder.h"
 
 namespace spillway::ops {
 
-// The numbers of x, f32 [R] with or without an axis, in ascending order over the rows in use: of x's type. NaN comes
-// last. The gradient goes to where a number came from; equal numbers keep their order, as a stable sort's.
+// Returns the numbers of x, f32 [R] with or without an axis, in ascending order over the rows in use: of x's type. NaN
+// comes last. The gradient goes back to a number's former place; equal numbers keep their order, as in a stable sort.
 //
-// Every number is compared with every other: made for the rows of a micro-batch, of which there are few.
+// Compares every number with every other, which suits the few rows of a micro-batch.
 [[nodiscard]] ValueId sort_rows(Builder& builder, ValueId x);
 
 }  // namespace spillway::ops

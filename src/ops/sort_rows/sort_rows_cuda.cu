@@ -1,4 +1,4 @@
-// Bound by the time of a launch: x is a few numbers. Not yet measured.
+// The kernels are bound by the time of a launch: x is a few numbers. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/kernel.h"
 #include "ops/sort_rows/rank.h"

@@ -33,7 +33,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return outputs;
 }
 
-// Inputs: the parts' gradients, of which all but one may be absent, which stands for zeros.
+// Takes the parts' gradients, of which all but one may be absent, which stands for zeros.
 std::vector<ValueType> infer_join(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "join_columns";
   const std::vector<int64_t> widths = widths_of(attributes);

@@ -1,4 +1,4 @@
-// Bound by memory: every element is read and written once.
+// The kernels are bound by memory: every element is read and written once.
 
 #include "backend/kernel.h"
 #include "base/parallel.h"

@@ -1,4 +1,4 @@
-// Bound by memory: every element is read and written once. Not yet measured.
+// The kernels are bound by memory: every element is read and written once. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
@@ -17,7 +17,7 @@ struct Rows {
   int64_t pitch;
 };
 
-// A block for each row; zeros where there is nothing to copy.
+// Uses a block for each row; writes zeros if there is nothing to copy.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) copy_rows_kernel(Rows<const T> from, Rows<T> to, int64_t width) {
   constexpr int kWidth = cuda::kVector<T>;

@@ -10,7 +10,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// One of the parts; the gradients of the others are absent.
+// Makes a case for one of the parts; the gradients of the others are absent.
 OperationCase part_case(const std::vector<int64_t>& widths, size_t part, DType dtype) {
   constexpr int64_t kTokens = 7;
   int64_t all = 0, first = 0;

@@ -1,6 +1,6 @@
 // The order in which squared_norm adds, which is the same on every device and with every instruction set:
 //
-// 1. Blocks hold kNormBlockElems elements, the last one what is left. Sum j of kNormBlockSums takes the squares of a
+// 1. Blocks hold kNormBlockElems elements, the last one the rest. Sum j of kNormBlockSums takes the squares of a
 //    block's elements j, j + kNormBlockSums, ... one after another, in f32; a square is rounded before it is added.
 // 2. Of these sums, halves are added until one is left (add_halves).
 // 3. The sums of blocks go the same way, in f64 and to kNormTotalSums sums.
@@ -15,7 +15,7 @@ constexpr int64_t kNormBlockElems = 4096;
 constexpr int kNormBlockSums = 256;
 constexpr int kNormTotalSums = 1024;
 
-// sums[i] += sums[i + n / 2] for n = kCount, kCount / 2, ... until kLeft are left; both are powers of two.
+// Computes sums[i] += sums[i + n / 2] for n = kCount, kCount / 2, ... until kLeft are left; both are powers of two.
 template <int kCount, int kLeft = 1, typename T>
 constexpr void add_halves(T* sums) {
   constexpr int kHalf = kCount / 2;
@@ -25,7 +25,7 @@ constexpr void add_halves(T* sums) {
   }
 }
 
-// Step 3, of `count` sums.
+// Does step 3, for `count` sums.
 template <typename T>
 double total_of(const T* partial, int64_t count) {
   double sums[kNormTotalSums] = {};

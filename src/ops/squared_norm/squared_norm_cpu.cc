@@ -16,7 +16,7 @@ namespace spillway::ops::HWY_NAMESPACE {
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(Floats()));
 constexpr int kVectors = kNormBlockSums / kLanes;
 
-// Steps 1 and 2 of the order, for a whole block.
+// Does steps 1 and 2 of the order, for a whole block.
 template <typename T>
 float block_squares(const T* x) {
   Vector sums[kVectors];
@@ -36,7 +36,7 @@ float block_squares(const T* x) {
   return lane_sums[0];
 }
 
-// The last block: zeros behind it change no sum.
+// Does the same for the last block: zeros behind it change no sum.
 template <typename T>
 float block_squares(const T* x, int64_t count) {
   T block[kNormBlockElems] = {};

@@ -1,5 +1,5 @@
-// Bound by memory: x is read once; a partial sum for every kNormBlockElems elements is next to nothing. Not yet
-// measured.
+// The kernels are bound by memory: x is read once; a partial sum for every kNormBlockElems elements is next to nothing.
+// Not yet measured.
 //
 // Compiled without fusing, so that the bits are those of squared_norm_cpu.cc.
 #include "backend/cuda/launch.cuh"
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kWarps = 8;
 
-// A warp for every block of the order. In a row of kNormBlockSums elements a lane has neighbours of 16 bytes, of f32 in
-// two places.
+// Uses a warp for every block of the order. In a row of kNormBlockSums elements a lane has neighbours of 16 bytes, of
+// f32 in two places.
 template <typename T>
 __global__ void __launch_bounds__(kWarps* cuda::kWarp)
     partial_squares_kernel(const T* x, int64_t elems, int64_t blocks, float* partial) {

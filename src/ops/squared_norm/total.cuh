@@ -1,4 +1,4 @@
-// Step 3 of the order in ops/squared_norm/order.h on a GPU, for every kernel that adds up sums.
+// Does step 3 of the order in ops/squared_norm/order.h on a GPU, for every kernel that adds up sums.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kNormTotalSums) total_kernel(const float* part
   if (thread == 0) finish(sums[0]);
 }
 
-// One thread calls finish(the sum of `partial`).
+// Calls finish(the sum of `partial`) on one thread.
 template <typename Finish>
 void add_total(const float* partial, int64_t count, const Finish& finish, void* stream) {
   cuda::launch(total_kernel<Finish>, {1, kNormTotalSums}, stream, partial, count, finish);

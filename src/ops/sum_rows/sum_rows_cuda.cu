@@ -1,4 +1,4 @@
-// Bound by memory: x is read once. Not yet measured.
+// The kernels are bound by memory: x is read once. Not yet measured.
 #include "backend/kernel.h"
 #include "ops/column_sums.cuh"
 

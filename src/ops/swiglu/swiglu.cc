@@ -24,7 +24,7 @@ std::vector<ValueType> infer_as(std::string_view name, TypeList inputs) {
   return {*inputs[0]};
 }
 
-// Inputs gate, up, dy; outputs dgate, dup.
+// Takes inputs gate, up, dy; outputs are dgate, dup.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes&) {
   constexpr std::string_view kName = "gradient of a gated activation";
   expect_same(kName, "dy", *inputs[2], infer_as(kName, inputs)[0]);

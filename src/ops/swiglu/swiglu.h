@@ -7,9 +7,9 @@ namespace spillway::ops {
 
 // Each takes operands of one type, f32 or bf16, is computed in f32 and rounded once, and may take the place of either.
 //
-// silu(gate) * up.
+// Returns silu(gate) * up.
 [[nodiscard]] ValueId swiglu(Builder& builder, ValueId gate, ValueId up);
-// gelu(gate) * up, by gelu's tanh (gelu_tanh of activation.h).
+// Returns gelu(gate) * up, by gelu's tanh (gelu_tanh of activation.h).
 [[nodiscard]] ValueId geglu(Builder& builder, ValueId gate, ValueId up);
 
 }  // namespace spillway::ops

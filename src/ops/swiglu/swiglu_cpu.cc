@@ -21,7 +21,7 @@ void gated(const KernelArgs& args) {
   });
 }
 
-// dgate = dy * up * slope(gate), dup = dy * value(gate).
+// Computes dgate = dy * up * slope(gate), dup = dy * value(gate).
 template <typename F>
 HWY_INLINE void gated_gradients(Vector g, Vector u, Vector dy, Vector* dgate, Vector* dup) {
   *dgate = hn::Mul(hn::Mul(dy, u), F::slope(g));

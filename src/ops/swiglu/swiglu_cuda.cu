@@ -1,6 +1,6 @@
-// Bound by memory. Forward: gate and up are read, their product is written (6 bytes per element in bf16). Backward:
-// gate, up and dy are read, two gradients are written (10 bytes). The exponential is hidden behind that. Not yet
-// measured.
+// The kernels are bound by memory. Forward: gate and up are read, their product is written (6 bytes per element in
+// bf16). Backward: gate, up and dy are read, two gradients are written (10 bytes). The exponential is hidden behind
+// that. Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "ops/activation/functions.cuh"
@@ -24,7 +24,7 @@ struct Gated {
   }
 };
 
-// dgate = dy * up * slope(gate), dup = dy * value(gate).
+// Computes dgate = dy * up * slope(gate), dup = dy * value(gate).
 template <typename F, typename T>
 struct GatedGrad {
   static constexpr int kWidth = cuda::kVector<T>;

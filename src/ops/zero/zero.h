@@ -1,4 +1,4 @@
-// Clearing of an accumulator, or of rows of a gradient.
+// Clears an accumulator, or rows of a gradient.
 #pragma once
 
 #include "graph/builder.h"
@@ -6,9 +6,9 @@
 
 namespace spillway::ops {
 
-// Zeros of x's type. May take x's place; x is read by nobody else afterwards.
+// Returns zeros of x's type. May take x's place; x is not read afterwards.
 [[nodiscard]] ValueId zero(Builder& builder, ValueId x);
-// x, but for zeros in those rows. May take x's place.
+// Returns x with zeros in those rows. May take x's place.
 [[nodiscard]] ValueId zero_rows(Builder& builder, ValueId x, const RowSlice& rows);
 
 }  // namespace spillway::ops

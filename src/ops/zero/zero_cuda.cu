@@ -1,4 +1,4 @@
-// Bound by memory: writes the rows once, by the runtime's own memset. Not yet measured.
+// The kernels are bound by memory: writes the rows once, by the runtime's own memset. Not yet measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/kernel.h"
 #include "ops/row_slice.cuh"

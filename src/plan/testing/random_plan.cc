@@ -5,7 +5,7 @@
 namespace spillway::testing {
 namespace {
 
-// A machine on which every transfer is possible.
+// Returns a machine on which every transfer is possible.
 Machine tiered_machine(RandomStream& random) {
   Machine machine;
   machine.link_bytes_per_second.fill(std::pow(10.0, 7 + random.below(4)));

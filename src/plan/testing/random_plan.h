@@ -1,4 +1,4 @@
-// Plans that make every choice at random.
+// Makes plans with random choices, for tests.
 #pragma once
 
 #include "base/random.h"
@@ -6,10 +6,10 @@
 
 namespace spillway::testing {
 
-// Every value of every kind in any tier that its kind allows.
+// Returns choices that place every kind of value in any tier that the kind allows.
 [[nodiscard]] Choices random_choices(const Graph& graph, RandomStream& random);
 
-// The plan for such choices, with about half of the frozen weights in the user's files where they live on disk.
+// Returns the plan for such choices, with about half of the frozen weights in the user's files if they live on disk.
 [[nodiscard]] Plan random_plan(const Graph& graph, RandomStream& random);
 
 }  // namespace spillway::testing

@@ -23,7 +23,7 @@ uint64_t hash_bytes(const uint8_t* data, int64_t bytes, uint64_t seed) {
   for (int64_t i = 0; i < bytes; ++i) hash = (hash ^ data[i]) * 0x100000001B3 + static_cast<uint64_t>(i);
   return hash;
 }
-// The high bits of a linear congruential generator (Knuth's MMIX): bytes by the million, in a moment.
+// Writes the high bits of a linear congruential generator (Knuth's MMIX), which makes bytes by the million in a moment.
 void fill_bytes(uint8_t* data, int64_t bytes, uint64_t seed) {
   for (int64_t i = 0; i < bytes; ++i) {
     seed = seed * 6364136223846793005 + 1442695040888963407;
@@ -56,7 +56,7 @@ Cost cost_mix(TypeList, TypeList outputs, const Attributes&) {
 int64_t workspace_mix(TypeList, TypeList, const Attributes& attributes, int) { return attributes.integer("workspace"); }
 void vjp_mix(VjpContext& context);
 
-// What the interpreter does, on memory that somebody else has resolved.
+// Does what the interpreter does, on memory that the caller has resolved.
 void run_mix(const KernelArgs& args) {
   std::array<uint64_t, 8> hashes;
   size_t count = 0;
@@ -71,7 +71,7 @@ void run_mix(const KernelArgs& args) {
   }
 }
 
-// Any inputs, one or two outputs; the first output may take the first input's place.
+// An operation with any inputs and one or two outputs; the first output may take the first input's place.
 const OpDef kMix = {.name = "mix",
                     .infer = infer_mix,
                     .vjp = vjp_mix,
@@ -87,7 +87,7 @@ const OpDef kGrad = {.name = "grad",
                      .in_place = {{0, 0}, {0, 1}},
                      .cpu = run_mix};
 
-// Of the next operation: its id, and what its outputs and its workspace take.
+// Returns the attributes of the next operation: its id, and the bytes of its outputs and its workspace.
 Attributes next_attributes(Builder& b, int64_t bytes, int64_t workspace = 0, int64_t second = 0, int64_t inputs = 0) {
   return {{"op", std::ssize(b.graph().ops)},
           {"bytes", bytes},

@@ -1,6 +1,6 @@
-// For tests of plans: random graphs of operations that only mix bytes, and an interpreter that executes a Program on
-// real bytes in any order that its lanes and waits permit. What the interpreter computes is the truth that the
-// verifier's verdict is held against.
+// Helpers for tests of plans: random graphs of operations that only mix bytes, and an interpreter that executes a
+// Program on real bytes in any order that its lanes and waits permit. Its result is the truth for the verdicts of the
+// verifier.
 #pragma once
 
 #include <map>
@@ -22,21 +22,21 @@ struct RandomGraphOptions {
   bool updates_in_blocks = false;  // an update belongs to the block of its weight, as in a training's graph
 };
 
-// A graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations, workspaces
-// and several outputs. Its operations have kernels for the CPU. The same seed gives the same graph.
+// Returns a graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations,
+// workspaces and several outputs. Its operations have kernels for the CPU. The same seed gives the same graph.
 [[nodiscard]] Graph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 
-// What every result and every persistent value holds (as hashes) after one step of two micro-batches.
+// The contents of every result and persistent value (as hashes) after one step of two micro-batches.
 using Outcome = std::map<ValueId, uint64_t>;
 [[nodiscard]] Outcome expected_outcome(const Graph& graph);
 
-// For others that execute the same step: what a persistent value holds before it (micro-batch 0) or a batch value in a
-// micro-batch, and how contents stand in an Outcome.
+// For other code that executes the same step: fill_initial() writes the content of a persistent value before it
+// (micro-batch 0) or of a batch value in a micro-batch; outcome_of() returns the hash of contents, as in an Outcome.
 void fill_initial(ValueId id, int micro_step, std::span<uint8_t> bytes);
 [[nodiscard]] uint64_t outcome_of(std::span<const uint8_t> bytes);
 
-// Executes the program, choosing at random among the instructions that may come next. Absent where an operand lies
-// outside its arena. REQUIRES: ids are in range.
+// Executes the program, choosing at random among the instructions that may come next. Absent if an operand lies outside
+// its arena. REQUIRES: ids are in range.
 [[nodiscard]] std::optional<Outcome> execute(const Graph& graph, const Program& program, RandomStream& random);
 
 // Spreads the instructions of the update and backward sections over two lanes with exactly the waits that the bytes

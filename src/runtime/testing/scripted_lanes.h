@@ -1,6 +1,6 @@
 // Executes a program on one thread in any order that its lanes and waits permit: at each point it chooses, by a seed,
-// among the lanes whose next instruction may start. Whatever threads could do, some seed does; and the same seed does
-// it again.
+// among the lanes whose next instruction may start. For each order that threads could produce there is a seed, and the
+// same seed repeats it.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class ScriptedLanes final : public LaneRunner {
   void run(const SectionRange& section) override;
 
  private:
-  // What waits for lane L says: each instruction of L below done_[L] has finished.
+  // A wait for lane L tells that each instruction of L below done_[L] has finished.
   [[nodiscard]] bool is_ready(int32_t instruction) const;
 
   LoadedProgram& loaded_;
@@ -31,7 +31,7 @@ class ScriptedLanes final : public LaneRunner {
   std::array<int32_t, kLanes> done_{};
 };
 
-// For ExecutorOptions::lanes.
+// Returns a factory for ExecutorOptions::lanes.
 [[nodiscard]] MakeLaneRunner scripted_by(RandomStream& random);
 
 }  // namespace spillway::testing

@@ -1,4 +1,4 @@
-// A parsed template. Plain values; built by the parser, read by the interpreter, shared between renderings.
+// The tree of a parsed template. Plain values; built by the parser, read by the interpreter, shared between renderings.
 #pragma once
 
 #include <memory>
@@ -59,7 +59,7 @@ using Body = std::vector<std::unique_ptr<Stmt>>;
 
 struct Parameter {
   std::string name;
-  ExprPtr fallback;  // null where the caller must give it (else it is undefined)
+  ExprPtr fallback;  // null if the caller must give it (else it is undefined)
 };
 
 struct Stmt {
@@ -83,7 +83,7 @@ struct Stmt {
   std::string text;
   ExprPtr expr, target, test;
   bool recursive = false;
-  bool takes_varargs = false, takes_kwargs = false;  // a macro whose body names `varargs`, `kwargs`
+  bool takes_varargs = false, takes_kwargs = false;  // for a macro whose body names `varargs`, `kwargs`
   std::vector<std::pair<ExprPtr, Body>> branches;
   std::vector<std::pair<ExprPtr, ExprPtr>> bindings;  // of kWith
   std::vector<Parameter> parameters;

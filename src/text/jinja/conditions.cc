@@ -34,7 +34,7 @@ bool is_string(const Value& v) { return v.is_text(); }
 bool is_mapping(const Value& v) { return v.is_dict(); }
 bool is_callable(const Value& v) { return v.is_object() && dynamic_cast<Callable*>(v.object().get()) != nullptr; }
 bool is_escaped(const Value& v) { return v.is_markup(); }
-// What has a length and can be indexed: strings and dicts are sequences, too.
+// Returns true if it has a length and can be indexed: strings and dicts are sequences, too.
 bool is_sequence(const Value& v) {
   return v.is_undefined() || v.is_text() || v.is_dict() ||
          (v.is_sequence() && v.sequence().kind <= Sequence::Kind::kRange);

@@ -1,4 +1,4 @@
-// Nodes of expressions, whose depth is bounded as they are put together: the interpreter recurses over them.
+// Makes nodes of expressions, and bounds their depth: the interpreter recurses over them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace spillway::text::jinja {
 
 [[nodiscard]] ExprPtr make(Expr::Kind kind, int line);
 [[nodiscard]] ExprPtr constant(Value value, int line);
-// A literal's value. Throws SyntaxFailure beyond 64 bits.
+// Returns a literal's value. Throws SyntaxFailure beyond 64 bits.
 [[nodiscard]] int64_t parse_integer(const Token& token);
 
 // Counts an argument or a child (null: none) into the parent's depth. Throws SyntaxFailure for an expression that is

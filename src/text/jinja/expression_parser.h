@@ -1,4 +1,4 @@
-// Expressions out of tokens: what stands in {{ }}, in tests of ifs, in arguments.
+// Parses expressions: the contents of {{ }}, tests of ifs, arguments.
 #pragma once
 
 #include <initializer_list>
@@ -10,25 +10,25 @@
 
 namespace spillway::text::jinja {
 
-// Reads on from where `tokens` stands, which it borrows. Throws SyntaxFailure.
+// Parses from the current position of `tokens`, which it borrows. Throws SyntaxFailure.
 class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
   ExprPtr parse_expression();
-  // a, b, c without (necessarily) parentheses around; one expression without a comma is itself.
+  // Parses a, b, c without (necessarily) parentheses around; one expression without a comma is returned itself.
   ExprPtr parse_tuple(bool conditional, bool parenthesised);
   ExprPtr parse_list_as_text();  // a, b, c of a print statement
-  // | filter | filter: a chain whose innermost child is missing; null where none stands.
+  // Parses | filter | filter: a chain whose innermost child is missing; returns null if there is none.
   ExprPtr parse_filter_chain();
 
-  // What is assigned to: names, and tuples of them; `set` takes an attribute too.
+  // Parse targets of assignments: names, and tuples of them; `set` takes an attribute too.
   ExprPtr parse_target();
   ExprPtr parse_target_name();
   ExprPtr parse_set_target();
 
-  // Filters and tests that do not exist, so far. Under a condition they are an error only where they are reached, as in
-  // Jinja: the statement forgives those beyond a count that it took before.
+  // Returns the number of filters and tests so far that do not exist. Under a condition they are an error only if they
+  // are reached, as in Jinja: the statement forgives those beyond a count that it took before.
   [[nodiscard]] size_t unknown_count() const { return unknown_.size(); }
   void forgive_unknown(size_t count) { unknown_.resize(count); }
   void refuse_unknown() const;
@@ -37,7 +37,7 @@ class ExpressionParser {
   ExprPtr parse_or();
   ExprPtr parse_and();
   ExprPtr parse_not();
-  // The comparison operator that stands here, or "" (nothing consumed).
+  // Takes the comparison operator at this position; returns "" if there is none (nothing consumed).
   std::string take_comparison();
   ExprPtr parse_compare();
   template <typename Next>
@@ -59,10 +59,10 @@ class ExpressionParser {
   ExprPtr parse_call(ExprPtr node);
   void parse_arguments(Expr& call);
   std::string dotted_name(std::string_view what);
-  // Filters, tests and calls on their results, from left to right.
+  // Parses filters, tests and calls on their results, from left to right.
   ExprPtr parse_filters(ExprPtr node);
   ExprPtr parse_filter(ExprPtr node);
-  // A test's single argument may stand without parentheses: `x is divisibleby 3`.
+  // Parses a test. Its single argument may stand without parentheses: `x is divisibleby 3`.
   ExprPtr parse_test(ExprPtr node);
   [[nodiscard]] bool starts_test_argument() const;
 

@@ -1,4 +1,4 @@
-// What may follow an operand: attributes, subscripts, calls, filters, tests.
+// Parses the suffixes of an operand: attributes, subscripts, calls, filters, tests.
 #include <fmt/format.h>
 
 #include <array>

@@ -15,13 +15,13 @@ namespace {
 
 Value generator(std::vector<Value> items) { return make_sequence(std::move(items), Sequence::Kind::kGenerator); }
 
-// What the filters compare by: the item or an attribute of it, text without regard to case unless asked.
+// Returns the key that the filters compare: the item or an attribute of it, text without regard to case by default.
 Value sort_key(Runtime& runtime, const Value& item, const Value& path, bool case_sensitive) {
   Value key = path.is_none() ? item : lookup_path(runtime, item, path);
   return key.is_text() && !case_sensitive ? Value(lower(key.text())) : key;
 }
 
-// The keys of one sort: attribute="a,b" sorts by a, then by b.
+// Returns the keys of one sort: attribute="a,b" sorts by a, then by b.
 std::vector<Value> sort_keys(Runtime& runtime, const Value& item, const Value& path, bool case_sensitive) {
   if (!path.is_text() || path.text().find(',') == std::string::npos)
     return {sort_key(runtime, item, path, case_sensitive)};
@@ -231,12 +231,12 @@ Value slice_filter(Runtime& runtime, const Value& input, const Arguments& argume
   return generator(std::move(rows));
 }
 
-// map and the selecting filters take anything false, as None, for an empty list.
+// Treats anything false, such as None, as an empty list, as map and the selecting filters do.
 std::vector<Value> items_or_none(Runtime& runtime, const Value& input) {
   return truthy(input) ? items_of(input, runtime.budget) : std::vector<Value>();
 }
 
-// map('filter', arguments...) or map(attribute=..., default=...).
+// Does map('filter', arguments...) or map(attribute=..., default=...).
 Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
   std::vector<Value> mapped;
   if (arguments.positional.empty()) {
@@ -251,7 +251,7 @@ Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return generator(std::move(mapped));
 }
 
-// select, reject (the item itself) and selectattr, rejectattr (an attribute of it): by a test, or by truth.
+// Does select, reject (by the item itself) and selectattr, rejectattr (by an attribute of it): by a test, or by truth.
 template <bool kKeep, bool kAttribute>
 Value select(Runtime& runtime, const Value& input, const Arguments& arguments) {
   size_t used = 0;

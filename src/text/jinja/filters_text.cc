@@ -12,7 +12,7 @@
 namespace spillway::text::jinja {
 namespace {
 
-// Jinja's soft_str: text as it is (with its mark), anything else as str().
+// Does Jinja's soft_str: returns text unchanged (with its mark), anything else as str().
 Value soft_text(Runtime& runtime, const Value& value) {
   return value.is_text() ? value : Value(to_text(value, runtime.budget));
 }
@@ -33,7 +33,7 @@ Value case_filter(Runtime& runtime, const Value& input, const Arguments& argumen
   return call_method(runtime, soft_text(runtime, input), kNames[kMethod], {});
 }
 
-// A capital at each start of a word, where words begin after white space, hyphens and opening brackets.
+// Capitalises each start of a word, where words begin after white space, hyphens and opening brackets.
 Value title(Runtime& runtime, const Value& input, const Arguments& arguments) {
   (void)bind("title", arguments, {});
   const std::string text = to_text(input, runtime.budget);

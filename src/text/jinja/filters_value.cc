@@ -37,7 +37,7 @@ Value absolute(Runtime&, const Value& input, const Arguments& arguments) {
 Value attr(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Value name = bind("attr", arguments, {{"name"}})[0];
   const std::string text = to_text(name, runtime.budget);
-  // An attribute only: dict items are left out.
+  // Looks for an attribute only: dict items are left out.
   if (input.is_dict()) {
     if (auto method = find_method(input, text)) return *method;
     return make_undefined(fmt::format("'dict object' has no attribute '{}'", text));
@@ -106,7 +106,7 @@ Value real(Runtime&, const Value& input, const Arguments& arguments) {
   return number ? Value(*number) : args[0];
 }
 
-// Python's round: halves go to the even neighbour, in the decimal sense.
+// Does Python's round: halves go to the even neighbour, in the decimal sense.
 Value round_number(Runtime&, const Value& input, const Arguments& arguments) {
   const auto args = bind("round", arguments, {{"precision", Value(0)}, {"method", Value("common")}});
   if (!input.is_number()) throw Failure{fmt::format("expected a number for round, got '{}'", type_name(input))};

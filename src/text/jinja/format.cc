@@ -1,4 +1,4 @@
-// "..." % values and "...".format(...).
+// Implements "..." % values and "...".format(...).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMaxWidth = 10000;
 
-// [[fill]align][sign][#][0][width][,][.precision][type], the common language of both notations.
+// The format [[fill]align][sign][#][0][width][,][.precision][type], the common language of both notations.
 struct Spec {
   std::string fill = " ";
   char align = 0;  // < > ^ =
@@ -147,7 +147,7 @@ std::string format_real(double number, const Spec& spec) {
 
 bool is_real_type(char type) { return std::string_view("eEfFgG%").find(type) != std::string_view::npos && type != 0; }
 
-// format(value, spec).
+// Does format(value, spec).
 std::string format_value(Runtime& runtime, const Value& value, std::string_view text) {
   if (text.empty()) return to_text(value, runtime.budget);
   const Spec spec = parse_spec(text);
@@ -167,7 +167,7 @@ std::string format_value(Runtime& runtime, const Value& value, std::string_view 
   throw Failure{fmt::format("unsupported format string '{}' for '{}'", text, type_name(value))};
 }
 
-// One %-conversion; `at` stands after the percent sign and is moved past the conversion.
+// Formats one %-conversion; `at` stands after the percent sign and is moved past the conversion.
 class Percent {
  public:
   Percent(Runtime& runtime, std::string_view format, const Value& values)
@@ -261,7 +261,7 @@ class Percent {
   size_t used_ = 0;
 };
 
-// {name.attribute[item]!r:spec}
+// Formats {name.attribute[item]!r:spec}.
 class Braces {
  public:
   Braces(Runtime& runtime, const Arguments& arguments) : runtime_(runtime), arguments_(arguments) {}

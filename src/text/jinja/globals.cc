@@ -8,7 +8,7 @@
 namespace spillway::text::jinja {
 namespace {
 
-// The sandbox's limit.
+// The sandbox's limit of a range.
 constexpr int64_t kMaxRange = 100000;
 
 struct Function : Callable {
@@ -38,7 +38,7 @@ Value range(Runtime& runtime, const Arguments& arguments) {
   return make_sequence(std::move(numbers), Sequence::Kind::kRange);
 }
 
-// dict(pairs or a dict, name=value, ...).
+// Does dict(pairs or a dict, name=value, ...).
 Dict make_entries(Runtime& runtime, std::string_view function, const Arguments& arguments) {
   Dict dict;
   if (arguments.positional.size() > 1)
@@ -108,7 +108,7 @@ Value find_global(std::string_view name) {
   for (const NamedFunction& entry : kGlobals) {
     if (entry.name == name) return Value(std::shared_ptr<Object>(std::make_shared<Function>(entry.body)));
   }
-  // The blocks of the template, by name; a template in one piece has none.
+  // Returns the blocks of the template, by name; a template in one piece has none.
   if (name == "self") return Value(std::shared_ptr<Object>(std::make_shared<Namespace>()));
   return make_undefined(fmt::format("'{}' is undefined", name));
 }

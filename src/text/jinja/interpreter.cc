@@ -40,7 +40,7 @@ Interpreter::Interpreter(Runtime& runtime, const Dict& variables)
     : runtime_(runtime), variables_(variables), scope_(std::make_shared<Scope>()), out_(&page_) {}
 
 Interpreter::~Interpreter() {
-  // Rings of namespaces, macros and scopes are cut here, one link at a time.
+  // Cuts rings of namespaces, macros and scopes, one link at a time.
   for (const auto& space : runtime_.namespaces) space->attributes = Dict();
   for (const auto& macro : macros_) macro->scope = nullptr;
 }
@@ -195,7 +195,7 @@ void Interpreter::run_call_block(const Stmt& stmt) {
 }
 
 void Interpreter::run_generation(const Stmt& stmt) {
-  // As transformers counts: from what stands on the page, wherever the block's own text goes.
+  // Counts spans as transformers does: from the end of the page, wherever the block's own text goes.
   const auto begin = static_cast<int64_t>(page_.size());
   std::string text;
   {

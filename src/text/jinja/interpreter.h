@@ -15,7 +15,7 @@ struct Scope;
 struct Macro;
 class Loop;
 
-// Where a rendering stopped, and why.
+// The place and reason of a failed rendering.
 struct RenderFailure {
   int line;
   std::string message;
@@ -24,7 +24,7 @@ struct RenderFailure {
 
 class Interpreter {
  public:
-  // `variables` are what the template sees by name; `budget` and `now` are in `runtime`.
+  // The template sees `variables` by name; `budget` and `now` are in `runtime`.
   Interpreter(Runtime& runtime, const Dict& variables);
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
@@ -77,7 +77,7 @@ class Interpreter {
   Runtime& runtime_;
   const Dict& variables_;
   ScopePtr scope_;
-  std::string* out_ = nullptr;  // what output goes to: the page, or a capture
+  std::string* out_ = nullptr;  // the target of output: the page, or a capture
   std::string page_;
   std::vector<std::pair<int64_t, int64_t>> generation_spans_;
   int line_ = 1;

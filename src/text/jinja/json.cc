@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+#include "base/json.h"
 #include "text/jinja/unicode.h"
 
 namespace spillway::text::jinja {
@@ -181,8 +183,14 @@ Value from_json(const nlohmann::ordered_json& json, Budget& budget) { return con
 
 Value parse_json(std::string_view text, Budget& budget) {
   budget.spend_bytes(text.size() * 4);
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw Failure{"expected JSON text for from_json, got something else"};
+  nlohmann::ordered_json json;
+  try {
+    json = read_json<nlohmann::ordered_json>(text, "");
+  } catch (const nlohmann::json::exception&) {
+    throw Failure{"expected JSON text for from_json, got something else"};
+  } catch (const InputError&) {
+    throw Failure{fmt::format("expected values nested at most {} levels deep, got more", kMaxDepth)};
+  }
   return from_json(json, budget);
 }
 

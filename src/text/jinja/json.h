@@ -1,4 +1,4 @@
-// Between JSON and template values.
+// Converts between JSON and template values.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,15 +13,15 @@ struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
   std::string indent;  // of one level
-  bool lines = false;  // whether items stand on lines of their own (json.dumps with an indent, which may be empty)
+  bool lines = false;  // whether items are on lines of their own (json.dumps with an indent, which may be empty)
   std::string item_separator = ", ";
   std::string key_separator = ": ";
 };
 
-// Python's json.dumps. Throws Failure for what has no JSON form.
+// Does the same as Python's json.dumps. Throws Failure for a value that has no JSON form.
 [[nodiscard]] std::string to_json(const Value& value, const JsonStyle& style, Budget& budget);
 
-// Throw Failure for nesting beyond kMaxDepth levels, and text that is not JSON.
+// Both throw Failure for nesting beyond kMaxDepth levels, parse_json() also for text that is not JSON.
 [[nodiscard]] Value from_json(const nlohmann::ordered_json& json, Budget& budget);
 [[nodiscard]] Value parse_json(std::string_view text, Budget& budget);
 

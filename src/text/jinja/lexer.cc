@@ -64,7 +64,7 @@ class Lexer {
     advance(end - at_);
   }
 
-  // Text up to the next tag, then the tag.
+  // Adds the text up to the next tag, then the tag.
   void lex_text() {
     const size_t begin = find_tag(at_);
     if (begin == std::string::npos) {
@@ -97,7 +97,7 @@ class Lexer {
     return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
   }
 
-  // `sign` is that of the tag that follows; blocks and comments take the white space before them on their line along.
+  // `sign` is that of the tag that follows; blocks and comments remove the white space before them on their line.
   void add_text(std::string text, char sign, bool strips_line) {
     if (sign == '-') {
       text = std::string(strip(text, false, true, nullptr));
@@ -111,7 +111,7 @@ class Lexer {
     if (!text.empty()) add(Token::Kind::kText, std::move(text));
   }
 
-  // After the end mark of a block or comment whose last character before the mark is `sign`.
+  // Handles the space after the end mark of a block or comment whose last character before the mark is `sign`.
   void finish_tag(char sign, bool trims_newline) {
     if (sign == '-') {
       skip_space();
@@ -128,7 +128,7 @@ class Lexer {
     finish_tag(sign, true);
   }
 
-  // {% raw %} ... {% endraw %}; false (and nothing consumed) where the block is another one.
+  // Reads {% raw %} ... {% endraw %}; returns false (and consumes nothing) if the block is another one.
   bool lex_raw() {
     size_t at = at_;
     const auto space = [&] {
@@ -214,7 +214,7 @@ class Lexer {
     advance(1);
   }
 
-  // Digits with single underscores between them, from `at` on.
+  // Skips digits with single underscores between them, from `at` on.
   [[nodiscard]] size_t skip_digits(size_t at, std::string_view allowed) const {
     const auto digit = [&](size_t i) {
       return i < source_.size() && allowed.find(source_[i]) != std::string_view::npos;
@@ -260,7 +260,7 @@ class Lexer {
     advance(end + 1 - at_);
   }
 
-  // Python's escapes.
+  // Replaces Python's escapes.
   [[nodiscard]] std::string unescape(std::string_view raw) const {
     std::string text;
     for (size_t i = 0; i < raw.size(); ++i) {

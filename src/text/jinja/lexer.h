@@ -27,13 +27,13 @@ struct Token {
   int line;
 };
 
-// A template that is not well-formed, with its line (from 1).
+// Thrown for a template that is not well-formed, with its line (from 1).
 struct SyntaxFailure {
   int line;
   std::string message;
 };
 
-// Ends with a kEnd token. Throws SyntaxFailure.
+// Returns the tokens; the last is kEnd. Throws SyntaxFailure.
 [[nodiscard]] std::vector<Token> tokenize(std::string_view source);
 
 }  // namespace spillway::text::jinja

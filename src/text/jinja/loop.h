@@ -10,7 +10,7 @@
 
 namespace spillway::text::jinja {
 
-// Walks a sequence, with the for block's condition applied as late as Jinja applies it: when an item is asked for.
+// Walks a sequence, applying the for block's condition as late as Jinja does: when an item is requested.
 class Loop : public WithAttributes {
  public:
   using Condition = std::function<bool(const Value& item)>;
@@ -20,9 +20,9 @@ class Loop : public WithAttributes {
   Loop(std::vector<Value> items, int depth, Condition condition, Recursion recursion)
       : items_(std::move(items)), depth_(depth), condition_(std::move(condition)), recursion_(std::move(recursion)) {}
 
-  // The next item that the condition accepts.
+  // Returns the next item that the condition accepts.
   [[nodiscard]] std::optional<Value> next();
-  // After the loop: drops what refers to the for block and its items.
+  // Drops references to the for block and its items, after the loop.
   void finish();
 
   [[nodiscard]] std::string_view type_name() const override { return "LoopContext"; }
@@ -44,7 +44,7 @@ class Loop : public WithAttributes {
   int64_t index0_ = -1;
   std::optional<Value> previous_, current_, ahead_;
   std::optional<int64_t> length_;
-  // What loop.changed saw last, as text: holding values here could chain loops without end.
+  // The last value of loop.changed, as text: holding values here could chain loops without end.
   std::shared_ptr<std::string> watched_ = std::make_shared<std::string>();
 };
 

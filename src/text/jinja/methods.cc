@@ -1,4 +1,4 @@
-// Methods of strings, lists and dicts. What would change a list or dict is refused, as the sandbox refuses it.
+// Methods of strings, lists and dicts. Methods that would change a list or dict are refused, as in the sandbox.
 #include "text/jinja/methods.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What the methods of strings, lists and dicts share, and the tables by subject.
+// Helpers of the methods of strings, lists and dicts, and the tables by subject.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ template <size_t kCount>
   return found == table.end() ? nullptr : found->method;
 }
 
-// The methods of strings, by subject; nullptr where the subject has none of that name.
+// Find methods of strings, by subject; nullptr if the subject has none of that name.
 [[nodiscard]] Method find_search_method(std::string_view name);
 [[nodiscard]] Method find_form_method(std::string_view name);
 
-// The string that an argument must be; throws Failure naming `what` for anything else.
+// Returns the string that an argument must be; throws Failure naming `what` for anything else.
 [[nodiscard]] const std::string& text_argument(const Value& value, std::string_view what);
-// A string that is marked safe where `self` is.
+// Returns a string that is marked safe if `self` is.
 [[nodiscard]] Value like(const Value& self, std::string text);
 
 }  // namespace spillway::text::jinja

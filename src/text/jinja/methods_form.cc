@@ -73,7 +73,7 @@ Value all_method(Runtime& runtime, const Value& self, const Arguments&) {
 }
 bool is_alnum(char32_t point) { return is_alpha(point) || is_digit(point); }
 
-// isupper, islower: no letter of the other case, and at least one of this.
+// Does isupper and islower: no letter of the other case, and at least one of this.
 template <bool (*kIs)(char32_t), bool (*kOther)(char32_t)>
 Value case_method(Runtime& runtime, const Value& self, const Arguments&) {
   const std::string& text = self.text();
@@ -94,7 +94,7 @@ Value justify_method(Runtime& runtime, const Value& self, const Arguments& argum
   const std::string& fill = text_argument(args[1], "fillchar");
   if (missing <= 0) return self;
   runtime.budget.spend(missing);
-  // Python puts the odd one left where the width is odd.
+  // Python puts the odd one left if the width is odd.
   const int64_t left = kAlign == '<'   ? 0
                        : kAlign == '>' ? missing
                                        : missing / 2 + (missing & (missing + char_count(self.text())) & 1);

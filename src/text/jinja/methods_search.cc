@@ -58,7 +58,7 @@ Value split_method(Runtime& runtime, const Value& self, const Arguments& argumen
   std::string_view rest = self.text();
   std::vector<Value> parts;
   if (args[0].is_none()) {
-    // From the right each part costs a walk over the rest, so that walk is what is paid for.
+    // From the right each part costs a walk over the rest, so that walk is charged.
     runtime.budget.spend_bytes(rest.size() * (kFromRight ? rest.size() / 8 + 1 : 2));
     parts = split_space(self, limit, kFromRight);
   } else {
@@ -100,7 +100,8 @@ Value splitlines_method(Runtime& runtime, const Value& self, const Arguments& ar
   return make_sequence(std::move(lines));
 }
 
-// Where in the string a search may look: the optional start and end of find, startswith and the like, in bytes.
+// Returns the part of the string that a search covers: the optional start and end of find, startswith and the like, in
+// bytes.
 std::string_view window(const Value& self, const Value& begin, const Value& end, size_t* first = nullptr) {
   const std::string& text = self.text();
   if (first != nullptr) *first = 0;
@@ -133,7 +134,7 @@ Value affix_method(Runtime& runtime, const Value& self, const Arguments& argumen
   return Value(std::any_of(items.begin(), items.end(), matches));
 }
 
-// find, rfind, index, rindex: the position in characters.
+// Does find, rfind, index and rindex: returns the position in characters.
 template <bool kLast, bool kMustFind>
 Value find_text_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const auto args = bind("find", arguments, {{"sub"}, {"start", Value()}, {"end", Value()}});
@@ -181,7 +182,7 @@ Value replace_method(Runtime& runtime, const Value& self, const Arguments& argum
     ++done;
     at = found + from.size();
     if (from.empty()) {
-      // Between characters, and at both ends.
+      // Inserts between characters, and at both ends.
       if (at >= text.size()) return like(self, std::move(out));
       const size_t length = char_bytes(text, at);
       out.append(text, at, length);

@@ -113,7 +113,7 @@ Value repeat(Runtime& runtime, const Value& value, int64_t times) {
   return make_sequence(std::move(items), value.sequence().kind);
 }
 
-// Python's adjustment of a slice bound.
+// Adjusts a slice bound as Python does.
 int64_t clamp_bound(const Value& bound, int64_t fallback, int64_t size, bool backwards) {
   if (bound.is_none()) return fallback;
   int64_t at = as_integer(bound, "a slice");

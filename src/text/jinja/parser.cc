@@ -35,7 +35,7 @@ class Parser {
     return stmt;
   }
 
-  // Statements up to a block that begins with one of `ends`; that name is consumed and left in end_.
+  // Parses statements up to a block that begins with one of `ends`; that name is consumed and left in end_.
   Body parse_body(std::initializer_list<std::string_view> ends) {
     const TokenStream::Nested nested(tokens_);
     Body body;
@@ -152,7 +152,7 @@ class Parser {
     }
     tokens_.next();
   }
-  // A body that a macro or caller owns: a loop around it is not its loop.
+  // Parses a body that a macro or caller owns: a loop around it is not its loop.
   void parse_callable_body(Stmt& stmt, std::string_view end) {
     tokens_.expect_block_end();
     const int loops = std::exchange(loops_, 0);

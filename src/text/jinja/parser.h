@@ -1,4 +1,4 @@
-// Template source to tree.
+// Parses template source into a tree.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace spillway::text::jinja {
 
-// Throws SyntaxFailure, also for statements that chat templates have no use for (extends, include, import, block),
-// for filters and tests that do not exist, and for nesting too deep to walk.
+// Throws SyntaxFailure, also for statements that chat templates do not use (extends, include, import, block), for
+// filters and tests that do not exist, and for nesting too deep to walk.
 [[nodiscard]] Template parse(std::string_view source);
 
 }  // namespace spillway::text::jinja

@@ -1,4 +1,4 @@
-// What the two halves of the interpreter (statements, expressions) share beside its header.
+// Declarations that the two halves of the interpreter (statements, expressions) share beside its header.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace spillway::text::jinja {
 
-// Names that a block has set. Lookups go outwards; assignments stay inside.
+// The names that a block has set. Lookups go outwards; assignments stay inside.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string_view, Value>> names;  // the views are into the template
@@ -30,7 +30,7 @@ struct Scope {
   }
 };
 
-// Bounds the recursion of the interpreter itself: deep expressions in macros that call themselves.
+// The limit of the interpreter's own recursion: deep expressions in macros that call themselves.
 constexpr int kMaxRecursion = 800;
 
 class Interpreter::Deeper {

@@ -1,4 +1,4 @@
-// The parsers' place in the tokens of a template.
+// The parsers' position in the tokens of a template.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace spillway::text::jinja {
 
-// Names and operators are skipped or expected by their text. What was expected and does not stand here is a
+// Names and operators are skipped or expected by their text. If an expected one is not at this position, throws
 // SyntaxFailure with the line.
 class TokenStream {
  public:
@@ -37,10 +37,10 @@ class TokenStream {
   [[noreturn]] void fail(std::string_view expected) const;
 
   [[nodiscard]] size_t position() const { return at_; }
-  // Whether the name stands between that position and here.
+  // Returns true if the name stands between that position and here.
   [[nodiscard]] bool named_since(size_t position, std::string_view name) const;
 
-  // Bounds how deep the parsers recurse: one on the stack of every function that can come back to itself.
+  // Bounds how deep the parsers recurse: one is on the stack of every function that can come back to itself.
   class Nested {
    public:
     explicit Nested(TokenStream& tokens);

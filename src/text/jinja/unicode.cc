@@ -91,7 +91,7 @@ std::string_view strip(std::string_view text, bool left, bool right, const std::
 
 std::string upper(std::string_view text) {
   return map_points(text, [](std::string& result, char32_t point) {
-    // The one common letter whose capital is two: utf8proc maps one to one.
+    // This is the one common letter whose capital is two: utf8proc maps one to one.
     if (point == 0xDF) {
       result += "SS";
     } else {
@@ -107,7 +107,8 @@ bool is_cased(char32_t point) {
   return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT;
 }
 
-// What may stand within a word without being a letter with a case, as Unicode's Case_Ignorable has it.
+// Returns true for characters that may stand within a word without being a letter with a case (Unicode's
+// Case_Ignorable).
 bool is_ignored_for_case(char32_t point) {
   constexpr char32_t kMiddle[] = {U'\'', U'.', U':', 0xB7, 0x387, 0x2018, 0x2019, 0x2024, 0x2027};
   const auto kind = category(point);
@@ -116,7 +117,7 @@ bool is_ignored_for_case(char32_t point) {
          std::find(std::begin(kMiddle), std::end(kMiddle), point) != std::end(kMiddle);
 }
 
-// Whether the letter at `i` ends a word that has others.
+// Returns true if the letter at `i` ends a word that has others.
 bool ends_word(std::string_view text, const std::vector<size_t>& offsets, size_t i) {
   const auto at = [&](size_t k) { return code_point(text, offsets[k]); };
   size_t before = i, after = i + 1;

@@ -9,21 +9,21 @@
 
 namespace spillway::text::jinja {
 
-// Bytes of the character that starts at `at`; 1 for a stray byte. REQUIRES: at < text.size().
+// Returns the bytes of the character that starts at `at`; 1 for a stray byte. REQUIRES: at < text.size().
 [[nodiscard]] size_t char_bytes(std::string_view text, size_t at);
-// The code point there, or U+FFFD for a stray byte.
+// Returns the code point there, or U+FFFD for a stray byte.
 [[nodiscard]] char32_t code_point(std::string_view text, size_t at);
 
 [[nodiscard]] int64_t char_count(std::string_view text);
-// Byte offset of every character, and of the end.
+// Returns the byte offset of every character, and of the end.
 [[nodiscard]] std::vector<size_t> char_offsets(std::string_view text);
 
-// Where `part` first stands in `text` at or after byte `from`, or npos. Linear in both, whatever they hold.
+// Returns the first position of `part` in `text` at or after byte `from`, or npos. Linear in both, whatever they hold.
 [[nodiscard]] size_t find_part(std::string_view text, std::string_view part, size_t from = 0);
 
-// str.isspace of one code point.
+// Does str.isspace for one code point.
 [[nodiscard]] bool is_space(char32_t point);
-// str.strip: `chars` empty means white space. `left`, `right` say which ends.
+// Does str.strip: null `chars` means white space. `left` and `right` tell which ends.
 [[nodiscard]] std::string_view strip(std::string_view text, bool left, bool right, const std::string_view* chars);
 
 [[nodiscard]] std::string upper(std::string_view text);
@@ -32,7 +32,7 @@ namespace spillway::text::jinja {
 [[nodiscard]] bool is_digit(char32_t point);
 [[nodiscard]] bool is_upper(char32_t point);
 [[nodiscard]] bool is_lower(char32_t point);
-// str.isprintable, which decides what repr() escapes.
+// Does str.isprintable, which decides what repr() escapes.
 [[nodiscard]] bool is_printable(char32_t point);
 
 }  // namespace spillway::text::jinja

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kIndexedDict = 8;
 
-// Equal for keys that Python takes for the same key: 1, 1.0 and True are one.
+// Returns a text that is equal for keys that Python takes for the same key: 1, 1.0 and True are one.
 std::string identity_text(const Value& key) {
   if (key.is_text()) return "s" + key.text();
   if (key.is_none()) return "n";
@@ -213,7 +213,7 @@ int compare(const Value& left, const Value& right, std::string_view op, Budget& 
   if (left.is_number() && right.is_number()) {
     if (left.is_float() || right.is_float()) {
       const double a = as_real(left), b = as_real(right);
-      // Nothing compares with a NaN: a result that makes every ordering false.
+      // A NaN compares with nothing: returns a result that makes every ordering false.
       if (std::isnan(a) || std::isnan(b)) return op == "<" || op == "<=" ? 1 : -1;
       return sign(a, b);
     }

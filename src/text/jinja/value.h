@@ -1,6 +1,6 @@
-// What a template computes with: Python's values as Jinja sees them. Values are immutable once built (the sandbox that
-// chat templates run in forbids mutation), so copies share their storage; the exceptions are namespaces and generators.
-// Not shared between threads: every rendering builds its own.
+// The values of a template: Python's values as Jinja sees them. Values are immutable once built (the sandbox that chat
+// templates run in forbids mutation), so copies share their storage; the exceptions are namespaces and generators. Not
+// shared between threads: every rendering builds its own.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct Dict;
 struct Object;
 struct Sequence;
 
-// An error of the template's own doing, without its place; the interpreter adds template and line.
+// An error caused by the template, without its place; the interpreter adds template and line.
 struct Failure {
   std::string message;
 };
 
-// How much a rendering may still do. Every operation spends what it costs (nodes visited, bytes written), so that a
+// The work that a rendering may still do. Every operation spends its cost (nodes visited, bytes written), so that a
 // template that does not end, or doubles a string for ever, is refused in bounded time and memory.
 class Budget {
  public:
   explicit Budget(int64_t steps) : left_(steps) {}
-  // Throws Failure when nothing is left.
+  // Throws Failure if nothing is left.
   void spend(int64_t steps) {
     left_ -= steps;
     if (left_ < 0) exhausted();
@@ -43,13 +43,13 @@ class Budget {
   int64_t left_;
 };
 
-// A name or attribute that is not there: falsy, prints as nothing, and any other use is an error with this message.
+// A missing name or attribute: falsy, prints as nothing, and any other use is an error with this message.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
 struct None {};
 
-// UTF-8. `markup` is the mark that the `safe` and `escape` filters leave: what is joined to it is HTML-escaped.
+// A text in UTF-8. `markup` is the mark that the `safe` and `escape` filters leave: text joined to it is HTML-escaped.
 struct Text {
   std::shared_ptr<const std::string> bytes;
   bool markup = false;
@@ -78,14 +78,14 @@ class Value {
   [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
   [[nodiscard]] bool is_int() const { return std::holds_alternative<int64_t>(data_); }
   [[nodiscard]] bool is_float() const { return std::holds_alternative<double>(data_); }
-  // Python's numbers.Number: booleans are integers.
+  // Returns true for Python's numbers.Number: booleans are integers.
   [[nodiscard]] bool is_number() const { return is_bool() || is_int() || is_float(); }
   [[nodiscard]] bool is_text() const { return std::holds_alternative<Text>(data_); }
   [[nodiscard]] bool is_sequence() const { return std::holds_alternative<std::shared_ptr<Sequence>>(data_); }
   [[nodiscard]] bool is_dict() const { return std::holds_alternative<std::shared_ptr<Dict>>(data_); }
   [[nodiscard]] bool is_object() const { return std::holds_alternative<std::shared_ptr<Object>>(data_); }
 
-  // The content; REQUIRES: is_...() of the same name.
+  // Return the content. REQUIRES: is_...() of the same name.
   [[nodiscard]] const Undefined& undefined() const { return std::get<Undefined>(data_); }
   [[nodiscard]] bool boolean() const { return std::get<bool>(data_); }
   [[nodiscard]] int64_t integer() const { return std::get<int64_t>(data_); }
@@ -96,7 +96,7 @@ class Value {
   [[nodiscard]] const Dict& dict() const { return *std::get<std::shared_ptr<Dict>>(data_); }
   [[nodiscard]] const std::shared_ptr<Object>& object() const { return std::get<std::shared_ptr<Object>>(data_); }
 
-  // True for the same object, as Python's `is`.
+  // Returns true for the same object, like Python's `is`.
   [[nodiscard]] bool same(const Value& other) const;
 
  private:
@@ -114,7 +114,7 @@ struct Sequence {
     kKeys,  // dict.keys(), .values(), .items(): countable, not indexable
     kValues,
     kItems,
-    kGenerator,  // what map, select and the like give: can be walked once, not counted or indexed
+    kGenerator,  // the result of map, select and the like: can be walked once, not counted or indexed
   };
   Kind kind = Kind::kList;
   std::vector<Value> items;
@@ -122,64 +122,65 @@ struct Sequence {
   bool consumed = false;  // of a generator
 };
 
-// Insertion-ordered, as Python's.
+// Insertion-ordered, like Python's.
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;
   int depth = 1;
 
-  // nullptr where there is no such key. Unhashable keys throw Failure.
+  // Returns nullptr if there is no such key. Throws Failure for unhashable keys.
   [[nodiscard]] const Value* find(const Value& key) const;
   [[nodiscard]] const Value* find(std::string_view key) const;
   void set(Value key, Value value);
 
  private:
   [[nodiscard]] int64_t index_of(const Value& key) const;
-  // Keys by their identity text; built only where a walk would be long.
+  // Keys by their identity text; built only if a walk would be long.
   std::unordered_map<std::string, int64_t> index_;
 };
 
-// Things with behaviour: functions, macros, bound methods, namespaces, loop.
+// An object with behaviour: a function, macro, bound method, namespace or loop.
 struct Object {
   virtual ~Object() = default;
   [[nodiscard]] virtual std::string_view type_name() const = 0;
-  // Levels of nesting of the values it holds for good, for the bound on recursion.
+  // Returns the levels of nesting of the values it holds for good, for the bound on recursion.
   [[nodiscard]] virtual int depth() const { return 0; }
 };
 
 constexpr int kMaxDepth = 200;
 
-// Lists and dicts for the interpreter. Throw Failure beyond kMaxDepth levels of nesting.
+// Make lists and dicts for the interpreter. Throw Failure beyond kMaxDepth levels of nesting.
 [[nodiscard]] Value make_sequence(std::vector<Value> items, Sequence::Kind kind = Sequence::Kind::kList);
 [[nodiscard]] Value make_dict(const std::vector<std::pair<Value, Value>>& entries);
 [[nodiscard]] int depth_of(const Value& value);
 
-// Python's type name: "str", "list", "dict", "NoneType", ...
+// Returns Python's type name: "str", "list", "dict", "NoneType", ...
 [[nodiscard]] std::string_view type_name(const Value& value);
-// "a 'list' object", or the message of an undefined value, for errors.
+// Throws Failure with "a 'list' object", or the message of an undefined value.
 [[noreturn]] void fail_undefined(const Value& value);
 
 [[nodiscard]] bool truthy(const Value& value);
-// ==; never fails but for the budget.
+// Does ==; fails only for the budget.
 [[nodiscard]] bool equal(const Value& left, const Value& right, Budget& budget);
-// Less than zero, zero, more than zero; throws Failure for types that Python does not order. `op` is for the message.
+// Returns less than zero, zero, more than zero; throws Failure for types that Python does not order. `op` is for the
+// message.
 [[nodiscard]] int compare(const Value& left, const Value& right, std::string_view op, Budget& budget);
-// str() and repr().
+// These do str() and repr().
 [[nodiscard]] std::string to_text(const Value& value, Budget& budget);
 [[nodiscard]] std::string repr(const Value& value, Budget& budget);
 [[nodiscard]] std::string repr_float(double number);
 
-// The items that a walk over the value gives: list items, dict keys, characters. Consumes a generator. Throws Failure
-// for what cannot be iterated.
+// Returns the items of a walk over the value: list items, dict keys, characters. Consumes a generator. Throws Failure
+// for a value that cannot be iterated.
 [[nodiscard]] std::vector<Value> items_of(const Value& value, Budget& budget);
-// len(); throws Failure where there is none.
+// Does len(); throws Failure if there is none.
 [[nodiscard]] int64_t length_of(const Value& value);
 [[nodiscard]] bool is_iterable(const Value& value);
-// Python's `in`.
+// Does Python's `in`.
 [[nodiscard]] bool contains(const Value& container, const Value& item, Budget& budget);
 
-// A number from a bool, int or float; REQUIRES: is_number().
+// Returns a number from a bool, int or float. REQUIRES: is_number().
 [[nodiscard]] double as_real(const Value& value);
-// An int from a bool or int; throws Failure "expected an integer for WHAT, got ...".
+// Returns an int from a bool or int; throws Failure "expected an integer for WHAT, got ...".
 [[nodiscard]] int64_t as_integer(const Value& value, std::string_view what);
 
 }  // namespace spillway::text::jinja

@@ -1,4 +1,4 @@
-// Values as text, as Python's str() and repr() write them.
+// Writes values as text, as Python's str() and repr() do.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -148,7 +148,7 @@ std::string repr_float(double number) {
   char buffer[40];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::scientific).ptr;
   const std::string scientific(buffer, end);
-  // Shortest digits; Python writes them out plainly from 1e-4 to 1e16.
+  // These are the shortest digits; Python writes them out plainly from 1e-4 to 1e16.
   const size_t e = scientific.find('e');
   const int exponent = std::stoi(scientific.substr(e + 1));
   const bool negative = scientific[0] == '-';

@@ -9,7 +9,7 @@ namespace spillway::text {
 namespace {
 
 constexpr int64_t kMaxId = INT32_MAX - 1;
-// That normalizing may add to the texts: tries of them take many bytes for each.
+// The bytes that normalizing may add to the texts: tries of them take many bytes for each.
 constexpr size_t kFreeBytes = size_t{64} << 10;
 
 AddedToken read_token(const JsonField& field) {
@@ -59,7 +59,7 @@ AddedTokens::AddedTokens(const JsonField& field, const Vocabulary& vocabulary, c
   index();
 }
 
-// Special tokens go first where the normalized texts of two are equal.
+// Special tokens go first if the normalized texts of two are equal.
 void AddedTokens::index() {
   std::vector<std::pair<std::string_view, int32_t>> raw, normalized;
   for (const bool special : {true, false}) {

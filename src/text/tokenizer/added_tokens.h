@@ -22,38 +22,37 @@ namespace spillway::text {
 
 struct AddedToken {
   std::string content;
-  std::string text;  // how it reads in decoded text: the content, normalized where `normalized` says so
+  std::string text;  // its form in decoded text: the content, normalized if `normalized`
   int32_t id = 0;
   bool single_word = false;             // not inside a word
   bool lstrip = false, rstrip = false;  // swallows white space on that side
-  bool normalized = false;              // looked for in the normalized text, and normalized itself
+  bool normalized = false;              // searched in the normalized text, and normalized itself
   bool special = false;                 // may be left out of decoded text
 };
 
-// Any thread may read while none adds.
+// The added tokens of a tokenizer. Any thread may read while none adds.
 class AddedTokens {
  public:
-  // `field` is the list of tokenizer.json. Ids are the library's: the vocabulary's where the content is a token of it,
-  // else the next free ones in the order of the list; where the file says otherwise a warning tells. Throws InputError
-  // for ids and contents that appear twice and for an id that collides with the vocabulary.
+  // `field` is the list of tokenizer.json. Ids are the library's: the vocabulary's if the content is a token of it,
+  // else the next free ones in the order of the list; a warning tells if the file says otherwise. Throws InputError for
+  // ids and contents that appear twice and for an id that collides with the vocabulary.
   AddedTokens(const JsonField& field, const Vocabulary& vocabulary, const Normalizer& normalizer);
 
-  // Adds tokens that stand for raw text, with the next free ids; those that are there already stay as they are, but
-  // decoding may leave them out where `special` says so. Throws InputError for an empty one, and where
-  // the vocabulary leaves no room.
+  // Adds tokens that stand for raw text, with the next free ids; existing ones are unchanged, except that decoding may
+  // leave them out if `special`. Throws InputError for an empty one, and if the vocabulary leaves no room.
   void add(std::span<const std::string> contents, bool special, const Vocabulary& vocabulary);
 
   [[nodiscard]] std::optional<int32_t> find(std::string_view content) const;
   [[nodiscard]] const AddedToken* token(int64_t id) const;
   [[nodiscard]] const std::map<int32_t, AddedToken>& by_id() const { return by_id_; }
-  // Whether decoding may leave this token out. The library asks for its text here, so that a special token whose
-  // normalized text differs from its content stays; so do we.
+  // Returns true if decoding may leave this token out. The library compares its text here, so that a special token
+  // whose normalized text differs from its content stays; so do we.
   [[nodiscard]] bool is_skipped(std::string_view text) const { return special_.contains(std::string(text)); }
-  // One more than the highest id, or 0.
+  // Returns one more than the highest id, or 0.
   [[nodiscard]] int64_t id_limit() const { return by_id_.empty() ? 0 : int64_t{by_id_.rbegin()->first} + 1; }
 
-  // Cuts `text` at the tokens that stand for raw (or for normalized) text: text(begin, end) for what lies between, not
-  // empty, and token(id), in order.
+  // Cuts `text` at the tokens that stand for raw (or for normalized) text: calls on_text(begin, end) for the text
+  // between, unless it is empty, and on_token(id), in order.
   template <typename Text, typename Token>
   void split(bool normalized, std::string_view text, const Text& on_text, const Token& on_token) const {
     const ByteTrie& trie = normalized ? normalized_ : raw_;
@@ -82,7 +81,7 @@ class AddedTokens {
   static size_t space_before(std::string_view text, size_t position);
   static size_t space_behind(std::string_view text, size_t position);
   void add_from_file(AddedToken token, const Vocabulary& vocabulary, const JsonField& field);
-  // The id that a new token gets: its own in the vocabulary, else the next behind all others.
+  // Returns the id for a new token: its own in the vocabulary, else the next behind all others.
   [[nodiscard]] int64_t id_for(std::string_view content, const Vocabulary& vocabulary) const;
   void index();
 

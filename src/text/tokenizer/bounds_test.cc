@@ -1,4 +1,4 @@
-// Memory and time of a tokenizer, whatever the text and its file.
+// Tests bounds on the memory and time of a tokenizer, whatever the text and its file.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string repeated(std::string_view piece, size_t bytes) {
   return text;
 }
 
-// Symbols a to d, and merges of random tokens that are there already.
+// A vocabulary of symbols a to d, and merges of random tokens that are there already.
 struct RandomBpe {
   std::vector<std::string> tokens = {"a", "b", "c", "d"};
   std::vector<std::pair<std::string, std::string>> merges;
@@ -53,7 +53,7 @@ struct RandomBpe {
     for (const auto& [left, right] : merges) model["merges"].push_back({left, right});
     return Tokenizer::from_json(json{{"model", model}}.dump(), "", "");
   }
-  // As the definition says: the first merge that applies anywhere, at its leftmost place, again and again.
+  // Encodes by the definition: the first merge that applies anywhere, at its leftmost place, again and again.
   [[nodiscard]] std::vector<int32_t> encode(const std::string& text) const {
     std::vector<std::string> symbols;
     for (const char c : text) symbols.emplace_back(1, c);
@@ -75,7 +75,7 @@ struct RandomBpe {
   }
 };
 
-// Each step doubles the text.
+// Returns steps each of which doubles the text.
 json doubling_steps(const char* type, int count) {
   json steps = json::array();
   for (int i = 0; i < count; ++i) {

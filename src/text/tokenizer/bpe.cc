@@ -76,8 +76,8 @@ void Bpe::read_merges(const TokenizerFile& file, const std::string& where) {
   }
 }
 
-// Where no token has SentencePiece's space behind another character, no merge reaches across such a place, and a long
-// text may be cut there into words without changing a single id.
+// Returns true if no token has SentencePiece's space behind another character: then no merge reaches across such a
+// place, and a long text may be cut there into words without changing a single id.
 bool Bpe::can_cut_before_space() const {
   if (!prefix_.empty() || !suffix_.empty() || whole_words_first_ || !vocabulary_.find(kSpace)) return false;
   for (int64_t id = 0; id < vocabulary_.id_limit(); ++id) {
@@ -126,7 +126,7 @@ class Bpe::LongWord {
       minima_[node] = std::min(minima_[2 * node], minima_[2 * node + 1]);
   }
 
-  // Leaves the ids in the cells.
+  // Runs all merges and leaves the ids in the cells.
   void merge() {
     while (minima_[1] != kNoRank) merge_at(static_cast<uint32_t>(minima_[1]));
     size_t count = 0;
@@ -226,7 +226,8 @@ std::optional<int32_t> Bpe::character_id(std::string_view word, size_t begin, si
   return vocabulary_.find(buffer);
 }
 
-// An unknown character waits until the next known one (the library's order, which byte fallback does not end).
+// Splits a word. An unknown character waits until the next known one (the library's order, which byte fallback does not
+// end).
 void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids) const {
   std::string buffer;
   bool unknown_waits = false;
@@ -251,8 +252,8 @@ void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids
   if (unknown_waits) push_unknown();
 }
 
-// As LongWord, merges the pair of lowest rank, the leftmost of equals, until no neighbours have a merge.
-// pairs_[i] is rank << 32 | merged id of the pair that starts at i.
+// Like LongWord, merges the pair of lowest rank, the leftmost of equals, until no neighbours have a merge. pairs_[i] is
+// rank << 32 | merged id of the pair that starts at i.
 void Bpe::merge_short(BpeScratch& scratch) const {
   std::vector<int32_t>& ids = scratch.ids_;
   std::vector<uint64_t>& pairs = scratch.pairs_;

@@ -16,7 +16,7 @@
 
 namespace spillway::text {
 
-// Reused between words; one thread at a time.
+// Memory that is reused between words, for one thread at a time.
 class BpeScratch {
  public:
   BpeScratch() : cache_(kCacheSlots) {}
@@ -39,11 +39,11 @@ class BpeScratch {
 class Bpe {
  public:
   // Takes vocabulary and merges out of `file`. Throws InputError for a merge whose tokens are not in the vocabulary,
-  // for dropout, and for what Vocabulary throws.
+  // for dropout, and whatever Vocabulary throws.
   Bpe(const JsonField& model, TokenizerFile& file);
 
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
-  // Appends the ids of `word`. Throws InputError where a character is unknown and model.unk_token is not in the
+  // Appends the ids of `word`. Throws InputError if a character is unknown and model.unk_token is not in the
   // vocabulary; without unk_token such characters vanish.
   void encode(std::string_view word, BpeScratch& scratch, std::vector<int32_t>& ids) const;
 

@@ -10,8 +10,8 @@ namespace spillway::text {
 // Appends the characters of the bytes of `text`; each is below U+0200.
 void append_byte_characters(std::string& out, std::string_view text);
 
-// Appends the bytes that `text` stands for. Where one character is not of the alphabet, `text` itself is appended.
-// REQUIRES: valid UTF-8.
+// Appends the bytes that `text` stands for. If one character is not of the alphabet, appends `text` itself. REQUIRES:
+// valid UTF-8.
 void append_character_bytes(std::string& out, std::string_view text);
 
 }  // namespace spillway::text

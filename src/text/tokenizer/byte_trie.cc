@@ -6,8 +6,8 @@
 
 namespace spillway::text {
 
-// Breadth first: the strings are sorted, so those that share a node are a range, and its children are where the next
-// byte of that range changes.
+// Builds breadth first: the strings are sorted, so those that share a node are a range, and its children begin where
+// the next byte of that range changes.
 ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int32_t>> strings) : nodes_(1) {
   root_children_.fill(-1);
   std::stable_sort(strings.begin(), strings.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

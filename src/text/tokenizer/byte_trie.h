@@ -1,4 +1,4 @@
-// Which strings of a fixed set start at a place of a text.
+// Finds the strings of a fixed set that start at a position of a text.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@ namespace spillway::text {
 // A trie over bytes. Immutable; any thread may read.
 class ByteTrie {
  public:
-  // The strings and their values, not negative; empty strings are left out. Of equal strings the first one counts.
+  // Takes the strings and their values, not negative; ignores empty strings. Of equal strings the first one counts.
   explicit ByteTrie(std::vector<std::pair<std::string_view, int32_t>> strings = {});
 
   struct Found {
     size_t length;  // bytes
     int32_t value;
   };
-  // The longest string that `text` has at `position`.
+  // Returns the longest string that `text` has at `position`.
   [[nodiscard]] std::optional<Found> longest_at(std::string_view text, size_t position) const {
     std::optional<Found> result;
     each_at(text, position, [&](size_t length, int32_t value) { result = Found{length, value}; });
@@ -35,7 +35,7 @@ class ByteTrie {
   void each_at(std::string_view text, size_t position, const Call& found) const {
     each_from(0, text, position, found);
   }
-  // The same for strings that begin with `prefix`; `length` counts the rest, and may not be 0.
+  // Does the same for strings that begin with `prefix`; `length` counts the rest, and may not be 0.
   template <typename Call>
   void each_behind(std::string_view prefix, std::string_view text, size_t position, const Call& found) const {
     int32_t node = 0;
@@ -46,7 +46,7 @@ class ByteTrie {
     each_from(node, text, position, found);
   }
 
-  // The next position from `position` on where a string may start.
+  // Returns the next position from `position` on where a string may start.
   [[nodiscard]] size_t next_start(std::string_view text, size_t position) const {
     while (position < text.size() && child(0, static_cast<unsigned char>(text[position])) < 0) ++position;
     return position;
@@ -62,7 +62,7 @@ class ByteTrie {
   };
   static constexpr uint16_t kFewChildren = 8;  // up to so many a scan beats bisection
 
-  // REQUIRES: node >= 0. -1 where there is none.
+  // Returns -1 if there is none. REQUIRES: node >= 0.
   [[nodiscard]] int32_t child(int32_t node, unsigned char byte) const {
     if (node == 0) return root_children_[byte];
     const Node& parent = nth(nodes_, node);

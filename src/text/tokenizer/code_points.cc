@@ -48,7 +48,7 @@ bool is_word_category(std::string_view name) {
   return name[0] == 'L' || name[0] == 'M' || name == "Nd" || name == "Nl" || name == "Pc";
 }
 
-// Property names compare without case, spaces, `_` and `-`.
+// Normalizes property names, which compare without case, spaces, `_` and `-`.
 std::string loose(std::string_view name) {
   std::string result;
   for (const char c : name) {

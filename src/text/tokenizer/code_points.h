@@ -1,7 +1,7 @@
-// What a character is: Unicode classes as the `tokenizers` library sees them, and sets of code points.
+// Classifies characters: Unicode classes as the `tokenizers` library sees them, and sets of code points.
 //
 // The library's parts follow different Unicode versions (tools/make_unicode_tables.py says which), and ids depend on
-// them, so no function here asks the C library or utf8proc. Thread rule: pure functions and values.
+// them, so no function here calls the C library or utf8proc. Safe from any thread.
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@ namespace spillway::text {
 
 constexpr char32_t kMaxCodePoint = 0x10FFFF;
 
-// Both ends belong to the range.
+// A range of code points. Both ends belong to it.
 struct CodePointRange {
   char32_t first, last;
   friend auto operator<=>(const CodePointRange&, const CodePointRange&) = default;
@@ -40,28 +40,29 @@ class CodePointSet {
   std::vector<CodePointRange> ranges_;
 };
 
-// The set of \p{name} for a general category (`L`, `Lu`, `Letter`), a common script (`Han`) or `Any`; empty if unknown.
+// Returns the set of \p{name} for a general category (`L`, `Lu`, `Letter`), a common script (`Han`) or `Any`; nullopt
+// if unknown.
 [[nodiscard]] std::optional<CodePointSet> property_set(std::string_view name);
-// \s, \d and \w of the library's regular expressions.
+// Return \s, \d and \w of the library's regular expressions.
 [[nodiscard]] const CodePointSet& whitespace_set();
 [[nodiscard]] const CodePointSet& digit_set();
 [[nodiscard]] const CodePointSet& regex_word_set();
 
 [[nodiscard]] bool is_whitespace(char32_t c);
-// Of the `Digits` pre-tokenizer: Nd, Nl and No.
+// Returns true for the digits of the `Digits` pre-tokenizer: Nd, Nl and No.
 [[nodiscard]] bool is_numeric(char32_t c);
-// Of the `Punctuation` pre-tokenizer: ASCII's and category P of Unicode 9.
+// Returns true for the punctuation of the `Punctuation` pre-tokenizer: ASCII's and category P of Unicode 9.
 [[nodiscard]] bool is_punctuation(char32_t c);
-// Of `single_word` added tokens and the `Whitespace` pre-tokenizer.
+// Returns true for word characters of `single_word` added tokens and the `Whitespace` pre-tokenizer.
 [[nodiscard]] bool is_word(char32_t c);
-// Characters that joined Unicode after version 9 with a combining class or a decomposition; the library's normal forms
-// leave them alone.
+// Returns true for characters that joined Unicode after version 9 with a combining class or a decomposition; the
+// library's normal forms leave them alone.
 [[nodiscard]] bool is_unnormalized(char32_t c);
 
-// What `StripAccents` removes: category M of an older Unicode.
+// Returns true for characters that `StripAccents` removes: category M of an older Unicode.
 [[nodiscard]] bool is_mark(char32_t c);
-// What `BertNormalizer` removes as an accent (category Mn of an older Unicode), and as no text at all: controls,
-// private use, U+FFFD.
+// Return true for characters that `BertNormalizer` removes as accents (category Mn of an older Unicode), and as no text
+// at all: controls, private use, U+FFFD.
 [[nodiscard]] bool is_nonspacing_mark(char32_t c);
 [[nodiscard]] bool is_noise(char32_t c);
 

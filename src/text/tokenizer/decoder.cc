@@ -21,7 +21,7 @@ char32_t read_character(const JsonField& field) {
   return next_code_point(field.character(), i);
 }
 
-// A token that follows a space, without the space that English does not write there.
+// Cleans a token that follows a space, from the space that English does not write there.
 std::string cleaned(std::string text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {{{" .", "."},
                                                                                      {" ?", "?"},

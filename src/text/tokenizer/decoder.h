@@ -1,4 +1,5 @@
-// The last step: tokens to text. Nested sequences are one list of steps; each maps a list of strings to another.
+// The last step: converts tokens to text. Nested sequences are one list of steps; each maps a list of strings to
+// another.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ namespace spillway::text {
 // Immutable; any thread may use it.
 class Decoder {
  public:
-  // `field` may be null: tokens are joined by spaces. Throws InputError for steps that are not read (CTC, ...).
+  // `field` may be null: tokens are joined by spaces. Throws InputError for unsupported steps (CTC, ...).
   explicit Decoder(const JsonField& field) : present_(!field.is_null()) { read(field); }
 
   [[nodiscard]] std::string decode(std::vector<std::string> tokens) const;
-  // The bytes of the text that `token` stands for by itself, a space before a word included; maybe half a character.
+  // Returns the bytes of the text of `token` by itself, a space before a word included; maybe half a character.
   [[nodiscard]] std::string bytes(const std::string& token) const;
-  // Whether what follows may still change how `token` reads: a byte of a character that is not complete.
+  // Returns true if later tokens may still change how `token` reads: a byte of a character that is not complete.
   [[nodiscard]] bool is_open(const std::string& token) const;
 
  private:

@@ -1,4 +1,4 @@
-// The model of a tokenizer: words in, ids out. A new kind is one more file and one more alternative here.
+// The model of a tokenizer: converts words to ids. A new kind is one more file and one more alternative here.
 #pragma once
 
 #include <cstdint>

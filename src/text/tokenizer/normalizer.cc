@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kDecompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
 
-// Where a long text may be cut: an ASCII character joins and reorders nothing before it.
+// Returns where a long text may be cut: an ASCII character joins and reorders nothing before it.
 size_t piece_end(std::string_view text) {
   constexpr size_t kPieceBytes = size_t{64} << 10;  // utf8proc takes some 20 bytes for each
   size_t end = std::min(kPieceBytes, text.size());
@@ -46,7 +46,7 @@ void append_normal_form(std::string_view part, int options, std::string& out) {
   }
 }
 
-// CJK ideographs as BERT knows them.
+// Returns true for CJK ideographs as BERT knows them.
 bool is_ideograph(char32_t c) {
   constexpr std::array<CodePointRange, 7> kRanges = {{{0x3400, 0x4DBF},
                                                       {0x4E00, 0x9FFF},
@@ -60,7 +60,7 @@ bool is_ideograph(char32_t c) {
                      [c](const CodePointRange& range) { return c >= range.first && c <= range.last; });
 }
 
-// Characters below U+0300 are composed and never reorder or combine.
+// Returns true if all characters are below U+0300: these are composed and never reorder or combine.
 bool is_composed(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0xCC; });
 }

@@ -1,4 +1,4 @@
-// The first step of a tokenizer: text to text. Nested sequences are one list of steps.
+// The first step of a tokenizer: rewrites text. Nested sequences are one list of steps.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ namespace spillway::text {
 // Immutable; any thread may use it with a scratch of its own.
 class Normalizer {
  public:
-  // `field` may be null: no steps. Throws InputError for steps that are not read (Nmt).
+  // `field` may be null: no steps. Throws InputError for unsupported steps (Nmt).
   explicit Normalizer(const JsonField& field) { read(field); }
 
-  // The normalized text: a view of `text` itself where nothing changes, else of `buffer`. Throws what the budget
-  // throws. REQUIRES: valid UTF-8.
+  // Returns the normalized text: a view of `text` itself if nothing changes, else of `buffer`. Throws the budget's
+  // errors. REQUIRES: valid UTF-8.
   [[nodiscard]] std::string_view apply(std::string_view text, std::string& buffer, RegexScratch& scratch,
                                        TextBudget& budget) const;
 

@@ -1,4 +1,4 @@
-// What tokenizer.json writes as {"String": ...} or {"Regex": ...}.
+// A pattern of tokenizer.json, {"String": ...} or {"Regex": ...}.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class Pattern {
   // REQUIRES: not empty.
   explicit Pattern(std::string literal) : kind_(std::move(literal)) {}
 
-  // As Regex::find_all; a literal needs no scratch but takes one.
+  // Does the same as Regex::find_all; a literal needs no scratch but takes one.
   template <typename Found>
   void find_all(std::string_view text, RegexScratch& scratch, const Found& found) const {
     if (const auto* regex = std::get_if<Regex>(&kind_)) return regex->find_all(text, scratch, found);

@@ -12,7 +12,7 @@ int32_t read_id(const JsonField& field, int64_t id_limit) {
   return static_cast<int32_t>(field.integer(0, id_limit - 1));
 }
 
-// ["<s>", 1]
+// Reads ["<s>", 1].
 int32_t read_template_token(const JsonField& field, int64_t id_limit) {
   const std::vector<JsonField> pair = field.elements();
   if (pair.size() != 2) throw field.bad("a token and its id", "compare with the published file");

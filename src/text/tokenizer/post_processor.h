@@ -16,11 +16,11 @@ class PostProcessor {
   // `field` may be null: nothing is added. Throws InputError for other kinds and for ids of `id_limit` or more.
   PostProcessor(const JsonField& field, int64_t id_limit) { read(field, id_limit); }
 
-  // Without `add_special_tokens` only the text's own ids stay.
+  // Returns the processed ids; without `add_special_tokens` only the text's own.
   [[nodiscard]] std::vector<int32_t> apply(std::vector<int32_t> ids, bool add_special_tokens) const;
 
  private:
-  // A piece is a special token, or nothing: the ids of the text.
+  // A piece is a special token, or nullopt: the ids of the text.
   using Template = std::vector<std::optional<int32_t>>;
 
   void read(const JsonField& field, int64_t id_limit);

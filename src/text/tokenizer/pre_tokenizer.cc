@@ -10,15 +10,16 @@
 namespace spillway::text {
 namespace {
 
-// The pattern of GPT-2's tokenizer, which ByteLevel uses unless told not to.
+// The pattern of GPT-2's tokenizer, which ByteLevel uses by default.
 constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// \w+|[^\w\s]+ of the `Whitespace` step, whose regex engine has joiners in \w, and no superscripts or fractions.
+// The pattern \w+|[^\w\s]+ of the `Whitespace` step, whose regex engine has joiners in \w, and no superscripts or
+// fractions.
 constexpr std::string_view kWhitespacePattern = R"([\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]+|)"
                                                 R"([^\s[\w\u200C\u200D&&[^\u00B2\u00B3\u00B9\u00BC-\u00BE]]]+)";
 
-// Words between two steps.
+// The most words between two steps.
 constexpr size_t kMaxWords = 4096;
 
 struct Part {
@@ -26,7 +27,7 @@ struct Part {
   bool is_match;
 };
 
-// Joins neighbours as a behavior says, and passes each on as soon as it is complete.
+// Joins neighbours by a behavior, and passes each on as soon as it is complete.
 template <typename Use>
 class PartJoiner {
  public:
@@ -44,7 +45,7 @@ class PartJoiner {
         join(part, last_ && part.is_match && !last_->is_match);
         return;
       case SplitBehavior::kMergedWithNext:
-        // What is joined to the match before it takes no more.
+        // A part that has been joined to the match before it takes no more.
         join(part, last_ && last_->is_match && !part.is_match);
         return;
       case SplitBehavior::kContiguous:
@@ -57,7 +58,7 @@ class PartJoiner {
   }
 
  private:
-  // A joined part counts as what its last one is.
+  // A joined part is a match if its last one is.
   void join(const Part& part, bool joins) {
     const uint32_t begin = joins ? last_->begin : part.begin;
     if (!joins) finish();
@@ -137,7 +138,7 @@ void PreTokenizer::read_metaspace(const JsonField& field) {
   }
 }
 
-// Takes a text through the steps.
+// Passes a text through the steps.
 class PreTokenizer::Run {
  public:
   Run(const PreTokenizer& steps, PreTokenizerScratch& scratch, TextBudget& budget, const Use& use)

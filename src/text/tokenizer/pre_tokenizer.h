@@ -1,5 +1,5 @@
-// The second step of a tokenizer: text to words. Nested sequences are one list of steps; each step cuts the words of
-// the one before, and may rewrite them.
+// The second step of a tokenizer: cuts text into words. Nested sequences are one list of steps; each step cuts the
+// words of the one before, and may rewrite them.
 #pragma once
 
 #include <cstdint>
@@ -28,33 +28,32 @@ struct Words {
   [[nodiscard]] std::string_view word(const Span& span) const { return text.substr(span.begin, span.end - span.begin); }
 };
 
-// What each step works with; kept between texts. One thread.
+// Working memory of the steps; kept between texts. For one thread.
 class PreTokenizerScratch {
  private:
   friend class PreTokenizer;
   struct Stage {
-    Words words;            // that the step has made and the next one has not seen
-    std::string rewritten;  // their text, where the step writes it anew
+    Words words;            // that the step has made and the next one has not read yet
+    std::string rewritten;  // their text, if the step rewrites it
     RegexScratch regex;
   };
   Words whole_;
   std::deque<Stage> stages_;
 };
 
-// What becomes of the matches that words are cut at.
+// The treatment of the matches at which words are cut.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 // Immutable; any thread may use it with a scratch of its own.
 class PreTokenizer {
  public:
-  // `field` may be null: a text is one word. Throws InputError for steps that are not read
-  // (UnicodeScripts, FixedLength).
+  // `field` may be null: a text is one word. Throws InputError for unsupported steps (UnicodeScripts, FixedLength).
   explicit PreTokenizer(const JsonField& field) { read(field); }
 
   using Use = std::function<void(const Words&)>;
   // Calls use(words) with the words of `text`, in order, some thousand at a time: all of them at once would take
-  // several times the text's memory. None is empty. `starts_text`: nothing of the user's text stands before it. Throws
-  // what the budget throws. REQUIRES: valid UTF-8, at most kMaxTextBytes.
+  // several times the text's memory. None is empty. `starts_text`: the user's text begins here. Throws the budget's
+  // errors. REQUIRES: valid UTF-8, at most kMaxTextBytes.
   void apply(std::string_view text, bool starts_text, PreTokenizerScratch& scratch, TextBudget& budget,
              const Use& use) const;
 

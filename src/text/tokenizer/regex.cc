@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kPageSize = 256;
 constexpr uint32_t kRegexMatchLimit = 20'000'000;  // backtracking steps of one match
 
-// For each code point its kind: code points have the same kind if and only if they are in the same sets. The line feed
+// The kind of each code point: code points have the same kind if and only if they are in the same sets. The line feed
 // keeps its value, for `^` and `$`.
 struct Kinds {
   std::vector<uint8_t> of_code_point = std::vector<uint8_t>(kMaxCodePoint + 1);

@@ -8,7 +8,7 @@
 //   RegexScratch scratch;
 //   regex.find_all(text, scratch, [&](size_t begin, size_t end) { ... });
 //
-// Thread rule: a Regex may be shared, a RegexScratch not.
+// A Regex may be shared by threads, a RegexScratch not.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class Regex {
   Regex(std::string_view pattern, std::string_view where);
 
   // Calls found(begin, end), in bytes, for each match from left to right; matches do not overlap, and an empty one does
-  // not follow directly upon another. REQUIRES: `text` is valid UTF-8. Throws InputError where the pattern backtracks
+  // not follow directly upon another. REQUIRES: `text` is valid UTF-8. Throws InputError if the pattern backtracks
   // without end.
   template <typename Found>
   void find_all(std::string_view text, RegexScratch& scratch, const Found& found) const {
@@ -76,7 +76,7 @@ class Regex {
     void operator()(pcre2_real_code_8* code) const;
   };
 
-  // Whether `text` is ASCII, so that bytes are characters.
+  // Returns true if `text` is ASCII, so that bytes are characters.
   bool to_kinds(std::string_view text, std::vector<uint8_t>& kinds) const;
   bool find(RegexScratch& scratch, size_t from, Match& match) const;
   [[nodiscard]] uint8_t kind(char32_t c) const { return kinds_[size_t{pages_[c >> 8]} << 8 | (c & 0xFF)]; }

@@ -58,7 +58,7 @@ class RegexParser {
   }
 
   void emit(std::string structure) { result_.items.push_back({std::move(structure), -1}); }
-  // Structure that a quantifier cannot follow.
+  // Emits structure that a quantifier cannot follow.
   void emit_assertion(std::string structure) {
     emit(std::move(structure));
     atom_.reset();
@@ -124,7 +124,7 @@ class RegexParser {
     groups_.pop_back();
   }
 
-  // {n}, {n,}, {,m} and {n,m}; any other brace is a character.
+  // Returns true at {n}, {n,}, {,m} and {n,m}; any other brace is a character.
   [[nodiscard]] bool is_interval() const {
     size_t i = position_ + 1, digits = 0;
     const auto skip_digits = [&] {
@@ -203,7 +203,7 @@ class RegexParser {
     emit_assertion("))");
   }
 
-  // What stands behind a backslash, in brackets and outside.
+  // Parses the text behind a backslash, in brackets and outside.
   CodePointSet parse_escaped_set() {
     const char32_t c = take_character();
     switch (c) {
@@ -263,7 +263,7 @@ class RegexParser {
     }
   }
 
-  // `digits` hexadecimal digits, or as many as stand before '}' for 0.
+  // Reads `digits` hexadecimal digits, or for 0 as many as stand before '}'.
   char32_t parse_hex(int digits) {
     char32_t value = 0;
     int count = 0;
@@ -344,7 +344,7 @@ class RegexParser {
     return CodePointSet::of(take_character());
   }
 
-  // Under (?i): the other case of each ASCII letter, and the long s and the Kelvin sign that fold to ASCII. (Folds
+  // Adds under (?i) the other case of each ASCII letter, and the long s and the Kelvin sign that fold to ASCII. (Folds
   // into two characters, such as U+FB06 for "st", are left out: no split pattern has such a pair.)
   CodePointSet fold(const CodePointSet& set) const {
     if (!ignore_case_) return set;
@@ -367,7 +367,7 @@ class RegexParser {
   size_t position_ = 0;
   bool ignore_case_ = false;
   std::vector<Group> groups_;
-  std::optional<size_t> atom_;  // index of the first item of what a quantifier would repeat
+  std::optional<size_t> atom_;  // index of the first item of the part that a quantifier would repeat
   RegexSyntax result_;
 };
 

@@ -22,7 +22,7 @@ struct RegexSyntax {
   std::vector<CodePointSet> sets;  // without repetition; set 0 is the line feed
 };
 
-// Throws InputError at `where` for what this dialect does not allow and for what split patterns have no use for: back
+// Throws InputError at `where` for syntax that this dialect does not allow and that split patterns do not use: back
 // references, named groups, POSIX brackets, case-insensitive letters beyond ASCII.
 [[nodiscard]] RegexSyntax parse_regex(std::string_view pattern, std::string_view where);
 

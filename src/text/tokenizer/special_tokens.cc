@@ -7,7 +7,7 @@
 namespace spillway::text {
 namespace {
 
-// A token is a string or an object with its content.
+// Reads a token, a string or an object with its content.
 void read_special_token(const JsonField& field, std::optional<std::string>& token) {
   if (token || field.is_null()) return;
   token = field.is_object() ? field["content"].string() : field.string();

@@ -1,4 +1,4 @@
-// The roles of special tokens and the chat templates, from the files that stand beside tokenizer.json.
+// Reads the roles of special tokens and the chat templates from the files beside tokenizer.json.
 #pragma once
 
 #include <map>
@@ -15,15 +15,15 @@ struct SpecialTokens {
   std::optional<std::string> bos, eos, pad, unk;
   std::map<std::string, std::string> chat_templates;  // source by name; the usual one is "default"
 
-  // Adds what tokenizer_config.json or special_tokens_map.json says and an earlier file did not. Throws InputError for
+  // Adds members of tokenizer_config.json or special_tokens_map.json that no earlier file had. Throws InputError for
   // members of the wrong type.
   void add(const JsonField& config);
 };
 
-// "eos_token_id" of generation_config.json: one id or a list; empty where it is absent.
+// Returns "eos_token_id" of generation_config.json: one id or a list; empty if it is absent.
 [[nodiscard]] std::vector<int32_t> read_stop_ids(const JsonField& generation_config);
 
-// Parses one of these small files. Throws InputError with `where` for what is no JSON object.
+// Parses one of these small files. Throws InputError with `where` if it is no JSON object.
 [[nodiscard]] nlohmann::json parse_config(std::string_view text, std::string_view where);
 
 }  // namespace spillway::text

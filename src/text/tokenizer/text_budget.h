@@ -1,4 +1,4 @@
-// How much the steps of a tokenizer.json may write for one text.
+// Bounds the text that the steps of a tokenizer.json may write for one text.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace spillway::text {
 
-// Spans are 32 bits, and no text is longer at any step.
+// The longest text at any step, since spans are 32 bits.
 constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
 // Throws InputError for a text that is longer from the start.
@@ -17,22 +17,22 @@ inline void check_text_size(size_t bytes) {
     throw input_error("tokenizer", "expected texts of at most 1 GiB, got {} bytes; split the text", bytes);
 }
 
-// A hostile file could double a text at each of its steps. What is refused here would take seconds and gigabytes;
-// normal forms and replacements of published tokenizers stay far below. One text, one thread.
+// A hostile file could double a text at each of its steps. Texts that are refused here would take seconds and
+// gigabytes; normal forms and replacements of published tokenizers stay far below. For one text and one thread.
 class TextBudget {
  public:
-  // `free_bytes` are allowed whatever the text.
+  // Allows `free_bytes` whatever the text.
   explicit TextBudget(size_t text_bytes, size_t free_bytes = size_t{16} << 20)
       : text_bytes_(text_bytes),
         max_text_bytes_(std::min(kMaxTextBytes, free_bytes + kMaxGrowth * text_bytes)),
         max_total_bytes_(kFreeTexts * free_bytes + kMaxTotalGrowth * text_bytes),
         left_bytes_(max_total_bytes_) {}
 
-  // Throws InputError where a step has made a text of so many bytes, and that is more than it may.
+  // Throws InputError if a text of so many bytes, which a step has made, is longer than allowed.
   void check(size_t bytes) const {
     if (bytes > max_text_bytes_) refuse("longer", max_text_bytes_);
   }
-  // The same; and counts them together with all that was written for this text before.
+  // Does the same, and counts them together with all that was written for this text before.
   void spend(size_t bytes) {
     check(bytes);
     if (bytes > left_bytes_) refuse("more in all steps", max_total_bytes_);

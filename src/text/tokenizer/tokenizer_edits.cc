@@ -13,21 +13,21 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n";
 
-// The place of the quote that ends the text whose first quote is at `begin`.
+// Returns the place of the quote that ends the text whose first quote is at `begin`.
 size_t end_of_text(std::string_view json, size_t begin) {
   size_t at = begin + 1;
   while (json[at] != '"') at += json[at] == '\\' ? 2 : 1;
   return at;
 }
 
-// Where the value begins if the text that ends at `end` is a key.
+// Returns where the value begins if the text that ends at `end` is a key.
 std::optional<size_t> value_of_key(std::string_view json, size_t end) {
   const size_t colon = json.find_first_not_of(kSpaces, end + 1);
   if (colon == std::string_view::npos || json[colon] != ':') return std::nullopt;
   return json.find_first_not_of(kSpaces, colon + 1);
 }
 
-// The vocabulary of the model, with other keys for some ids.
+// Returns the vocabulary of the model with other keys for some ids.
 std::string with_vocabulary_texts(std::string_view json, const std::map<int64_t, std::string>& texts) {
   std::string result;
   size_t copied = 0;

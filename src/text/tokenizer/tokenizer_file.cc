@@ -15,8 +15,8 @@ using nlohmann::json;
 
 constexpr size_t kMaxJsonNesting = 64;
 
-// A score as the library's JSON parser reads it, which may be the neighbour of the nearest double: of as many digits as
-// fit into 64 bits it divides or multiplies the integer by a power of ten.
+// Returns a score as the library's JSON parser reads it, which may be the neighbour of the nearest double: of as many
+// digits as fit into 64 bits it divides or multiplies the integer by a power of ten.
 double score_value(const std::string& text) {
   uint64_t digits = 0;
   int64_t exponent = 0;
@@ -139,7 +139,7 @@ class Reader : public nlohmann::json_sax<json> {
  private:
   enum Part { kRest, kVocab, kPieces, kPiece, kMerges, kPair };
 
-  // Whether the current place is a member of the top-level member "model".
+  // Returns true if the current place is a member of the top-level member "model".
   [[nodiscard]] bool in_model() const { return open_.size() == 2 && open_[1] == model_; }
 
   InputError bad_merge(size_t index) const {

@@ -13,7 +13,7 @@
 namespace spillway::text {
 
 struct TokenizerFile {
-  nlohmann::json rest;  // the document without model.vocab and model.merges where these have the shapes below
+  nlohmann::json rest;  // the document without model.vocab and model.merges if these have the shapes below
   // model.vocab in file order: an object, or a list of pieces with scores, whose ids are their places.
   std::vector<std::pair<std::string, int64_t>> vocab;
   std::vector<double> scores;                               // of the pieces of such a list, else empty
@@ -21,8 +21,8 @@ struct TokenizerFile {
   bool has_vocab = false, has_merges = false;
 };
 
-// Throws InputError naming `where` and the byte for what is no JSON, and the member for a vocabulary that maps to
-// anything but integers, pieces that have no score, and merges that are no pairs.
+// Throws InputError naming `where` and the byte if it is no JSON, and the member for a vocabulary that maps to anything
+// but integers, pieces that have no score, and merges that are no pairs.
 [[nodiscard]] TokenizerFile read_tokenizer_file(std::string_view json, std::string_view where);
 
 }  // namespace spillway::text

@@ -1,4 +1,4 @@
-// The tables behind code_points.h, made by tools/make_unicode_tables.py. Nothing else includes this.
+// The tables behind code_points.h, made by tools/make_unicode_tables.py. Only code_points.cc includes this.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace spillway::text {
 
-// `delta` is added to every `step`-th code point of [first, last].
+// A run of capitals: `delta` is added to every `step`-th code point of [first, last].
 struct LowercaseRun {
   char32_t first, last;
   int32_t delta;

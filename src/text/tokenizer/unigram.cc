@@ -39,7 +39,7 @@ Unigram::Unigram(const JsonField& model, TokenizerFile& file) : scores_(std::mov
   pieces_ = ByteTrie(std::move(pieces));
 }
 
-// Of equal sums the one that is found first stays: that of the piece that starts first.
+// Keeps the first of equal sums: that of the piece that starts first.
 void Unigram::find_best(std::string_view word, UnigramScratch& scratch) const {
   std::vector<int32_t>& links = scratch.links_;
   links.assign(word.size() + 1, kNone);
@@ -72,7 +72,7 @@ void Unigram::find_best(std::string_view word, UnigramScratch& scratch) const {
   }
 }
 
-// Of a piece of the best way: what is no piece of the vocabulary is an unknown character.
+// Returns the id of a piece of the best way: one that is not in the vocabulary is an unknown character.
 int32_t Unigram::id_of(std::string_view piece) const {
   int32_t result = unknown_id_;
   pieces_.each_at(piece, 0, [&](size_t length, int32_t id) {

@@ -1,4 +1,4 @@
-// Unigram: of all ways to write a word in pieces, the one whose scores have the largest sum.
+// Unigram: writes a word in the pieces whose scores have the largest sum.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@
 
 namespace spillway::text {
 
-// Reused between words; one thread at a time.
+// Memory that is reused between words, for one thread at a time.
 class UnigramScratch {
  private:
   friend class Unigram;
-  // Of the best way to write the word up to each byte: where its last piece starts (kNone: no piece ends here), then,
+  // For the best way to write the word up to each byte: where its last piece starts (kNone: no piece ends here), then,
   // along the best way, where the next one ends.
   std::vector<int32_t> links_;
   std::vector<double> sums_;  // of these ways, up to as far as a piece reaches; a ring
@@ -27,11 +27,11 @@ class UnigramScratch {
 // Immutable; any thread may encode with a scratch of its own.
 class Unigram {
  public:
-  // Takes the pieces out of `file`. Throws InputError for an unk_id that no piece has, and what Vocabulary throws.
+  // Takes the pieces out of `file`. Throws InputError for an unk_id that no piece has, and whatever Vocabulary throws.
   Unigram(const JsonField& model, TokenizerFile& file);
 
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
-  // Appends the ids of `word`. Throws InputError for a character that no piece has where there is no unk_id, and for a
+  // Appends the ids of `word`. Throws InputError for a character that no piece has if there is no unk_id, and for a
   // word of more than 64 MiB.
   void encode(std::string_view word, UnigramScratch& scratch, std::vector<int32_t>& ids) const;
 

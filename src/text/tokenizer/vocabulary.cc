@@ -13,7 +13,7 @@
 namespace spillway::text {
 namespace {
 
-// Ids may have gaps (reserved tokens that were never named), but a table over ids must stay in proportion.
+// The gaps that ids may have (reserved tokens that were never named): a table over ids must stay in proportion.
 constexpr int64_t kFreeIds = 1 << 20;
 constexpr size_t kMaxTextBytes = std::numeric_limits<uint32_t>::max();
 

@@ -21,12 +21,12 @@ class Vocabulary {
   Vocabulary(const std::vector<std::pair<std::string, int64_t>>& tokens, std::string_view where);
 
   [[nodiscard]] std::optional<int32_t> find(std::string_view token) const;
-  // The token of `id`; nothing for ids that no token has, negative ones included.
+  // Returns the token of `id`; nullopt for ids that no token has, negative ones included.
   [[nodiscard]] std::optional<std::string_view> token(int64_t id) const;
-  // The id of `unknown_token`, which `text` needs. Throws InputError at `where`.unk_token where there is none.
+  // Returns the id of `unknown_token`, which `text` needs. Throws InputError at `where`.unk_token if there is none.
   [[nodiscard]] int32_t unknown_id(std::string_view unknown_token, std::string_view text, std::string_view where) const;
   [[nodiscard]] int64_t size() const { return size_; }
-  // One more than the highest id.
+  // Returns one more than the highest id.
   [[nodiscard]] int64_t id_limit() const { return static_cast<int64_t>(spans_.size()); }
 
  private:
@@ -38,7 +38,7 @@ class Vocabulary {
     const Span& span = nth(spans_, id);
     return std::string_view(texts_).substr(span.begin, span.size);
   }
-  [[nodiscard]] size_t slot_of(std::string_view token) const;  // where it is, or the empty slot where it would go
+  [[nodiscard]] size_t slot_of(std::string_view token) const;  // its slot, or the empty slot for it
 
   struct Slot {
     uint32_t hash = 0;

@@ -14,11 +14,11 @@ namespace spillway::text {
 
 class WordLevel {
  public:
-  // Takes the vocabulary out of `file`; throws what Vocabulary throws.
+  // Takes the vocabulary out of `file`; throws whatever Vocabulary throws.
   WordLevel(const JsonField& model, TokenizerFile& file);
 
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
-  // Appends the id of `word`. Throws InputError for an unknown word where model.unk_token is not in the vocabulary.
+  // Appends the id of `word`. Throws InputError for an unknown word if model.unk_token is not in the vocabulary.
   void encode(std::string_view word, std::vector<int32_t>& ids) const;
 
  private:

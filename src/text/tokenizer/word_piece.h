@@ -1,4 +1,4 @@
-// WordPiece, as BERT has it: the longest token that starts a word, then the longest continuation, and so on.
+// WordPiece, as in BERT: the longest token that starts a word, then the longest continuation, and so on.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace spillway::text {
 // Immutable; any thread may encode.
 class WordPiece {
  public:
-  // Takes the vocabulary out of `file`; throws what Vocabulary throws.
+  // Takes the vocabulary out of `file`; throws whatever Vocabulary throws.
   WordPiece(const JsonField& model, TokenizerFile& file);
 
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
-  // Appends the ids of `word`, or the unknown token's where it is too long or cannot be written. Throws InputError
-  // where that is needed and model.unk_token is not in the vocabulary.
+  // Appends the ids of `word`, or the unknown token's if it is too long or cannot be written. Throws InputError if that
+  // is needed and model.unk_token is not in the vocabulary.
   void encode(std::string_view word, std::vector<int32_t>& ids) const;
 
  private:
-  // False where no token fits somewhere; what was appended until then stays.
+  // Returns false if no token fits somewhere; ids appended until then stay.
   bool append_pieces(std::string_view word, std::vector<int32_t>& ids) const;
 
   Vocabulary vocabulary_;

@@ -133,6 +133,8 @@ using ObjectivePtr = std::shared_ptr<const Objective>;
 
 // Text: the cross-entropy of each token that has a label, as supervised fine-tuning and pretraining have it.
 [[nodiscard]] const ObjectivePtr& text_objective();
+// The same with smoothed targets: `label_smoothing` of linear_cross_entropy.
+[[nodiscard]] ObjectivePtr smoothed_text_objective(double label_smoothing);
 // The same where each token counts by its probability (DFT).
 [[nodiscard]] const ObjectivePtr& weighted_text_objective();
 

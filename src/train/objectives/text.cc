@@ -15,6 +15,9 @@ constexpr std::string_view kAccuracy = "mean_token_accuracy", kLogProb = "log_pr
 
 class Text : public Objective {
  public:
+  // transformers' label_smoothing_factor, of evaluations, too.
+  explicit Text(double label_smoothing = 0) : label_smoothing_(label_smoothing) {}
+
   [[nodiscard]] std::string_view name() const override { return "text"; }
 
   void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
@@ -28,8 +31,9 @@ class Text : public Objective {
 
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ModelGraph& model = in.model();
-    const ops::CrossEntropy entropy = ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"),
-                                                                scale, in.gradients(), model.logit_cap);
+    const ops::CrossEntropy entropy =
+        ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"), scale, in.gradients(),
+                                  model.logit_cap, label_smoothing_);
     return {entropy.loss, {entropy.correct}};
   }
 
@@ -50,6 +54,9 @@ class Text : public Objective {
     into.push_back({"perplexity", std::exp(loss)});
     into.push_back({kAccuracy, sums.mean(kAccuracy), true});
   }
+
+ private:
+  double label_smoothing_;
 };
 
 // DFT: a token's cross-entropy counts as much as the model already gives it (Wu et al., On the Generalization of SFT,
@@ -88,6 +95,8 @@ const ObjectivePtr& weighted_text_objective() {
   static const ObjectivePtr kText = std::make_shared<WeightedText>();
   return kText;
 }
+
+ObjectivePtr smoothed_text_objective(double label_smoothing) { return std::make_shared<Text>(label_smoothing); }
 
 const ObjectivePtr& text_objective() {
   static const ObjectivePtr kText = std::make_shared<Text>();

@@ -61,7 +61,7 @@ void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer)
   for (const int64_t row : request.prompts)
     prompts.push_back(job_.online->prompt_of(job_.config, row_of(request, row), round, std::ssize(prompts)));
   const config::CompletionSettings& settings = job_.config.online->completions;
-  GenerationOptions options{.stop_ids = job_.online->tokenizer->stop_ids(),
+  GenerationOptions options{.stop_ids = job_.online->stop_ids,
                             .penalties = {.repetition = settings.repetition_penalty},
                             .keeps_stop = true,
                             .logprobs = true,

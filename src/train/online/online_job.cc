@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -9,6 +10,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "data/batch.h"
+#include "model/token_ids.h"
 #include "rewards/outside.h"
 #include "text/token_ids.h"
 #include "train/online/value_model.h"
@@ -70,7 +72,7 @@ void load_rows(const config::Config& config, int64_t vocab_size, const std::tm& 
     job.validation = load(config.data.test_datasets);
   } else if (config.data.val_set_size > 0) {
     const data::RowSplit split =
-        data::split_validation(std::ssize(job.training), config.data.val_set_size, config.data.batches.seed);
+        data::split_validation(std::ssize(job.training), config.data.val_set_size, config.data.seed);
     job.validation = select(job.training, split.validation);
     job.training = select(job.training, split.training);
   }
@@ -110,11 +112,30 @@ std::vector<JobRewardModel> reward_models_of(const config::Config& config, const
   return models;
 }
 
+// Where completions end: as the tokenizer's folder says, as that of the adapter says which training starts from, and
+// with the tokens that the config names. Throws InputError for one that the vocabulary does not have.
+std::vector<int32_t> stop_ids_of(const config::Config& config, const text::Tokenizer& tokenizer) {
+  std::vector<int32_t> ids = tokenizer.stop_ids();
+  if (config.adapter && !config.adapter->model_dir.empty()) {
+    const std::vector<int32_t> more = listed_ends(config.adapter->model_dir);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  for (const std::string& token : config.data.rows.eot_tokens.value_or(std::vector<std::string>())) {
+    const std::optional<int32_t> id = tokenizer.token_to_id(token);
+    if (!id)
+      throw input_error("eot_tokens", "expected tokens of the vocabulary, got {}; add it to the tokenizer",
+                        quote(token));
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
 // What does not depend on the sizes of batches.
 OnlineJob read_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now) {
   OnlineJob job;
   job.tokenizer = std::make_shared<text::Tokenizer>(
       text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
+  job.stop_ids = stop_ids_of(config, *job.tokenizer);
   load_rows(config, vocab_size, now, job);
   job.reward_models = reward_models_of(config, job, now, vocab_size);
   return job;

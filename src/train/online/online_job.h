@@ -27,6 +27,7 @@ struct JobRewardModel {
 struct OnlineJob {
   std::vector<data::PromptRow> training, validation;
   std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::vector<int32_t> stop_ids;  // where a completion ends
   std::shared_ptr<const OnlineObjective> objective;
   int64_t sequence_len = 0;                   // the longest prompt with the longest completion
   int64_t most_at_once = 0;                   // completions that are generated together, at most

@@ -1,4 +1,4 @@
-// Work items of the backward pass. Where there are short sequences enough for all threads, an item is a key head of a
+// The work items of the backward pass. If there are enough short sequences for all threads, an item is a key head of a
 // sequence: it walks over tiles of keys and the queries that see them, and sums dq, dk and dv. Else there are items of
 // two kinds, each of which computes scores, so that no two write to one place: dq takes a tile of queries of a few
 // heads that share a key head, and walks over the keys they see; dk and dv take a tile of keys, and walk over the heads
@@ -59,7 +59,7 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
   });
 }
 
-// What is not seen has no score; where the tile is read the other way around, it counts as zero.
+// Clears weights that are not seen, which have no score: if the tile is read the other way around, they count as zero.
 void clear_unseen(const Tile& tile, float* weights) {
   const int64_t elem_bytes = tile.format == PanelFormat::kBF16Pairs ? size_of(DType::kBF16) : size_of(DType::kF32);
   const int64_t columns = align_up(tile.columns, kScoreGranule);
@@ -71,8 +71,9 @@ void clear_unseen(const Tile& tile, float* weights) {
   }
 }
 
-// sums [columns, padded head] += transposed weights x features, for a tile whose rows are keys and whose columns are
-// queries. `features` are those of the rows; `panel` holds a left panel of as many words along k as there are rows.
+// Computes sums [columns, padded head] += transposed weights x features, for a tile whose rows are keys and whose
+// columns are queries. `features` are those of the rows; `panel` holds a left panel of as many words along k as there
+// are rows.
 void add_transposed(const Tile& tile, const float* weights, const float* features, float* panel, float* sums) {
   const MatmulKernels::Tiles& products = tile.products();
   const int64_t width = padded_head(tile.head_size), height = tile.height();
@@ -93,7 +94,7 @@ void add_transposed(const Tile& tile, const float* weights, const float* feature
   }
 }
 
-// The columns of a key tile: queries of one head, and what their rows of scores need.
+// The columns of a key tile: queries of one head, and the numbers that their rows of scores need.
 struct QueryTile {
   float *queries, *d_outputs, *query_features, *d_output_features, *lse, *delta;
 
@@ -139,7 +140,8 @@ struct KeyTile {
     pack_rows(tile, job.value(first_key + tile.row, kv_head), values + slot * tile_floats);
   }
 
-  // Fills scores with probabilities and d_scores with the gradients of scores, and adds what dk and dv get of them.
+  // Fills scores with probabilities and d_scores with the gradients of scores, and adds their contributions to dk and
+  // dv.
   void add(const Tile& tile, int64_t slot, const ScoreMap& map, const QueryTile& queries, float* key_sums,
            float* value_sums) const {
     multiply_scores(tile, keys + slot * tile_floats, queries.queries, scores);
@@ -165,7 +167,7 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
   std::fill_n(value_sums, kRows * width, 0.0f);
 
   Tile tile = make_tile(job, item, false);
-  // All heads go to the same sums, so that tiles of rows are what slots are for.
+  // All heads go to the same sums, so that slots are for tiles of rows.
   const Item rows{.head = 0, .head_end = 1, .row = item.row, .row_end = item.row_end};
   for_each_slot(job, rows, tile, [&](int64_t slot, int64_t) { keys.read(job, tile, first_key, item.kv_head, slot); });
   const int64_t last_query = tile.mask.end(item.row_end - 1);
@@ -186,8 +188,9 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
   });
 }
 
-// dq, dk and dv of a key head of one sequence. Tiles of keys have as many rows as the tiles that dq sums over elsewhere
-// have columns. Heads of the group come one after the other, so that sums of one dq suffice; each packs the keys anew.
+// Computes dq, dk and dv of a key head of one sequence. Tiles of keys have as many rows as the tiles that dq sums over
+// elsewhere have columns. Heads of the group come one after the other, so that sums of one dq suffice; each packs the
+// keys anew.
 void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const float* delta, const Sequence& sequence,
                         int64_t kv_head, Pieces pieces) {
   const AttentionArgs& args = job.args;
@@ -231,7 +234,7 @@ void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const flo
   write_rows(make_tile(job, keys_of_all, false), value_sums, job.view(grad.dv, args.v_stride, first_key, kv_head));
 }
 
-// delta[token, head] = sum over the head of d_o * o.
+// Computes delta[token, head] = sum over the head of d_o * o.
 void compute_delta(const AttentionArgs& args, const void* d_o, float* delta, ThreadPool& pool) {
   constexpr int64_t kGrain = 64;
   pool.parallel_for(args.seq_offsets[args.sequences] * args.heads, kGrain, [&](int64_t begin, int64_t end, int) {

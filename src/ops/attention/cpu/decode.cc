@@ -1,6 +1,6 @@
 // A token with the query heads of one key head walks over tiles of the keys that it sees, with an online softmax
-// (Milakov and Gimelshein, 2018). Tiles count from the sequence's first key, so that the bits of a token depend on
-// nothing but its own sequence.
+// (Milakov and Gimelshein, 2018). Tiles count from the sequence's first key, so that the bits of a token depend on its
+// own sequence only.
 #include "ops/attention/cpu/decode.h"
 
 #include "ops/simd.h"
@@ -35,14 +35,14 @@ struct DecodeSpace {
         denominators(largest + sizes.group) {}
 };
 
-// Elements [i, i + lanes()) of a head, zeros beyond it.
+// Loads elements [i, i + lanes()) of a head, zeros beyond it.
 template <typename T>
 HWY_INLINE Vector load_part(const T* head, int64_t i, int64_t size) {
   if (i + lanes() <= size) return load(head + i);
   return i < size ? load_some(head + i, size - i) : zero();
 }
 
-// scores [kRows, kDecodeKeys], one column = queries [kRows, width] times one key.
+// Computes scores [kRows, kDecodeKeys], one column = queries [kRows, width] times one key.
 template <int kRows, typename T>
 void score_key(const DecodeSizes& sizes, const float* queries, const T* key, float* scores) {
   Vector sums[kRows];
@@ -55,7 +55,7 @@ void score_key(const DecodeSizes& sizes, const float* queries, const T* key, flo
   for (int row = 0; row < kRows; ++row) scores[row * kDecodeKeys] = hn::GetLane(hn::SumOfLanes(Floats(), sums[row]));
 }
 
-// sums [kRows, width] += weights [kRows, kDecodeKeys] times values, of keys [begin, end) of the tile.
+// Computes sums [kRows, width] += weights [kRows, kDecodeKeys] times values, of keys [begin, end) of the tile.
 template <int kRows, typename T>
 void add_values(const DecodeSizes& sizes, const float* weights, const T* values, int64_t begin, int64_t end,
                 float* sums) {
@@ -92,7 +92,7 @@ void for_rows(int64_t rows, const Function& f) {
   if (rows - row == 1) return f(std::integral_constant<int, 1>(), row);
 }
 
-// Of the keys that are seen; the others stay what they are.
+// Caps the scores of the keys that are seen; the others stay unchanged.
 inline void cap_scores(float* scores, int64_t begin, int64_t end, float cap) {
   const auto capped = [cap](Vector score) HWY_ATTR {
     return hn::Mul(constant(cap), hn::Tanh(Floats(), hn::Mul(score, constant(1 / cap))));
@@ -101,7 +101,7 @@ inline void cap_scores(float* scores, int64_t begin, int64_t end, float cap) {
 }
 
 // Adds a tile of scores to the softmax of one row: turns them into weights relative to the largest score so far, and
-// returns by how much what has been summed before must shrink.
+// returns the factor by which earlier sums must shrink.
 inline float absorb_scores(float* scores, float* largest, float* denominator) {
   Vector most = constant(*largest);
   for (int64_t i = 0; i < kDecodeKeys; i += lanes()) most = hn::Max(most, load(scores + i));
@@ -118,7 +118,7 @@ inline float absorb_scores(float* scores, float* largest, float* denominator) {
   return shrink;
 }
 
-// The softmax and the sums go on over keys [begin, end) of a tile, whose rows of the cache start at k and v.
+// Continues the softmax and the sums over keys [begin, end) of a tile, whose rows of the cache start at k and v.
 template <typename T>
 void absorb_tile(const DecodeSizes& sizes, const T* k, const T* v, int64_t begin, int64_t end, DecodeSpace& space) {
   const int64_t pitch = sizes.kv_heads * sizes.head_size;
@@ -142,8 +142,8 @@ void absorb_tile(const DecodeSizes& sizes, const T* k, const T* v, int64_t begin
   });
 }
 
-// One token with the query heads of one key head. q and o: of its first query head; k and v: of the key head in its
-// sequence's first row.
+// Computes one token with the query heads of one key head. q and o begin at its first query head; k and v at the key
+// head in its sequence's first row.
 template <typename T>
 void decode_heads(const DecodeSizes& sizes, float scale, int64_t position, const T* q, const T* k, const T* v,
                   DecodeSpace space, T* o) {

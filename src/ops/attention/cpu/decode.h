@@ -25,7 +25,7 @@ struct DecodeSizes {
         soft_cap(static_cast<float>(real_or(attributes, "soft_cap", 0))),
         width(align_up(head_size, 32)) {}
 
-  // Floats of one thread: queries and sums, scores, and two numbers per query head.
+  // Returns the floats of one thread: queries and sums, scores, and two numbers per query head.
   [[nodiscard]] int64_t thread_floats() const {
     return 2 * group * width + group * kDecodeKeys + align_up(2 * group, 16);
   }

@@ -1,4 +1,5 @@
-// Work items of the forward pass: a tile of queries of a few heads that share a key head walks over the keys they see.
+// The work items of the forward pass: a tile of queries of a few heads that share a key head walks over the keys they
+// see.
 #include "ops/attention/cpu/passes.h"
 
 #include <algorithm>

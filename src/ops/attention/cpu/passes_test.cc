@@ -14,7 +14,7 @@
 namespace spillway::cpu {
 namespace {
 
-// [rows, columns], dense, f32 or bf16.
+// A matrix [rows, columns], dense, f32 or bf16.
 struct Tensor {
   Tensor(int64_t rows_, int64_t columns_, DType dtype_, uint64_t stream, float fill = 0)
       : rows(rows_), columns(columns_), dtype(dtype_), bytes(static_cast<size_t>(rows * columns * size_of(dtype))) {
@@ -46,7 +46,7 @@ struct Setting {
   int64_t window = 0;
   DType dtype = DType::kF32;
   bool is_causal = true;
-  std::vector<int32_t> key_offsets = {};  // where keys are of another stream
+  std::vector<int32_t> key_offsets = {};  // set if keys are of another stream
   int64_t key_tokens = 0;
   bool trains = true;  // otherwise there is no lse, and no gradient
 
@@ -186,7 +186,7 @@ struct Reference {
   }
 };
 
-// The largest |got - want|, relative to 1 and |want|; NaN counts as infinite.
+// Returns the largest |got - want|, relative to 1 and |want|; NaN counts as infinite.
 double error(const Tensor& got, const std::vector<double>& want) {
   double worst = 0;
   for (int64_t i = 0; i < got.rows * got.columns; ++i) {
@@ -353,7 +353,7 @@ TEST_CASE("the number of threads does not change a bit of attention") {
   }
 }
 
-// The bytes of the rows from `first` on.
+// Returns the bytes of the rows from `first` on.
 std::vector<std::byte> tail(const Tensor& tensor, int64_t first, int64_t rows) {
   const auto row_bytes = static_cast<size_t>(tensor.columns * size_of(tensor.dtype));
   const auto begin = tensor.bytes.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(first) * row_bytes);

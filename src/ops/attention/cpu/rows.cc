@@ -44,8 +44,8 @@ HWY_INLINE void store_column(Vector value, float* row, int64_t i) {
   }
 }
 
-// Scores in place of their products; then there is nothing left to scale. Apart from the loops that follow, so that
-// these are what they are without a cap.
+// Replaces products by their scores; then there is nothing left to scale. This is apart from the loops that follow, so
+// that these are unchanged without a cap.
 ScoreMap cap_scores(float* scores, const RowSpan& span, const ScoreMap& map) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -55,7 +55,7 @@ ScoreMap cap_scores(float* scores, const RowSpan& span, const ScoreMap& map) {
   return {.scale = 1, .cap = map.cap};
 }
 
-// How fast scores grow with their products.
+// Returns the slope of scores over their products.
 template <bool kCapped>
 HWY_INLINE Vector slope_of(Vector score, const ScoreMap& map) {
   const Tag d;

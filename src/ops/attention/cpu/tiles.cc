@@ -9,7 +9,7 @@ constexpr int64_t kWordBytes = sizeof(float);
 
 }  // namespace
 
-// The most of what the items of both passes take. An item of keys takes less than one of queries.
+// Returns the largest need of the items of both passes. An item of keys takes less than one of queries.
 int64_t thread_floats(int64_t head_size) {
   const int64_t width = padded_head(head_size);
   const int64_t query_item = (3 * kItemHeads * kMaxRowTile + 4 * kColumnTile) * width + 2 * kMaxRowTile * kColumnTile +

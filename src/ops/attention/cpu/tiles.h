@@ -1,4 +1,4 @@
-// What attention's forward and backward pass have in common: tiles of rows against tiles of columns, the products over
+// Shared parts of attention's forward and backward pass: tiles of rows against tiles of columns, the products over
 // them, and the items of work that a stream is cut into.
 #pragma once
 
@@ -25,7 +25,7 @@ constexpr int64_t kMaxSequenceFloats = 1 << 18;
 // The workspace: a float for each token and head, then a part for each thread.
 [[nodiscard]] inline int64_t shared_floats(int64_t tokens, int64_t heads) { return align_up(tokens * heads, 16); }
 [[nodiscard]] int64_t thread_floats(int64_t head_size);
-// The backward pass has more for each thread: the sums of a sequence's dq, dk and dv, where they are not too many.
+// The backward pass needs more for each thread: the sums of a sequence's dq, dk and dv, if they are not too many.
 [[nodiscard]] int64_t sequence_floats(int64_t queries, int64_t keys, int64_t head_size);
 [[nodiscard]] int64_t max_sequence_floats(int64_t tokens, int64_t key_tokens, int64_t head_size);
 
@@ -51,12 +51,12 @@ struct Sequence {
   int64_t key = 0, keys = 0;
   int64_t past = 0;
 
-  // Where the query of a row stands in the stream.
+  // Returns the position in the stream of a row's query.
   [[nodiscard]] int64_t token_of(int64_t row) const { return token + row - past; }
   [[nodiscard]] int64_t end() const { return past + length; }
 };
 
-// Sequence `s` of a stream; not of a cache.
+// Returns sequence `s` of a stream; not for a cache.
 [[nodiscard]] inline Sequence sequence_at(const AttentionArgs& args, int64_t s) {
   const int32_t *tokens = args.seq_offsets + s, *keys = args.offsets_of_keys() + s;
   return {.token = tokens[0], .length = tokens[1] - tokens[0], .key = keys[0], .keys = keys[1] - keys[0]};
@@ -87,8 +87,8 @@ struct HeadView {
   int64_t stride;
 };
 
-// Which columns of a tile a row sees, of all columns of its sequence. Where it is causal, queries as rows see keys up
-// to their own; keys as rows are seen by queries from their own on. Positions count from the start of the sequence.
+// The columns of a tile that a row sees, of all columns of its sequence. If causal, queries as rows see keys up to
+// their own; keys as rows are seen by queries from their own on. Positions count from the start of the sequence.
 struct Mask {
   bool rows_are_queries, is_causal;
   int64_t window, all;
@@ -113,19 +113,19 @@ struct Tile {
   int64_t head_size;
   int64_t row, rows, column, columns;
 
-  // Words that `elems` neighbours along k take in a panel.
+  // Returns the words that `elems` neighbours along k take in a panel.
   [[nodiscard]] int64_t units(int64_t elems) const {
     return format == PanelFormat::kBF16Pairs ? div_ceil(elems, 2) : elems;
   }
   [[nodiscard]] const MatmulKernels::Tiles& products() const { return kernels.of(format); }
   [[nodiscard]] MatmulKernels::Tile product(int64_t rows_of_panel) const { return products().wide[rows_of_panel - 1]; }
 
-  // Rows of every panel but the last.
+  // Returns the rows of every panel but the last.
   [[nodiscard]] int64_t height() const { return products().rows; }
   [[nodiscard]] int64_t panels() const { return div_ceil(rows, height()); }
   [[nodiscard]] int64_t panel_rows(int64_t panel) const { return std::min(height(), rows - panel * height()); }
 
-  // The columns that any row of a panel sees, in whole granules; begin == end for none.
+  // Returns the columns that any row of a panel sees, in whole granules; begin == end for none.
   [[nodiscard]] RowSpan panel_span(int64_t panel) const {
     const int64_t first = row + panel * height(), last = first + panel_rows(panel) - 1;
     const int64_t begin = std::max<int64_t>(0, mask.begin(first) - column);
@@ -140,20 +140,20 @@ struct Tile {
   }
 };
 
-// Panels of words, units(S) or units(tokens) of them along k.
-// Rows of a head as left panels of S along k. They take kMaxRowTile * padded_head() words at most.
+// Write panels of words, units(S) or units(tokens) of them along k. This one writes rows of a head as left panels of S
+// along k. They take kMaxRowTile * padded_head() words at most.
 void pack_rows(const Tile& tile, const HeadView& view, float* out);
-// Tokens as columns, summing over the head: [panel][S][kernel columns].
+// Writes tokens as columns, summing over the head: [panel][S][kernel columns].
 void pack_tokens(const Tile& tile, const HeadView& view, float* out);
-// The head as columns, summing over tokens: [panel][tokens][kernel columns].
+// Writes the head as columns, summing over tokens: [panel][tokens][kernel columns].
 void pack_features(const Tile& tile, const HeadView& view, float* out);
 
-// scores [rows, kColumnTile] = rows x tokens, where any row of the panel sees them.
+// Computes scores [rows, kColumnTile] = rows x tokens, where any row of the panel sees them.
 void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores);
-// sums [rows, padded head] += weights x features. Weights are rows of kColumnTile words: f32, or the tile's columns as
-// bf16 from the row's start.
+// Computes sums [rows, padded head] += weights x features. Weights are rows of kColumnTile words: f32, or the tile's
+// columns as bf16 from the row's start.
 void add_weighted(const Tile& tile, const float* weights, const float* features, float* sums);
-// Rows of sums [rows, padded head] in the type of `out`.
+// Writes rows of sums [rows, padded head] in the type of `out`.
 void write_rows(const Tile& tile, const float* sums, const HeadView& out);
 
 // Calls body(row of the tile, span) for every row whose panel sees anything.
@@ -167,14 +167,14 @@ void for_each_row(const Tile& tile, const Body& body) {
   }
 }
 
-// A call, with the kernels it runs on and what their products are of.
+// A call, with its kernels and the format of its products.
 struct Job {
   const MatmulKernels& kernels;
   PanelFormat format;
   const AttentionArgs& args;
 
   [[nodiscard]] int64_t group() const { return args.heads / args.kv_heads; }
-  // Rows of a tile, where its sequence has as many.
+  // Returns the rows of a tile, if its sequence has as many.
   [[nodiscard]] int64_t row_tile() const {
     const int64_t rows = kernels.of(format).rows;
     return kMaxRowTile / rows * rows;
@@ -197,11 +197,11 @@ struct Job {
     const int64_t first = args.window > 0 ? std::max<int64_t>(0, query - args.window + 1) : 0;
     return first / kColumnTile * kColumnTile;
   }
-  // Where the keys end that queries of a sequence before `query_end` see.
+  // Returns the end of the keys that queries of a sequence before `query_end` see.
   [[nodiscard]] int64_t key_end(const Sequence& sequence, int64_t query_end) const {
     return args.is_causal ? query_end : sequence.keys;
   }
-  // Tiles of queries that see a key, or one after it, begin here.
+  // Returns the beginning of the tiles of queries that see a key, or one after it.
   [[nodiscard]] int64_t first_query_tile(int64_t key) const {
     return args.is_causal ? key / kColumnTile * kColumnTile : 0;
   }
@@ -213,7 +213,7 @@ struct Item {
   int64_t kv_head = 0, head = 0, head_end = 0, row = 0, row_end = 0;
 };
 
-// Items of all sequences, whose rows are queries or keys; within a sequence, later tiles, which as queries see more
+// The items of all sequences, whose rows are queries or keys; within a sequence, later tiles, which as queries see more
 // keys, come first.
 class Items {
  public:
@@ -238,13 +238,13 @@ class Items {
   int64_t heads_per_item_, rows_per_item_, chunks_;
 };
 
-// Those of queries. Where every tile of a sequence's queries sees the same keys, several of a head share their packing
-// as heads of a group do.
+// Returns the items of queries. If every tile of a sequence's queries sees the same keys, several of a head share their
+// packing as heads of a group do.
 [[nodiscard]] Items items_of_queries(const Job& job);
-// Those of keys, with all heads of a group.
+// Returns the items of keys, with all heads of a group.
 [[nodiscard]] Items items_of_keys(const Job& job);
 
-// Calls body(slot, head) for each head of an item of queries and each tile of its rows, which `tile` becomes.
+// Calls body(slot, head) for each head of an item of queries and each tile of its rows, to which it sets `tile`.
 template <typename Body>
 void for_each_slot(const Job& job, const Item& item, Tile& tile, const Body& body) {
   const int64_t rows = job.row_tile();
@@ -257,16 +257,16 @@ void for_each_slot(const Job& job, const Item& item, Tile& tile, const Body& bod
   }
 }
 
-// The rows of an item, with no columns yet.
+// Returns a tile with the rows of an item, with no columns yet.
 [[nodiscard]] Tile make_tile(const Job& job, const Item& item, bool rows_are_queries);
 
-// Zeros in the rows from `first` to `end`: of tokens that belong to no sequence.
+// Writes zeros in the rows from `first` to `end`, those of tokens that belong to no sequence.
 void clear_rows(DType dtype, void* data, int64_t stride, int64_t columns, int64_t first, int64_t end);
 
-// Pairs of bf16 where the data are bf16 and the path says so.
+// Returns pairs of bf16 if the data are bf16 and the path is for them.
 [[nodiscard]] PanelFormat format_of(const AttentionArgs& args, Bf16Path path);
 
-// Fails on what a caller of either pass must not ask for.
+// Stops the program if the arguments break what either pass requires.
 void check(const MatmulKernels& kernels, const AttentionArgs& args, const std::byte* workspace);
 
 }  // namespace spillway::cpu::attention

@@ -13,7 +13,7 @@ namespace spillway::cuda {
 namespace {
 
 constexpr int kDecodeThreads = 128;
-// Of f32: a team of lanes takes one key after another, each lane with its share of the head.
+// In f32, a team of lanes takes one key after another, each lane with its share of the head.
 constexpr int kTeam = 8, kTeams = kDecodeThreads / kTeam;
 
 struct KeySpan {
@@ -26,7 +26,7 @@ struct Decode {
   T* o;
   float* parts;
 
-  // How many parts a token has, and how many keys a part.
+  // The number of parts that a token has, and of keys in a part.
   struct Cut {
     int parts, keys;
   };
@@ -40,7 +40,8 @@ struct Decode {
     const int begin = problem.first_key_of(token) + part * cut.keys, end = problem.last_key(token) + 1;
     return {begin, at_most(end, begin + cut.keys)};
   }
-  // Of a part of a head of a token: its maximum and its sum, and its weighted values.
+  // Returns the index of a part of a head of a token; state() has its maximum and its sum, values() its weighted
+  // values.
   [[nodiscard]] __device__ int64_t index(int64_t row, int part) const { return row * DecodeParts::kMaxParts + part; }
   [[nodiscard]] __device__ float* state(int64_t index) const { return parts + 2 * index; }
   [[nodiscard]] __device__ float* values(int64_t index) const {
@@ -49,10 +50,10 @@ struct Decode {
   }
 };
 
-// exp(maximum - to), where both may be the maximum of nothing.
+// Returns exp(maximum - to); 0 for the maximum of an empty part.
 __device__ float factor_between(float maximum, float to) { return maximum == kNothing ? 0.0f : expf(maximum - to); }
 
-// A lane's share of a head in vectors: kChunks of them, kTeam vectors apart.
+// Loads a lane's share of a head in vectors: kChunks of them, kTeam vectors apart.
 template <int kChunks, int kWidth, typename T>
 __device__ void load_share(const T* head, int size, bool wanted, Floats<kWidth> (&share)[kChunks]) {
 #pragma unroll
@@ -63,7 +64,7 @@ __device__ void load_share(const T* head, int size, bool wanted, Floats<kWidth> 
   }
 }
 
-// A block for each part of each head of each token; the last parts, which few tokens have, come last.
+// Uses a block for each part of each head of each token; the last parts, which few tokens have, come last.
 template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kDecodeThreads) head_part_kernel(Decode<T> d) {
   constexpr int kWidth = kVector<T>, kChunks = kHead / (kTeam * kWidth);
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kDecodeThreads) head_part_kernel(Decode<T> d) 
   d.state(index)[1] = sum;
 }
 
-// Tiles of a part's keys, one after another.
+// Walks over the tiles of a part's keys, one after another.
 struct SpanWalk {
   int key, end;
   [[nodiscard]] __device__ bool is_done() const { return key >= end; }
@@ -139,7 +140,7 @@ struct SpanWalk {
   [[nodiscard]] __device__ int count() const { return at_most(DecodeParts::kKeys, end - key); }
 };
 
-// Up to kMmaRows heads that share keys, as the rows of products; of each tile a warp has kMmaDepth keys.
+// The tiles of up to kMmaRows heads that share keys, as the rows of products; of each tile a warp has kMmaDepth keys.
 template <int kHead>
 struct DecodeTiles {
   static_assert(DecodeParts::kKeys == kMmaWarps * kMmaDepth && kDecodeThreads == kMmaThreads);
@@ -151,7 +152,7 @@ struct DecodeTiles {
   static constexpr int kSharedBytes = kTileBytes > kSumBytes ? kTileBytes : kSumBytes;
 };
 
-// What a warp has found out of its keys: of a lane's two rows the maximum, the sum of weights, and the weighted values.
+// The results of a warp's keys: for a lane's two rows the maximum, the sum of weights, and the weighted values.
 template <int kHead>
 class WarpPart {
  public:
@@ -159,7 +160,7 @@ class WarpPart {
   float maximum[2] = {kNothing, kNothing}, total[2] = {0, 0};
   MmaHeadSums<kHead> sums;
 
-  // Of a tile of `count` keys.
+  // Adds a tile of `count` keys.
   template <bool kCapped>
   __device__ void add(const typename Tiles::Heads& heads, const typename Tiles::Keys& keys,
                       const typename Tiles::Keys& values, int count, ScoreMap map) {
@@ -190,7 +191,7 @@ class WarpPart {
   struct Scores {
     MmaSums at[kParts];
 
-    // f(score, its key within the warp's) for each of a row.
+    // Calls f(score, its key within the warp's) for each score of a row.
     template <typename Function>
     __device__ void for_each_of(int row, const Function& f) {
 #pragma unroll
@@ -201,7 +202,7 @@ class WarpPart {
     }
   };
 
-  // Products of a row become weights, and what was summed up before is scaled to the new maximum.
+  // Turns products of a row into weights, and scales earlier sums to the new maximum.
   template <bool kCapped>
   __device__ void weigh(Scores& scores, int row, int count, ScoreMap map) {
     float largest = maximum[row], sum = 0;
@@ -221,7 +222,7 @@ class WarpPart {
   }
 };
 
-// The warps' parts of a block, joined in their order: those of `heads` rows from first_row on.
+// Joins the warps' parts of a block in their order and stores them: those of `heads` rows from first_row on.
 template <int kHead>
 __device__ void store_joined(const WarpPart<kHead>& mine, const Decode<bf16>& d, int64_t first_row, int heads,
                              int part) {
@@ -258,7 +259,7 @@ __device__ void store_joined(const WarpPart<kHead>& mine, const Decode<bf16>& d,
   }
 }
 
-// A block for each part of each group of heads of each token, in the same order.
+// Uses a block for each part of each group of heads of each token, in the same order.
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(kDecodeThreads) group_part_kernel(Decode<bf16> d) {
   using Tiles = DecodeTiles<kHead>;
@@ -290,7 +291,7 @@ __global__ void __launch_bounds__(kDecodeThreads) group_part_kernel(Decode<bf16>
   store_joined(mine, d, first_row, heads, part);
 }
 
-// A block for each head of each token.
+// Uses a block for each head of each token.
 template <typename T>
 __global__ void __launch_bounds__(kDecodeThreads) join_parts_kernel(Decode<T> d) {
   const int row = static_cast<int>(blockIdx.x), parts = d.cut_of(row / d.problem.heads).parts;

@@ -1,5 +1,5 @@
-// Bound by f32 arithmetic: 4 T keys S H flops forward, 14 backward (scores and their gradients twice), on the FMA
-// units; tensor cores are not used. Not yet measured.
+// The kernels are bound by f32 arithmetic: 4 T keys S H flops forward, 14 backward (scores and their gradients twice),
+// on the FMA units; tensor cores are not used. Not yet measured.
 #include "ops/attention/cuda/kernels.h"
 
 #include "backend/cuda/launch.cuh"
@@ -12,7 +12,8 @@
 namespace spillway::cuda {
 namespace {
 
-// The sequence of a token: offsets[sequence] <= token < offsets[sequence + 1]. REQUIRES: it is before the last offset.
+// Returns the sequence of a token: offsets[sequence] <= token < offsets[sequence + 1]. REQUIRES: it is before the last
+// offset.
 __device__ inline int sequence_of(int token, const int32_t* offsets, int sequences) {
   int low = 0, high = sequences;
   while (high - low > 1) {
@@ -22,7 +23,7 @@ __device__ inline int sequence_of(int token, const int32_t* offsets, int sequenc
   return low;
 }
 
-// A thread for each token.
+// Uses a thread for each token.
 constexpr int kRowThreads = 256;
 __global__ void __launch_bounds__(kRowThreads) first_key_kernel(const int32_t* offsets, int sequences, LeftOut left_out,
                                                                 int tokens, int window, int32_t* first_key) {
@@ -38,7 +39,8 @@ __global__ void __launch_bounds__(kRowThreads) first_key_kernel(const int32_t* o
   first_key[token] = is_out ? ~first : first;
 }
 
-// Which elements of the other stream each one of a stream goes with: all of its sequence. A thread for each.
+// Finds the elements of the other stream that each element of a stream is paired with: all of its sequence. Uses a
+// thread for each.
 struct Pairing {
   const int32_t *offsets, *other_offsets;
   int sequences, count;
@@ -61,7 +63,7 @@ __global__ void __launch_bounds__(kRowThreads) pair_kernel(Pairing pairing, int3
   last[i] = end - 1;
 }
 
-// delta = sum over a head of d_o * o: a warp for each row of [tokens * heads].
+// Computes delta = sum over a head of d_o * o, with a warp for each row of [tokens * heads].
 template <typename T>
 __global__ void __launch_bounds__(kRowThreads) delta_kernel(Problem<T> p, const T* o, const T* d_o, float* delta) {
   constexpr int kWidth = kVector<T>;
@@ -78,7 +80,7 @@ __global__ void __launch_bounds__(kRowThreads) delta_kernel(Problem<T> p, const 
   if (lane_index() == 0) delta[row] = sum;
 }
 
-// The tiles of both passes, so that every GPU's shared memory holds them.
+// The tiles of both passes, sized so that every GPU's shared memory holds them.
 template <int kHead>
 struct Forward {
   static constexpr int kRows = kHead <= 128 ? 64 : 32, kKeys = kHead <= 64 ? 64 : kHead <= 128 ? 32 : 16;
@@ -111,7 +113,7 @@ struct Softmax {
     }
   }
 
-  // Products with a tile of keys become weights; what was summed up before is scaled to the new maxima.
+  // Turns products with a tile of keys into weights; scales earlier sums to the new maxima.
   template <bool kCapped, typename Scores, typename Weights, typename Sums>
   __device__ void add(Scores& scores, int first_key, ScoreMap map, Weights weights, Sums& sums) {
 #pragma unroll
@@ -139,7 +141,7 @@ struct Softmax {
   }
 };
 
-// A block for each tile of queries and each head; the tiles that see most come first.
+// Uses a block for each tile of queries and each head; the tiles that see most come first.
 template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* o, float* lse) {
   using Sizes = Forward<kHead>;
@@ -185,7 +187,7 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
   sums.store_to(o + q_at, p.q_pitch(), p.head_size, [&](int row) { return p.has(first + row); });
 }
 
-// A block for each tile of queries and each head.
+// Uses a block for each tile of queries and each head.
 template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem<T> grad) {
   using Sizes = Backward<kHead>;
@@ -232,8 +234,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) query_grad_kernel(GradProblem
   sums.store_to(grad.dq + q_at, p.q_pitch(), p.head_size, [&](int row) { return p.has(first + row); });
 }
 
-// A block for each tile of keys and each key head; it goes through the query heads of the group, and through the tiles
-// of queries that may see its keys. Here rows are keys, and columns are queries.
+// Uses a block for each tile of keys and each key head; it goes through the query heads of the group, and through the
+// tiles of queries that may see its keys. Here rows are keys, and columns are queries.
 template <int kHead, bool kCapped, typename T>
 __global__ void __launch_bounds__(kTileThreads, 2) key_grad_kernel(GradProblem<T> grad) {
   using Sizes = Backward<kHead>;
@@ -313,7 +315,7 @@ int64_t key_tokens_of(const AttentionArgs& args, const Sequences& sequences) {
   return sequences.key_offsets == nullptr ? args.tokens : sequences.key_tokens;
 }
 
-// `by_key`: the ranges of rows that see a key, which the forward pass has no need of.
+// `by_key` asks for the ranges of rows that see a key, which the forward pass does not need.
 Ranges find_ranges(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, bool by_key,
                    void* stream) {
   const int64_t key_tokens = key_tokens_of(args, sequences);

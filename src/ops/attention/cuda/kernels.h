@@ -15,15 +15,15 @@ namespace spillway::cuda {
 
 constexpr int64_t kMaxAttentionHead = 256;
 
-// Throws InputError where the head is larger.
+// Throws InputError if the head is larger.
 void expect_head_fits(int64_t head_size);
 
-// i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get zeros; those of sequences that are
-// left out keep what they have.
+// The sequences of a stream: i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get zeros;
+// those of sequences that are left out keep their contents.
 struct Sequences {
   const int32_t* offsets = nullptr;
   int64_t count = 0;
-  // Where keys are of another stream, which has key_tokens: its offsets. Null: keys are those of the same tokens.
+  // If keys are of another stream, which has key_tokens: its offsets. Null: keys are those of the same tokens.
   const int32_t* key_offsets = nullptr;
   int64_t key_tokens = 0;
   LeftOut left_out = {};
@@ -31,7 +31,7 @@ struct Sequences {
   [[nodiscard]] const int32_t* offsets_of_keys() const { return key_offsets == nullptr ? offsets : key_offsets; }
 };
 
-// The workspace of both passes, for up to `tokens` tokens: i32 [T], the first key of each row, then f32 [T, H]. Where
+// The workspace of both passes, for up to `tokens` tokens: i32 [T], the first key of each row, then f32 [T, H]. If
 // attention is not causal, i32 [T] more, the last key of each row, and i32 [key tokens] twice, the first and the last
 // row that sees each key.
 struct AttentionWorkspace {
@@ -49,18 +49,18 @@ struct AttentionWorkspace {
   }
 };
 
-// REQUIRES, of all three: head_size is at most kMaxAttentionHead; else they throw as expect_head_fits() does.
+// These three throw as expect_head_fits() does for a larger head. REQUIRES: head_size is at most kMaxAttentionHead.
 void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
 void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
 
-// Of each token its own row of the cache and that of its sequence's first token: i32 [T] each. Token t sees the rows
-// [first[t], own[t]]; tokens of one sequence are neighbours, in their order.
+// The row in the cache of each token and of its sequence's first token: i32 [T] each. Token t sees the rows [first[t],
+// own[t]]; tokens of one sequence are neighbours, in their order.
 struct CachedKeys {
   const int32_t* first = nullptr;
   const int32_t* own = nullptr;
 };
 
-// Keys are those of a cache. Needs no workspace.
+// Computes attention with the keys of a cache. Needs no workspace.
 void attention_on_cache(const AttentionArgs& args, const CachedKeys& cache, void* stream);
 
 }  // namespace spillway::cuda

@@ -1,4 +1,4 @@
-// Tiles of attention on tensor cores, by mma.sync: what the forward pass and the gradients share. A warp has 16 rows of
+// Tiles of attention on tensor cores, by mma.sync, shared by the forward pass and the gradients. A warp has 16 rows of
 // a tile; its scores stay in registers, as sums of one product and the left operand of the next (Dao,
 // "FlashAttention-2", 2023).
 #pragma once
@@ -48,7 +48,7 @@ struct MmaHeadSums {
   static constexpr int kParts = kHead / kMmaColumns;
   MmaSums at[kParts];
 
-  // += weights columns, over the columns.
+  // Adds weights times columns, over the columns.
   __device__ void add_product(const MmaScores<kHead>& weights, const typename MmaTiles<kHead>::Columns& columns) {
 #pragma unroll
     for (int depth = 0; depth < MmaTiles<kHead>::kColumns; depth += kMmaDepth) {
@@ -64,7 +64,7 @@ struct MmaHeadSums {
     }
   }
 
-  // Row MmaSums::row(2 * row) of the warp's.
+  // Scales row MmaSums::row(2 * row) of the warp's.
   __device__ void scale_row(int row, float factor) {
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
@@ -73,7 +73,7 @@ struct MmaHeadSums {
     }
   }
 
-  // Row i of the block's tile goes to to + i * pitch, where has_row(i).
+  // Stores row i of the block's tile at to + i * pitch, if has_row(i).
   template <typename HasRow>
   __device__ void store_to(bf16* to, int64_t pitch, int width, const HasRow& has_row) const {
 #pragma unroll
@@ -90,9 +90,9 @@ struct MmaHeadSums {
   }
 };
 
-// compute(walk, stage) for each tile of a walk, which load(walk, stage) has brought; where there are two stages, one
-// tile is on its way while the one before is computed with. What was loaded before the call is there, too. By all
-// threads.
+// Calls compute(walk, stage) for each tile of a walk, which load(walk, stage) has loaded; if there are two stages, one
+// tile is loaded while the one before is computed with. Loads started before the call have finished then, too. Called
+// by all threads.
 template <int kStages, typename Walk, typename Load, typename Compute>
 __device__ void for_each_tile(Walk walk, const Load& load, const Compute& compute) {
   if (!walk.is_done()) load(walk, 0);

@@ -1,5 +1,5 @@
-// What the kernels of attention (attention_kernels.cu, attention_tensor_cores.cu, attention_warpgroups.cu) are told,
-// and what becomes of a score.
+// The arguments of the kernels of attention (attention_kernels.cu, attention_tensor_cores.cu, attention_warpgroups.cu),
+// and the map from products to scores.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace spillway::cuda {
 
-// Takes one tile after another from the block's dynamic shared memory: what has `data` and takes kBytes of it.
+// Takes one tile after another from the block's dynamic shared memory: anything that has `data` and takes kBytes of it.
 class SharedTiles {
  public:
   template <typename T>
@@ -32,15 +32,15 @@ struct KeyRange {
   [[nodiscard]] __device__ bool is_empty() const { return first > last; }
 };
 
-// What sees what, where there is no cache. Row i sees the keys from first_key[i] to i, or to last_key[i] where
-// attention is not causal; then the rows from first_row[j] to last_row[j] see key j. ~first_key[i] and ~first_row[j]
-// say the same of what is left out. None of them falls from one element to the next.
+// The ranges that see each other, if there is no cache. Row i sees the keys from first_key[i] to i, or to last_key[i]
+// if attention is not causal; then the rows from first_row[j] to last_row[j] see key j. For rows and keys that are left
+// out, ~first_key[i] and ~first_row[j] hold the same. None of them falls from one element to the next.
 struct Ranges {
   const int32_t *first_key = nullptr, *last_key = nullptr, *first_row = nullptr, *last_row = nullptr;
 };
 __device__ inline int without_mark(int first) { return first < 0 ? ~first : first; }
 
-// Whether one of a tile's rows is not left out: the same for all threads, of which every one must ask.
+// Returns true if one of a tile's rows is not left out: the same for all threads, all of which must call.
 template <int kRows, typename HasRow>
 __device__ bool has_any(int first_row, const HasRow& has_row) {
   bool found = false;
@@ -48,8 +48,8 @@ __device__ bool has_any(int first_row, const HasRow& has_row) {
   return __ballot_sync(kAllLanes, found) != 0;
 }
 
-// What becomes of a product of query and key before the softmax. Whether there is a cap is part of the kernel, so that
-// the others are what they are without one.
+// Maps a product of query and key to the score before the softmax. The presence of a cap is part of the kernel, so that
+// a cap costs the other kernels nothing.
 struct ScoreMap {
   float scale, cap;
 };
@@ -61,7 +61,7 @@ __device__ inline float score_of(float product, ScoreMap map) {
     return product * map.scale;
   }
 }
-// How fast a score grows with its product.
+// Returns the slope of a score over its product.
 template <bool kCapped>
 __device__ inline float slope_of(float score, ScoreMap map) {
   if constexpr (!kCapped) return map.scale;
@@ -85,35 +85,35 @@ struct Problem {
     if (has_cache()) return cache.own[row];
     return ranges.last_key == nullptr ? row : ranges.last_key[row];
   }
-  // Never falls from one row to the next of a segment.
+  // Returns the first key of a row; it never falls from one row to the next of a segment.
   [[nodiscard]] __device__ int first_key_of(int row) const {
     if (!has_cache()) return without_mark(ranges.first_key[row]);
     return window > 0 ? std::max(cache.first[row], last_key(row) - window + 1) : cache.first[row];
   }
-  // Rows [row, the result) of a tile that ends at `end` walk over their keys together: all, but on a cache only those
-  // of one sequence, whose rows of the cache may be anywhere.
+  // Returns the end of the rows from `row` on, of a tile that ends at `end`, that walk over their keys together: all,
+  // but on a cache only those of one sequence, whose rows of the cache may be anywhere.
   [[nodiscard]] __device__ int segment_end(int row, int end) const {
     if (!has_cache()) return end;
     int next = row + 1;
     while (next < end && cache.first[next] == cache.first[row]) ++next;
     return next;
   }
-  // A row of a tile that is past the last token is left out, too.
+  // Returns true if the row is not left out; a row of a tile that is past the last token is.
   [[nodiscard]] __device__ bool has(int row) const {
     return row < tokens && (has_cache() || ranges.first_key[row] >= 0);
   }
-  // The same of a key; not of a cache's.
+  // Does the same for a key; not for a cache's.
   [[nodiscard]] __device__ bool has_key(int key) const {
     return key < key_tokens && (ranges.first_row == nullptr ? ranges.first_key : ranges.first_row)[key] >= 0;
   }
-  // The first row that sees a key or one after it, and where the rows end that see it or one before it.
+  // Return the first row that sees a key or one after it, and the end of the rows that see it or one before it.
   [[nodiscard]] __device__ int first_row_of(int key) const {
     return ranges.first_row == nullptr ? key : without_mark(ranges.first_row[key]);
   }
   [[nodiscard]] __device__ int row_end_of(int key) const {
     return ranges.first_row == nullptr ? tokens : ranges.last_row[key] + 1;
   }
-  // Nothing for a row that is left out.
+  // Returns the keys of a row; none for a row that is left out.
   [[nodiscard]] __device__ KeyRange keys_of(int row) const {
     return has(row) ? KeyRange{first_key_of(row), last_key(row)} : KeyRange{0, -1};
   }
@@ -144,7 +144,7 @@ void with_attention_head(const AttentionArgs& args, const Function& f) {
   with_size(std::integral_constant<int, 256>());
 }
 
-// From q k' and d_o v' the softmax's weight and the gradient of q k'.
+// The softmax's weight and the gradient of q k', from q k' and d_o v'.
 struct ScoreGradient {
   float weight, gradient;
 };
@@ -165,7 +165,7 @@ struct GradProblem {
   const float *lse, *delta;
   T *dq, *dk, *dv;
 
-  // Zeros for a row that sees nothing; what is left out has none.
+  // Returns zeros for a row that sees nothing, such as one that is left out, which has no sums.
   [[nodiscard]] __device__ RowSums sums_of(int row, int head, KeyRange visible) const {
     if (visible.is_empty()) return {0, 0};
     const int64_t at = int64_t{row} * forward.heads + head;

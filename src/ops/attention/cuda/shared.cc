@@ -8,7 +8,7 @@
 namespace spillway::cuda {
 namespace {
 
-// Null: our own kernels do it all.
+// Returns null if our own kernels do it all.
 CudnnAttention* library_for(const LibraryAttention& attention, const AttentionArgs& args, const KernelArgs& kernel) {
   if (attention.sequences == 0 || args.tokens == 0) return nullptr;
   CudnnAttention* const library = kernel.context->attention();
@@ -32,7 +32,8 @@ LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& ar
   if (library == nullptr) return {};
   describe_sequences(attention, sequences, workspace, kernel.stream);
   if (args.dq == args.forward.o) {
-    // Nothing says when the library has read o for the last time, nor that it writes no row of dq that is ours.
+    // Copies o, since nothing tells when the library has read o for the last time, nor that it writes no row of dq that
+    // is ours.
     std::byte* const copy = workspace + LibraryWorkspace(attention).copy;
     const int64_t elems = args.forward.tokens * attention.heads * attention.head_size;
     check(cudaMemcpyAsync(copy, args.forward.o, static_cast<size_t>(elems) * sizeof(bf16), cudaMemcpyDeviceToDevice,

@@ -1,4 +1,4 @@
-// 28 bytes per sequence: nothing but the start of a kernel.
+// Describing moves 28 bytes per sequence: its time is that of starting a kernel.
 #include "ops/attention/cuda/shared.h"
 
 #include "backend/cuda/launch.cuh"
@@ -13,7 +13,7 @@ struct Description {
   int32_t *lengths, *key_lengths;  // one array where keys are of the same tokens
 };
 
-// A thread for each sequence, and one for their end.
+// Uses a thread for each sequence, and one for their end.
 constexpr int kThreads = 256;
 __global__ void __launch_bounds__(kThreads)
     describe_kernel(const int32_t* offsets, const int32_t* key_offsets, Description description) {

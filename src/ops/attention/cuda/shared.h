@@ -1,11 +1,10 @@
 // The part of an attention that a library computes: cuDNN, on tensor cores. The rest is for our own kernels
-// (kernels.h), which know of it as LeftOut.
+// (kernels.h), to which this part is LeftOut.
 //
-// A library's kernels are started for a fixed number of sequences of a fixed greatest length; what a stream holds is
-// known on the GPU alone. So the library gets the first sequences of a stream, each with its own length, and what is
-// longer than the job's sequences or comes after them goes to our kernels. Both are started for every stream: which of
-// them computes a row depends on the stream and on nothing else, so that results repeat, and all of it can be captured
-// in a graph.
+// A library's kernels are started for a fixed number of sequences of a fixed greatest length; the actual ones are known
+// on the GPU alone. So the library gets the first sequences of a stream, each with its own length, and sequences that
+// are longer than the job's or come after them go to our kernels. Both are started for every stream: which of them
+// computes a row depends only on the stream, so that results repeat, and all of it can be captured in a graph.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +17,8 @@
 
 namespace spillway::cuda {
 
-// What a library may do of an attention, by its attributes and the types of its operands: bf16, and heads that cuDNN's
-// engines take; no cap of scores. `max_sequences`: of a stream.
+// Returns the part of an attention that a library may compute, by its attributes and the types of its operands: bf16,
+// and heads that cuDNN's engines take; no cap of scores. `max_sequences` is that of a stream.
 [[nodiscard]] inline LibraryAttention library_attention(const Attributes& attributes, DType dtype,
                                                         int64_t max_sequences, bool is_backward) {
   // Blocks are started for `sequences` times `longest` tokens, and those without work end at once: a few times the
@@ -50,23 +49,23 @@ namespace spillway::cuda {
   return result;
 }
 
-// The workspace of our own kernels beside the library.
+// Returns the workspace of our own kernels beside the library.
 [[nodiscard]] inline AttentionWorkspace own_workspace(const LibraryAttention& attention) {
   return {attention.tokens, attention.heads, attention.is_causal, attention.key_rows()};
 }
 
-// Puts the library's part into the stream of the kernel that `kernel` was given to, and returns which sequences that
-// is; none where the library is missing, has no deterministic engine for this GPU and shape, or wants more workspace
-// than LibraryWorkspace has. Backward, dq may take o's place; then `args` gets a copy for o, since the library may
-// write any row of dq.
+// Puts the library's part into the stream of the kernel that got `kernel`, and returns the sequences of that part; none
+// if the library is missing, has no deterministic engine for this GPU and shape, or needs more workspace than
+// LibraryWorkspace has. In the backward pass, dq may take o's place; then `args` gets a copy for o, since the library
+// may write any row of dq.
 [[nodiscard]] LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, const Sequences& sequences,
                              std::byte* workspace, const KernelArgs& kernel);
 [[nodiscard]] LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& args,
                                       const Sequences& sequences, std::byte* workspace, const KernelArgs& kernel);
 
-// From the offsets of sequences, what the library wants to know: i64 [attention.sequences + 1] each, counted in
-// elements of q, of k and of lse; and i32 [attention.sequences], 0 for a sequence that is not the library's, twice
-// where keys are of another stream.
+// Converts the offsets of sequences for the library: i64 [attention.sequences + 1] each, counted in elements of q, of k
+// and of lse; and i32 [attention.sequences], 0 for a sequence that is not the library's, twice if keys are of another
+// stream.
 void describe_sequences(const LibraryAttention& attention, const Sequences& sequences, std::byte* workspace,
                         void* stream);
 

@@ -1,5 +1,5 @@
-// Whether cuDNN takes the attention that we describe to it. Needs cuDNN, as a build with CUDA does; what its engines
-// ask for needs the driver, too.
+// Tests that cuDNN takes the attention that we describe to it. Needs cuDNN, as a build with CUDA does; some of its
+// engines need the driver, too.
 #include "ops/attention/cuda/shared.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using namespace spillway::testing;
 
 namespace {
 
-// What cuDNN 9.19 asks to know of a GPU, with an H200's public figures.
+// The properties of a GPU that cuDNN 9.19 needs, with an H200's public figures.
 constexpr std::string_view kH200 = R"({
   "deviceName": "NVIDIA H200", "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000, "multiProcessorCount": 132,
   "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "warpSize": 32, "maxCtasPerSM": 32,
@@ -31,7 +31,7 @@ std::pair<int, int> major_minor(const std::string& version) {
   return {std::stoi(version), std::stoi(version.substr(version.find('.') + 1))};
 }
 
-// Of Llama-3-8B but for the size of heads, in streams of 4 x 2048 tokens.
+// Returns the attributes of Llama-3-8B but for the size of heads, in streams of 4 x 2048 tokens.
 Attributes attributes(int64_t head_size, int64_t window) {
   return {{"heads", int64_t{32}}, {"kv_heads", int64_t{8}},  {"head_size", head_size},       {"sliding_window", window},
           {"scale", 0.0884},      {"tokens", int64_t{8192}}, {"sequence_len", int64_t{2048}}};
@@ -41,7 +41,7 @@ LibraryAttention llama_8b(int64_t window, bool is_backward) {
   return library_attention(attributes(128, window), DType::kBF16, 4096, is_backward);
 }
 
-// Of Wan 2.1 1.3B: a clip of 480 x 832 x 77 frames, all of which every patch sees, or its text.
+// Returns an attention of Wan 2.1 1.3B: a clip of 480 x 832 x 77 frames, all of which every patch sees, or its text.
 LibraryAttention wan(bool sees_text, bool is_backward) {
   Attributes of_wan = {{"heads", int64_t{12}},         {"kv_heads", int64_t{12}}, {"head_size", int64_t{128}},
                        {"sliding_window", int64_t{0}}, {"scale", 0.0884},         {"tokens", int64_t{31200}},
@@ -66,7 +66,8 @@ TEST_CASE("cuDNN takes packed attention on an H200 and is content with the works
       const CudnnAttention::Engine engine = CudnnAttention::find_engine(attention, 9, 0, kH200);
       // The graph is right and has engines; to compile them takes the driver's library.
       if (engine.problem.find("RUNTIME_PREREQUISITE_MISSING") != std::string::npos && !has_gpu()) continue;
-      // Versions before 9.25 keep all scores of a deterministic backward: for sequences of 2,048 more than is granted.
+      // Versions before 9.25 keep all scores of a deterministic backward: for sequences of 2,048 more than the granted
+      // bytes.
       if (is_backward && major_minor(version) < std::pair(9, 25)) {
         CHECK(engine.name.empty());
         continue;

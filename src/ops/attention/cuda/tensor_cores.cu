@@ -1,5 +1,5 @@
-// Bound by tensor cores: 14 T keys S H flops, of which a causal mask leaves half; 16 where heads are wider than 128.
-// Scores are computed for each kernel anew, so that no two blocks add to one place.
+// The kernels are bound by tensor cores: 14 T keys S H flops, of which a causal mask leaves half; 16 if heads are wider
+// than 128. Scores are computed for each kernel anew, so that no two blocks add to one place.
 #include "ops/attention/cuda/tensor_cores.h"
 
 #include <type_traits>
@@ -19,7 +19,7 @@ struct GradTiles : MmaTiles<kHead> {
   static constexpr int kBytes = 2 * MmaTiles<kHead>::Rows::kBytes + 2 * Staged::kBytes;
 };
 
-// A block for each tile of queries and each head; the tiles that see most come first.
+// Uses a block for each tile of queries and each head; the tiles that see most come first.
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(kMmaThreads, 2) query_grad_kernel(GradProblem<bf16> grad) {
   using Sizes = GradTiles<kHead>;
@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kMmaThreads, 2) query_grad_kernel(GradProblem<
   sums.store_to(grad.dq + q_at, p.q_pitch(), p.head_size, [&](int row) { return p.has(first + row); });
 }
 
-// A block for each tile of keys and each key head; it goes through the query heads of the group, and through the tiles
-// of queries that may see its keys. Here rows are keys, and columns are queries.
+// Uses a block for each tile of keys and each key head; it goes through the query heads of the group, and through the
+// tiles of queries that may see its keys. Here rows are keys, and columns are queries.
 template <int kHead, bool kCapped, bool kOfKeys, bool kOfValues>
 __global__ void __launch_bounds__(kMmaThreads, 2) key_grad_kernel(GradProblem<bf16> grad) {
   using Sizes = GradTiles<kHead>;

@@ -1,4 +1,4 @@
-// Bound by tensor cores: 4 T keys S H flops, of which a causal mask leaves half.
+// The kernels are bound by tensor cores: 4 T keys S H flops, of which a causal mask leaves half.
 #include "backend/cuda/launch.cuh"
 #include "ops/attention/cuda/mma.cuh"
 #include "ops/attention/cuda/tensor_cores.h"
@@ -17,7 +17,7 @@ struct RowSoftmax {
   __device__ RowSoftmax(const Problem<T>& p, int warp_row)
       : visible{p.keys_of(warp_row + MmaSums::row(0)), p.keys_of(warp_row + MmaSums::row(2))} {}
 
-  // Products with a tile of keys become weights; what was summed up before is scaled to the new maxima.
+  // Turns products with a tile of keys into weights; scales earlier sums to the new maxima.
   template <bool kCapped, int kHead>
   __device__ void add(MmaScores<kHead>& scores, int first_key, ScoreMap map, MmaHeadSums<kHead>& sums) {
 #pragma unroll
@@ -35,7 +35,7 @@ struct RowSoftmax {
         largest = fmaxf(largest, score);
       });
       largest = fmaxf(maximum[row], warp_reduce<4>(largest, Max()));
-      const float from = largest == kNothing ? 0.0f : largest;  // weights of nothing are 0
+      const float from = largest == kNothing ? 0.0f : largest;  // the weights of an empty row are 0
       float sum = 0;
       for_each([&](float& score, int) {
         score = expf(score - from);
@@ -49,7 +49,7 @@ struct RowSoftmax {
   }
 };
 
-// A block for each tile of queries and each head; the tiles that see most come first.
+// Uses a block for each tile of queries and each head; the tiles that see most come first.
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(kMmaThreads, 2) forward_kernel(Problem<bf16> p, bf16* o, float* lse) {
   using Sizes = MmaTiles<kHead>;

@@ -1,6 +1,6 @@
-// Tiles of f32 in shared memory and the two products that attention is made of.
+// Tiles of f32 in shared memory and the two products of attention.
 //
-// The threads of a block are a square of kSide x kSide. Of a product, thread (y, x) has the rows y, y + kSide, ... and,
+// The threads of a block are a square of kSide x kSide. Thread (y, x) has of a product the rows y, y + kSide, ... and,
 // of scores, the columns x, x + kSide, ...; of features, the columns 4 x .. 4 x + 3 of every 64. So the 16 threads that
 // share a row are neighbours in one warp.
 #pragma once
@@ -17,8 +17,8 @@ constexpr int kFeatureStep = 4 * kSide;
 __device__ inline int thread_y() { return static_cast<int>(threadIdx.x) / kSide; }
 __device__ inline int thread_x() { return static_cast<int>(threadIdx.x) % kSide; }
 
-// [kRows, kColumns]; rows are four floats further apart than they are long, so that 16 bytes of neighbouring rows lie
-// in different banks.
+// A tile [kRows, kColumns]; rows are four floats further apart than they are long, so that 16 bytes of neighbouring
+// rows lie in different banks.
 template <int kRows_, int kColumns_>
 struct Tile {
   static constexpr int kRows = kRows_, kColumns = kColumns_, kPitch = kColumns_ + 4;
@@ -32,7 +32,8 @@ struct Tile {
   }
 };
 
-// Row i of the tile becomes the `width` elements at from + i * pitch, for i < rows; zeros elsewhere. By all threads.
+// Fills row i of the tile with the `width` elements at from + i * pitch, for i < rows, and the rest with zeros. Called
+// by all threads.
 template <typename Tile, typename T>
 __device__ void load_tile(const T* from, int64_t pitch, int rows, int width, Tile tile) {
   constexpr int kWidth = kVector<T>, kVectors = Tile::kColumns / kWidth;
@@ -89,7 +90,7 @@ struct Features {
     }
   }
 
-  // += weights values.
+  // Adds weights times values.
   template <typename Weights, typename Values>
   __device__ void add_product(Weights weights, Values values) {
     static_assert(Weights::kColumns == Values::kRows);
@@ -113,7 +114,7 @@ struct Features {
     }
   }
 
-  // Row i of the tile, `width` elements, goes to to + i * pitch, where has_row(i).
+  // Stores row i of the tile, `width` elements, at to + i * pitch, if has_row(i).
   template <typename T, typename HasRow>
   __device__ void store_to(T* to, int64_t pitch, int width, const HasRow& has_row) const {
 #pragma unroll
@@ -129,7 +130,7 @@ struct Features {
   }
 };
 
-// Over the 16 threads of a row.
+// Reduces over the 16 threads of a row.
 template <typename Op>
 __device__ float row_reduce(float value, Op op) {
   return warp_reduce<kSide>(value, op);

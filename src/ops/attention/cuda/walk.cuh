@@ -1,5 +1,5 @@
-// Which tiles of keys a tile of queries sees, which tiles of queries the gradients of a tile of keys come from, and
-// what is known of them.
+// The tiles of keys that a tile of queries sees, the tiles of queries from which the gradients of a tile of keys come,
+// and the numbers that these need.
 #pragma once
 
 #include "backend/cuda/tensor_cores.cuh"
@@ -7,10 +7,10 @@
 
 namespace spillway::cuda {
 
-// By value: std::min would want the constants' addresses, which they do not have on the GPU.
+// Takes arguments by value: std::min would need the constants' addresses, which they do not have on the GPU.
 __device__ inline int at_most(int limit, int value) { return value < limit ? value : limit; }
 
-// What a score's gradient needs of its row of queries.
+// The numbers of a row of queries that a score's gradient needs.
 struct QueryFacts {
   KeyRange visible;
   RowSums sums;
@@ -21,8 +21,8 @@ __device__ QueryFacts facts_of(const GradProblem<T>& grad, int row, int head) {
   return {visible, grad.sums_of(row, head, visible)};
 }
 
-// The tiles of kColumns keys that a tile of queries may see: of each of its segments (Problem::segment_end) those from
-// its first key to its last.
+// Walks over the tiles of kColumns keys that a tile of queries may see: for each of its segments (Problem::segment_end)
+// those from its first key to its last.
 template <typename T, int kColumns>
 class KeyWalk {
  public:
@@ -53,7 +53,7 @@ class KeyWalk {
   int key_ = 0, end_ = 0;
 };
 
-// Where the rows end that see one of the keys [first_key, key_end). All lanes of a warp ask together.
+// Returns the end of the rows that see one of the keys [first_key, key_end). All lanes of a warp call together.
 template <typename T>
 __device__ int row_end_before(const Problem<T>& p, int first_key, int key_end) {
   if (p.ranges.last_row != nullptr) return p.ranges.last_row[key_end - 1] + 1;
@@ -68,8 +68,8 @@ __device__ int row_end_before(const Problem<T>& p, int first_key, int key_end) {
   return low;
 }
 
-// The query heads of a key head, one after another, and of each the tiles of kColumns queries that may see a tile of
-// keys.
+// Walks over the query heads of a key head, one after another, and in each over the tiles of kColumns queries that may
+// see a tile of keys.
 template <int kColumns>
 struct QueryWalk {
   int begin, end;  // of the queries
@@ -92,13 +92,13 @@ struct QueryWalk {
   [[nodiscard]] __device__ int count() const { return at_most(kColumns, end - query); }
 };
 
-// What score_gradient() needs of a tile's queries, for each of kStages.
+// The numbers of a tile's queries that score_gradient() needs, for each of kStages.
 template <int kColumns, int kStages>
 struct StagedQueries {
   static constexpr int kBytes = kStages * kColumns * 4 * static_cast<int>(sizeof(float));
   std::byte* data;
 
-  // Of an even column and the next: a lane's columns are such pairs (MmaSums), and come in one load.
+  // The numbers of an even column and the next: a lane's columns are such pairs (MmaSums), and come in one load.
   struct alignas(8) Pair {
     float at[2];
   };
@@ -108,7 +108,7 @@ struct StagedQueries {
     const int first = first_key(stage, column);
     return first < 0 ? KeyRange{0, -1} : KeyRange{first, last_key(stage, column)};
   }
-  // Whether every query of the stage sees the keys [first, last]. All lanes of a warp ask together.
+  // Returns true if every query of the stage sees the keys [first, last]. All lanes of a warp call together.
   [[nodiscard]] __device__ bool all_see(int stage, int first, int last) const {
     bool result = true;
 #pragma unroll
@@ -119,7 +119,7 @@ struct StagedQueries {
     return __ballot_sync(kAllLanes, result) == kAllLanes;
   }
 
-  // By all threads of the block, of which there are at least kColumns; the copies are theirs to commit.
+  // Called by all threads of the block, of which there are at least kColumns; the caller commits the copies.
   template <typename T>
   __device__ void start_loading(const GradProblem<T>& grad, const QueryWalk<kColumns>& walk, int stage) const {
     const int column = static_cast<int>(threadIdx.x), row = walk.query + column;
@@ -142,7 +142,7 @@ struct StagedQueries {
   }
 
  private:
-  // Element i of one of the four arrays of a stage.
+  // Returns element i of one of the four arrays of a stage.
   template <typename T>
   [[nodiscard]] __device__ T& at(int array, int stage, int i) const {
     return reinterpret_cast<T*>(data + (array * kStages + stage) * kColumns * static_cast<int>(sizeof(float)))[i];

@@ -1,7 +1,7 @@
-// Bound by tensor cores: 14 T keys S H flops, of which a causal mask leaves half. Scores and their gradients stay in
-// registers, as sums of one product and left operands of the next; while a warpgroup computes them, the products that
-// it started before, and the other warpgroup's, go on (Shah et al., "FlashAttention-3", 2024). Scores are computed
-// twice, once for each kernel, so that no two blocks add to one place.
+// The kernels are bound by tensor cores: 14 T keys S H flops, of which a causal mask leaves half. Scores and their
+// gradients stay in registers, as sums of one product and left operands of the next; while a warpgroup computes them,
+// the products that it started before, and the other warpgroup's, go on (Shah et al., "FlashAttention-3", 2024). Scores
+// are computed twice, once for each kernel, so that no two blocks add to one place.
 #include "ops/attention/cuda/warpgroups.h"
 
 #include <type_traits>
@@ -14,9 +14,9 @@
 namespace spillway::cuda {
 namespace {
 
-// Of warpgroups in a block, each with 64 rows of its tile, which stays; two warpgroups' registers are what a GPU's
-// multiprocessor has. Where a block is one of them, two blocks run in their own time; where it is both, they share what
-// is loaded, of which the gradients of keys have more.
+// The number of warpgroups in a block, each with 64 rows of its tile, which stays; a GPU's multiprocessor has registers
+// for two warpgroups. If a block is one of them, two blocks run in their own time; if it is both, they share loaded
+// data, of which the gradients of keys have more.
 constexpr int kQueryGroups = 1, kKeyGroups = 2, kGroupsAtOnce = 2;
 
 constexpr int kColumns = 64;  // of the tiles that a block meets one after another
@@ -35,13 +35,13 @@ __device__ inline float exp2_of(float x) {
 #endif
 }
 
-// [kColumns, kHead], of which some are staged.
+// The tiles of columns, [kColumns, kHead], some of which are staged.
 template <int kHead>
 using Columns = PanelTile<kColumns, kHead>;
 template <int kHead>
 using StagedColumns = StagedTiles<Columns<kHead>, kStages>;
 
-// Of a block.
+// The sizes of a block.
 template <int kHead, int kGroups>
 struct Block {
   static constexpr int kRows = kGroups * kGroupRows, kThreads = kGroups * kGroupWarps * kWarp;
@@ -49,15 +49,15 @@ struct Block {
   static constexpr int kTileBytes = 2 * Rows::kBytes + 2 * StagedColumns<kHead>::kBytes;
 };
 
-// As score_gradient() has it, in the two steps that its products arrive in, and without the gradient's last factor,
-// which is map.scale for all of them.
+// Computes what score_gradient() computes, in the two steps in which its products arrive, and without the gradient's
+// last factor, which is map.scale for all of them.
 template <bool kCapped>
 struct ScoreGradients {
   float to_tanh, to_exponent;
   __device__ explicit ScoreGradients(ScoreMap map)
       : to_tanh(kCapped ? map.scale / map.cap : 0), to_exponent((kCapped ? map.cap : map.scale) * kLog2E) {}
 
-  // What both results come from: the weight itself or, where scores are capped, the part of the cap.
+  // Returns the term from which both results come: the weight itself or, if scores are capped, the part of the cap.
   [[nodiscard]] __device__ float first(float of_key, RowSums row) const {
     return kCapped ? tanhf(of_key * to_tanh) : exp2_of(of_key * to_exponent - row.lse * kLog2E);
   }
@@ -89,7 +89,7 @@ __device__ void start_scores(GroupSums& scores, const PanelTile<kRows, kHead>& r
   }
 }
 
-// f(element, part, i) for each of a lane's part of [64, 64], as GroupSums and MmaSums number them.
+// Calls f(element, part, i) for each of a lane's part of [64, 64], as GroupSums and MmaSums number them.
 template <typename Function>
 __device__ void for_each_sum(GroupSums& sums, const Function& f) {
 #pragma unroll
@@ -100,7 +100,7 @@ __device__ void for_each_sum(GroupSums& sums, const Function& f) {
 }
 __device__ inline int column_of(int part, int i) { return part * kMmaColumns + MmaSums::column(i); }
 
-// A warpgroup's [64, 64] as left operands: f(part, i) of each element.
+// A warpgroup's [64, 64] as left operands: f(part, i) gives each element.
 struct Weights {
   MmaLeft at[kColumns / kMmaDepth];
   template <typename Function>
@@ -113,7 +113,7 @@ struct Weights {
   }
 };
 
-// f(std::true_type()) where `condition` holds, else f(std::false_type()).
+// Calls f(std::true_type()) if `condition` holds, else f(std::false_type()).
 template <typename Function>
 __device__ void with_constant(bool condition, const Function& f) {
   condition ? f(std::true_type()) : f(std::false_type());
@@ -125,7 +125,7 @@ struct HeadSums {
   static constexpr int kPanels = kHead / 64;
   GroupSums at[kPanels];
 
-  // Starts += weights columns, over the columns.
+  // Starts the addition of weights times columns, over the columns.
   __device__ void start_adding(const Weights& weights, const Columns<kHead>& columns) {
 #pragma unroll
     for (int i = 0; i < kColumns / kMmaDepth; ++i) {
@@ -136,7 +136,7 @@ struct HeadSums {
     }
   }
 
-  // Row i of the block's tile, times `scale`, goes to to + i * pitch, where has_row(i).
+  // Stores row i of the block's tile, times `scale`, at to + i * pitch, if has_row(i).
   template <typename HasRow>
   __device__ void store_to(bf16* to, int64_t pitch, int width, float scale, const HasRow& has_row) const {
 #pragma unroll
@@ -158,15 +158,15 @@ struct HeadSums {
   }
 };
 
-// Until the tile that is on its way is there, and no warp computes with the one before: the other stage may be loaded
-// into from here on.
+// Waits until the tile that is on its way is there, and no warp computes with the one before: from here on the other
+// stage may be loaded.
 __device__ inline void wait_for_tile() {
   wait_for_copies<0>();
   show_to_products();
   __syncthreads();
 }
 
-// A block for each tile of queries and each head; the tiles that see most come first.
+// Uses a block for each tile of queries and each head; the tiles that see most come first.
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(Block<kHead, kQueryGroups>::kThreads, kGroupsAtOnce / kQueryGroups)
     query_grad_kernel(GradProblem<bf16> grad) {
@@ -238,8 +238,8 @@ __global__ void __launch_bounds__(Block<kHead, kQueryGroups>::kThreads, kGroupsA
   sums.store_to(grad.dq + q_at, p.q_pitch(), p.head_size, p.map.scale, [&](int row) { return p.has(first + row); });
 }
 
-// A block for each tile of keys and each key head; it goes through the query heads of the group, and through the tiles
-// of queries that may see its keys. Here rows are keys, and columns are queries.
+// Uses a block for each tile of keys and each key head; it goes through the query heads of the group, and through the
+// tiles of queries that may see its keys. Here rows are keys, and columns are queries.
 template <int kHead, bool kCapped>
 __global__ void __launch_bounds__(Block<kHead, kKeyGroups>::kThreads, kGroupsAtOnce / kKeyGroups)
     key_grad_kernel(GradProblem<bf16> grad) {
@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(Block<kHead, kKeyGroups>::kThreads, kGroupsAtO
   dv.store_to(grad.dv + k_at, p.k_pitch(), p.head_size, 1, has_row);
 }
 
-// Whether the GPU in use is an sm_90, for which this build has code.
+// Returns true if the GPU in use is an sm_90, for which this build has code.
 bool has_warpgroups() {
 #ifndef __CUDACC__
   return simt::compute_capability() == 90;

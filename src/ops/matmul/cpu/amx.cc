@@ -22,7 +22,7 @@ namespace {
 constexpr int kTileRows = 16, kTileWords = 16;
 constexpr int kTileBytes = 64;  // of a row
 
-// What the instruction that sets up the tile registers reads.
+// The memory that the instruction for setting up the tile registers reads.
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0;
   std::array<uint8_t, 14> reserved = {};
@@ -30,8 +30,8 @@ struct alignas(64) TileConfig {
   std::array<uint8_t, 16> rows = {};
 };
 
-// Registers 0 and 1 hold the sums of the upper 16 rows, 2 and 3 those of the lower; 4 and 5 the left operand's rows; 6
-// and 7 the right one's columns. A step multiplies `units` units of k, 16 at most.
+// Returns the setting in which registers 0 and 1 hold the sums of the upper 16 rows, 2 and 3 those of the lower; 4 and
+// 5 the left operand's rows; 6 and 7 the right one's columns. A step multiplies `units` units of k, 16 at most.
 TileConfig config_for(int rows, int units) {
   const int upper = std::min(rows, kTileRows), lower = rows - upper;
   TileConfig config;
@@ -48,7 +48,7 @@ TileConfig config_for(int rows, int units) {
   return config;
 }
 
-// How this thread's registers are set up; 0: not at all. The instruction takes as long as some steps, so that tiles of
+// The setting of this thread's registers; 0: not set up. The instruction takes as long as some steps, so that tiles of
 // one shape share one setting.
 struct Setting {
   int rows = 0, units = 0;
@@ -119,7 +119,7 @@ void store_sums(float* tile, int64_t stride_bytes) {
   }
 }
 
-// `steps` steps of `units` units each.
+// Multiplies `steps` steps of `units` units each.
 template <int kRows, int kColumnTiles>
 void multiply_steps(const TileLeft& left, const float* right, int64_t steps, int units, float* tile,
                     int64_t stride_bytes, bool accumulate) {
@@ -132,7 +132,7 @@ void multiply_steps(const TileLeft& left, const float* right, int64_t steps, int
   const auto* rows = static_cast<const char*>(left.data);
   const char* ahead = left.ahead;
   for (; steps > 0; --steps) {
-    // A few lines a step, so that memory is under way while the product is computed.
+    // Prefetches a few lines a step, so that memory is under way while the product is computed.
     for (int64_t row = 0; row < left.ahead_rows; ++row) __builtin_prefetch(ahead + row * left.row_bytes, 0, 2);
     ahead += left.block_bytes;
     multiply_step<kRows, kColumnTiles>(rows, left.row_bytes, right);

@@ -59,7 +59,7 @@ struct Avx2 {
     return load(copy);
   }
 
-  // As to_bf16().
+  // Rounds as to_bf16() does.
   static void store(bf16* to, Vector value) {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -76,10 +76,10 @@ struct Avx2 {
     std::memcpy(to, copy, static_cast<size_t>(count) * sizeof(bf16));
   }
 
-  static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never asked: no dot product of pairs
+  static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never called: no dot product of pairs
 
-  // Four words of 8 rows: quad[i] gets word i of each. Rows 4 * l + i make the lanes l of a vector as they are loaded,
-  // so that what is left is to transpose 4 x 4 words within lanes.
+  // Loads four words of 8 rows: quad[i] gets word i of each. Rows 4 * l + i make the lanes l of a vector as they are
+  // loaded, so that it only remains to transpose 4 x 4 words within lanes.
   [[gnu::always_inline]] static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[4]) {
     Vector rows[4];
 #pragma GCC unroll 4
@@ -108,7 +108,7 @@ struct Avx2 {
   class Table {
    public:
     explicit Table(const float* values) : first_(load(values)), last_(load(values + 8)) {}
-    // A register holds half of the values; the fourth bit of a code tells which.
+    // Looks up codes. A register holds half of the values; the fourth bit of a code tells which.
     Vector look_up(Vector words, int bit) const {
       const __m256i bits = _mm256_castps_si256(words);
       const __m256i index = _mm256_srl_epi32(bits, _mm_cvtsi32_si128(bit));
@@ -129,7 +129,7 @@ struct Avx2 {
     return upper(_mm256_castsi256_ps(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd)));
   }
 
-  // 8 x 8 words: words within pairs of rows, then pairs of words, then 128-bit lanes.
+  // Transposes 8 x 8 words: words within pairs of rows, then pairs of words, then 128-bit lanes.
   static void transpose(Vector (&rows)[8]) {
     Vector t[8], u[8];
 #pragma GCC unroll 4
@@ -156,7 +156,7 @@ struct Avx2 {
 
 using Rows = std::make_integer_sequence<int, 6>;
 constexpr auto kTiles = multiply_tiles<Avx2, 2>(Rows()), kNarrowTiles = multiply_tiles<Avx2, 1>(Rows());
-// Two vectors a row: one would leave a chain of multiply-adds alone with its latency.
+// Uses two vectors a row: one would leave a chain of multiply-adds alone with its latency.
 constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6, 2>(18);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 16,

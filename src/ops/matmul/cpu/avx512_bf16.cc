@@ -24,7 +24,7 @@ namespace {
 
 struct Avx512Bf16 : Avx512 {
   static Vector broadcast(const void* pair) {
-    float bits;  // a pair of a matrix that is read where it lies may start at any even address
+    float bits;  // a pair of a matrix that is read in place may start at any even address
     std::memcpy(&bits, pair, sizeof(bits));
     return _mm512_set1_ps(bits);
   }
@@ -40,13 +40,13 @@ constexpr std::array<uint16_t, 32> make_halves_in_turn() {
 }
 alignas(64) constexpr std::array<uint16_t, 32> kHalvesInTurn = make_halves_in_turn();
 
-// Pairs of two vectors, rounded to bf16. The instruction flushes denormal numbers, as products of pairs do.
+// Returns pairs of two vectors, rounded to bf16. The instruction flushes denormal numbers, as products of pairs do.
 __m512 pairs_of(__m512 first, __m512 second) {
   const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second, first);
   return _mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_load_si512(kHalvesInTurn.data()), halves));
 }
 
-// As FourBits and EightBits, for a product of pairs.
+// Like FourBits and EightBits, for a product of pairs.
 class FourBitPairs : public RowScales<Avx512Bf16> {
  public:
   static constexpr int kElems = 8, kUnits = 4;

@@ -37,7 +37,7 @@ void choose_tasks(MatmulJob& job, int threads) {
   // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
   const bool one_panel = job.row_panels < kMaxGroup && !job.reads_right && !job.streams();
   int64_t columns = one_panel ? 1 : std::min(job.block_column_panels, kMaxGroup);
-  // Fewer columns, where the sums of all rows then have room: each task packs its own.
+  // Uses fewer columns, if the sums of all rows then have room: each task packs its own.
   if (job.sums_wait() && job.block_row_panels * job.tile_words() <= kTaskSums)
     columns = std::min(columns, kTaskSums / (job.block_row_panels * job.tile_words()));
   const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
@@ -45,7 +45,7 @@ void choose_tasks(MatmulJob& job, int threads) {
   int64_t rows = std::clamp<int64_t>(cached_rows, 1, job.block_row_panels);
   rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
-  // Every task packs its columns, which is dear beside few rows; and what is read from memory is to be read once.
+  // Every task packs its columns, which is expensive beside few rows; and data from memory should be read once.
   const int64_t wanted = (job.reads_right ? kFewTasksPerThread : kTasksPerThread) * threads;
   while (threads > 1 && tasks() < wanted && rows * columns > 1) {
     if (columns > 1 && !(job.reads_right && rows > 1)) {
@@ -58,8 +58,8 @@ void choose_tasks(MatmulJob& job, int threads) {
   job.task_column_panels = columns;
 }
 
-// Rows of words that lie as the tiles want them need no packing, unless their distance puts them all into one set of
-// the first cache.
+// Returns true if rows of words need no packing: they lie as the tiles require, and their distance does not put them
+// all into one set of the first cache.
 bool can_read_directly(const MatmulOperand& operand, int64_t k) {
   const PanelSource& left = operand.source;
   if (operand.decoder != nullptr) return false;
@@ -67,13 +67,13 @@ bool can_read_directly(const MatmulOperand& operand, int64_t k) {
   return left.k_contiguous && words && left.stride * size_of(left.dtype) % kCacheWay != 0;
 }
 
-// Whether a product has so few rows that packing the right operand would take longer than the product. Where that can
-// be read where it lies, as the left operand of C's transpose, it is.
+// Returns true if a product has so few rows that packing the right operand would take longer than the product. It is
+// then read in place, if possible, as the left operand of C's transpose.
 bool better_in_place(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, const MatmulShape& shape) {
   return shape.m <= tiles.few_rows && 4 * shape.m <= shape.n && can_read_directly(right, shape.k);
 }
 
-// Tiles for codes of a format, or null where there are none that decode such rows.
+// Returns tiles for codes of a format, or null if none decodes such rows.
 const MatmulKernels::CodedTile* choose_coded(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, int64_t k) {
   const CodedRows& rows = right.decoder->rows;
   if (rows.codes == nullptr || rows.scale_elems % CodedPanel::kElems != 0 || k % rows.scale_elems != 0) return nullptr;
@@ -83,14 +83,15 @@ const MatmulKernels::CodedTile* choose_coded(const MatmulKernels::Tiles& tiles, 
   return tiles.streamed->coded(rows.table != nullptr, rows.to_bf16 || right.source.dtype == DType::kBF16);
 }
 
-// How whole right panels are multiplied as they are read or decoded: by one of both, or, without columns, not at all.
+// The way in which whole right panels are multiplied as they are read or decoded: by one of both, or, without columns,
+// not at all.
 struct Streaming {
   const MatmulKernels::StreamedTile* elements = nullptr;
   const MatmulKernels::CodedTile* coded = nullptr;
   int columns = 0;
 };
 
-// Of few rows `m`, where the right operand's vectors lie along memory rows.
+// Chooses for few rows `m`, if the right operand's vectors lie along memory rows.
 Streaming choose_streaming(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, int64_t m, int64_t n,
                            int64_t k) {
   const MatmulKernels::Streamed* const streamed = tiles.streamed;
@@ -104,8 +105,8 @@ Streaming choose_streaming(const MatmulKernels::Tiles& tiles, const MatmulOperan
   return {.elements = widened ? streamed->widened : streamed->elements, .columns = streamed->element_columns};
 }
 
-// Whether to compute C's transpose so that the long side is columns of tiles, where it is packed several times faster
-// than as rows.
+// Returns true if C's transpose should be computed, so that the long side is columns of tiles, where it is packed
+// several times faster than as rows.
 bool better_swapped(const MatmulOperand& left, const MatmulShape& shape) {
   return !can_read_directly(left, shape.k) && shape.n <= kMaxSwapped && 4 * shape.n <= shape.m;
 }

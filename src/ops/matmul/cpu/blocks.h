@@ -1,4 +1,4 @@
-// How a product is cut into blocks, tasks and tiles: by its shape, the kernels and the number of threads alone.
+// Cuts a product into blocks, tasks and tiles: by its shape, the kernels and the number of threads alone.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace spillway::cpu {
 
-// Words are of 4 bytes.
+// Sizes of blocks; words are of 4 bytes.
 constexpr int64_t kMaxUnits = 4096;        // units of k packed at once
 constexpr int64_t kPackedWords = 1 << 20;  // of the left operand: at least 256 rows of so many units
 constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer than kMaxUnits
@@ -22,7 +22,7 @@ struct MatmulOperand {
   const MatrixDecoder* decoder = nullptr;  // null where the elements lie in memory
 };
 
-// A product in terms of panels. Where C has few columns and many rows, its transpose is computed, so that the long side
+// A product in terms of panels. If C has few columns and many rows, its transpose is computed, so that the long side
 // fills the vectors; no sum changes by that.
 struct MatmulJob {
   const MatmulKernels& kernels;
@@ -32,29 +32,29 @@ struct MatmulJob {
   TileTarget target;
   int64_t m, n, k, units, unit_elems;
   bool swapped;
-  bool direct = false;       // the left operand is read where it lies
-  bool reads_right = false;  // swapped, to read what was the right operand from memory but once
-  // Where whole right panels are multiplied as they are read or decoded, of few rows; else null.
+  bool direct = false;       // whether the left operand is read in place
+  bool reads_right = false;  // swapped, to read the former right operand from memory only once
+  // Set if whole right panels of few rows are multiplied as they are read or decoded; else null.
   const MatmulKernels::StreamedTile* streamed = nullptr;
   const MatmulKernels::CodedTile* coded = nullptr;
   int64_t columns = 0;  // of a tile
-  // Units of k in one tile: an even split of k.
+  // The units of k in one tile: an even split of k.
   int64_t depth = 0;
-  // Row panels have `height` rows, the last one zeros below row m.
+  // The row panels have `height` rows, the last one zeros below row m.
   int64_t height = 0, row_panels = 0, column_panels = 0;
-  // Of one block.
+  // The size of one block.
   int64_t block_row_panels = 0, block_column_panels = 0, block_units = 0;
-  // Of one task.
+  // The size of one task.
   int64_t task_row_panels = 0, task_column_panels = 0;
 
   [[nodiscard]] bool streams() const { return streamed != nullptr || coded != nullptr; }
   [[nodiscard]] int64_t panel_words() const { return height * tiles.left_units(block_units); }
   [[nodiscard]] int64_t tile_words() const { return height * columns; }
-  // Between one depth and the next, in memory.
+  // Returns true if sums wait in memory between one depth and the next.
   [[nodiscard]] bool sums_wait() const { return units > depth; }
 };
 
-// REQUIRES: bf16 tiles where both matrices are bf16 and the path is kNativeDot.
+// REQUIRES: bf16 tiles if both matrices are bf16 and the path is kNativeDot.
 [[nodiscard]] MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads);
 
 }  // namespace spillway::cpu

@@ -1,10 +1,10 @@
-// Products of few rows: the right operand is multiplied as it is read, or decoded, and never packed, so that what costs
-// is reading it. Sums are chains over k as those of multiply_tile(), and have its bits.
+// Products of few rows: the right operand is multiplied as it is read, or decoded, and never packed, so that the cost
+// is that of reading it. Sums are chains over k like those of multiply_tile(), and have its bits.
 //
-// Included after tile.h by the files of the instruction sets. Isa gives, beside what tile.h asks for: load_quad; lower
-// and upper (a bf16 of each word as f32); Table, made of 16 f32, whose look_up(words, bit) gives the values of the
-// 4-bit codes that begin at a bit of each word; byte_of(words, i) (a signed integer as f32); and round_number (f32 that
-// is no NaN to bf16, as f32).
+// Included after tile.h by the files of the instruction sets. In addition to the requirements of tile.h, Isa must give:
+// load_quad; lower and upper (a bf16 of each word as f32); Table, made of 16 f32, whose look_up(words, bit) gives the
+// values of the 4-bit codes that begin at a bit of each word; byte_of(words, i) (a signed integer as f32); and
+// round_number (f32 that is no NaN to bf16, as f32).
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace spillway::cpu {
 namespace {
 
-// Sums of kRows rows and kVectors times kLanes columns, and where the left operand's rows are.
+// The sums of kRows rows and kVectors times kLanes columns, and the position of the left operand's rows.
 template <typename Isa, int kRows, int kVectors>
 class RowSums {
  public:
@@ -31,7 +31,7 @@ class RowSums {
     }
   }
 
-  // The next unit of k, of the right operand.
+  // Multiplies the next unit of k of the right operand.
   void multiply_add(const Vector (&unit)[kVectors]) {
 #pragma GCC unroll 14
     for (int row = 0; row < kRows; ++row) {
@@ -62,10 +62,10 @@ class RowSums {
   Vector sums_[kRows][kVectors];
 };
 
-// What the words of a right operand's rows stand for: kElems elements each, in kUnits units of k. start(k) comes before
-// the words from element k on; unit(word, u) is unit u of a word.
+// The following classes describe the words of a right operand's rows: kElems elements each, in kUnits units of k.
+// start(k) comes before the words from element k on; unit(word, u) returns unit u of a word.
 
-// Elements, or pairs of them, as they lie there.
+// Elements, or pairs of them, as they are in memory.
 template <typename Isa, int kUnitElems>
 struct WholeWords {
   static constexpr int kElems = kUnitElems, kElemBytes = 4 / kUnitElems, kUnits = 1;
@@ -82,7 +82,7 @@ struct WidenedPairs {
   }
 };
 
-// Scales of rows of codes.
+// The scales of rows of codes.
 template <typename Isa>
 class RowScales {
  public:
@@ -96,7 +96,7 @@ class RowScales {
   typename Isa::Vector scale_ = Isa::zero();
 };
 
-// Of the first of two codes in a byte, and of the second, where they begin in a word.
+// Return the bit of a word at which the first, or second, of two codes in a byte begins.
 constexpr int first_bit(int byte) { return 8 * byte + 4; }
 constexpr int second_bit(int byte) { return 8 * byte; }
 
@@ -132,7 +132,7 @@ class EightBits : public RowScales<Isa> {
   }
 };
 
-// Adds elements [k, k_end), whole quads of words, of the rows that lie from `corner` on.
+// Adds elements [k, k_end), whole quads of words, of the rows that begin at `corner`.
 template <typename Isa, typename Row, int kRows, int kVectors>
 void add_quads(Row row, const char* corner, int64_t row_bytes, int64_t k, int64_t k_end,
                RowSums<Isa, kRows, kVectors>& sums) {
@@ -193,7 +193,7 @@ void multiply_coded(const TileLeft& left, const CodedPanel& right, int64_t k_beg
   sums.store(tile, tile_stride, accumulate);
 }
 
-// Tiles of 1 row to as many as there are numbers.
+// Returns tiles of 1 row to as many as there are numbers.
 template <typename Isa, typename Row, int kVectors, int... kRows>
 constexpr std::array<MatmulKernels::StreamedTile, sizeof...(kRows)> streamed_tiles(
     std::integer_sequence<int, kRows...>) {
@@ -204,8 +204,8 @@ constexpr std::array<MatmulKernels::CodedTile, sizeof...(kRows)> coded_tiles(std
   return {multiply_coded<Isa, Row, kRows + 1>...};
 }
 
-// The tiles of f32, of up to kRows rows; of elements kVectors vectors wide, where the registers of codes leave room for
-// one.
+// The tiles of f32, of up to kRows rows; those of elements are kVectors vectors wide, while the registers of codes
+// leave room for one.
 template <typename Isa, int kRows, int kVectors>
 struct F32Elements {
   using Rows = std::make_integer_sequence<int, kRows>;
@@ -221,7 +221,7 @@ struct F32Codes {
   static constexpr auto kEightBitsToBf16 = coded_tiles<Isa, EightBits<Isa, true>>(Rows());
 };
 
-// Without codes, and with them.
+// Return the tiles without codes, and with them.
 template <typename Isa, int kRows, int kVectors>
 constexpr MatmulKernels::Streamed streamed_elements(int64_t max_rows) {
   using Tiles = F32Elements<Isa, kRows, kVectors>;

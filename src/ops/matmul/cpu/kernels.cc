@@ -13,7 +13,7 @@ extern const MatmulKernels kPortableKernels, kAvx2Kernels, kAvx512Kernels, kAvx5
 
 namespace {
 
-// In the order of supported_isas().
+// All kernels, in the order of supported_isas().
 constexpr std::array kAllKernels = {
     &kPortableKernels,
 #if defined(__x86_64__)
@@ -27,7 +27,7 @@ std::span<const MatmulKernels* const> supported_matmul_kernels() {
   return std::span(kAllKernels).first(supported_isas().size());
 }
 
-// Asked before every product: mostly it is the last of them.
+// Called before every product: mostly it is the last of them.
 const MatmulKernels& best_matmul_kernels() {
   const auto supported = supported_matmul_kernels();
   const auto found = std::find_if(supported.rbegin(), supported.rend(),

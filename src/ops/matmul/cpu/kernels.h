@@ -16,8 +16,8 @@ namespace spillway::cpu {
 
 enum class PanelFormat : uint8_t { kF32, kBF16Pairs };
 
-// One operand seen as vectors along k: element (i, k) lies at data + i * stride + k where k_contiguous, else at
-// data + k * stride + i.
+// One operand seen as vectors along k: element (i, k) lies at data + i * stride + k if k_contiguous, else at data + k *
+// stride + i.
 struct PanelSource {
   const void* data = nullptr;
   DType dtype = DType::kF32;
@@ -31,7 +31,7 @@ struct PanelRange {
   int64_t first = 0, count = 0, width = 0, k_begin = 0, k_end = 0;
 };
 
-// Where a tile goes: c = alpha * tile + bias + addend, for element (row, column) of the whole C.
+// The target of a tile: c = alpha * tile + bias + addend, for element (row, column) of the whole C.
 struct TileTarget {
   void* c = nullptr;
   DType c_dtype = DType::kF32;
@@ -47,11 +47,11 @@ struct TileRange {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// The left operand of a tile, packed or where it lies: row r's units from b * block on are the words at data + r *
-// row_bytes + b * block_bytes, `block` of them or what is left of k.
+// The left operand of a tile, packed or in place: row r's units from b * block on are the words at data + r * row_bytes
+// + b * block_bytes, `block` of them or the rest of k.
 //
-// `ahead`, if not null, is a row like them of which the cache may want to know: that row and the next ones, up to
-// `ahead_rows`, are read by later tiles, block for block.
+// `ahead`, if not null, is a row like them to prefetch: that row and the next ones, up to `ahead_rows`, are read by
+// later tiles, block for block.
 struct TileLeft {
   const void* data = nullptr;
   int64_t row_bytes = 0, block_bytes = 0;
@@ -73,11 +73,11 @@ struct CodedPanel {
 
 struct MatmulKernels {
   static constexpr int kMaxRows = 32, kMaxColumns = 32;
-  // Words of a left panel for each element along k, at most: 14 rows of f32, or 32 of pairs.
+  // The most words of a left panel for each element along k: 14 rows of f32, or 32 of pairs.
   static constexpr int kMaxPanelWords = 16;
   static constexpr int64_t kMaxDepth = 320;
 
-  // tile = (accumulate ? tile : 0) + sum over units of left x right. `tile_stride` is in elements.
+  // Computes tile = (accumulate ? tile : 0) + sum over units of left x right. `tile_stride` is in elements.
   // REQUIRES: a TileRun of this thread.
   using Tile = void (*)(const TileLeft& left, const float* right, int64_t units, float* tile, int64_t tile_stride,
                         bool accumulate);
@@ -85,15 +85,16 @@ struct MatmulKernels {
   // Writes the tile's range of C. `tile_stride` is in elements.
   using Finish = void (*)(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range);
 
-  // As a Tile with the panel of Streamed::element_columns that lies at `range`, whole, of vectors along memory rows.
+  // Does what a Tile does with the panel of Streamed::element_columns that lies at `range`, whole, of vectors along
+  // memory rows.
   using StreamedTile = void (*)(const TileLeft& left, const PanelSource& right, const PanelRange& range, float* tile,
                                 int64_t tile_stride, bool accumulate);
-  // With one of code_columns.
+  // Does the same with a panel of code_columns.
   using CodedTile = void (*)(const TileLeft& left, const CodedPanel& right, int64_t k_begin, int64_t k_end, float* tile,
                              int64_t tile_stride, bool accumulate);
 
-  // For products of so few rows that packing their right operand would take longer than the product. Tiles are of as
-  // many rows as a Tile, [r - 1] of r rows.
+  // The tiles for products of so few rows that packing their right operand would take longer than the product. Tiles
+  // are of as many rows as a Tile, [r - 1] of r rows.
   struct Streamed {
     int64_t max_rows = 0;                                         // of a product, measured: some tiles' worth
     int element_columns = 0, code_columns = 0;                    // of a tile: those of a whole Tile, or half of them
@@ -116,16 +117,16 @@ struct MatmulKernels {
     int64_t depth = 256;           // units of k that a tile multiplies in one go, at most: kMaxDepth or fewer
     int64_t left_words = 1 << 17;  // of the left operand's rows that stay in the second cache
     int64_t few_rows = 0;          // of so many or fewer, packing the right operand would take longer than the product
-    void (*leave)() = nullptr;     // what a thread calls after its last tile of a run (TileRun), if anything
+    void (*leave)() = nullptr;     // called by a thread after its last tile of a run (TileRun), if set
     const Streamed* streamed = nullptr;  // null: the right operand is always packed
 
-    // Words along k of a left panel.
+    // Returns the words along k of a left panel.
     [[nodiscard]] int64_t left_units(int64_t units) const { return (units + block - 1) / block * block; }
-    // A left panel of `height` rows, as pack_left() makes it.
+    // Returns a left panel of `height` rows, as pack_left() makes it.
     [[nodiscard]] TileLeft packed(const float* panel, int64_t height) const {
       return {.data = panel, .row_bytes = 4 * block, .block_bytes = 4 * block * height};
     }
-    // Rows that are `row_bytes` apart, of words along k.
+    // Returns rows that are `row_bytes` apart, of words along k.
     [[nodiscard]] TileLeft in_place(const void* data, int64_t row_bytes) const {
       return {.data = data, .row_bytes = row_bytes, .block_bytes = 4 * block};
     }
@@ -141,7 +142,7 @@ struct MatmulKernels {
 };
 
 // A thread's run of tiles: every call of a Tile lies within one. Registers that are set up for tiles stay so until its
-// end, and no longer: other libraries of the process set them up as they like.
+// end, and no longer: other libraries of the process set them up as they need.
 class TileRun {
  public:
   explicit TileRun(const MatmulKernels::Tiles& tiles) : leave_(tiles.leave) {}
@@ -155,9 +156,9 @@ class TileRun {
   void (*leave_)();
 };
 
-// Those that this CPU can run, slowest first; the portable one is always there.
+// Returns those that this CPU can run, slowest first; the portable one is always there.
 [[nodiscard]] std::span<const MatmulKernels* const> supported_matmul_kernels();
-// The fastest of them that the process allows itself (backend/cpu/isa.h).
+// Returns the fastest of them that the process allows itself (backend/cpu/isa.h).
 [[nodiscard]] const MatmulKernels& best_matmul_kernels();
 
 }  // namespace spillway::cpu

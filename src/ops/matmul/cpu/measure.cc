@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// One row block by one column block whose panels lie in the first-level cache.
+// Times one row block by one column block whose panels lie in the first-level cache.
 class TileTimer {
  public:
   explicit TileTimer(const MatmulKernels::Tiles& tiles)
@@ -26,14 +26,14 @@ class TileTimer {
     panel_ = tiles.packed(left_, rows_);
   }
 
-  // A few microseconds: short enough that most runs see the CPU alone, whatever else runs on the machine.
+  // Takes a few microseconds: short enough that most runs see the CPU alone, whatever else runs on the machine.
   void run() {
     constexpr int kTimes = 10;
     const Clock::time_point begin = Clock::now();
     for (int time = 0; time < kTimes; ++time) tile_(panel_, right_, kUnits, sums_, columns_, true);
     best_ = std::min(best_, seconds_since(begin));
   }
-  // Of a unit's words in one sum.
+  // Returns the best time of a unit's words in one sum.
   [[nodiscard]] double best_seconds() const { return best_ / (rows_ * columns_); }
 
  private:
@@ -48,7 +48,7 @@ class TileTimer {
   alignas(64) float sums_[MatmulKernels::kMaxRows * MatmulKernels::kMaxColumns] = {};
 };
 
-// -1: the measured path.
+// The fixed path; -1: the measured path.
 std::atomic<int> fixed_path{-1};
 
 }  // namespace
@@ -57,7 +57,7 @@ Bf16Path measure_bf16_path() {
   const MatmulKernels& kernels = best_matmul_kernels();
   if (!kernels.has_bf16()) return Bf16Path::kWidenToF32;
   TileTimer native(kernels.bf16), f32(kernels.f32);
-  // In turns, so that a time in which the core is slow or shared does not count for one of them alone.
+  // Takes turns, so that a time in which the core is slow or shared does not count for one of them alone.
   constexpr int kRuns = 64;
   for (int run = 0; run < kRuns; ++run) {
     native.run();

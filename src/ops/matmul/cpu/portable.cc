@@ -69,9 +69,9 @@ struct Portable {
     for (int64_t lane = 0; lane < count; ++lane) to[lane] = to_bf16(value[lane]);
   }
 
-  static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never asked: no dot product of pairs
+  static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never called: no dot product of pairs
 
-  // Four words of 4 rows: quad[i] gets word i of each.
+  // Loads four words of 4 rows: quad[i] gets word i of each.
   static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[kLanes]) {
     for (int lane = 0; lane < kLanes; ++lane) quad[lane] = load_halves(corner + lane * row_bytes);
     transpose(quad);

@@ -7,7 +7,7 @@
 //       for each long piece of k          pack the left operand, then tasks of (row panels x column panels):
 //         for each depth                  pack the task's columns; for each pair of panels one tile
 //
-// Of few rows (streamed tiles, few_rows.h) the right operand is not packed: its panels, half a tile wide, are
+// For few rows (streamed tiles, few_rows.h) the right operand is not packed: its panels, half a tile wide, are
 // multiplied one after the other as they are read from memory or decoded.
 //
 // The bits of an element are fixed by the depth alone: a chain of multiply-adds over it, and those sums added up.
@@ -29,10 +29,10 @@ using Operand = MatmulOperand;
 constexpr int64_t kPackUnits = 16;   // units of k that are packed for all panels at a time
 constexpr int64_t kDecodedPad = 64;  // bytes between rows of a matrix that is decoded, beyond what they need
 
-// Units of k, of either format, that a tile multiplies in one go at most.
+// Returns the most units of k, of either format, that a tile multiplies in one go.
 int64_t max_depth(int64_t k) { return std::min(align_up(std::max<int64_t>(k, 1), 16), MatmulKernels::kMaxDepth); }
 int64_t column_words(int64_t k) { return MatmulKernels::kMaxColumns * max_depth(k); }
-// Of a matrix that is decoded, a thread: a panel along k, or the panels of a task across it.
+// Returns the bytes per thread for a matrix that is decoded: a panel along k, or the panels of a task across it.
 int64_t decoded_bytes(int64_t k) {
   return std::max(MatmulKernels::kMaxColumns * (max_depth(k) * 4 + kDecodedPad),
                   2 * kPackUnits * (kMaxGroup * MatmulKernels::kMaxColumns * 4 + kDecodedPad));
@@ -60,16 +60,16 @@ int64_t floats_for_packed(const MatmulShape& shape) {
   return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxUnits)), 16);
 }
 
-// Panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
+// Returns panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
 float* packed_panel(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
   const int64_t depth = job.tiles.left_units(std::min(job.depth, block.unit_end - unit));
   const int64_t panels = block.row_end - block.row_begin;
   return packed + ((unit - block.unit_begin) * panels + (panel - block.row_begin) * depth) * job.height;
 }
 
-// Of one operand.
+// The panels of one operand.
 struct Panels {
-  int64_t begin, end, width;  // in vectors; of [0, vectors), what is beyond is zeros
+  int64_t begin, end, width;  // in vectors; of [0, vectors), the rest is zeros
   int64_t vectors;
   int64_t unit_begin, unit_end;
 };
@@ -88,7 +88,7 @@ PanelSource decode(const Operand& operand, const PanelRange& range, std::byte* t
   return result;
 }
 
-// `place(panel)` is where a panel goes.
+// Packs panels; `place(panel)` returns the target of each.
 template <typename Place>
 void pack_panels(const Job& job, const Operand& operand, MatmulKernels::Pack pack, const Panels& panels,
                  std::byte* decoded, const Place& place) {
@@ -112,7 +112,8 @@ void pack_panels(const Job& job, const Operand& operand, MatmulKernels::Pack pac
   }
 }
 
-// An item is a short piece of k of all panels, so that rows of memory are read from end to end where k runs down them.
+// Packs the left operand. An item is a short piece of k of all panels, so that rows of memory are read from end to end
+// if k runs down them.
 void pack_left(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
   const bool along_k = job.left.source.k_contiguous;
   const int64_t piece = along_k ? job.depth : kPackUnits;
@@ -136,7 +137,7 @@ TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t pa
   return job.tiles.in_place(static_cast<const char*>(left.data) + elem * elem_bytes, left.stride * elem_bytes);
 }
 
-// Panels for one depth, column_words() apart; as in pack_left(), rows of memory are read from end to end.
+// Packs panels for one depth, column_words() apart; as in pack_left(), rows of memory are read from end to end.
 void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float* out) {
   const bool along_k = job.right.source.k_contiguous;
   const int64_t piece = along_k ? job.depth : kPackUnits, together = along_k ? 1 : panels.end - panels.begin;
@@ -154,7 +155,7 @@ void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float*
   }
 }
 
-// The share of one of a row panel's `tiles` in asking for the rows of the next panel.
+// Adds the share of one of a row panel's `tiles` in prefetching the rows of the next panel.
 void ask_for_next(const Job& job, int64_t row_panel, int64_t tile, int64_t tiles, TileLeft& left) {
   const int64_t share = div_ceil(job.height, tiles), first = share * tile;
   const int64_t rows = std::min(job.height, job.m - (row_panel + 1) * job.height);
@@ -177,8 +178,8 @@ void finish(const Job& job, int64_t row_panel, int64_t column_panel, const float
   job.kernels.finish(transposed, kStride, job.target, {column, columns, row, rows});
 }
 
-// One task: adds the units of `block` to the tiles of `task`, and writes C after the last unit. Tile (i, j) of the task
-// sums at sums + (i - sums_row) * row_stride + (j - sums_column) * column_stride.
+// The places of the sums of one task, which adds the units of `block` to the tiles of `task`, and writes C after the
+// last unit. Tile (i, j) of the task sums at sums + (i - sums_row) * row_stride + (j - sums_column) * column_stride.
 struct SumsLayout {
   float* sums;
   int64_t row_begin, column_begin, row_stride, column_stride;
@@ -188,10 +189,10 @@ struct SumsLayout {
   }
 };
 
-// How a task's one right panel is multiplied without being packed.
+// Multiplies a task's one right panel without packing it.
 class StreamedPanel {
  public:
-  // `scratch` holds a panel. Not ready where the panel has to be packed.
+  // `scratch` holds a panel. Not ready if the panel has to be packed.
   StreamedPanel(const Job& job, int64_t panel, float* scratch)
       : job_(job), first_(panel * job.columns), ready_(job.streams() && first_ + job.columns <= job.n) {
     if (ready_ && job.coded != nullptr) ready_ = prepare_scales(scratch);
@@ -210,7 +211,7 @@ class StreamedPanel {
   }
 
  private:
-  // Scales are read row by row and used column by column.
+  // Prepares the scales, which are read row by row and used column by column.
   bool prepare_scales(float* scratch) {
     static_assert(2 * kMaxRowScales * MatmulKernels::kMaxColumns / 2 <=
                   kMaxGroup * MatmulKernels::kMaxColumns * MatmulKernels::kMaxDepth);
@@ -258,8 +259,7 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
                  workspace.decoded_of(thread), panels);
     }
     for (int64_t index = 0; index < rows * columns; ++index) {
-      // The right panel stays in the first cache, or, where rows come from memory, they are used up while the next
-      // come.
+      // The right panel stays in the first cache, or, if rows come from memory, they are used up while the next come.
       const int64_t i = task.row_begin + (job.reads_right ? index / columns : index % rows);
       const int64_t j = task.column_begin + (job.reads_right ? index % columns : index / rows);
       TileLeft left = tile_left(job, block, workspace.packed, i, unit);

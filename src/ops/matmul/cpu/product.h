@@ -1,9 +1,9 @@
 // The matrix product of the CPU backend: C = alpha * op(A) op(B) + bias + addend, f32 or bf16 in, f32 sums, f32 or bf16
 // out.
 //
-// A product allocates nothing: it works in memory that the plan hands to it. Every element of C is summed over k in one
+// A product allocates nothing: it works in memory that the plan gives it. Every element of C is summed over k in one
 // fixed order, so its bits depend neither on the number of threads nor on how many other rows and columns there are.
-// Why this is our own and not a library's: docs/decisions/0002-own-matrix-product.md.
+// For the reasons for our own product see docs/decisions/0002-own-matrix-product.md.
 #pragma once
 
 #include <cstddef>
@@ -22,26 +22,25 @@ struct MatmulShape {
   bool operator==(const MatmulShape&) const = default;
 };
 
-// Rows and columns of a matrix as stored.
+// The rows and columns of a matrix as stored.
 struct MatrixRange {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// A matrix stored as rows of codes and scales, of which a product of few rows decodes one element after the other:
-// table[code]
-// * scale, or code * scale of a code that is an i8, and then rounded to bf16 where `to_bf16` says so.
+// A matrix stored as rows of codes and scales, which a product of few rows decodes one element after the other:
+// table[code] * scale, or code * scale of a code that is an i8, and then rounded to bf16 if `to_bf16`.
 struct CodedRows {
   const void* codes = nullptr;   // two 4-bit codes a byte, the first in the upper half, or i8; null: there are none
   const float* table = nullptr;  // of 16 values; null: i8
   int64_t scale_elems = 0;       // of a row, that share a scale; they divide its length
   bool to_bf16 = false;
-  // Writes the scales of `rows` rows from `row` on, rows behind each other. False where an element may be neither zero
-  // nor a normal number.
+  // Writes the scales of `rows` rows from `row` on, rows behind each other. Returns false if an element may be neither
+  // zero nor a normal number.
   bool (*scales)(const void* coded, int64_t row, int64_t rows, float* out) = nullptr;
 };
 
-// Makes the elements of a matrix that is stored as something else, such as 4-bit codes and scales. Any thread calls it,
-// with ranges of some thousand elements.
+// Makes the elements of a matrix that is stored in another form, such as 4-bit codes and scales. It is called from any
+// thread, with ranges of some thousand elements.
 struct MatrixDecoder {
   // Makes the elements of `range`, which are numbers of the dtype `elements`, the matrix's, and writes them to out,
   // rows `stride` elements apart, as `dtype`: the same, or f32.
@@ -56,7 +55,7 @@ struct Matrix {
   const void* data = nullptr;
   DType dtype = DType::kF32;
   int64_t stride = 0;
-  const MatrixDecoder* decoder = nullptr;  // what makes the elements, instead of `data`
+  const MatrixDecoder* decoder = nullptr;  // makes the elements, instead of `data`
 };
 
 struct MatmulArgs {
@@ -73,40 +72,40 @@ struct MatmulArgs {
   DType bias_dtype = DType::kF32;
 };
 
-// Bytes of workspace that suffice for `largest` and for every product of the same kind with a smaller m. Pure, and the
-// same on every CPU, so that a plan may be made for another machine.
+// Returns bytes of workspace that suffice for `largest` and for every product of the same kind with a smaller m. Pure,
+// and the same on every CPU, so that a plan may be made for another machine.
 [[nodiscard]] int64_t matmul_workspace_bytes(const MatmulShape& largest, DType a, DType b, int threads);
-// The same for products with a matrix that is decoded: each element is, shortly before it is packed, in the cache of
-// the thread that packs it.
+// Returns the same for products with a matrix that is decoded: each element is decoded shortly before it is packed, in
+// the cache of the thread that packs it.
 [[nodiscard]] int64_t decoding_matmul_workspace_bytes(const MatmulShape& largest, DType a, DType b, int threads);
 
 // REQUIRES: workspace is 64-byte aligned, of matmul_workspace_bytes(shape, ..., pool.threads()) bytes, or of
 // decoding_matmul_workspace_bytes(...).
 void matmul(const MatmulArgs& args, std::byte* workspace, ThreadPool& pool);
 
-// How a product of two bf16 matrices is computed. Both sum in f32. A property of the machine, never a plan's choice:
-// the two differ in the last bits. A product of bf16 with f32 always widens.
+// The way in which a product of two bf16 matrices is computed. Both sum in f32. It is a property of the machine, never
+// a plan's choice: the two differ in the last bits. A product of bf16 with f32 always widens.
 enum class Bf16Path { kNativeDot, kWidenToF32 };
 
-// The faster path of this CPU, measured in about a millisecond. Other work on the machine does not change the answer:
-// runs of one job in several processes must agree on it to give the same bits.
+// Returns the faster path of this CPU, measured in about a millisecond. Other work on the machine does not change the
+// answer: runs of one job in several processes must agree on it to give the same bits.
 [[nodiscard]] Bf16Path measure_bf16_path();
 
-// What measure_bf16_path() said at the first call. Any thread.
+// Returns the result of the first call of measure_bf16_path(). Safe from any thread.
 [[nodiscard]] Bf16Path choose_bf16_path();
 
-// Fixes the path for this process (kNativeDot only where the CPU has it); nullopt goes back to the measured one.
+// Fixes the path for this process (kNativeDot only if the CPU has it); nullopt goes back to the measured one.
 // REQUIRES: no product is running.
 void set_bf16_path(std::optional<Bf16Path> path);
 [[nodiscard]] bool has_native_bf16_dot();
 
 struct MatmulKernels;
-// matmul() with kernels and path of the caller's choice, for tests and benchmarks.
-// REQUIRES: this CPU runs `kernels`, and they have bf16 tiles where the path is kNativeDot and both matrices are bf16.
+// Does what matmul() does with kernels and path of the caller's choice, for tests and benchmarks.
+// REQUIRES: this CPU runs `kernels`, and they have bf16 tiles if the path is kNativeDot and both matrices are bf16.
 void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, std::byte* workspace,
                  ThreadPool& pool);
 
-// Flops a second of a product of two `size` x `size` matrices of `data` (f32 or bf16; `path` matters to bf16 only).
+// Returns the flop/s of a product of two `size` x `size` matrices of `data` (f32 or bf16; `path` matters to bf16 only).
 // Allocates and takes some tens of milliseconds: for `doctor` and the Machine, not for a step.
 [[nodiscard]] double measure_matmul_flops(DType data, Bf16Path path, ThreadPool& pool, int64_t size = 1024);
 

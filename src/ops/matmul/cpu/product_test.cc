@@ -26,7 +26,7 @@ namespace {
 
 constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 
-// A stored matrix with rows wider than its columns; what lies between is NaN, so that reading it shows.
+// A stored matrix with rows wider than its columns; the padding between is NaN, so that reading it shows.
 class Values {
  public:
   Values(int64_t rows, int64_t columns, DType dtype, uint64_t stream, int64_t padding = 3)
@@ -66,7 +66,7 @@ class GuardedWorkspace {
       : size_(static_cast<size_t>(bytes)), memory_(size_ + 3 * kGuard, std::byte{0xA5}) {
     begin_ = memory_.data() + kGuard;
     begin_ += (64 - reinterpret_cast<uintptr_t>(begin_) % 64) % 64;
-    std::memset(begin_, 0xFF, size_);  // NaN: what is read before it is written shows
+    std::memset(begin_, 0xFF, size_);  // NaN: reading before writing shows
   }
   [[nodiscard]] std::byte* data() { return begin_; }
   [[nodiscard]] bool intact() const {
@@ -89,7 +89,7 @@ struct Variant {
   Bf16Path path;
 };
 
-// Every way in which this CPU can multiply two matrices of these types.
+// Returns every way in which this CPU can multiply two matrices of these types.
 std::vector<Variant> variants(DType a, DType b) {
   std::vector<Variant> all;
   for (const MatmulKernels* kernels : supported_matmul_kernels()) {
@@ -166,7 +166,7 @@ void check_product(const Product& p, const Variant& variant, int threads, int64_
 
 constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
 
-// The bytes of C for the first `rows` rows of one fixed product.
+// Returns the bytes of C for the first `rows` rows of one fixed product.
 std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtype, const Variant& variant,
                                      int threads) {
   const Values a(shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k, dtype, 11);
@@ -188,7 +188,7 @@ std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtyp
   return c.bytes();
 }
 
-// Gives the elements of a matrix as if they were decoded.
+// Writes the elements of a matrix as if they were decoded.
 void copy_elements(const void* coded, const MatrixRange& range, DType elements, DType dtype, int64_t stride,
                    void* out) {
   const Values& values = *static_cast<const Values*>(coded);
@@ -205,7 +205,7 @@ void copy_elements(const void* coded, const MatrixRange& range, DType elements, 
   }
 }
 
-// The bits of C with b as it lies or decoded.
+// Returns the bits of C with b in place or decoded.
 std::vector<std::byte> product_with(const MatmulShape& shape, DType dtype, const Variant& variant, int threads,
                                     bool decoded) {
   const Values a(shape.m, shape.k, dtype, 1);
@@ -222,7 +222,7 @@ std::vector<std::byte> product_with(const MatmulShape& shape, DType dtype, const
 }
 
 TEST_CASE("a matrix that is decoded gives the bits of one that lies in memory, with every kernel") {
-  // Few rows, many, tall results that are computed transposed, and more of k than is packed at once.
+  // The sizes have few rows, many, tall results that are computed transposed, and more of k than is packed at once.
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 70, 600}, {37, 133, 515}, {300, 20, 90}, {5, 40, 9000}}) {
     for (const bool transpose_b : {false, true}) {
       for (const DType dtype : {DType::kF32, DType::kBF16}) {
@@ -338,7 +338,7 @@ TEST_CASE("kernels with fused multiply-add agree bit for bit") {
   }
 }
 
-// Memory of a page's size behind which nothing may be read.
+// A piece of memory of a page's size, behind which reading fails.
 class LastPage {
  public:
   LastPage() : bytes_(sysconf(_SC_PAGESIZE)) {

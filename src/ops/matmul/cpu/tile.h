@@ -2,10 +2,10 @@
 // set. Included only by <isa>.cc, inside its target pragma; everything is local to that file, so that no code
 // compiled for a newer CPU can be linked into a path for an older one.
 //
-// Isa gives: Vector, kLanes, zero, load / store of f32 (with a count: the rest reads as zero and is not written),
-// load / store of bf16 (rounding to nearest even), load_halves (bits), broadcast, add, multiply_add, transpose,
-// pair_up (two rows of bf16 to pairs), keep (the first lanes, zeros behind them). It may give what is faster on it than
-// these: store_two, store_pairs, load_quad (four words of kLanes rows, transposed).
+// Isa must give: Vector, kLanes, zero, load / store of f32 (with a count: the rest reads as zero and is not written),
+// load / store of bf16 (rounding to nearest even), load_halves (bits), broadcast, add, multiply_add, transpose, pair_up
+// (two rows of bf16 to pairs), keep (the first lanes, zeros behind them). It may give faster ones than these:
+// store_two, store_pairs, load_quad (four words of kLanes rows, transposed).
 #pragma once
 
 #include <array>
@@ -57,7 +57,7 @@ void multiply_tile(const TileLeft& left, const float* right, int64_t units, floa
   }
 }
 
-// Tiles of 1 row to as many as there are numbers: [r - 1] of r rows.
+// Returns tiles of 1 row to as many as there are numbers: [r - 1] of r rows.
 template <typename Isa, int kVectors, int... kRowsBelow>
 constexpr std::array<MatmulKernels::Tile, sizeof...(kRowsBelow)> multiply_tiles(
     std::integer_sequence<int, kRowsBelow...>) {
@@ -66,8 +66,8 @@ constexpr std::array<MatmulKernels::Tile, sizeof...(kRowsBelow)> multiply_tiles(
 
 inline int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
 
-// Whether a panel's row may be stored in whole vectors, but for the last one: what is beyond `width` falls into the
-// next row, which is stored after it. Stores of some lanes take AVX2 many times longer.
+// Returns true if a panel's row may be stored in whole vectors, except for the last one: elements beyond `width` fall
+// into the next row, which is stored after it. Stores of some lanes take AVX2 many times longer.
 template <typename Isa>
 bool rows_may_overlap(int64_t width) {
   return Isa::kLanes <= 2 * width || width % Isa::kLanes == 0;
@@ -77,13 +77,13 @@ template <typename Isa, typename T>
 typename Isa::Vector load_some(const T* from, int64_t count) {
   return count >= Isa::kLanes ? Isa::load(from) : count <= 0 ? Isa::zero() : Isa::load(from, count);
 }
-// `halves` half words as they are, zeros behind them.
+// Loads `halves` half words unchanged, zeros behind them.
 template <typename Isa>
 typename Isa::Vector load_some_halves(const char* from, int64_t halves) {
   return halves >= 2 * Isa::kLanes ? Isa::load_halves(from) : Isa::load_halves(from, halves);
 }
 
-// kLanes rows of as many words, `row_bytes` apart: block[i] gets word i of each.
+// Loads kLanes rows of as many words, `row_bytes` apart: block[i] gets word i of each.
 template <typename Isa>
 [[gnu::always_inline]] inline void load_transposed(const char* corner, int64_t row_bytes,
                                                    typename Isa::Vector (&block)[Isa::kLanes]) {
@@ -102,7 +102,7 @@ template <typename Isa>
   }
 }
 
-// How a source's elements make words along k.
+// The conversion of a source's elements to words along k.
 struct Words {
   bool widen;  // an f32 of a bf16
   int64_t unit_elems, elem_bytes;
@@ -113,7 +113,7 @@ struct Words {
         elem_bytes(source.dtype == DType::kBF16 ? 2 : 4) {}
 };
 
-// Lane l of block[i] gets word i of the row at corner + row_bytes[l], of which `elems` elements are there, at most
+// Sets lane l of block[i] to word i of the row at corner + row_bytes[l], of which `elems` elements are there, at most
 // kLanes words of them; lanes from `valid` on get zeros.
 template <typename Isa>
 void load_block(const char* corner, const int64_t (&row_bytes)[Isa::kLanes], int64_t valid, int64_t elems,
@@ -131,15 +131,16 @@ void load_block(const char* corner, const int64_t (&row_bytes)[Isa::kLanes], int
   Isa::transpose(block);
 }
 
-// Rows of `row_bytes` that are read side by side, a piece of each at a time: more of them than a CPU follows by itself.
+// Prefetches rows of `row_bytes` that are read side by side, a piece of each at a time: more of them than a CPU follows
+// by itself.
 template <int kRows>
 class Ahead {
  public:
   Ahead(int64_t row_bytes, int64_t piece_bytes)
       : row_bytes_(row_bytes), pieces_(piece_bytes < kLine ? kLine / piece_bytes : 1), rows_(kRows / pieces_) {}
 
-  // Asks for what lies some lines behind the piece at `corner`, `offset` bytes into the first row, or, behind the rows'
-  // end, in the rows that follow these. A share of the rows for each piece of a line.
+  // Prefetches memory some lines behind the piece at `corner`, `offset` bytes into the first row, or, behind the rows'
+  // end, in the rows that follow these. Prefetches a share of the rows for each piece of a line.
   void ask(const char* corner, int64_t offset) {
     const char* row = corner + turn_ * rows_ * row_bytes_ + kAhead;
     if (offset + kAhead >= row_bytes_) row += (kRows - 1) * row_bytes_;
@@ -154,7 +155,8 @@ class Ahead {
   int64_t row_bytes_, pieces_, rows_, turn_ = 0;
 };
 
-// Sources whose vectors lie along memory rows: kLanes rows at a time are read along k and transposed in registers.
+// Packs sources whose vectors lie along memory rows: kLanes rows at a time are read along k and transposed in
+// registers.
 template <typename Isa>
 void pack_along_k(const PanelSource& source, const PanelRange& range, float* panel) {
   constexpr int64_t kLanes = Isa::kLanes;
@@ -166,7 +168,7 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
     const int64_t lanes = at_most(range.width - lane0, kLanes), valid = at_most(range.count - lane0, lanes);
     const char* base = static_cast<const char*>(source.data) +
                        ((range.first + lane0) * source.stride + range.k_begin) * words.elem_bytes;
-    // Lanes beyond the panel's width repeat a row; nobody reads them.
+    // Lanes beyond the panel's width repeat a row; they are never read.
     int64_t row_bytes[kLanes];
     for (int64_t lane = 0; lane < kLanes; ++lane) {
       row_bytes[lane] = (valid > 0 ? at_most(lane, valid - 1) : 0) * row_stride;
@@ -215,7 +217,7 @@ void store_two(T* to, typename Isa::Vector first, typename Isa::Vector second) {
   }
 }
 
-// How pack_across_k makes a panel's row: from a row of f32, a row of bf16, or two rows of bf16 as pairs.
+// The rows from which pack_across_k makes a panel's row: a row of f32, a row of bf16, or two rows of bf16 as pairs.
 template <typename Isa>
 struct CopyRow {
   using Elem = float;
@@ -246,8 +248,8 @@ struct PairRows {
   }
 };
 
-// Sources whose memory rows are steps of k. They lie too far apart for the CPU to see a pattern, so later rows are
-// asked for ahead of their time (by 16: a fifth to a half faster for large matrices).
+// Packs sources whose memory rows are steps of k. They lie too far apart for the CPU to see a pattern, so later rows
+// are prefetched (by 16: a fifth to a half faster for large matrices).
 template <typename Isa, typename Row>
 void pack_across_k(const PanelSource& source, const PanelRange& range, float* panel) {
   constexpr int64_t kAhead = 16, kLineElems = 64 / sizeof(typename Row::Elem);
@@ -297,8 +299,8 @@ void pack_panel(const PanelSource& source, const PanelRange& range, float* panel
   }
 }
 
-// Left panels of pairs in blocks of kLanes units: [units / kLanes][width][kLanes], zeros behind k. Rows beyond `count`
-// are not written; nobody reads them.
+// Packs left panels of pairs in blocks of kLanes units: [units / kLanes][width][kLanes], zeros behind k. Rows beyond
+// `count` are not written; they are never read.
 template <typename Isa>
 void pack_row_blocks(const PanelSource& source, const PanelRange& range, float* panel) {
   constexpr int64_t kLanes = Isa::kLanes;
@@ -328,7 +330,7 @@ void pack_row_blocks(const PanelSource& source, const PanelRange& range, float* 
   }
 }
 
-// What finish_rows adds to a tile's rows: elements of type Elem, or nothing (void).
+// The addend of finish_rows to a tile's rows: elements of type Elem, or nothing (void).
 template <typename Isa, typename Elem>
 struct Added {
   const Elem* elems;
@@ -346,7 +348,7 @@ struct Added<Isa, void> {
   void next_row(int64_t) {}
 };
 
-// C holds elements of type Out.
+// Writes rows of C, which holds elements of type Out.
 template <typename Isa, typename Out, typename Addend, typename Bias>
 void finish_rows(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range) {
   constexpr int64_t kLanes = Isa::kLanes;

@@ -11,8 +11,8 @@
 namespace spillway::cpu {
 namespace {
 
-// Half words of two vectors, 0 to 31 of the first and 32 to 63 of the second: the upper halves of all words; and pairs
-// of one of each, those of the lower and those of the upper half.
+// Indices of half words of two vectors, 0 to 31 of the first and 32 to 63 of the second: the upper halves of all words;
+// and pairs of one of each, those of the lower and those of the upper half.
 constexpr std::array<uint16_t, 64> make_pairs() {
   std::array<uint16_t, 64> pairs{};
   for (size_t i = 0; i < 64; ++i) pairs[i] = static_cast<uint16_t>(i / 2 + i % 2 * 32);
@@ -59,8 +59,8 @@ struct Avx512 {
     return widen(_mm256_maskz_loadu_epi16(first_words(count), from));
   }
 
-  // Words whose upper halves are those of to_bf16(): in integers, since the instruction of AVX512-BF16 flushes denormal
-  // numbers.
+  // Returns words whose upper halves are those of to_bf16(): in integers, since the instruction of AVX512-BF16 flushes
+  // denormal numbers.
   static __m512i rounded(Vector value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
@@ -91,15 +91,15 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
   }
 
-  // Two vectors of pairs, of 2 * kLanes elements of two rows.
+  // Stores two vectors of pairs, of 2 * kLanes elements of two rows.
   static void store_pairs(const bf16* even, const bf16* odd, float* to) {
     const __m512i low = _mm512_loadu_si512(even), high = _mm512_loadu_si512(odd);
     _mm512_storeu_si512(to, _mm512_permutex2var_epi16(low, _mm512_load_si512(kPairs.data()), high));
     _mm512_storeu_si512(to + kLanes, _mm512_permutex2var_epi16(low, _mm512_load_si512(kPairs.data() + 32), high));
   }
 
-  // Four words of 16 rows: quad[i] gets word i of each. Rows 4 * l + i make the lanes l of a vector as they are loaded,
-  // so that what is left is to transpose 4 x 4 words within lanes.
+  // Loads four words of 16 rows: quad[i] gets word i of each. Rows 4 * l + i make the lanes l of a vector as they are
+  // loaded, so that it only remains to transpose 4 x 4 words within lanes.
   [[gnu::always_inline]] static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[4]) {
     Vector rows[4];
 #pragma GCC unroll 4
@@ -150,7 +150,7 @@ struct Avx512 {
     return upper(_mm512_castsi512_ps(_mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd)));
   }
 
-  // 16 x 16 words: words within pairs of rows, then pairs of words, then 128-bit lanes twice.
+  // Transposes 16 x 16 words: words within pairs of rows, then pairs of words, then 128-bit lanes twice.
   static void transpose(Vector (&rows)[16]) {
     Vector t[16], u[16];
 #pragma GCC unroll 8

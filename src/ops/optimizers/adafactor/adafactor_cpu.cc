@@ -1,5 +1,5 @@
-// Bound by memory: of a matrix 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, three times
-// g; write p and the copy), and next to nothing for states.
+// The kernels are bound by memory: of a matrix 22 bytes per parameter with f32 gradients and a bf16 working copy (read
+// p, three times g; write p and the copy), and next to nothing for states.
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE

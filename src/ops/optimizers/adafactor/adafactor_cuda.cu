@@ -1,12 +1,12 @@
-// Bound by memory: of a matrix 26 bytes per parameter with f32 gradients and a bf16 working copy (read p, four times g;
-// write p and the copy), and next to nothing for states. Not yet measured.
+// The kernels are bound by memory: of a matrix 26 bytes per parameter with f32 gradients and a bf16 working copy (read
+// p, four times g; write p and the copy), and next to nothing for states. Not yet measured.
 #include "ops/optimizers/adafactor/numbers.h"
 #include "ops/optimizers/whole_matrix.cuh"
 
 namespace spillway::ops {
 namespace {
 
-// At the start of the workspace.
+// The numbers at the start of the workspace.
 struct MatrixNumbers {
   AdafactorNumbers step;
   float mean, rate;

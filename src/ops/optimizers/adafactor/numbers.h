@@ -11,7 +11,7 @@ struct alignas(16) AdafactorNumbers {
   float eps, decay;
 };
 
-// What a config says of it, on either side.
+// The options of a config, for either side.
 struct AdafactorConstants {
   double decay_rate, eps, clip_threshold, weight_decay;
 };

@@ -1,5 +1,5 @@
-// Bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, sum, g; write p, sum and
-// the copy), behind a launch of one thread. Not yet measured.
+// The kernels are bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, sum, g;
+// write p, sum and the copy), behind a launch of one thread. Not yet measured.
 #include <cmath>
 
 #include "ops/optimizers/adagrad/numbers.h"

@@ -12,7 +12,7 @@ struct alignas(16) AdagradNumbers {
   float rate, eps, weight_decay;
 };
 
-// What a config says of it, on either side.
+// The options of a config, for either side.
 struct AdagradConstants {
   double lr_decay, eps, weight_decay;
 };

@@ -1,5 +1,5 @@
-// Bound by memory: 28 bytes per parameter with f32 gradients and a bf16 working copy (read p, m, v, g; write p, m, v
-// and the copy), next to which the arithmetic is nothing.
+// The kernels are bound by memory: 28 bytes per parameter with f32 gradients and a bf16 working copy (read p, m, v, g;
+// write p, m, v and the copy), next to which the arithmetic is nothing.
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE

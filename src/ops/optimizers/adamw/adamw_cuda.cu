@@ -1,5 +1,5 @@
-// Bound by memory: 28 bytes per parameter with f32 gradients and a bf16 working copy (read p, m, v, g; write p, m, v
-// and the copy), behind a launch of one thread. Not yet measured.
+// The kernels are bound by memory: 28 bytes per parameter with f32 gradients and a bf16 working copy (read p, m, v, g;
+// write p, m, v and the copy), behind a launch of one thread. Not yet measured.
 #include "ops/optimizers/adamw/formula.cuh"
 #include "ops/optimizers/update.cuh"
 

@@ -8,12 +8,12 @@
 
 namespace spillway::ops {
 
-// Read by every thread of a GPU, 16 bytes at a time.
+// The numbers that every thread of a GPU reads, 16 bytes at a time.
 struct alignas(16) AdamwNumbers {
   float beta2, one_minus_beta1, one_minus_beta2, decay, minus_step_size, inverse_root_correction, eps;
 };
 
-// What a config says of AdamW, on either side.
+// The options of AdamW in a config, for either side.
 struct AdamwConstants {
   double beta1, beta2, eps, weight_decay;
 };

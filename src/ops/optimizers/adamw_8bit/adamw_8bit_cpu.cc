@@ -1,6 +1,6 @@
-// Bound by memory: 18.1 bytes per parameter with f32 gradients and a bf16 working copy (read p, g and the codes of m
-// and v; write p, the copy and the codes), next to which decoding and encoding are not nothing: four look-ups, three
-// divisions and a root.
+// The kernels are bound by memory: 18.1 bytes per parameter with f32 gradients and a bf16 working copy (read p, g and
+// the codes of m and v; write p, the copy and the codes), next to which decoding and encoding are not nothing: four
+// look-ups, three divisions and a root.
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,7 +24,7 @@ struct Adamw8bitFormula {
         decay(constant(n.decay)) {}
 
   HWY_INLINE Vector operator()(Vector p, Vector g, Vector* state) const {
-    // A gradient that is no number clears the moments and leaves the weight.
+    // A gradient that is not finite clears the moments and leaves the weight.
     const auto is_number = hn::IsFinite(g);
     Vector &m = state[0], &v = state[1];
     m = hn::Add(hn::Mul(m, beta1), hn::Mul(g, one_minus_beta1));

@@ -1,5 +1,5 @@
-// Bound by memory: 18.1 bytes per parameter with f32 gradients and a bf16 working copy (read p, g and the codes of m
-// and v; write p, the copy and the codes), behind a launch of one thread. Not yet measured.
+// The kernels are bound by memory: 18.1 bytes per parameter with f32 gradients and a bf16 working copy (read p, g and
+// the codes of m and v; write p, the copy and the codes), behind a launch of one thread. Not yet measured.
 #include <cmath>
 
 #include "ops/optimizers/adamw_8bit/numbers.h"
@@ -15,7 +15,7 @@ struct Adamw8bitFormula {
   __device__ Adamw8bitNumbers numbers() const { return *from; }
   __device__ static void update(const Adamw8bitNumbers& n, float& p, float g, float* state) {
     float &m = state[0], &v = state[1];
-    // A gradient that is no number clears the moments and leaves the weight.
+    // A gradient that is not finite clears the moments and leaves the weight.
     if (!std::isfinite(g)) {
       m = 0;
       v = 0;

@@ -54,7 +54,7 @@ Expected expected_step(const State& from, const Numbers& gradient, int step) {
   return next;
 }
 
-// To the nearest value, by float64 distances; below zero to one below zero.
+// Rounds to the nearest value, by float64 distances; below zero to one below zero.
 Moment rounded_moment(const Numbers& numbers, const std::array<float, 256>& map) {
   Moment moment;
   for (size_t i = 0; i < kWeights; ++i) {
@@ -73,7 +73,7 @@ Moment rounded_moment(const Numbers& numbers, const std::array<float, 256>& map)
   return moment;
 }
 
-// The operation, from state to state.
+// Runs the operation, from state to state.
 State run_step(const State& from, const Numbers& gradient, int step, bool with_master, const RunOptions& how) {
   Graph graph;
   Builder b(graph);
@@ -112,7 +112,7 @@ State run_step(const State& from, const Numbers& gradient, int step, bool with_m
   return to;
 }
 
-// Over many decades, some of them zero.
+// Returns numbers over many decades, some of them zero.
 Numbers gradient_of(int step) {
   Numbers numbers = random_numbers(kWeights, static_cast<uint64_t>(step));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -122,7 +122,7 @@ Numbers gradient_of(int step) {
   return rounded(numbers, DType::kF32);
 }
 
-// Every code stands for a value that is nearest to what it was rounded from, but for the rounding of f32.
+// Checks that every code stands for a value nearest to the original, apart from the rounding of f32.
 void check_nearest(const Moment& got, const Numbers& want, const std::array<float, 256>& map) {
   const Moment reference = rounded_moment(want, map);
   check_close(got.absmax, reference.absmax, DType::kF32, 1e-6);

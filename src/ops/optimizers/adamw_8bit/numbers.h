@@ -7,13 +7,13 @@
 
 namespace spillway::ops {
 
-// Read by every thread of a GPU, 16 bytes at a time.
+// The numbers that every thread of a GPU reads, 16 bytes at a time.
 struct alignas(16) Adamw8bitNumbers {
   float beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, eps, decay;
 };
 
-// c1 = 1 - beta1^t and c2 = sqrt(1 - beta2^t): p += step_size * m / (sqrt(v) + eps), with eps times c2, then p *=
-// decay.
+// Returns the numbers for c1 = 1 - beta1^t and c2 = sqrt(1 - beta2^t): p += step_size * m / (sqrt(v) + eps), with eps
+// times c2, then p *= decay.
 SPILLWAY_EITHER_SIDE inline Adamw8bitNumbers adamw_8bit_numbers(const AdamwConstants& o, float learning_rate,
                                                                 int32_t step) {
   const double rate = learning_rate, c1 = 1 - power(o.beta1, step), c2 = std::sqrt(1 - power(o.beta2, step));

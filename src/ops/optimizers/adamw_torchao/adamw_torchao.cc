@@ -40,7 +40,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("adamw_torchao", coded_states(attributes.integer("bits")), inputs, attributes);
 }
 
-// On the GPU: the numbers of the step.
+// Returns the bytes of the numbers of the step on the GPU.
 int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(AdamwNumbers); }
 
 const OpDef kUpdate{.name = "adamw_torchao",

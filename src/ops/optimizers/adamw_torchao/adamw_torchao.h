@@ -6,8 +6,8 @@
 
 namespace spillway::ops {
 
-// Keep exp_avg and exp_avg_sq as codes; those of weights below min_8bit_size, or whose elements are no whole blocks,
-// are f32, and updated as AdamW's.
+// Both keep exp_avg and exp_avg_sq as codes; those of weights below min_8bit_size, or whose elements are no whole
+// blocks, are f32, and updated as AdamW's.
 extern const OptimizerDef kAdamwTorchao8, kAdamwTorchao4;
 
 }  // namespace spillway::ops

@@ -1,5 +1,5 @@
-// Bound by memory: 18.1 bytes per parameter in 8 bits and 16.1 in 4, with f32 gradients and a bf16 working copy (read
-// p, g and the codes of m and v; write p, the copy and the codes).
+// The kernels are bound by memory: 18.1 bytes per parameter in 8 bits and 16.1 in 4, with f32 gradients and a bf16
+// working copy (read p, g and the codes of m and v; write p, the copy and the codes).
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -16,7 +16,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// How many numbers are not the same.
+// Returns how many numbers are not the same.
 int64_t count_others(const Numbers& got, const Numbers& want, double tolerance) {
   REQUIRE(got.size() == want.size());
   int64_t others = 0;

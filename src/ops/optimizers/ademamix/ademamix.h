@@ -8,8 +8,8 @@ namespace spillway::ops {
 
 // Keeps exp_avg, exp_avg_slow and exp_avg_sq; takes the number of the step.
 extern const OptimizerDef kAdemamix;
-// The same with moments in 8 bits, by the rule of the GPU kernels; those of weights below min_8bit_size are f32, and
-// updated as kAdemamix' are. The decay comes behind the step.
+// Does the same with moments in 8 bits, by the rule of the GPU kernels; those of weights below min_8bit_size are f32,
+// and updated as kAdemamix' are. The decay comes behind the step.
 extern const OptimizerDef kAdemamix8bit;
 
 }  // namespace spillway::ops

@@ -1,5 +1,5 @@
-// Bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read p, three moments, g; write
-// p, the moments and the copy); 20.1 with moments in 8 bits.
+// The kernels are bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read p, three
+// moments, g; write p, the moments and the copy); 20.1 with moments in 8 bits.
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -37,7 +37,7 @@ struct AdemamixFormula {
     const Vector step =
         hn::Mul(learning_rate, hn::Div(mixed, hn::Add(hn::Mul(hn::Sqrt(v), inverse_root_correction2), eps)));
     if constexpr (!kIn8bits) return hn::Sub(hn::Mul(p, decay), step);
-    // A gradient that is no number clears the moments and leaves the weight.
+    // A gradient that is not finite clears the moments and leaves the weight.
     const auto is_number = hn::IsFinite(g);
     for (int s = 0; s < 3; ++s) state[s] = hn::IfThenElseZero(is_number, state[s]);
     return hn::IfThenElse(is_number, hn::Mul(hn::Sub(p, step), decay), p);

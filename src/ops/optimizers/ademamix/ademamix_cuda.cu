@@ -1,5 +1,6 @@
-// Bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read p, three moments, g; write
-// p, the moments and the copy), 20.1 with moments in 8 bits; behind a launch of one thread. Not yet measured.
+// The kernels are bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read p, three
+// moments, g; write p, the moments and the copy), 20.1 with moments in 8 bits; behind a launch of one thread. Not yet
+// measured.
 #include <cmath>
 
 #include "ops/optimizers/ademamix/numbers.h"
@@ -18,7 +19,7 @@ struct AdemamixFormula {
   __device__ static void update(const AdemamixNumbers& n, float& p, float g, float* state) {
     float &m = state[0], &slow = state[1], &v = state[2];
     if constexpr (kIn8bits) {
-      // A gradient that is no number clears the moments and leaves the weight.
+      // A gradient that is not finite clears the moments and leaves the weight.
       if (!std::isfinite(g)) {
         m = slow = v = 0;
         return;

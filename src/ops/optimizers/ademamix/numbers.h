@@ -8,13 +8,13 @@
 
 namespace spillway::ops {
 
-// Read by every thread of a GPU, 16 bytes at a time.
+// The numbers that every thread of a GPU reads, 16 bytes at a time.
 struct alignas(16) AdemamixNumbers {
   float beta1, one_minus_beta1, beta2, one_minus_beta2, beta3, one_minus_beta3;
   float inverse_correction1, inverse_root_correction2, alpha, eps, learning_rate, decay;
 };
 
-// What a config says of it, on either side.
+// The options of a config, for either side.
 struct AdemamixConstants {
   double beta1, beta2, beta3, alpha, t_beta3, t_alpha, eps, weight_decay;
 };
@@ -29,8 +29,8 @@ inline AdemamixConstants ademamix_constants(const Attributes& attributes) {
           .weight_decay = attributes.real("weight_decay")};
 }
 
-// Over t_alpha steps alpha rises from 0; over t_beta3 beta3 does from beta1, by its half-life. Steps of 0: from the
-// start.
+// Return the values of a step: alpha rises from 0 over t_alpha steps, beta3 from beta1 over t_beta3, by its half-life.
+// If these are 0, the values are constant.
 SPILLWAY_EITHER_SIDE inline double alpha_of_step(const AdemamixConstants& c, int32_t step) {
   return step < c.t_alpha ? step * c.alpha / c.t_alpha : c.alpha;
 }
@@ -40,7 +40,8 @@ SPILLWAY_EITHER_SIDE inline double beta3_of_step(const AdemamixConstants& c, int
   return exponential(log1 * log3 / ((1 - part) * log3 + part * log1));
 }
 
-// p -= learning_rate * (m / c1 + alpha * slow) / (sqrt(v) / c2 + eps), with c1 = 1 - beta1^t, c2 = sqrt(1 - beta2^t).
+// Returns the numbers of p -= learning_rate * (m / c1 + alpha * slow) / (sqrt(v) / c2 + eps), with c1 = 1 - beta1^t, c2
+// = sqrt(1 - beta2^t).
 SPILLWAY_EITHER_SIDE inline AdemamixNumbers ademamix_numbers(const AdemamixConstants& c, float learning_rate,
                                                              int32_t step) {
   const double beta3 = beta3_of_step(c, step);

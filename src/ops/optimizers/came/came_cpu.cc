@@ -1,5 +1,5 @@
-// Bound by memory: of a matrix 34 bytes per parameter with f32 gradients and a bf16 working copy (read p, twice m,
-// three times g; write p, m and the copy).
+// The kernels are bound by memory: of a matrix 34 bytes per parameter with f32 gradients and a bf16 working copy (read
+// p, twice m, three times g; write p, m and the copy).
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,7 +24,7 @@ void run_came(const KernelArgs& args) {
                                                      mean_squares(views, 1), scratch, *args.threads);
   const double squares = sum_squares(size, direction, scratch, *args.threads);
   const float scale = clipped_rate(1, squares, size.rows * size.columns, constants.clip_threshold);
-  // The next mean of updates, once for each vector; what the update was is left in `u`.
+  // Computes the next mean of updates, once for each vector; leaves the update in `u`.
   const auto next_update = [&](int64_t row, int64_t j, int64_t count, Vector& u) HWY_ATTR {
     const int64_t at = row * size.columns + j;
     u = hn::Mul(direction(row, j, count), constant(scale));

@@ -1,12 +1,12 @@
-// Bound by memory: of a matrix 54 bytes per parameter with f32 gradients and a bf16 working copy (read p, four times m,
-// six times g; write p, m and the copy). Not yet measured.
+// The kernels are bound by memory: of a matrix 54 bytes per parameter with f32 gradients and a bf16 working copy (read
+// p, four times m, six times g; write p, m and the copy). Not yet measured.
 #include "ops/optimizers/came/numbers.h"
 #include "ops/optimizers/whole_matrix.cuh"
 
 namespace spillway::ops {
 namespace {
 
-// At the start of the workspace.
+// The numbers at the start of the workspace.
 struct MatrixNumbers {
   CameNumbers step;
   float mean, scale;
@@ -25,7 +25,7 @@ struct NextUpdate {
   }
 };
 
-// How far an update is from the mean, squared.
+// The squared distance of an update from the mean.
 template <typename Direction>
 struct Residual {
   Direction direction;

@@ -11,7 +11,7 @@ struct alignas(16) CameNumbers {
   float eps, eps2, decay;
 };
 
-// What a config says of it, on either side.
+// The options of a config, for either side.
 struct CameConstants {
   double beta1, beta2, beta3, eps, eps2, clip_threshold, weight_decay;
 };

@@ -29,7 +29,7 @@ struct LionFormula {
     const Vector direction = hn::Add(hn::Mul(m, beta1), hn::Mul(g, one_minus_beta1));
     m = hn::Add(hn::Mul(m, beta2), hn::Mul(g, one_minus_beta2));
     const Vector decayed = hn::Mul(p, decay);
-    // No step where the direction is 0.
+    // There is no step if the direction is 0.
     const Vector step = hn::IfThenElseZero(hn::Ne(direction, zero()), hn::CopySign(learning_rate, direction));
     return hn::Sub(decayed, step);
   }

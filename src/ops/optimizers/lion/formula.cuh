@@ -27,7 +27,7 @@ struct LionFormula {
     const float direction = m * n.beta1 + g * n.one_minus_beta1;
     m = m * n.beta2 + g * n.one_minus_beta2;
     const float decayed = p * (1 - n.learning_rate * n.weight_decay);
-    // No step where the direction is 0.
+    // There is no step if the direction is 0.
     p = decayed - (direction != 0 ? copysignf(n.learning_rate, direction) : 0.0f);
   }
 };

@@ -9,7 +9,7 @@ void lion_cuda(const KernelArgs& args);
 
 namespace {
 
-// transformers' betas, which are Adam's and not those of the paper.
+// The defaults are transformers' betas, which are Adam's and not those of the paper.
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
                                         mean_option("beta2", 0.999, "adam_beta2"), kWeightDecay};
 

@@ -1,5 +1,5 @@
-// Bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, m, g; write p, m and the
-// copy).
+// The kernels are bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, m, g;
+// write p, m and the copy).
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE

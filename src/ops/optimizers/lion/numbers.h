@@ -9,7 +9,7 @@ struct LionNumbers {
   float learning_rate, weight_decay, beta1, one_minus_beta1, beta2, one_minus_beta2;
 };
 
-// The learning rate is the kernel's to read.
+// Returns the numbers without the learning rate, which the kernel reads.
 inline LionNumbers lion_numbers(const Attributes& attributes) {
   const double beta1 = attributes.real("beta1"), beta2 = attributes.real("beta2");
   return {.weight_decay = static_cast<float>(attributes.real("weight_decay")),

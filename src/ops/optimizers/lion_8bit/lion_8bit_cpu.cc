@@ -1,5 +1,6 @@
-// Bound by memory: 16 bytes per parameter with f32 gradients and a bf16 working copy (read p, g and the codes of m;
-// write p, the copy and the codes), next to which decoding and encoding are not nothing: two look-ups and a division.
+// The kernels are bound by memory: 16 bytes per parameter with f32 gradients and a bf16 working copy (read p, g and the
+// codes of m; write p, the copy and the codes), next to which decoding and encoding are not nothing: two look-ups and a
+// division.
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -26,7 +26,7 @@ constexpr OptimizerOption kMomentum = mean_option("momentum", 0.95), kNesterov{"
                           kBeta2 = mean_option("beta2", 0.999, "adam_beta2"), kEps{"eps", 1e-8, "adam_epsilon"};
 constexpr OptimizerOption kOptions[] = {kMomentum, kNesterov, kSteps, kMatchAdamw, kBeta1, kBeta2, kEps, kWeightDecay};
 
-// Of the quintic that is applied to singular values: a x + b x^3 + c x^5.
+// The coefficients of the quintic that is applied to singular values: a x + b x^3 + c x^5.
 constexpr double kA = 3.4445, kB = -4.775, kC = 2.0315;
 
 std::string_view conflict(const OptimizerOptions& options) {
@@ -43,7 +43,7 @@ StateSchema states(const OptimizerOptions& options, const TrainedTensor& weight)
   return schema;
 }
 
-// gradient, clip or none, buffer -> buffer, bf16 direction
+// Maps gradient, clip or none, buffer -> buffer, bf16 direction.
 std::vector<ValueType> infer_momentum(TypeList inputs, const Attributes&) {
   const ValueType &gradient = *inputs[0], buffer{DType::kF32, gradient.shape};
   expect_real("muon_momentum", "gradient", gradient);
@@ -59,7 +59,7 @@ const OpDef kNextMomentum{.name = "muon_momentum",
                           .cpu = muon_momentum_cpu,
                           .cuda = SPILLWAY_CUDA_KERNEL(muon_momentum_cuda)};
 
-// x, its squared norm -> x over its norm
+// Maps x, its squared norm -> x over its norm.
 std::vector<ValueType> infer_normalise(TypeList inputs, const Attributes&) {
   expect_same("muon_normalise", "x", *inputs[0], {DType::kBF16, inputs[0]->shape});
   expect_scalar("muon_normalise", "the squared norm", *inputs[1], DType::kF32);
@@ -84,9 +84,9 @@ const OpDef kUpdate{.name = "muon",
                     .cpu = muon_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(muon_cuda)};
 
-// Steps of X = a X + (b A + c A A) X with A = X X', which is taken over the shorter side. With X = a^i Y and
-// E = b / a A, step i is Y = Y + (E + c a / b^2 E E) Y: three products that add what they need. Returns Y; X is a^steps
-// times that.
+// Appends steps of X = a X + (b A + c A A) X with A = X X', which is taken over the shorter side. With X = a^i Y and E
+// = b / a A, step i is Y = Y + (E + c a / b^2 E E) Y: three products with their addends. Returns Y; X is a^steps times
+// that.
 ValueId near_orthogonal(Builder& builder, ValueId y, int64_t steps) {
   const Shape& shape = builder.type(y).shape;
   const bool tall = shape[0] > shape[1];
@@ -99,8 +99,8 @@ ValueId near_orthogonal(Builder& builder, ValueId y, int64_t steps) {
   return y;
 }
 
-// By what a matrix' learning rate is multiplied, as torch.optim.Muon's adjust_lr_fn has it: "original" keeps the norm
-// of what the update adds to outputs, "match_rms_adamw" the root mean square of AdamW's updates.
+// Returns the factor of a matrix' learning rate, as in torch.optim.Muon's adjust_lr_fn: "original" keeps the norm of
+// the update's effect on outputs, "match_rms_adamw" the root mean square of AdamW's updates.
 double rate_factor(const Shape& shape, bool matches_adamw) {
   const auto rows = static_cast<double>(shape[0]), columns = static_cast<double>(shape[1]);
   return matches_adamw ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));

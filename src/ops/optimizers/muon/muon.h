@@ -1,5 +1,6 @@
-// Muon (Jordan et al., 2024) as torch.optim.Muon computes it: the mean of a matrix' gradients, all its singular values
-// brought near 1 by a few products. AdamW for what is no matrix of a layer: embedding, head, norms, biases.
+// Muon (Jordan et al., 2024) in the form of torch.optim.Muon: the mean of a matrix' gradients, all its singular values
+// brought near 1 by a few products. Uses AdamW for weights that are no matrix of a layer: embedding, head, norms,
+// biases.
 #pragma once
 
 #include "ops/optimizers/optimizer.h"

@@ -1,5 +1,5 @@
-// Bound by the products of the update, 5 times 6 m m n flops of a matrix [m, n] that is no taller than wide; besides,
-// these kernels move 30 bytes per parameter with f32 gradients and a bf16 working copy.
+// The kernels are bound by the products of the update, 5 times 6 m m n flops of a matrix [m, n] that is no taller than
+// wide; besides, these kernels move 30 bytes per parameter with f32 gradients and a bf16 working copy.
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE

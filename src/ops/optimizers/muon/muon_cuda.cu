@@ -1,5 +1,6 @@
-// Bound by the products of the update, 5 times 6 m m n flops of a matrix [m, n] that is no taller than wide; besides,
-// these kernels move 30 bytes per parameter with f32 gradients and a bf16 working copy. Not yet measured.
+// The kernels are bound by the products of the update, 5 times 6 m m n flops of a matrix [m, n] that is no taller than
+// wide; besides, these kernels move 30 bytes per parameter with f32 gradients and a bf16 working copy. Not yet
+// measured.
 #include "ops/optimizers/muon/numbers.h"
 #include "ops/optimizers/update.cuh"
 

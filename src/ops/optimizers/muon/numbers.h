@@ -17,7 +17,7 @@ inline MuonMeans muon_means(const Attributes& attributes) {
   return {next, attributes.real("nesterov") != 0 ? next : 0};
 }
 
-// By which a matrix is divided.
+// Returns the divisor of a matrix.
 SPILLWAY_EITHER_SIDE inline float muon_norm(float squared_norm) {
   const float norm = std::sqrt(squared_norm);
   return norm > 1e-7F ? norm : 1e-7F;

@@ -9,7 +9,7 @@ struct RmspropNumbers {
   float learning_rate, alpha, one_minus_alpha, eps, momentum, weight_decay;
 };
 
-// The learning rate is the kernel's to read.
+// Returns the numbers without the learning rate, which the kernel reads.
 inline RmspropNumbers rmsprop_numbers(const Attributes& attributes) {
   const double alpha = attributes.real("alpha");
   return {.alpha = static_cast<float>(alpha),

@@ -1,5 +1,5 @@
-// Bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, v, g; write p, v and the
-// copy), and 8 more with momentum, and where centered.
+// The kernels are bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, v, g;
+// write p, v and the copy), and 8 more with momentum, and where centered.
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,7 +24,7 @@ struct RmspropFormula {
     if constexpr (kCentered) {
       Vector& mean = state[kMomentum ? 2 : 1];
       mean = hn::Add(mean, hn::Mul(hn::Sub(decayed, mean), one_minus_alpha));
-      // Rounding may leave it below zero, where torch has no number; a negative variance is none.
+      // Rounding may leave it below zero, for which torch gives NaN; a negative variance counts as zero.
       variance = hn::Max(hn::Sub(square, hn::Mul(mean, mean)), zero());
     }
     Vector step = hn::Div(decayed, hn::Add(hn::Sqrt(variance), eps));

@@ -1,5 +1,5 @@
-// Bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, v, g; write p, v and the
-// copy), and 8 more with momentum, and where centered. Not yet measured.
+// The kernels are bound by memory: 22 bytes per parameter with f32 gradients and a bf16 working copy (read p, v, g;
+// write p, v and the copy), and 8 more with momentum, and where centered. Not yet measured.
 #include <cmath>
 
 #include "ops/optimizers/rmsprop/numbers.h"
@@ -26,7 +26,7 @@ struct RmspropFormula {
     if constexpr (kCentered) {
       float& mean = state[kMomentum ? 2 : 1];
       mean = mean + (decayed - mean) * n.one_minus_alpha;
-      // Rounding may leave it below zero, where torch has no number; a negative variance is none.
+      // Rounding may leave it below zero, for which torch gives NaN; a negative variance counts as zero.
       variance = square - mean * mean;
       variance = variance > 0 ? variance : 0.0F;
     }

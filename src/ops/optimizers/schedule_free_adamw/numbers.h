@@ -1,7 +1,7 @@
 // The numbers of one step, for the kernels of every device.
 //
 // Step t moves x to its mean with z by a share c = w / (the sum of w so far), w = t^r rate_max^power, with the largest
-// rate until then. Kept is 1 / c, which follows from the one before by a ratio of two w's and 1: steps of one rate are
+// rate until then. It keeps 1 / c, which follows from the one before by a ratio of two w's and 1: steps of one rate are
 // counted exactly, where a sum of small w's would round.
 #pragma once
 
@@ -41,14 +41,14 @@ SPILLWAY_EITHER_SIDE inline AverageState next_average(const AverageConstants& c,
   return {.steps = static_cast<float>(before + 1), .rate_max = rate_max};
 }
 
-// Read by every thread of a GPU, 16 bytes at a time.
+// The numbers that every thread of a GPU reads, 16 bytes at a time.
 struct alignas(16) ScheduleFreeNumbers {
   float beta2, one_minus_beta2, inverse_root_correction, eps, weight_decay;
   float share, rest;     // c, 1 - c
-  float y_rate, z_rate;  // by what the direction moves y and z - y
+  float y_rate, z_rate;  // the factors of the direction in y and z - y
 };
 
-// What a config says of it, on either side.
+// The options of a config, for either side.
 struct ScheduleFreeConstants {
   double beta1, beta2, eps, weight_decay;
 };

@@ -19,7 +19,7 @@ constexpr OptimizerOption kBeta1 = mean_option("beta1", 0.9, "adam_beta1"), kR{"
 constexpr OptimizerOption kOptions[] = {
     kBeta1, mean_option("beta2", 0.999, "adam_beta2"), {"eps", 1e-8, "adam_epsilon"}, kR, kWeightLrPower, kWeightDecay};
 constexpr int64_t kAverageElems = sizeof(AverageState) / sizeof(float);
-constexpr size_t kDifference = 0;  // of the states
+constexpr size_t kDifference = 0;  // index in the states
 
 // With a beta1 of 0, x does not follow from y and z.
 std::string_view conflict(const OptimizerOptions& options) {
@@ -33,7 +33,7 @@ StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
   return schema;
 }
 
-// state, learning_rate, step -> state
+// Maps state, learning_rate, step -> state.
 std::vector<ValueType> infer_step(TypeList inputs, const Attributes&) {
   const ValueType state{DType::kF32, {kAverageElems}};
   expect_same("schedule_free_step", "the state of the step", *inputs[0], state);
@@ -64,7 +64,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("schedule_free_adamw", states({}, {}), inputs, attributes);
 }
 
-// On the GPU: the numbers of the step.
+// Returns the bytes of the numbers of the step on the GPU.
 int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(ScheduleFreeNumbers); }
 
 const OpDef kUpdate{.name = "schedule_free_adamw",
@@ -79,7 +79,7 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
   return append_update(builder, kUpdate, operands, options);
 }
 
-// x = y + (1 - 1 / beta1) (z - y)
+// Computes x = y + (1 - 1 / beta1) (z - y).
 void evaluate(std::span<float> weight, std::span<const float> difference, const OptimizerOptions& options) {
   const auto factor = static_cast<float>(1 - 1 / options.real(kBeta1.name));
   for (size_t i = 0; i < weight.size(); ++i) weight[i] += factor * difference[i];

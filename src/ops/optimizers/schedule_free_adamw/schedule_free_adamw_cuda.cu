@@ -1,5 +1,5 @@
-// Bound by memory: 30 bytes per parameter with f32 gradients and a bf16 working copy (read p, z - y, v, g; write p,
-// z - y, v and the copy), behind a launch of one thread. Not yet measured.
+// The kernels are bound by memory: 30 bytes per parameter with f32 gradients and a bf16 working copy (read p, z - y, v,
+// g; write p, z - y, v and the copy), behind a launch of one thread. Not yet measured.
 #include <cmath>
 
 #include "backend/cuda/launch.cuh"

@@ -1,4 +1,4 @@
-// The formula has its library's steps in library_goldens_test.cc.
+// The formula is compared with its library's steps in library_goldens_test.cc.
 #include "ops/optimizers/schedule_free_adamw/schedule_free_adamw.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using namespace spillway::ops;
 
 namespace {
 
-// The shares of steps with these rates, as schedulefree computes them in float64.
+// Returns the shares of steps with these rates, as schedulefree computes them in float64.
 std::vector<double> shares(const std::vector<float>& rates, const AverageConstants& c) {
   double sum = 0, rate_max = -1;
   std::vector<double> result;

@@ -10,11 +10,11 @@ namespace spillway::ops {
 
 struct alignas(16) SgdNumbers {
   float learning_rate, momentum, weight_decay;
-  float taken;  // of a gradient into the momentum: 1 - dampening, but all of the first
+  float taken;  // the part of a gradient that the momentum takes: 1 - dampening, but all of the first
   bool nesterov;
 };
 
-// What a config says of it, on either side.
+// The options of a config, for either side.
 struct SgdConstants {
   double momentum, dampening, weight_decay;
   bool nesterov;

@@ -13,7 +13,7 @@ namespace {
 constexpr OptimizerOption kOptions[] = {
     mean_option("momentum", 0), {"dampening"}, flag_option("nesterov"), kWeightDecay};
 
-// torch's rule.
+// Checks torch's rule.
 std::string_view conflict(const OptimizerOptions& options) {
   const bool fits = options.real("nesterov") == 0 || (options.real("momentum") > 0 && options.real("dampening") == 0);
   return fits ? "" : "momentum above 0 and no dampening beside nesterov";

@@ -1,5 +1,5 @@
-// Bound by memory: 22 bytes per parameter with momentum, f32 gradients and a bf16 working copy (read p, momentum, g;
-// write p, momentum and the copy). Not yet measured.
+// The kernels are bound by memory: 22 bytes per parameter with momentum, f32 gradients and a bf16 working copy (read p,
+// momentum, g; write p, momentum and the copy). Not yet measured.
 #include "ops/optimizers/sgd/numbers.h"
 #include "ops/optimizers/update.cuh"
 

@@ -11,7 +11,7 @@ struct alignas(16) StableAdamwNumbers {
   float one_minus_beta1, eps, least_square;
 };
 
-// What a config says of it, on either side.
+// The options of a config, for either side.
 struct StableAdamwConstants {
   double beta1, beta2, eps, weight_decay;
 };
@@ -22,7 +22,7 @@ inline StableAdamwConstants stable_adamw_constants(const Attributes& attributes)
           .weight_decay = attributes.real("weight_decay")};
 }
 
-// The weight of a gradient in a mean that is debiased as it is taken: 1 in the first step.
+// Returns the weight of a gradient in a mean that is debiased as it is taken: 1 in the first step.
 SPILLWAY_EITHER_SIDE inline double debiased(double beta, int32_t step) { return (1 - beta) / (1 - power(beta, step)); }
 
 SPILLWAY_EITHER_SIDE inline StableAdamwNumbers stable_adamw_numbers(const StableAdamwConstants& c, float,
@@ -34,7 +34,7 @@ SPILLWAY_EITHER_SIDE inline StableAdamwNumbers stable_adamw_numbers(const Stable
           .least_square = static_cast<float>(c.eps * c.eps)};
 }
 
-// Of a weight, from the sum over its elements of the squared gradient over the second moment.
+// The rate and decay of a weight, from the sum over its elements of the squared gradient over the second moment.
 struct StableAdamwRate {
   float rate, decay;
 };

@@ -27,7 +27,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("stable_adamw", states({}, {}), inputs, attributes);
 }
 
-// What is written in the first of two passes is read in the second.
+// Moments written in the first of two passes are read in the second.
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   Cost result = slice_cost(inputs, outputs, attributes);
   for (const size_t state : {update_input::kStates, update_input::kStates + 1})

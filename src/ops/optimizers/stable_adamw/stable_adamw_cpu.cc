@@ -1,5 +1,5 @@
-// Bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read g, p and twice m, v; write
-// p, m, v and the copy).
+// The kernels are bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read g, p and
+// twice m, v; write p, m, v and the copy).
 #include "ops/simd.h"
 
 #undef HWY_TARGET_INCLUDE

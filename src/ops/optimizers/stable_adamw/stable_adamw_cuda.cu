@@ -1,12 +1,12 @@
-// Bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read g, p and twice m, v; write
-// p, m, v and the copy). Not yet measured.
+// The kernels are bound by memory: 38 bytes per parameter with f32 gradients and a bf16 working copy (read g, p and
+// twice m, v; write p, m, v and the copy). Not yet measured.
 #include "ops/optimizers/stable_adamw/numbers.h"
 #include "ops/optimizers/whole_matrix.cuh"
 
 namespace spillway::ops {
 namespace {
 
-// At the start of the workspace.
+// The numbers at the start of the workspace.
 struct WeightNumbers {
   StableAdamwNumbers step;
   StableAdamwRate of_weight;
