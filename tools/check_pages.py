@@ -28,7 +28,7 @@ INPUTS = ("examples", "machines", "models", "tools", "outputs/quickstart/data")
 # Bits of bf16 depend on the instructions that a CPU has, and losses of few tokens show it.
 LOSS_SHARE = 0.02
 # What a machine decides within a line: its name, its memory, seconds and rates.
-OF_MACHINE = [r"(AMD|Intel|Arm|Ampere)\b.*?, \d+ cores", r"\d+:\d\d left", r"[\d.]+ (s|ms|tokens/s|patches/s)(?![\w/])",
+OF_MACHINE = [r"\b(AMD|Intel|Arm|Ampere)\b[^,]*, \d+ cores", r"\d+:\d\d left", r"[\d.]+ (s|ms|tokens/s|patches/s)(?![\w/])",
               r"(?<=^device) +[\d.]+ GiB", r"(?<=process) +[\d.]+ MiB", r"[\d.]+ MiB(?= outside the arenas)"]
 # And what plans make of these: treatments of layers, the frontier, what would fit.
 LINES_OF_MACHINE = re.compile(r"(layers|frontier:|What would fit:)? +(\d+(-\d+)? +(attention|activations|product|elementwise|weights|\d+ of)|[\d.]+ [MG]iB +\d|memory\.)|frontier:|What would fit:")
@@ -103,10 +103,10 @@ def is_of_described_machine(command):
 
 
 def tokens(text, any_machine):
-    """Returns the words of a text, with a star for what a machine decides where any machine will do."""
+    """Returns the words of a text, without the commas behind them, and with a star for what any machine may decide."""
     for pattern in OF_MACHINE if any_machine else []:
         text = re.sub(pattern, " * ", text, flags=re.MULTILINE)
-    return text.split()
+    return [word.rstrip(",;") for word in text.split()]
 
 
 def is_same(expected, actual, share):
