@@ -195,7 +195,7 @@ TEST_CASE("the more operations a graph has, the fewer candidates the search look
     PlanCandidates candidates(builder, 1, known);
     const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
     CHECK(search_plan(candidates, budget, {}).fits);
-    CHECK(candidates.scheduled_count() <= 265);  // a sixteenth of them break ties
+    CHECK(candidates.scheduled_count() <= 250);
     CHECK(candidates.packed_count() <= 100);
   }
 }
