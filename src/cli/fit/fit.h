@@ -66,8 +66,8 @@ using OnFitPlan = std::function<void(const FitRow& tried)>;
 [[nodiscard]] std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods,
                                            const OnFitPlan& on_plan);
 
-// Of the fastest, and those that are as fast (plan/search.h), the one that takes least host memory and disk; none where
-// none fits.
+// Returns, of the rows that are as fast as the fastest (plan/search.h), the one that takes least host memory and disk;
+// null if none fits.
 [[nodiscard]] const FitRow* fastest(std::span<const FitRow> rows);
 
 }  // namespace spillway
