@@ -16,7 +16,7 @@
 #include "io/file.h"
 #include "model/decoder/decoder.h"
 #include "plan/search.h"
-#include "train/training_graph.h"
+#include "job/training_graph.h"
 
 using namespace spillway;
 

@@ -13,9 +13,9 @@
 #include "model/merge.h"
 #include "model/storages/quantised.h"
 #include "tests/support/mode_jobs.h"
-#include "train/adapter_start.h"
-#include "train/saved_model.h"
-#include "train/state.h"
+#include "job/adapter_start.h"
+#include "saved/saved_model.h"
+#include "saved/state.h"
 
 using namespace spillway;
 using namespace spillway::testing;

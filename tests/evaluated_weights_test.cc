@@ -16,9 +16,9 @@
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
 #include "tests/support/tiny_outcome.h"
-#include "train/evaluated_weights.h"
-#include "train/saved_model.h"
-#include "train/state.h"
+#include "saved/evaluated_weights.h"
+#include "saved/saved_model.h"
+#include "saved/state.h"
 
 using namespace spillway;
 using namespace spillway::testing;

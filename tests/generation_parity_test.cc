@@ -17,7 +17,7 @@
 #include "plan/planner.h"
 #include "runtime/executor.h"
 #include "tests/support/golden_models.h"
-#include "train/generation/generate.h"
+#include "infer/generation/generate.h"
 
 using namespace spillway;
 using nlohmann::json;

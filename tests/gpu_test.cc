@@ -23,7 +23,7 @@
 #include "plan/testing/random_plan.h"
 #include "tests/support/require_gpu.h"
 #include "tests/support/tiny_training.h"
-#include "train/tiers.h"
+#include "job/tiers.h"
 
 using namespace spillway;
 using namespace spillway::testing;

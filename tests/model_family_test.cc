@@ -14,9 +14,9 @@
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
 #include "tests/support/toy_family.h"
-#include "train/checkpoint.h"
-#include "train/offload_policy.h"
-#include "train/tiers.h"
+#include "saved/checkpoint.h"
+#include "job/offload_policy.h"
+#include "job/tiers.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/mode_jobs.h"
-#include "train/state.h"
+#include "saved/state.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -11,7 +11,7 @@
 #include "tests/support/golden_weights.h"
 #include "tests/support/recorded_rounds.h"
 #include "tests/support/source_folder.h"
-#include "train/job.h"
+#include "job/job.h"
 
 using namespace spillway;
 using namespace spillway::testing;

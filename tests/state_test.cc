@@ -21,7 +21,7 @@
 #include "tests/support/mode_jobs.h"
 #include "tests/support/piecewise_store.h"
 #include "tests/support/tiny_outcome.h"
-#include "train/saved_model.h"
+#include "saved/saved_model.h"
 
 using namespace spillway;
 using namespace spillway::testing;

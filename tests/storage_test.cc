@@ -13,8 +13,8 @@
 #include "model/weights.h"
 #include "tests/support/coded_model.h"
 #include "tests/support/mode_jobs.h"
-#include "train/saved_model.h"
-#include "train/state.h"
+#include "saved/saved_model.h"
+#include "saved/state.h"
 
 using namespace spillway;
 using namespace spillway::testing;

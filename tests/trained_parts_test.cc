@@ -9,7 +9,7 @@
 #include "model/storages/quantised.h"
 #include "ops/optimizers/sgd/sgd.h"
 #include "tests/support/tiny_outcome.h"
-#include "train/weight_groups.h"
+#include "job/weight_groups.h"
 
 using namespace spillway;
 using namespace spillway::testing;

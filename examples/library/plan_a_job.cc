@@ -10,9 +10,9 @@
 #include "backend/device.h"
 #include "config/load.h"
 #include "plan/print.h"
-#include "train/measure_job.h"
-#include "train/planned_job.h"
-#include "train/tiers.h"
+#include "job/measure_job.h"
+#include "job/planned_job.h"
+#include "job/tiers.h"
 
 int main(int argc, char** argv) try {
   using namespace spillway;

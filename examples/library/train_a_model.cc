@@ -14,15 +14,15 @@
 #include "base/parallel.h"
 #include "config/load.h"
 #include "plan/shortage.h"
-#include "train/base_identity.h"
-#include "train/measure_job.h"
-#include "train/planned_job.h"
-#include "train/run_start.h"
+#include "saved/base_identity.h"
+#include "job/measure_job.h"
+#include "job/planned_job.h"
+#include "saved/run_start.h"
 #include "train/session.h"
-#include "train/state.h"
-#include "train/tiers.h"
+#include "saved/state.h"
+#include "job/tiers.h"
 #include "train/trainer.h"
-#include "train/training_data.h"
+#include "job/training_data.h"
 
 namespace {
 

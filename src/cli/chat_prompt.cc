@@ -1,7 +1,7 @@
 #include "cli/chat_prompt.h"
 
 #include "base/json.h"
-#include "cli/json_lines.h"
+#include "infer/evaluation/json_lines.h"
 #include "io/file.h"
 
 namespace spillway {

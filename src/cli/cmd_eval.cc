@@ -15,13 +15,13 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "cli/eval/choices.h"
-#include "cli/eval/exact.h"
+#include "infer/evaluation/choices.h"
+#include "cli/exact_eval.h"
 #include "cli/generation_arguments.h"
 #include "report/progress.h"
 #include "text/token_ids.h"
-#include "train/scorer/token_scorer.h"
-#include "train/training_data.h"
+#include "infer/scoring/token_scorer.h"
+#include "job/training_data.h"
 
 namespace spillway {
 namespace {

@@ -15,7 +15,7 @@
 #include "cli/modelfile.h"
 #include "io/file.h"
 #include "io/output_folder.h"
-#include "model/export_gguf.h"
+#include "model/gguf/export.h"
 #include "report/progress.h"
 #include "text/tokenizer.h"
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "model/import_gguf.h"
+#include "model/gguf/import.h"
 #include "report/progress.h"
 
 namespace spillway {

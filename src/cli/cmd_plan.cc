@@ -12,7 +12,7 @@
 #include "cli/cmd_plan_fit.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "cli/fit/catalogue.h"
+#include "job/fit/catalogue.h"
 #include "cli/plan_machine.h"
 #include "io/file.h"
 #include "io/output_folder.h"
@@ -24,12 +24,12 @@
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
-#include "train/measure_job.h"
-#include "train/nearest.h"
-#include "train/output.h"
-#include "train/planned_job.h"
-#include "train/state.h"
-#include "train/tiers.h"
+#include "job/measure_job.h"
+#include "job/changes_that_fit.h"
+#include "saved/output.h"
+#include "job/planned_job.h"
+#include "saved/state.h"
+#include "job/tiers.h"
 
 namespace spillway {
 namespace {

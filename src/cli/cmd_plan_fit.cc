@@ -11,13 +11,13 @@
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/fit/catalogue.h"
-#include "cli/fit/fit.h"
+#include "job/fit/catalogue.h"
+#include "job/fit/fit.h"
 #include "cli/plan_machine.h"
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "report/progress.h"
-#include "train/tiers.h"
+#include "job/tiers.h"
 
 namespace spillway {
 namespace {

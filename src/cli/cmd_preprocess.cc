@@ -22,9 +22,9 @@
 #include "model/model.h"
 #include "report/progress.h"
 #include "text/tokenizer.h"
-#include "train/clips/clip_job.h"
-#include "train/output.h"
-#include "train/training_data.h"
+#include "job/clip_job.h"
+#include "saved/output.h"
+#include "job/training_data.h"
 
 namespace spillway {
 namespace {

@@ -12,12 +12,12 @@
 #include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "cli/json_lines.h"
+#include "infer/evaluation/json_lines.h"
 #include "rewards/advantages.h"
 #include "rewards/builtin.h"
 #include "rewards/rewards.h"
 #include "text/tokenizer.h"
-#include "train/scorer/reward_scorer.h"
+#include "infer/scoring/reward_scorer.h"
 
 namespace spillway {
 namespace {

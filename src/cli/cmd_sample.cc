@@ -28,10 +28,10 @@
 #include "ops/cast/cast.h"
 #include "report/gif.h"
 #include "report/progress.h"
-#include "train/clips/clip_job.h"
-#include "train/clips/pixels.h"
-#include "train/clips/sampling.h"
-#include "train/inference_program.h"
+#include "job/clip_job.h"
+#include "infer/clips/pixels.h"
+#include "infer/clips/sampling.h"
+#include "infer/inference_program.h"
 
 namespace spillway {
 namespace {

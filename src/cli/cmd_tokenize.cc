@@ -14,7 +14,7 @@
 #include "cli/checked_text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "cli/json_lines.h"
+#include "infer/evaluation/json_lines.h"
 #include "io/file.h"
 #include "text/chat_template.h"
 #include "text/conversation.h"

@@ -25,12 +25,12 @@
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
-#include "train/measure_job.h"
-#include "train/nearest.h"
-#include "train/output.h"
-#include "train/state.h"
-#include "train/tiers.h"
-#include "train/training_data.h"
+#include "job/measure_job.h"
+#include "job/changes_that_fit.h"
+#include "saved/output.h"
+#include "saved/state.h"
+#include "job/tiers.h"
+#include "job/training_data.h"
 
 namespace spillway {
 namespace {

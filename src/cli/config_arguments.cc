@@ -15,7 +15,7 @@
 #include "cli/option_names.h"
 #include "config/help.h"
 #include "config/keys.h"
-#include "train/model_folders.h"
+#include "job/model_folders.h"
 
 namespace spillway {
 namespace {

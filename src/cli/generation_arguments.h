@@ -9,7 +9,7 @@
 #include "backend/device.h"
 #include "base/parallel.h"
 #include "cli/command_line.h"
-#include "train/generation/generator.h"
+#include "infer/generation/generator.h"
 
 namespace spillway {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "cli/fit/catalogue.h"
+#include "job/fit/catalogue.h"
 #include "io/file.h"
 
 namespace spillway {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "report/run_record.h"
-#include "train/clips/pixels.h"
-#include "train/job.h"
+#include "infer/clips/pixels.h"
+#include "job/job.h"
 #include "train/trainer.h"
 
 namespace spillway {

@@ -9,7 +9,7 @@
 #include "base/index.h"
 #include "base/log.h"
 #include "runtime/process_memory.h"
-#include "train/tiers.h"
+#include "job/tiers.h"
 
 namespace spillway {
 

@@ -12,8 +12,8 @@
 #include "report/event_file.h"
 #include "report/metrics.h"
 #include "train/clips/sample_lines.h"
-#include "train/planned_job.h"
-#include "train/run_identity.h"
+#include "job/planned_job.h"
+#include "saved/run_identity.h"
 #include "train/trainer.h"
 
 namespace spillway {

@@ -5,9 +5,9 @@
 #include "config/load.h"
 #include "plan/machine.h"
 #include "report/progress.h"
-#include "train/planned_job.h"
-#include "train/run_start.h"
-#include "train/training_data.h"
+#include "job/planned_job.h"
+#include "saved/run_start.h"
+#include "job/training_data.h"
 
 namespace spillway {
 

@@ -54,7 +54,7 @@ void resolve_start(const Resolution& r, AdapterSettings& adapter) {
 }
 
 // Settles the modules of an adapter, and the start of a fresh one. An adapter in a folder names its modules itself:
-// these keys are compared with them (train/lora_options.h).
+// these keys are compared with them (job/lora_options.h).
 void resolve_modules_and_start(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
   adapter.dora = keys.peft_use_dora;

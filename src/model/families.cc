@@ -2,8 +2,8 @@
 #include "model/decoder/decoder.h"
 #include "model/decoder/gguf.h"
 #include "model/dit/wan.h"
-#include "model/gguf_config.h"
-#include "model/gguf_weights.h"
+#include "model/gguf/config.h"
+#include "model/gguf/weights.h"
 #include "model/model.h"
 
 namespace spillway {

@@ -12,7 +12,7 @@
 #include "io/safetensors_writer.h"
 #include "model/layout.h"
 #include "model/merged_weights.h"
-#include "model/other_files.h"
+#include "model/copied_files.h"
 #include "model/token_ids.h"
 
 namespace spillway {

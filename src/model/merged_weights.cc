@@ -13,7 +13,7 @@
 #include "model/adapter.h"
 #include "model/encoded_weight.h"
 #include "model/low_rank_product.h"
-#include "model/other_parts.h"
+#include "model/wrapper_parts.h"
 #include "model/quantised/base_format.h"
 #include "model/row_squares.h"
 #include "model/weights.h"

@@ -14,7 +14,7 @@
 #include "io/cache_folder.h"
 #include "io/checksum.h"
 #include "io/file.h"
-#include "model/import_gguf.h"
+#include "model/gguf/import.h"
 
 namespace spillway {
 namespace {

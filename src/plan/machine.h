@@ -57,7 +57,7 @@ struct Machine {
   // By signature (plan/signature.h). Operations that are not here are predicted by rates.
   using OperationTable = std::map<std::string, OperationSeconds, std::less<>>;
   OperationTable operations;
-  // The measured values of the operations and links that runs have corrected as they go (report/calibration.h). The
+  // The measured values of the operations and links that runs have corrected as they go (runtime/calibration.h). The
   // limit of corrections is counted from here, so that many runs get no farther than one.
   struct Measured {
     OperationTable operations;

@@ -11,7 +11,7 @@
 #include "report/memory_over_step.h"
 #include "report/round_json.h"
 #include "report/step_difference.h"
-#include "report/timeline.h"
+#include "runtime/timeline.h"
 #include "report/timeline_json.h"
 
 namespace spillway {

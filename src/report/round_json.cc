@@ -10,7 +10,7 @@
 
 #include "base/index.h"
 #include "report/memory_over_step.h"
-#include "report/timeline.h"
+#include "runtime/timeline.h"
 #include "report/timeline_json.h"
 
 namespace spillway {

@@ -9,9 +9,9 @@
 
 #include "plan/machine.h"
 #include "report/run_record.h"
-#include "report/timeline.h"
+#include "runtime/timeline.h"
 #include "runtime/lane_profile.h"
-#include "train/planned_job.h"
+#include "job/planned_job.h"
 
 namespace spillway {
 

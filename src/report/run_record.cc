@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/sizes.h"
-#include "report/timeline.h"
+#include "runtime/timeline.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "report/timeline.h"
+#include "runtime/timeline.h"
 
 namespace spillway {
 

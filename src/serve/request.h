@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "train/generation/penalties.h"
-#include "train/generation/sampling.h"
+#include "infer/generation/penalties.h"
+#include "infer/generation/sampling.h"
 
 namespace spillway::serve {
 

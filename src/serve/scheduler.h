@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "train/generation/decoder.h"
+#include "infer/generation/decoder.h"
 
 namespace spillway::serve {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "text/tokenizer.h"
-#include "train/generation/sampling.h"
+#include "infer/generation/sampling.h"
 
 namespace spillway::serve {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "train/evaluated_weights.h"
+#include "saved/evaluated_weights.h"
 
 namespace spillway::train {
 

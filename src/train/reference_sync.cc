@@ -5,7 +5,7 @@
 
 #include "base/sizes.h"
 #include "io/convert.h"
-#include "train/state.h"
+#include "saved/state.h"
 
 namespace spillway::train {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/value_store.h"
-#include "train/training_graph.h"
+#include "job/training_graph.h"
 
 namespace spillway::train {
 

@@ -14,8 +14,8 @@
 #include "data/batch.h"
 #include "runtime/executor.h"
 #include "runtime/value_store.h"
-#include "train/planned_job.h"
-#include "train/state.h"
+#include "job/planned_job.h"
+#include "saved/state.h"
 
 namespace spillway::train {
 

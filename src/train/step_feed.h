@@ -10,10 +10,10 @@
 
 #include "data/batch.h"
 #include "data/stream/batch_stream.h"
-#include "train/epoch_size.h"
-#include "train/feed_state.h"
-#include "train/objectives/objective.h"
-#include "train/training_data.h"
+#include "job/epoch_size.h"
+#include "saved/feed_state.h"
+#include "objectives/objective.h"
+#include "job/training_data.h"
 
 namespace spillway::train {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "config/config.h"
-#include "train/objectives/metrics.h"
+#include "objectives/metrics.h"
 
 namespace spillway::train {
 

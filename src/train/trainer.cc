@@ -10,7 +10,7 @@
 #include "base/sizes.h"
 #include "io/file.h"
 #include "model/token_ids.h"
-#include "train/output_room.h"
+#include "saved/output_room.h"
 #include "train/reference_sync.h"
 
 namespace spillway::train {

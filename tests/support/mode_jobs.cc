@@ -6,7 +6,7 @@
 
 #include "config/load.h"
 #include "tests/support/tiered_machine.h"
-#include "train/offload_policy.h"
+#include "job/offload_policy.h"
 
 namespace spillway::testing {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/temporary_folder.h"
 #include "tests/support/tiny_outcome.h"
-#include "train/tiers.h"
+#include "job/tiers.h"
 
 namespace spillway::testing {
 

@@ -10,9 +10,9 @@
 #include "tests/support/captured.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/tiered_machine.h"
-#include "train/base_identity.h"
-#include "train/known_scores.h"
-#include "train/tiers.h"
+#include "saved/base_identity.h"
+#include "train/reference_scores.h"
+#include "job/tiers.h"
 
 namespace spillway::testing {
 

@@ -13,7 +13,7 @@
 #include "io/safetensors.h"
 #include "tests/support/process.h"
 #include "tests/support/shape_detector.h"
-#include "train/clips/pixels.h"
+#include "infer/clips/pixels.h"
 
 namespace spillway::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/model.h"
-#include "train/objectives/objective.h"
+#include "objectives/objective.h"
 
 namespace spillway::testing {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/video_run.h"
-#include "train/job.h"
+#include "job/job.h"
 #include "train/session.h"
 
 namespace spillway::testing {

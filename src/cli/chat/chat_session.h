@@ -11,7 +11,7 @@
 
 #include "text/conversation.h"
 #include "text/tokenizer.h"
-#include "train/generation/decoder.h"
+#include "infer/generation/decoder.h"
 
 namespace spillway {
 

@@ -5,7 +5,7 @@
 #include "data/clips/clip_stream.h"
 #include "io/file.h"
 #include "train/clips/clip_feed.h"
-#include "train/clips/clip_job.h"
+#include "job/clip_job.h"
 
 namespace spillway {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "model/decoder/config.h"
-#include "model/gguf_weights.h"
+#include "model/gguf/weights.h"
 
 namespace spillway {
 

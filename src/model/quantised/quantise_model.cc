@@ -18,7 +18,7 @@
 #include "io/output_folder.h"
 #include "model/config_dtype.h"
 #include "model/model.h"
-#include "model/other_files.h"
+#include "model/copied_files.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/quantised/quantised_tensors.h"
 #include "model/storages/quantised.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "data/clips/clip_stream.h"
-#include "train/clips/clip_job.h"
-#include "train/epoch_size.h"
+#include "job/clip_job.h"
+#include "job/epoch_size.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 

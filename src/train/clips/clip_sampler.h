@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "train/clips/clip_job.h"
-#include "train/clips/sampling.h"
+#include "job/clip_job.h"
+#include "infer/clips/sampling.h"
 #include "train/session.h"
 
 namespace spillway::train {

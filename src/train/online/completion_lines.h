@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "train/job.h"
+#include "job/job.h"
 #include "train/online/rollout_feed.h"
 
 namespace spillway::train {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "train/objectives/online/online.h"
+#include "objectives/online/online.h"
 
 namespace spillway::train {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rewards/rewards.h"
-#include "train/job.h"
+#include "job/job.h"
 #include "train/online/round_source.h"
 #include "train/session.h"
 

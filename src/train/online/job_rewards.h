@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "rewards/rewards.h"
-#include "train/job.h"
+#include "job/job.h"
 #include "train/session.h"
 
 namespace spillway::train {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "rewards/advantages.h"
-#include "train/checkpoint.h"
+#include "saved/checkpoint.h"
 #include "train/online/entropy_control.h"
 #include "train/online/round_source.h"
-#include "train/online/rounds.h"
+#include "job/online/rounds.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 

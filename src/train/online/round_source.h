@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "train/online/completion.h"
+#include "job/online/completion.h"
 
 namespace spillway::train {
 

@@ -1,0 +1,292 @@
+#include "infer/generation/decoder.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/math.h"
+#include "base/sizes.h"
+
+namespace spillway::train {
+namespace {
+
+int64_t cache_rows(const GenerationGraphs& graphs) {
+  const Graph& graph = graphs.decode.graph;
+  return graph.value(graph.find("cache.layers.0.key")).type.shape[0];
+}
+
+}  // namespace
+
+Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows_(cache_rows(programs.graphs)) {}
+
+std::optional<SequenceId> Decoder::join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens) {
+  SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");
+  if (sequences() == max_sequences()) return std::nullopt;
+  reserved_tokens = std::max(reserved_tokens, prompt.sequence_tokens());
+  const std::optional<int64_t> first = rows_.take(reserved_tokens);
+  if (!first) return std::nullopt;
+  sequences_.push_back({.name = next_,
+                        .first_row = *first,
+                        .reserved_tokens = reserved_tokens,
+                        .sampling = prompt.sampling,
+                        .rules = std::move(rules),
+                        .ids = prompt.ids,
+                        .prompt_tokens = std::ssize(prompt.ids),
+                        .random = RandomStream(prompt.sampling.seed, 0)});
+  return next_++;
+}
+
+void Decoder::renew(SequenceId name, const Prompt& prompt, SequenceRules rules) {
+  SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");
+  Sequence& sequence = find(name);
+  SPILLWAY_CHECK(prompt.sequence_tokens() <= sequence.reserved_tokens, "{} tokens in place of {}",
+                 prompt.sequence_tokens(), sequence.reserved_tokens);
+  const auto differing = std::mismatch(sequence.ids.begin(), sequence.ids.end(), prompt.ids.begin(), prompt.ids.end());
+  const int64_t common = differing.first - sequence.ids.begin();
+  sequence.cached = std::min({common, sequence.read(), std::ssize(prompt.ids) - 1});
+  sequence.sampling = prompt.sampling;
+  sequence.rules = std::move(rules);
+  sequence.ids = prompt.ids;
+  sequence.prompt_tokens = std::ssize(prompt.ids);
+  sequence.random = RandomStream(prompt.sampling.seed, 0);
+}
+
+void Decoder::leave(SequenceId name) {
+  const Sequence& sequence = find(name);
+  rows_.give_back(sequence.first_row, sequence.reserved_tokens);
+  sequences_.erase(sequences_.begin() + (&sequence - sequences_.data()));
+}
+
+Decoder::Sequence& Decoder::find(SequenceId name) {
+  const auto found = std::find_if(sequences_.begin(), sequences_.end(),
+                                  [&](const Sequence& sequence) { return sequence.name == name; });
+  SPILLWAY_CHECK(found != sequences_.end(), "no sequence {}", name);
+  return *found;
+}
+
+void Decoder::run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces) {
+  const auto column = [&](ValueId id) { return executor.home(id).as<int32_t>(); };
+  int32_t *ids = column(model.ids), *positions = column(model.positions), *first = column(model.first),
+          *own = column(model.own);
+  int64_t count = 0;
+  for (const Piece& piece : pieces) {
+    Sequence& sequence = *piece.sequence;
+    for (int64_t i = 0; i < piece.tokens; ++i, ++count, ++sequence.cached) {
+      ids[count] = nth(sequence.ids, sequence.cached);
+      positions[count] = narrow<int32_t>(sequence.cached);
+      first[count] = narrow<int32_t>(sequence.first_row);
+      own[count] = narrow<int32_t>(sequence.first_row + sequence.cached);
+    }
+  }
+  executor.set_rows(kTokenAxis, count);
+  executor.run(0);
+}
+
+// Tokens that `sequence` need not read, since it begins with the same as `earlier`.
+int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier) {
+  const auto end = [](const Sequence& one) { return one.ids.begin() + one.prompt_tokens - 1; };
+  const auto differing = std::mismatch(sequence.ids.begin(), end(sequence), earlier.ids.begin(), end(earlier));
+  return differing.first - sequence.ids.begin();
+}
+
+// Of the sequences before this one whose prompts are read by read_prompts(), that with which it shares most, where that
+// is worth waiting for.
+Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
+  constexpr int64_t kWorthACopy = 32;
+  Shared most;
+  for (const Sequence* earlier = sequences_.data(); earlier != &sequence; ++earlier) {
+    if (earlier->rules.prompt_logprobs) continue;
+    const int64_t tokens = shared_tokens(sequence, *earlier);
+    if (tokens > most.tokens) most = {earlier, tokens};
+  }
+  const int64_t saved = most.tokens - sequence.cached;
+  const bool is_worth_it = saved >= kWorthACopy || (saved > 0 && saved == sequence.unread());
+  return is_worth_it ? most : Shared{};
+}
+
+// The rows of the caches for the first tokens of one sequence become those of another that begins with the same: a row
+// depends on the tokens up to its own alone.
+void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
+  const CachedModelGraph& model = programs_.graphs.prompt.model;
+  Executor& executor = programs_.prompt;
+  const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  while (to.cached < tokens) {
+    auto* const source = executor.home(model.first).as<int32_t>();
+    auto* const target = executor.home(model.own).as<int32_t>();
+    const int64_t count = std::min(capacity, tokens - to.cached);
+    for (int64_t i = 0; i < count; ++i, ++to.cached) {
+      source[i] = narrow<int32_t>(from.first_row + to.cached);
+      target[i] = narrow<int32_t>(to.first_row + to.cached);
+    }
+    executor.set_rows(kTokenAxis, count);
+    executor.run(model.copy);
+  }
+}
+
+void Decoder::copy_what_is_read() {
+  for (Sequence& sequence : sequences_) {
+    if (sequence.unread() <= 0 || sequence.rules.prompt_logprobs) continue;
+    const Shared shared = shared_with_earlier(sequence);
+    if (shared.with != nullptr && shared.with->read() >= shared.tokens)
+      copy_rows(*shared.with, sequence, shared.tokens);
+  }
+}
+
+void Decoder::read_prompts(int64_t runs) {
+  const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  copy_what_is_read();
+  for (; runs > 0; --runs) {
+    std::vector<Piece> pieces;
+    int64_t room = capacity;
+    for (Sequence& sequence : sequences_) {
+      const int64_t tokens = std::min(sequence.unread(), room);
+      if (tokens <= 0 || sequence.rules.prompt_logprobs) continue;
+      // What an earlier one will have read is copied then.
+      if (shared_with_earlier(sequence).with != nullptr) continue;
+      pieces.push_back({&sequence, tokens});
+      room -= tokens;
+    }
+    if (pieces.empty()) return;
+    run(programs_.prompt, programs_.graphs.prompt.model, pieces);
+    copy_what_is_read();
+  }
+}
+
+std::vector<Chosen> Decoder::decode() {
+  const std::vector<Row> rows = next_rows();
+  if (rows.empty()) return {};
+  std::vector<Piece> pieces;
+  for (const Row& row : rows) pieces.push_back({row.sequence, 1});
+  ask_for_choices(rows);
+  run(programs_.decode, programs_.graphs.decode.model, pieces);
+  std::vector<Choice> choices = this->choices(rows);
+  std::vector<Chosen> chosen;
+  for (size_t i = 0; i < rows.size(); ++i) chosen.push_back(take(rows[i], std::move(choices[i])));
+  return chosen;
+}
+
+std::vector<Decoder::Row> Decoder::next_rows() {
+  std::vector<Row> rows;
+  int64_t room = max_sequences() - sequences();
+  for (Sequence& sequence : sequences_) {
+    const int64_t unread = sequence.unread();
+    if (unread <= 0) rows.push_back({&sequence, std::nullopt, sequence.random.uniform()});
+    if (unread <= 0 || !sequence.rules.prompt_logprobs) continue;
+    const int64_t tokens = std::min(unread, 1 + room);
+    room -= tokens - 1;
+    for (int64_t i = 1; i <= tokens; ++i) rows.push_back({&sequence, nth(sequence.ids, sequence.cached + i)});
+  }
+  return rows;
+}
+
+bool Decoder::may_stop(const Sequence& sequence) {
+  return std::ssize(sequence.ids) - sequence.prompt_tokens >= sequence.sampling.min_new_tokens;
+}
+
+bool Decoder::is_chosen_by_program(const Row& row) {
+  const Sequence& sequence = *row.sequence;
+  return !row.next && sequence.sampling.is_of_program() && !sequence.rules.penalties.change_logits() &&
+         (may_stop(sequence) || std::ssize(sequence.rules.stop_ids) <= kMaxBarred);
+}
+
+bool Decoder::needs_logits(const Row& row) {
+  return !is_chosen_by_program(row) || row.sequence->rules.top_logprobs > 0;
+}
+
+void Decoder::ask_for_choices(std::span<const Row> rows) {
+  const TokenChoice& choice = programs_.graphs.decode.choice;
+  const auto column = [&](ValueId id) { return programs_.decode.home(id).as<float>(); };
+  float* const factors = column(choice.inverse_temperature);
+  float* const logprob_factors = column(choice.logprob_inverse_temperature);
+  float* const uniforms = column(choice.uniform);
+  auto* const barred = programs_.decode.home(choice.barred).as<int32_t>();
+  std::fill_n(barred, std::ssize(rows) * kMaxBarred, -1);
+  for (int64_t i = 0; i < std::ssize(rows); ++i) {
+    const Row& row = nth(rows, i);
+    const Sequence& sequence = *row.sequence;
+    constexpr float kNotAskedFor = -1;
+    factors[i] = is_chosen_by_program(row) ? inverse_temperature(sequence.sampling.temperature) : kNotAskedFor;
+    logprob_factors[i] = sequence.rules.logprobs ? inverse_temperature(sequence.rules.logprob_temperature) : 0;
+    uniforms[i] = row.uniform;
+    if (is_chosen_by_program(row) && !may_stop(sequence)) {
+      const std::vector<int32_t>& stops = sequence.rules.stop_ids;
+      std::copy(stops.begin(), stops.end(), barred + i * kMaxBarred);
+    }
+  }
+}
+
+std::vector<Choice> Decoder::choices(std::span<const Row> rows) {
+  const auto* const ids = programs_.decode.result(kIdsResult).as<int32_t>();
+  const auto* const logprobs = programs_.decode.result(kLogprobsResult).as<float>();
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < rows.size(); ++i) choices.push_back({ids[i], logprobs[i]});
+  if (std::any_of(rows.begin(), rows.end(), needs_logits)) look_at_logits(rows, choices);
+  return choices;
+}
+
+// For what the program does not choose, and does not tell.
+void Decoder::look_at_logits(std::span<const Row> rows, std::span<Choice> choices) {
+  const TensorView all = programs_.decode.result(kLogitsResult);
+  const int64_t vocabulary = all.shape[1];
+  std::vector<std::exception_ptr> errors(rows.size());
+  programs_.pool.parallel_for(std::ssize(rows), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (!needs_logits(nth(rows, i))) continue;
+      try {
+        look_at_logits(nth(rows, i), span_of(all.as<float>() + i * vocabulary, vocabulary), nth(choices, i));
+      } catch (const std::bad_alloc&) {  // not across the pool's threads
+        nth(errors, i) = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+void Decoder::look_at_logits(const Row& row, std::span<const float> logits, Choice& choice) {
+  const Sequence& sequence = *row.sequence;
+  const SequenceRules& rules = sequence.rules;
+  if (row.next) {
+    choice = {*row.next, log_probability(logits, rules.logprob_temperature, *row.next)};
+  } else if (!is_chosen_by_program(row)) {
+    std::vector<float> changed;
+    choice = choose_token(logits, scores_of(sequence, logits, changed), sequence.sampling,
+                          rules.logprobs ? std::optional(rules.logprob_temperature) : std::nullopt, row.uniform);
+  }
+  if (rules.top_logprobs > 0) choice.top = likeliest_tokens(logits, rules.logprob_temperature, rules.top_logprobs);
+}
+
+Chosen Decoder::take(const Row& row, Choice choice) {
+  Sequence& sequence = *row.sequence;
+  const SequenceRules& rules = sequence.rules;
+  Chosen chosen{.sequence = sequence.name, .id = choice.id, .logprob = choice.logprob, .top = std::move(choice.top)};
+  chosen.is_of_prompt = row.next.has_value();
+  if (chosen.is_of_prompt) return chosen;
+  chosen.stopped = std::find(rules.stop_ids.begin(), rules.stop_ids.end(), chosen.id) != rules.stop_ids.end();
+  chosen.shown = !chosen.stopped || rules.keeps_stop;
+  if (chosen.shown) sequence.ids.push_back(chosen.id);
+  chosen.is_last =
+      chosen.stopped || std::ssize(sequence.ids) >= sequence.prompt_tokens + sequence.sampling.max_new_tokens;
+  return chosen;
+}
+
+// The logits, or in `changed` what penalties and least length make of them.
+std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<const float> logits,
+                                          std::vector<float>& changed) {
+  const SequenceRules& rules = sequence.rules;
+  if (!rules.penalties.change_logits() && may_stop(sequence)) return logits;
+  changed.assign(logits.begin(), logits.end());
+  penalise(changed, sequence.ids, sequence.prompt_tokens, rules.penalties);
+  if (!may_stop(sequence)) {
+    for (const int32_t id : rules.stop_ids) {
+      if (id < std::ssize(changed)) nth(changed, id) = -std::numeric_limits<float>::infinity();
+    }
+  }
+  return changed;
+}
+
+}  // namespace spillway::train

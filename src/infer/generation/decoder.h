@@ -1,0 +1,128 @@
+// Sequences that are decoded together over one set of key-value caches. They join and leave between token positions,
+// and the tokens of each depend on nothing but its prompt, its sampling and its rules, to the bit.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "infer/generation/cache_rows.h"
+#include "infer/generation/generate.h"
+#include "infer/generation/penalties.h"
+
+namespace spillway::train {
+
+// What holds for a sequence beside its sampling.
+struct SequenceRules {
+  std::vector<int32_t> stop_ids;
+  Penalties penalties = {};
+  bool keeps_stop = false;  // the token that stopped belongs to the answer
+  bool logprobs = false;
+  double logprob_temperature = 1;
+  int64_t top_logprobs = 0;      // of so many of the likeliest tokens, beside each that has a log-probability
+  bool prompt_logprobs = false;  // of the prompt's tokens, but for its first one, too
+};
+
+using SequenceId = int64_t;
+
+// The next token of a sequence.
+struct Chosen {
+  SequenceId sequence = 0;
+  int32_t id = 0;
+  float logprob = 0;  // if wanted, under the model's own distribution, without penalty and filters
+  std::vector<TokenLogprob> top = {};
+  bool is_of_prompt = false;  // which was not chosen: it is here for its log-probability
+  bool stopped = false;       // by this token
+  bool shown = true;          // the token belongs to the answer
+  bool is_last = false;       // it stopped, or max_new_tokens are there
+};
+
+// Belongs to one thread.
+class Decoder {
+ public:
+  explicit Decoder(const GenerationPrograms& programs);
+
+  // Gives the prompt rows of the caches for sequence_tokens(), or for more where it is to be renewed, and counts up its
+  // name; nothing where there is no room now. The penalty is that of `rules`. REQUIRES: the prompt is not empty, and
+  // its ids are in the vocabulary.
+  [[nodiscard]] std::optional<SequenceId> join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens = 0);
+  // Gives a sequence another prompt. What both prompts begin with is not read again, where it was read as a prompt:
+  // what was decoded is, so that the tokens are those of a sequence that has just joined. REQUIRES: as of join(), and
+  // no more tokens than it has rows for.
+  void renew(SequenceId sequence, const Prompt& prompt, SequenceRules rules);
+  // Its rows are free.
+  void leave(SequenceId sequence);
+
+  // Reads prompts in the order of joining, in at most so many runs of the program; all tokens but the last of each,
+  // which is the first to be decoded. What sequences begin with in common, the first of them reads, and the others
+  // copy. Prompts whose log-probabilities are wanted are left to decode().
+  void read_prompts(int64_t runs = std::numeric_limits<int64_t>::max());
+  // One token for every sequence whose prompt is read, in the order of joining. Who got its last one leaves, or is
+  // renewed, before the next call. A prompt whose log-probabilities are wanted is read here, its next tokens in place
+  // of one: as many as max_sequences() leaves room for.
+  [[nodiscard]] std::vector<Chosen> decode();
+
+  [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }
+  // So many sequences at once, as far as their rows of the caches reach.
+  [[nodiscard]] int64_t max_sequences() const { return programs_.graphs.decode.graph.tokens(); }
+
+ private:
+  struct Sequence {
+    SequenceId name;
+    int64_t first_row, reserved_tokens;
+    Sampling sampling;
+    SequenceRules rules;
+    std::vector<int32_t> ids;  // the prompt and what was chosen
+    int64_t prompt_tokens;
+    int64_t cached = 0;  // tokens whose keys are in the caches
+    RandomStream random;
+
+    // Of the prompt, but for its last token, by read_prompts(): what decode() reads has other bits.
+    [[nodiscard]] int64_t read() const { return rules.prompt_logprobs ? 0 : std::min(cached, prompt_tokens - 1); }
+    [[nodiscard]] int64_t unread() const { return prompt_tokens - 1 - cached; }
+  };
+  struct Shared {
+    const Sequence* with = nullptr;
+    int64_t tokens = 0;
+  };
+  // The next tokens of a sequence.
+  struct Piece {
+    Sequence* sequence;
+    int64_t tokens;
+  };
+  // A token whose logits the decoding program computes.
+  struct Row {
+    Sequence* sequence;
+    std::optional<int32_t> next;  // of the prompt: it is not to be chosen
+    float uniform = 0;
+  };
+
+  [[nodiscard]] Sequence& find(SequenceId sequence);
+  [[nodiscard]] static int64_t shared_tokens(const Sequence& sequence, const Sequence& earlier);
+  [[nodiscard]] Shared shared_with_earlier(const Sequence& sequence) const;
+  void copy_rows(const Sequence& from, Sequence& to, int64_t tokens);
+  void copy_what_is_read();
+  static void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces);
+  [[nodiscard]] static bool may_stop(const Sequence& sequence);
+  [[nodiscard]] static bool is_chosen_by_program(const Row& row);
+  [[nodiscard]] static bool needs_logits(const Row& row);
+  [[nodiscard]] std::vector<Row> next_rows();
+  void ask_for_choices(std::span<const Row> rows);
+  [[nodiscard]] std::vector<Choice> choices(std::span<const Row> rows);
+  void look_at_logits(std::span<const Row> rows, std::span<Choice> choices);
+  static void look_at_logits(const Row& row, std::span<const float> logits, Choice& choice);
+  static Chosen take(const Row& row, Choice choice);
+  static std::span<const float> scores_of(const Sequence& sequence, std::span<const float> logits,
+                                          std::vector<float>& changed);
+
+  GenerationPrograms programs_;
+  CacheRows rows_;
+  std::vector<Sequence> sequences_;
+  SequenceId next_ = 0;
+};
+
+}  // namespace spillway::train

@@ -1,0 +1,83 @@
+#include "infer/generation/generate.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "infer/generation/decoder.h"
+
+namespace spillway::train {
+namespace {
+
+// One call of generate().
+class Continuations {
+ public:
+  Continuations(const GenerationPrograms& programs, std::span<const Prompt> prompts, const GenerationOptions& options)
+      : decoder_(programs), prompts_(prompts), options_(options), answers_(prompts.size()), done_(prompts.size()) {}
+
+  std::vector<Generated> answer() {
+    while (answered_ < prompts_.size()) {
+      admit();
+      decoder_.read_prompts();
+      for (const Chosen& chosen : decoder_.decode()) take(chosen);
+      hand_out();
+    }
+    return std::move(answers_);
+  }
+
+ private:
+  // Prompts get rows in their order, so that none waits for ever. A prompt's place is its sequence's name.
+  void admit() {
+    for (; next_ < prompts_.size(); ++next_) {
+      const Prompt& prompt = prompts_[next_];
+      const std::optional<SequenceId> name =
+          decoder_.join(prompt, {.stop_ids = options_.stop_ids,
+                                 .penalties = options_.penalties,
+                                 .keeps_stop = options_.keeps_stop,
+                                 .logprobs = options_.logprobs,
+                                 .logprob_temperature = options_.logprob_temperature});
+      SPILLWAY_CHECK(name || decoder_.sequences() > 0, "a sequence of {} tokens does not fit",
+                     prompt.sequence_tokens());
+      if (!name) return;
+    }
+  }
+
+  void take(const Chosen& chosen) {
+    const auto prompt = static_cast<size_t>(chosen.sequence);
+    Generated& answer = answers_[prompt];
+    answer.stopped = chosen.stopped;
+    if (chosen.shown) {
+      answer.ids.push_back(chosen.id);
+      if (options_.logprobs) answer.logprobs.push_back(chosen.logprob);
+      if (options_.on_token) options_.on_token(prompt, chosen.id);
+      if (options_.ends_with && options_.ends_with(prompt, chosen.id)) answer.stopped = true;
+    }
+    if (!chosen.is_last && !answer.stopped) return;
+    decoder_.leave(chosen.sequence);
+    done_[prompt] = true;
+  }
+
+  // Answers in the order of prompts.
+  void hand_out() {
+    for (; answered_ < prompts_.size() && done_[answered_]; ++answered_) {
+      if (options_.on_answer) options_.on_answer(answered_, answers_[answered_]);
+    }
+  }
+
+  Decoder decoder_;
+  std::span<const Prompt> prompts_;
+  const GenerationOptions& options_;
+  std::vector<Generated> answers_;
+  std::vector<bool> done_;
+  size_t next_ = 0, answered_ = 0;
+};
+
+}  // namespace
+
+std::vector<Generated> generate(const GenerationPrograms& programs, std::span<const Prompt> prompts,
+                                const GenerationOptions& options) {
+  return Continuations(programs, prompts, options).answer();
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,59 @@
+// Answers many prompts at once: as many sequences as fit are decoded together, and one that ends makes room for the
+// next. What a prompt is answered depends on nothing but the prompt and its sampling, to the bit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/parallel.h"
+#include "runtime/executor.h"
+#include "infer/generation/generation_graphs.h"
+#include "infer/generation/penalties.h"
+#include "infer/generation/sampling.h"
+
+namespace spillway::train {
+
+struct Prompt {
+  std::vector<int32_t> ids;
+  Sampling sampling;
+
+  // With all that may follow it.
+  [[nodiscard]] int64_t sequence_tokens() const { return std::ssize(ids) + sampling.max_new_tokens; }
+};
+
+struct Generated {
+  std::vector<int32_t> ids;      // the new tokens; the one that stopped only if wanted
+  std::vector<double> logprobs;  // of each, if wanted, under the model's own distribution, without penalty and filters
+  bool stopped = false;          // by a stop token, not by the length
+};
+
+struct GenerationOptions {
+  std::vector<int32_t> stop_ids;
+  Penalties penalties = {};
+  bool keeps_stop = false;  // the token that stopped belongs to the answer
+  bool logprobs = false;
+  double logprob_temperature = 1;
+  // Gets each new token of a prompt as it is chosen.
+  std::function<void(size_t prompt, int32_t id)> on_token = nullptr;
+  // Gets each answer when it and all before it are done.
+  std::function<void(size_t prompt, const Generated&)> on_answer = nullptr;
+  // Asked of each new token of a prompt: whether the answer ends with it, beside stop_ids and max_new_tokens.
+  std::function<bool(size_t prompt, int32_t id)> ends_with = nullptr;
+};
+
+// Executors of the two graphs over one memory, with weights in place. All is borrowed.
+struct GenerationPrograms {
+  const GenerationGraphs& graphs;
+  Executor& decode;
+  Executor& prompt;
+  ThreadPool& pool;
+};
+
+// The answers in the order of the prompts. REQUIRES: no prompt is empty, its ids are in the vocabulary, and each fits
+// the caches of the graphs.
+[[nodiscard]] std::vector<Generated> generate(const GenerationPrograms& programs, std::span<const Prompt> prompts,
+                                              const GenerationOptions& options);
+
+}  // namespace spillway::train

@@ -1,0 +1,102 @@
+#include "infer/generation/generation_graphs.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "base/index.h"
+#include "ops/copy/copy.h"
+#include "ops/draw_token/draw_token.h"
+#include "infer/generation/cache_rows.h"
+
+namespace spillway::train {
+namespace {
+
+// Enough to keep the matrix products busy.
+constexpr int64_t kPromptTokens = 256;
+// Of the names of copies.
+constexpr std::string_view kGatheredPrefix = "gathered.";
+
+TokenChoice append_choice(Builder& builder, ValueId logits) {
+  const int64_t tokens = builder.type(logits).shape[0];
+  const auto input = [&](const char* name) {
+    return builder.input(name, {DType::kF32, {tokens}, kTokenAxis}, ValueKind::kBatch);
+  };
+  const ValueType barred{DType::kI32, {tokens, kMaxBarred}, kTokenAxis};
+  const TokenChoice choice{.barred = builder.input("batch.barred", barred, ValueKind::kBatch),
+                           .inverse_temperature = input("batch.inverse_temperature"),
+                           .uniform = input("batch.uniform"),
+                           .logprob_inverse_temperature = input("batch.logprob_inverse_temperature")};
+  const ops::DrawnTokens drawn =
+      ops::draw_token(builder, {.logits = logits,
+                                .barred = choice.barred,
+                                .inverse_temperature = choice.inverse_temperature,
+                                .uniform = choice.uniform,
+                                .logprob_inverse_temperature = choice.logprob_inverse_temperature});
+  builder.result(logits);
+  builder.result(drawn.ids);
+  builder.result(drawn.logprobs);
+  return choice;
+}
+
+CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int64_t rows, CacheUse use,
+                  const Graph* adopted) {
+  CachedGraph result;
+  result.graph.name = use == CacheUse::kDecode ? "generation" : "prompts";
+  Builder builder(result.graph, {.name = use == CacheUse::kDecode ? "decode" : "prompt"});
+  if (adopted != nullptr) builder.adopt(*adopted);
+  options = options.without_dropout();
+  options.tokens = tokens;
+  result.model = model.build_cached(builder, options, rows, use);
+  if (use == CacheUse::kDecode) result.choice = append_choice(builder, result.model.logits);
+  return result;
+}
+
+// Fills the copies that `model` reads.
+Graph build_gather(const CachedGraph& model, const Graph& adopted) {
+  Graph graph;
+  graph.name = "weights";
+  Builder builder(graph, {.name = "gather"});
+  builder.adopt(adopted);
+  for (const Parameter& p : model.model.parameters) {
+    if (!p.is_copy) continue;
+    for (const ValueId value : p.values) {
+      const std::string name = model.graph.value(value).name;
+      const ValueId to = graph.find(name), from = graph.find(name.substr(kGatheredPrefix.size()));
+      builder.set_block(graph.value(to).block);
+      builder.update(to, ops::copy(builder, from));
+    }
+  }
+  builder.end_block();
+  return graph;
+}
+
+}  // namespace
+
+bool is_gathered(const Value& value) { return value.name.starts_with(kGatheredPrefix); }
+
+GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once) {
+  std::sort(sequence_tokens.begin(), sequence_tokens.end(), std::greater());
+  GenerationSizes sizes{.sequences = std::min(std::ssize(sequence_tokens), at_once),
+                        .longest = sequence_tokens.front()};
+  const auto all = std::accumulate(sequence_tokens.begin(), sequence_tokens.begin() + sizes.sequences, int64_t{0});
+  for (int64_t i = 0; i < sizes.sequences; ++i) sizes.cache_rows += CacheRows::rows_for(nth(sequence_tokens, i));
+  sizes.prompt_tokens = std::min(all, kPromptTokens);
+  return sizes;
+}
+
+GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options, const GenerationSizes& sizes,
+                                         const Graph* training, ParameterNames gathered) {
+  options.sequence_len = sizes.longest;
+  options.copies = std::move(gathered);
+  options.copy_prefix = kGatheredPrefix;
+  options.copy_kind = ValueKind::kCache;
+  GenerationGraphs result;
+  result.decode = build(model, options, sizes.sequences, sizes.cache_rows, CacheUse::kDecode, training);
+  result.prompt = build(model, options, sizes.prompt_tokens, sizes.cache_rows, CacheUse::kPrompt, &result.decode.graph);
+  if (!options.copies.empty()) result.gather = build_gather(result.decode, result.prompt.graph);
+  return result;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,53 @@
+// Generation without training: a model folder, perhaps with an adapter, in memory of its own.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/device.h"
+#include "base/parallel.h"
+#include "model/model.h"
+#include "runtime/executor.h"
+#include "infer/generation/decoder.h"
+#include "infer/generation/generate.h"
+#include "infer/inference_plan.h"
+
+namespace spillway::train {
+
+struct GeneratorOptions {
+  std::filesystem::path model;
+  std::filesystem::path adapter;  // a PEFT folder, or empty
+  GenerationSizes sizes;
+  Penalties penalties = {.repetition = 0};  // of generate(); a repetition of 0: the model's
+  InferenceBudget budget = {};
+};
+
+class Generator {
+ public:
+  // Plans, and reads the weights. Pool and device are borrowed. Throws InputError for folders that do not fit together
+  // and a budget that nothing fits, MachineError where the device has too little memory.
+  Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device = cpu_device());
+
+  // With penalties() for those of the options. REQUIRES: as the free function of that name.
+  [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
+  // For sequences that come and go; in the generator's memory, so that of both one is used at a time.
+  [[nodiscard]] Decoder decoder() { return Decoder({graphs_, *decode_, *prompt_, pool_}); }
+  [[nodiscard]] const Penalties& penalties() const { return penalties_; }
+  [[nodiscard]] const TextModel& text() const { return *model_->text(); }
+  // What it takes of the device's memory.
+  [[nodiscard]] int64_t device_bytes() const { return device_bytes_of(plans_); }
+
+ private:
+  ThreadPool& pool_;
+  ModelPtr model_;
+  Penalties penalties_;
+  GenerationGraphs graphs_;
+  StoredWeights stored_;
+  std::vector<Plan> plans_;  // of decode_ and prompt_
+  std::optional<Memory> memory_;
+  std::optional<Executor> decode_, prompt_;
+};
+
+}  // namespace spillway::train

@@ -1,0 +1,61 @@
+#include "infer/inference_plan.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace spillway::train {
+namespace {
+
+std::vector<Plan> plan_all(const std::vector<const Graph*>& graphs, const Machine& machine, const Budget& first_budget,
+                           const Budget& budget, const Policy& policy) {
+  const Graph& first = *graphs.front();
+  std::vector<Plan> plans = {make_plan(first, machine, first_budget, policy)};
+  for (size_t i = 1; i < graphs.size(); ++i)
+    plans.push_back(make_plan_beside(first, plans.front().choices, *graphs[i], machine, budget, policy.own_files));
+  return plans;
+}
+
+}  // namespace
+
+std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
+                                 const InferenceBudget& budget, int threads, const Device& device) {
+  Machine machine = budget.machine;
+  machine.device = device.kind();
+  machine.threads = threads;
+  Policy policy = saved_policy(Treatment::kKeep);
+  Budget first;
+  if (budget.device_bytes) {
+    policy.own_files.held = stored.held(graphs.front()->values.size());
+    // A disk tier, but no room on it: of the disk there are only the model's files. What they do not hold, such as an
+    // adapter's factors, is small, and stays.
+    policy.own_files.are_all_of_disk = true;
+    first = {.device = budget.device_bytes, .host = 0, .disk = 1};
+  }
+  const Budget others{.device = budget.device_bytes};
+  std::vector<Plan> plans = plan_all(graphs, machine, first, others, policy);
+  int64_t needed = device_bytes_of(plans);
+  // Others may need more beside the weights than the first: then that is planned again, with as much less.
+  while (budget.device_bytes && plans.front().fits && needed > *budget.device_bytes) {
+    first.device = plans.front().peaks[0].bytes - (needed - *budget.device_bytes);
+    plans = plan_all(graphs, machine, first, others, policy);
+    needed = device_bytes_of(plans);
+  }
+  if (budget.device_bytes && needed > *budget.device_bytes)
+    throw input_error("--memory.device", "expected at least {}, got {}; raise it, or {}", format_bytes(needed),
+                      format_bytes(*budget.device_bytes), budget.instead);
+  const int64_t free = device.free_bytes();
+  if (!device.shares_host_memory() && needed > free)
+    throw machine_error("device", "expected {} of its memory, got {}; use --device cpu", format_bytes(needed),
+                        format_bytes(free));
+  return plans;
+}
+
+int64_t device_bytes_of(const std::vector<Plan>& plans) {
+  int64_t most = 0;
+  for (const Plan& plan : plans) most = std::max(most, plan.peaks[0].bytes);
+  return most;
+}
+
+}  // namespace spillway::train

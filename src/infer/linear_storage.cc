@@ -1,0 +1,152 @@
+#include "infer/linear_storage.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/values.h"
+#include "model/lora.h"
+#include "model/quantised/base_format.h"
+#include "model/storages/quantised.h"
+#include "model/storages/quantised_files.h"
+#include "text/tokenizer/regex.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
+
+// Calls visit(parameter) for those of the modules that an entry of llm_int8_skip_modules means, as transformers decides
+// which modules it converts (quantizers_utils.py).
+template <typename Visit>
+void for_skipped(const ParameterTable& parameters, const std::string& entry, const Visit& visit) {
+  const text::Regex start(fmt::format(R"(^(?:{})(?:(?<=\.)|(?=\.|$)))", entry), kSkipKey);
+  text::RegexScratch scratch;
+  for (const Parameter& p : parameters) {
+    bool skips = p.module.ends_with(entry);
+    start.find_all(p.module, scratch, [&](size_t, size_t) { skips = true; });
+    if (skips) visit(p);
+  }
+}
+
+void add_skipped(const ParameterTable& parameters, const std::string& entry,
+                 std::set<std::string, std::less<>>& modules) {
+  for_skipped(parameters, entry, [&](const Parameter& p) {
+    if (p.role == ParameterRole::kLinear) modules.insert(p.module);
+  });
+}
+
+// The first weight whose files hold codes; null where none does.
+const Parameter* find_coded(const ParameterTable& parameters) {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [](const Parameter& p) { return p.source.storage->is_coded(); });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+template <typename Said>
+void check_same(const Said& said, const decltype(Said::value)& theirs) {
+  if (said.value == theirs) return;
+  throw input_error(said.where, "expected {}, as the model's files are quantised, got {}; remove the key",
+                    config::print_value(theirs), config::print_value(said.value));
+}
+
+// Which modules have no codes: those that the config names, and those of the files.
+void check_same_modules(const config::SaidValue<std::vector<std::string>>& said, const ParameterTable& parameters) {
+  std::set<std::string, std::less<>> named;
+  for (const std::string& entry : said.value) add_skipped(parameters, entry, named);
+  for (const Parameter& p : parameters) {
+    if (p.role != ParameterRole::kLinear || !p.is_of_model()) continue;
+    const bool has_codes = p.source.storage->is_coded(), is_named = named.contains(p.module);
+    if (has_codes != is_named) continue;
+    throw input_error(said.where, "expected the modules without codes in the model's files, got {}, which has {}; {}",
+                      is_named ? p.module : fmt::format("none of {}", p.module), has_codes ? "some" : "none there",
+                      "remove the key");
+  }
+}
+
+// What the config says itself, whether or not it asks for codes.
+void check_said(const config::SaidQuantisation& said, const ParameterTable& parameters, const Storage& storage) {
+  const std::optional<QuantisedFormat> format = stored_format(storage);
+  if (format && format->coding != WeightCoding::kInt8) {
+    if (said.quant_type) check_same(*said.quant_type, format->coding);
+    if (said.double_quant) check_same(*said.double_quant, format->double_quant);
+  }
+  if (said.skip_modules) check_same_modules(*said.skip_modules, parameters);
+}
+
+// As PEFT's loftq_init quantises: what is adapted, NF4 without nested scales, or int8.
+LinearStorage loftq_storage(int64_t bits, const ParameterTable& parameters, DType dtype) {
+  LinearStorage result{.storage = quantised_storage({.coding = bits == 8 ? WeightCoding::kInt8 : WeightCoding::kNf4,
+                                                     .double_quant = false,
+                                                     .weight_dtype = dtype})};
+  for (const Parameter& p : parameters) {
+    const bool is_adapted = parameters.find(lora_name(p.module, 'A')) != nullptr;
+    if (p.role == ParameterRole::kLinear && !is_adapted) result.dense_modules.insert(p.module);
+  }
+  return result;
+}
+
+std::string skips_nothing(const std::string& entry) {
+  return fmt::format(
+      "{}: {} is neither the start nor the end of a module's path, and leaves nothing out; write a whole one, such as "
+      "model.layers.0, or its end, such as down_proj",
+      kSkipKey, quote(entry));
+}
+
+}  // namespace
+
+std::optional<LinearStorage> linear_storage(const config::Config& config, const ParameterTable& parameters,
+                                            DType dtype) {
+  const Parameter* coded = find_coded(parameters);
+  const bool has_codes = coded != nullptr;
+  if (config.adapter && config.adapter->init.start == config::LoraStart::kLoftq && has_codes) {
+    throw input_error(
+        "peft_init_lora_weights",
+        "expected a model whose files hold its weights, of which loftq takes what quantising loses, got {}; "
+        "name the model before it was quantised",
+        coded->source.storage->name());
+  }
+  if (config.adapter && config.adapter->loftq_bits)
+    return loftq_storage(*config.adapter->loftq_bits, parameters, dtype);
+  if (has_codes) check_said(config.said_quantisation, parameters, *coded->source.storage);
+  if (!config.quantisation) return {};
+  const bool eight_bits = config.quantisation->coding == WeightCoding::kInt8;
+  if (has_codes) {
+    const std::string_view theirs = coded->source.storage->name();
+    if ((theirs == name_of(WeightCoding::kInt8)) == eight_bits) return {};
+    throw input_error(eight_bits ? "load_in_8bit" : "load_in_4bit",
+                      "expected the format that the model's files have, {}, got another; remove the key", theirs);
+  }
+  LinearStorage result{.storage = quantised_storage({.coding = config.quantisation->coding,
+                                                     .double_quant = config.quantisation->double_quant,
+                                                     .weight_dtype = dtype})};
+  for (const std::string& entry : config.quantisation->skip_modules)
+    add_skipped(parameters, entry, result.dense_modules);
+  return result;
+}
+
+std::vector<std::string> notes_on_base(const config::Config& config, const ParameterTable& parameters) {
+  std::vector<std::string> notes;
+  if (config.quantisation) {
+    for (const std::string& entry : config.quantisation->skip_modules) {
+      // A tied head is the embedding, and is dense in any case, as other parts of the model are.
+      bool is_known = entry == "lm_head" || parameters.has_other_parts();
+      for_skipped(parameters, entry, [&](const Parameter&) { is_known = true; });
+      if (!is_known) notes.push_back(skips_nothing(entry));
+    }
+  }
+  if (!config.adapter || config.adapter->model_dir.empty()) return notes;
+  if (const auto change = find_base_change(config.adapter->model_dir, parameters))
+    notes.push_back(fmt::format("warning: lora_model_dir: {}", change->text(config.adapter->model_dir)));
+  return notes;
+}
+
+void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters) {
+  if (config.adapter || find_coded(parameters) == nullptr) return;
+  throw input_error("base_model",
+                    "expected an adapter beside a quantised model, got none; set adapter: lora: quantised weights are "
+                    "not trained");
+}
+
+}  // namespace spillway::train

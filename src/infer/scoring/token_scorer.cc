@@ -1,0 +1,41 @@
+#include "infer/scoring/token_scorer.h"
+
+#include <utility>
+
+#include "ops/linear_log_prob/linear_log_prob.h"
+
+namespace spillway::train {
+namespace {
+
+// What each token predicts.
+const Column kLabels{"labels", fill_typical_ids};
+
+void append_scores(Builder& builder, ModelGraph& model) {
+  const ValueType type{DType::kI32, {builder.graph().tokens()}, kTokenAxis};
+  const ValueId labels = add_column(builder, kLabels, type, model.columns);
+  const ops::LogProb scores = ops::linear_log_prob(builder, model.hidden, model.head, labels, 1, model.logit_cap);
+  builder.result(scores.log_prob);
+  builder.result(scores.is_likeliest);
+}
+
+// A result has room for more tokens than a batch.
+std::vector<float> score_numbers(const TensorView& view, int64_t tokens) {
+  const auto* numbers = view.as<float>();
+  return {numbers, numbers + tokens};
+}
+
+}  // namespace
+
+TokenScorer::TokenScorer(InferenceModel model, const TokenScorerOptions& options, ThreadPool& pool, Device& device)
+    : program_(std::move(model),
+               {.tokens = options.tokens, .max_sequences = options.max_sequences, .sequence_len = options.sequence_len},
+               options.budget, append_scores, pool, device) {}
+
+const TokenScores& TokenScorer::score(const data::MicroBatch& rows) {
+  program_.run(rows);
+  scores_.log_probs = score_numbers(program_.result(0), rows.tokens());
+  scores_.are_likeliest = score_numbers(program_.result(1), rows.tokens());
+  return scores_;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,45 @@
+// What a model says of the tokens of texts that exist: the log-probability of each. Without training, in memory of its
+// own; never [tokens, vocabulary].
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/device.h"
+#include "base/parallel.h"
+#include "data/batch.h"
+#include "infer/inference_program.h"
+
+namespace spillway::train {
+
+struct TokenScorerOptions {
+  int64_t tokens = 0;         // the most of a batch
+  int64_t max_sequences = 1;  // of a batch
+  int64_t sequence_len = 0;   // of a usual sequence, for the predicted cost of attention; 0: `tokens`
+  InferenceBudget budget = {};
+};
+
+// Of each token's label, in the order of the batch; 0 where it has none.
+struct TokenScores {
+  std::vector<float> log_probs;
+  std::vector<float> are_likeliest;  // 1 where no token is likelier
+};
+
+class TokenScorer {
+ public:
+  // Plans, and reads the weights. Pool and device are borrowed. Throws InputError for a budget that nothing fits,
+  // MachineError where the device has too little memory.
+  TokenScorer(InferenceModel model, const TokenScorerOptions& options, ThreadPool& pool, Device& device = cpu_device());
+
+  // Until the next call. REQUIRES: the batch has no more tokens and sequences than the options say, and at least one
+  // token; its ids are in the vocabulary.
+  [[nodiscard]] const TokenScores& score(const data::MicroBatch& batch);
+  [[nodiscard]] const TextModel& text() const { return *program_.model().text(); }
+
+ private:
+  InferenceProgram program_;
+  TokenScores scores_;
+};
+
+}  // namespace spillway::train

@@ -1,0 +1,329 @@
+#include "job/changes_that_fit.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "job/suggested_changes.h"
+#include "job/model_folders.h"
+
+namespace spillway::train {
+namespace {
+
+// What a lever saves of a larger budget, at least, to be worth asking for: this share of it.
+constexpr int64_t kWorthAsking = 8;
+
+// A change of several keys at once.
+struct Road {
+  Overrides more_memory;
+  std::map<size_t, Overrides> pulled;  // by lever: the grade of it
+
+  [[nodiscard]] Overrides overrides() const {
+    Overrides all = more_memory;
+    for (const auto& [lever, grade] : pulled) all.insert(all.end(), grade.begin(), grade.end());
+    return all;
+  }
+  [[nodiscard]] Road with(size_t lever, Overrides grade) const {
+    Road road = *this;
+    road.pulled[lever] = std::move(grade);
+    return road;
+  }
+  [[nodiscard]] Road without(size_t lever) const {
+    Road road = *this;
+    road.pulled.erase(lever);
+    return road;
+  }
+};
+
+std::string text_of(const Overrides& overrides) {
+  std::string text;
+  for (const config::ConfigOverride& one : overrides)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", one.key, one.value);
+  return text;
+}
+
+class NearestSearch {
+ public:
+  NearestSearch(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
+      : loaded_(loaded), job_(job), plan_(plan), machine_(machine), levers_(levers_of(loaded, job, plan, machine)) {
+    const PlanContext context = {.accumulation = job.config.batches.gradient_accumulation_steps,
+                                 .updates = updates_per_step(job)};
+    nearest_ = &(trials_[""] = trial_of(plan, context, ""));
+  }
+
+  NearestChanges run() {
+    look_at_sets({}, &NearestSearch::with_larger_budgets);
+    look_at_single_levers();
+    look_at_sets(helpers_, &NearestSearch::within_budgets);
+    LeverSet same;
+    std::copy_if(helpers_.begin(), helpers_.end(), std::back_inserter(same),
+                 [&](size_t lever) { return levers_[lever].trains.empty(); });
+    look_at_sets(same, &NearestSearch::with_larger_budgets);
+    look_at_sets(helpers_, &NearestSearch::with_larger_budgets);
+    if (found_.empty()) look_at_last_resorts();
+    std::stable_sort(found_.begin(), found_.end(), [](const PlanContext::Change& a, const PlanContext::Change& b) {
+      if (a.trains.empty() != b.trains.empty()) return a.trains.empty();
+      return a.step_seconds < b.step_seconds;
+    });
+    NearestChanges result{.changes = found_};
+    if (found_.empty()) result.least = least();
+    result.searches = searches_;
+    return result;
+  }
+
+ private:
+  // What the plan of a changed config came to.
+  struct Trial {
+    bool fits = false;
+    std::array<int64_t, kTiers> missing_bytes{};
+    PlanContext::Change change;
+  };
+  using LeverSet = std::vector<size_t>;  // ascending
+  using Suffices = std::function<bool(const Trial&)>;
+  static constexpr auto kFits = [](const Trial& trial) { return trial.fits; };
+
+  [[nodiscard]] bool wants_more() const { return found_.size() < kMaxChanges && searches_ < kMaxSearches; }
+
+  [[nodiscard]] std::optional<Job> changed_job(const Overrides& overrides) const {
+    try {
+      config::Config config = config::load_changed(loaded_.source, overrides).config;
+      use_model_folders(config, hub::FolderUse::kConfig);
+      return make_job(config, machine_, {.now = job_.now, .rows = &job_});
+    } catch (const InputError&) {
+      return {};  // a key beside it does not go with it
+    }
+  }
+
+  [[nodiscard]] static Trial trial_of(const Plan& plan, const PlanContext& context, const std::string& text) {
+    Trial trial{.fits = plan.fits, .missing_bytes = plan.missing_bytes, .change = {.text = text}};
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) trial.change.bytes[tier] = plan.peaks[tier].bytes;
+    trial.change.step_seconds = context.step_seconds(plan.simulation);
+    return trial;
+  }
+
+  // Whether the config can be changed so. Sets of levers begin alike, so that many ask the same.
+  [[nodiscard]] bool is_possible(const Overrides& overrides) {
+    const auto [known, is_new] = possible_.try_emplace(text_of(overrides), false);
+    if (is_new) known->second = changed_job(overrides).has_value();
+    return known->second;
+  }
+
+  // Absent where the config cannot be changed so, or no more plans may be made.
+  const Trial* tried(const Road& road) {
+    const Overrides overrides = road.overrides();
+    const std::string text = text_of(overrides);
+    if (const auto known = trials_.find(text); known != trials_.end()) return &known->second;
+    if (searches_ == kMaxSearches) return nullptr;
+    if (const auto known = possible_.find(text); known != possible_.end() && !known->second) return nullptr;
+    const std::optional<Job> changed = changed_job(overrides);
+    possible_[text] = changed.has_value();
+    if (!changed) return nullptr;
+    ++searches_;
+    const PlannedJob planned = plan_job(*changed, machine_);
+    Trial& trial = trials_[text] = trial_of(planned.plan, planned.context, text);
+    trial.fits = trial.fits && shortage_beside(planned).empty();
+    const auto rank = [this](const Trial& of) { return std::pair(needed_bytes(of), of.change.text.size()); };
+    if (road.more_memory.empty() && rank(trial) < rank(*nearest_)) nearest_ = &trial;
+    return &trial;
+  }
+
+  [[nodiscard]] bool fits(const Road& road) {
+    const Trial* trial = tried(road);
+    return trial && trial->fits;
+  }
+
+  // As far as they go, but for those that do not go with those before them.
+  [[nodiscard]] Road all_of(const LeverSet& levers) {
+    Road road;
+    for (const size_t lever : levers) {
+      Road more = road.with(lever, levers_[lever].grades.back());
+      if (is_possible(more.overrides())) road = std::move(more);
+    }
+    return road;
+  }
+
+  // Without the levers that are not needed, those first that ask most; then each is pulled only as far as it must be.
+  // REQUIRES: the road suffices.
+  [[nodiscard]] Road reduced(Road road, const Suffices& suffices) {
+    const auto is_enough = [&](const Road& less) {
+      const Trial* trial = tried(less);
+      return trial && suffices(*trial);
+    };
+    const Road all = road;
+    for (auto one = all.pulled.rbegin(); one != all.pulled.rend(); ++one) {
+      if (Road less = road.without(one->first); is_enough(less)) road = std::move(less);
+    }
+    for (auto& [lever, pulled] : road.pulled) {
+      const std::vector<Overrides>& grades = levers_[lever].grades;
+      size_t too_little = 0, enough = grades.size() - 1;  // grades before `too_little` are not enough
+      while (too_little < enough) {
+        const size_t middle = too_little + (enough - too_little) / 2;
+        if (is_enough(road.with(lever, grades[middle]))) {
+          enough = middle;
+        } else {
+          too_little = middle + 1;
+        }
+      }
+      pulled = grades[enough];
+    }
+    return road;
+  }
+
+  // Of a tier that was given as a whole the budget gets what the plan takes, or half as much again: in less room the
+  // search may end elsewhere. REQUIRES: the road fits.
+  [[nodiscard]] Road with_tiers_as_used(Road road) {
+    const Road whole = road;
+    for (const auto& [lever, pulled] : whole.pulled) {
+      const std::optional<Tier> tier = levers_[lever].opens;
+      if (!tier) continue;
+      const int64_t used = nth(tried(road)->change.bytes, *tier);
+      for (const int64_t bytes : {used, used + used / 2}) {
+        Road enough = road.with(lever, {budget_of(job_, *tier, bytes)});
+        if (!fits(enough)) continue;
+        road = std::move(enough);
+        break;
+      }
+    }
+    return road;
+  }
+
+  void add(const Road& road) {
+    PlanContext::Change change = tried(road)->change;
+    const auto is_it = [&](const PlanContext::Change& one) { return one.text == change.text; };
+    if (std::any_of(found_.begin(), found_.end(), is_it)) return;
+    for (const auto& [lever, grade] : road.pulled) {
+      const std::string_view trains = levers_[lever].trains;
+      if (!trains.empty()) change.trains += fmt::format("{}{}", change.trains.empty() ? "" : ", ", trains);
+    }
+    found_.push_back(std::move(change));
+  }
+
+  void look_at_single_levers() {
+    for (size_t lever = 0; lever < levers_.size() && wants_more(); ++lever) {
+      if (levers_[lever].is_last_resort) continue;
+      const std::optional<Road> road = levers_[lever].is_enough_alone ? within_budgets({lever}) : std::nullopt;
+      if (road) {
+        add(*road);
+      } else if (!does_harm(lever)) {
+        helpers_.push_back(lever);
+      }
+    }
+  }
+
+  // Alone, or with all that helps beside them.
+  void look_at_last_resorts() {
+    LeverSet levers = helpers_;
+    for (size_t lever = 0; lever < levers_.size(); ++lever) {
+      if (levers_[lever].is_last_resort) levers.push_back(lever);
+    }
+    if (levers.size() == helpers_.size()) return;
+    look_at_sets(levers, &NearestSearch::within_budgets);
+    look_at_sets(levers, &NearestSearch::with_larger_budgets);
+  }
+
+  // Where accumulation begins with fewer rows, gradients stay that would not have.
+  [[nodiscard]] bool does_harm(size_t lever) {
+    if (!levers_[lever].is_enough_alone) return false;
+    const Trial* trial = tried(all_of({lever}));
+    return !trial || needed_bytes(*trial) > needed_bytes(trials_.at(""));
+  }
+
+  // Roads of some of these levers. From each that is found others lead off that do without one of its levers, so none
+  // is a part of another. Source: R. Reiter, A theory of diagnosis from first principles, 1987.
+  void look_at_sets(const LeverSet& levers, std::optional<Road> (NearestSearch::*road_of)(const LeverSet&)) {
+    std::vector<LeverSet> forbidden = {{}};
+    for (size_t next = 0; next < forbidden.size() && wants_more(); ++next) {
+      const LeverSet without = forbidden[next];
+      LeverSet allowed;
+      std::set_difference(levers.begin(), levers.end(), without.begin(), without.end(), std::back_inserter(allowed));
+      const std::optional<Road> road = (this->*road_of)(allowed);
+      if (!road) continue;
+      add(*road);
+      for (auto one = road->pulled.rbegin(); one != road->pulled.rend(); ++one) {
+        LeverSet& more = forbidden.emplace_back(without);
+        more.insert(std::lower_bound(more.begin(), more.end(), one->first), one->first);
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<Road> within_budgets(const LeverSet& levers) {
+    const Road all = all_of(levers);
+    if (!fits(all)) return {};
+    const Road road = reduced(all, kFits);
+    // Where the count has ended, a lever may have stayed that nobody needs.
+    if (searches_ == kMaxSearches) return {};
+    return with_tiers_as_used(road);
+  }
+
+  // Of the tiers with too small a budget, and what others lack.
+  [[nodiscard]] int64_t needed_bytes(const Trial& trial) const {
+    int64_t sum = 0;
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+      if (plan_.missing_bytes[tier] > 0) sum += job_.budget.of(static_cast<Tier>(tier)).value_or(0);
+      sum += trial.missing_bytes[tier];
+    }
+    return sum;
+  }
+
+  // Where levers do not keep the budgets, those that bring down what must be added.
+  [[nodiscard]] std::optional<Road> with_larger_budgets(const LeverSet& levers) {
+    const Road all = all_of(levers);
+    const Trial* farthest = tried(all);
+    if (!farthest || farthest->fits || raised_budgets(job_, farthest->missing_bytes, machine_).empty()) return {};
+    const int64_t most = needed_bytes(*farthest) / kWorthAsking * (kWorthAsking + 1);
+    Road road = reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= most; });
+    road.more_memory = raised_budgets(job_, tried(road)->missing_bytes, machine_);
+    if (road.more_memory.empty() || !fits(road)) return {};
+    // Budgets are of whole MiB: what they have beyond what is missing may do for a lever.
+    road = reduced(std::move(road), kFits);
+    if (searches_ == kMaxSearches) return {};
+    return with_tiers_as_used(std::move(road));
+  }
+
+  // The best of what was tried, all helpers at once and without those that do not help among it.
+  [[nodiscard]] PlanContext::Change least() {
+    const Road all = all_of(helpers_);
+    if (const Trial* farthest = tried(all)) {
+      const int64_t needed = needed_bytes(*farthest);
+      (void)reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= needed; });
+    }
+    PlanContext::Change change = nearest_->change;
+    for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {
+      if (const int64_t missing = nearest_->missing_bytes[tier])
+        change.bytes[tier] = missing + job_.budget.of(static_cast<Tier>(tier)).value_or(0);
+    }
+    return change;
+  }
+
+  const config::LoadedConfig& loaded_;
+  const Job& job_;
+  const Plan& plan_;
+  const Machine& machine_;
+  std::vector<Lever> levers_;
+  LeverSet helpers_;                      // that are not enough alone
+  std::map<std::string, Trial> trials_;   // by the text of the change
+  std::map<std::string, bool> possible_;  // by the same text
+  const Trial* nearest_ = nullptr;        // to the budgets as they are; of the same bytes that with the shortest text
+  std::vector<PlanContext::Change> found_;
+  int searches_ = 0;
+};
+
+}  // namespace
+
+NearestChanges nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
+                               const Machine& machine) {
+  return NearestSearch(loaded, job, plan, machine).run();
+}
+
+void add_nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Machine& machine,
+                         PlannedJob& planned) {
+  NearestChanges found = nearest_changes(loaded, job, planned.plan, machine);
+  planned.context.nearest = std::move(found.changes);
+  planned.context.least = std::move(found.least);
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,148 @@
+#include "job/data_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "data/batch.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr double kMaxDropped = 0.1, kMaxTruncated = 0.1, kMaxTargets = 0.95;
+constexpr int64_t kRowsLookedAt = 4096;
+
+// What to do about the reason that most rows are dropped for.
+std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::RowOptions& options) {
+  const bool is_axolotls = options.length_rules == data::LengthRules::kAxolotl;
+  const std::string_view length = is_axolotls ? "sequence_len" : "max_length";
+  const int64_t most = std::max({dropped.empty, dropped.too_short, dropped.too_long, dropped.no_targets});
+  if (most == dropped.too_long) {
+    return fmt::format("{} are longer than {} tokens; raise {}{}", dropped.too_long, options.sequence_len, length,
+                       is_axolotls ? ", or cut them with excess_length_strategy: truncate" : "");
+  }
+  if (most == dropped.no_targets) {
+    return fmt::format(
+        "{} have no token to learn; raise {} if prompts fill it, and see that roles and fields are named "
+        "as the rows name them",
+        dropped.no_targets, length);
+  }
+  if (most == dropped.empty)
+    return fmt::format("{} are empty; see that the fields are named as the rows name them", dropped.empty);
+  return fmt::format("{} have fewer than {} tokens; lower min_sample_len", dropped.too_short, options.min_sample_len);
+}
+
+// The limits of prompts and completions that the config sets: "max_prompt_length: 3 and max_completion_length: 2".
+std::string limits_of_sides(const data::RowOptions& options) {
+  std::string text;
+  for (const auto& [key, tokens] : {std::pair{"max_prompt_length", options.max_prompt_length},
+                                    {"max_completion_length", options.max_completion_length}}) {
+    if (tokens > 0) text += fmt::format("{}{}: {}", text.empty() ? "" : " and ", key, tokens);
+  }
+  return text;
+}
+
+// Rows that are cut to the length: how many, what that loses, and what would keep it.
+std::string truncation_warning(const data::DatasetSummary& summary, const data::RowOptions& options) {
+  const std::string_view length = options.length_rules == data::LengthRules::kAxolotl ? "sequence_len" : "max_length";
+  const int64_t enough = summary.lengths.length_for(kMaxTruncated);
+  // Where hardly any row is longer than a row may be, a side's own limit has cut it.
+  if (const std::string sides = limits_of_sides(options); enough == 0 && !sides.empty()) {
+    return fmt::format(
+        "{} of {} rows are truncated by {}, which loses {} of {} tokens; raise these limits, or leave long rows out of "
+        "the data",
+        summary.truncated, summary.rows, sides, summary.tokens_cut, summary.tokens + summary.tokens_cut);
+  }
+  return fmt::format(
+      "{} of {} rows are truncated to {} tokens, which loses {} of {} tokens; raise {}{}, or leave long rows out of "
+      "the data",
+      summary.truncated, summary.rows, options.sequence_len, summary.tokens_cut, summary.tokens + summary.tokens_cut,
+      length, enough > 0 ? fmt::format(" ({} is enough for nine of ten rows)", enough) : "");
+}
+
+// Whether a row of it has parts that the config does not train on. Texts and rows that say it themselves do not count.
+bool masks_prompts(const data::DatasetConfig& dataset, const data::RowOptions& options) {
+  if (options.train_on_inputs) return false;
+  if (!dataset.type.given) return options.assistant_only_loss || options.completion_only_loss.value_or(false);
+  if (dataset.type.is_user_defined()) return true;
+  const auto& roles = dataset.roles_to_train;
+  if (std::find(roles.begin(), roles.end(), "user") != roles.end() || !dataset.message_field_training.empty())
+    return false;
+  const std::string_view name = dataset.type.name;
+  return !name.empty() && name != "completion" && name != "pretrain" && name != "input_output";
+}
+
+// What to do where nearly all is learned though prompts are masked.
+std::string masking_remedy(const std::vector<data::DatasetConfig>& datasets, const data::RowOptions& options) {
+  const bool are_trls = std::none_of(datasets.begin(), datasets.end(), [](const auto& one) { return one.type.given; });
+  if (are_trls && !options.assistant_only_loss)
+    return "completion_only_loss masks prompts in rows of prompt and completion; in conversations ('messages') "
+           "assistant_only_loss: true does";
+  return "see in the rows of `spillway preprocess` whether prompts are where the type looks for them "
+         "(roles_to_train, field_*), or say train_on_inputs: true if this is meant";
+}
+
+double share_of_targets(const data::RowTable& rows) {
+  const int64_t step = std::max<int64_t>(1, (rows.size() + kRowsLookedAt - 1) / kRowsLookedAt);
+  int64_t tokens = 0, targets = 0;
+  for (int64_t i = 0; i < rows.size(); i += step) {
+    const data::Piece row = rows.row(i);
+    if (row.length < 2) continue;
+    tokens += row.length - 1;  // the first is nobody's target
+    targets += count_targets(rows, std::span(&row, 1));
+  }
+  return tokens > 0 ? static_cast<double>(targets) / static_cast<double>(tokens) : 0;
+}
+
+bool leaves_ends_out(const data::DatasetConfig& dataset) {
+  return dataset.train_on_eos == data::TrainOnEos::kNone &&
+         dataset.train_on_eot.value_or(data::TrainOnEos::kNone) == data::TrainOnEos::kNone;
+}
+
+// Returns the advice for rows in which no answer's end is learned.
+std::string ends_remedy(const std::vector<data::DatasetConfig>& datasets, const data::RowOptions& options,
+                        const data::DatasetSummary& summary) {
+  if (summary.truncated > 0 && summary.truncated == summary.rows)
+    return fmt::format("all rows are cut; raise {}",
+                       options.length_rules == data::LengthRules::kAxolotl ? "sequence_len" : "max_length");
+  if (std::all_of(datasets.begin(), datasets.end(), leaves_ends_out)) return "remove train_on_eos: none";
+  return "name the token that ends an answer in eot_tokens, or choose a chat_template that ends turns with one "
+         "(chatml); in rows of text, write it behind the answer";
+}
+
+}  // namespace
+
+std::vector<std::string> data_warnings(std::string_view key, const std::vector<data::DatasetConfig>& datasets,
+                                       const data::RowOptions& options, const data::Dataset& read) {
+  std::vector<std::string> warnings;
+  const data::DatasetSummary& summary = read.summary;
+  const int64_t dropped = summary.dropped_rows() - summary.dropped.duplicate;
+  if (static_cast<double>(dropped) > kMaxDropped * static_cast<double>(dropped + summary.rows)) {
+    warnings.push_back(fmt::format("{}: {} of {} rows are dropped: {}", key, dropped, dropped + summary.rows,
+                                   remedy_of(summary.dropped, options)));
+  }
+  if (static_cast<double>(summary.truncated) > kMaxTruncated * static_cast<double>(summary.rows))
+    warnings.push_back(fmt::format("{}: {}", key, truncation_warning(summary, options)));
+  if (summary.left_out.any())
+    warnings.push_back(fmt::format("{}: {}", key, data::left_out_warning(summary.left_out, summary.rows)));
+  if (key == "datasets" && summary.answers > 0 && summary.answers_with_end == 0) {
+    warnings.push_back(
+        fmt::format("{}: the end of the answer is a target in none of {} rows, so that the model does not learn to "
+                    "stop; {}",
+                    key, summary.answers, ends_remedy(datasets, options, summary)));
+  }
+  const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
+                                    [&](const auto& dataset) { return masks_prompts(dataset, options); });
+  if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;
+  const double share = share_of_targets(read.rows);
+  if (share > kMaxTargets) {
+    warnings.push_back(fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; {}", key,
+                                   100 * share, masking_remedy(datasets, options)));
+  }
+  return warnings;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,229 @@
+#include "job/fit/fit.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <limits>
+#include <memory>
+
+#include "base/ordered_workers.h"
+#include "base/parallel.h"
+#include "model/model.h"
+#include "plan/search.h"
+#include "job/planned_job.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::string_view kFull =
+    "parameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n";
+constexpr std::array kTextMethods = {
+    FitMethod{"full", kFull},
+    FitMethod{"lora", "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 2e-4\n"},
+    FitMethod{"qlora",
+              "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+              "learning_rate: 2e-4\n"},
+};
+constexpr std::array kVideoMethods = {
+    FitMethod{"full", kFull},
+    FitMethod{"lora", "adapter: lora\nlora_r: 32\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 1e-4\n"},
+};
+
+// The latents of 81 frames of 480 x 832 pixels: four frames make one after the first. Wan 2.1's VAE makes one row of
+// eight, and Wan 2.2's, of 48 channels, of sixteen.
+std::array<int64_t, 4> usual_clip(const VideoModel& model) {
+  const int64_t pixels = model.out_channels == 48 ? 16 : 8;
+  return {model.out_channels, 1 + 80 / 4, 480 / pixels, 832 / pixels};
+}
+
+// Of how many rows micro-batches are tried: what the user says, else powers of two.
+std::vector<int64_t> row_counts(const FitQuestion& question) {
+  const auto is_said = [](const config::ConfigOverride& one) {
+    return one.key == "micro_batch_size" || one.key == "micro-batch-size";
+  };
+  if (std::any_of(question.overrides.begin(), question.overrides.end(), is_said)) return {1};
+  std::vector<int64_t> counts;
+  for (int64_t rows = 1; rows <= question.family.max_rows; rows *= 2) counts.push_back(rows);
+  return counts;
+}
+
+// More rows have to make a step faster a token by this share: they take memory that other programs may want.
+constexpr double kWorthMoreRows = 1.03;
+
+// The plan of a job, found as `train` finds it.
+FitRow row_of(const train::Job& job, const Machine& machine) {
+  const train::PlannedJob planned = train::plan_job(job, machine);
+  const PlanContext& context = planned.context;
+  const double seconds = context.step_seconds(planned.plan.simulation);
+  const int64_t tokens = planned.training.graph.tokens() * context.micro_batches();
+  FitRow row{.micro_batch_size = job.config.batches.micro_batch_size,
+             .budget = job.budget,
+             .fits = planned.plan.fits && train::shortage_beside(planned).empty(),
+             .step_seconds = seconds,
+             .tokens_per_second = static_cast<double>(tokens) / seconds,
+             .title = job.title};
+  for (size_t i = 0; i < kBudgetedTiers; ++i) {
+    row.peak_bytes[i] = train::peak_bytes(planned, static_cast<Tier>(i));
+    row.missing_bytes[i] = planned.plan.missing_bytes[i];
+  }
+  return row;
+}
+
+// Of one job, for each share of the device memory; one row where the whole is too little.
+std::vector<FitRow> rows_of(train::Job job, const Machine& machine,
+                            const std::function<void(int64_t device_bytes)>& on_plan) {
+  const Budget whole = job.budget;
+  std::vector<FitRow> rows;
+  for (const double share : kFitShares) {
+    Budget budget = whole;
+    if (budget.device) budget.device = static_cast<int64_t>(static_cast<double>(*budget.device) * share);
+    if (!rows.empty() && rows.back().fits && rows.back().peak_bytes[0] <= *budget.device) {
+      // What is the fastest in more is so in less that has room for it.
+      rows.push_back(rows.back());
+      rows.back().budget = budget;
+      continue;
+    }
+    job.budget = budget;
+    on_plan(budget.device.value_or(0));
+    rows.push_back(row_of(job, machine));
+    if (!budget.device || !rows.front().fits) break;
+  }
+  return rows;
+}
+
+// Whether `row` is to be shown in the place of `best`, which has fewer rows a micro-batch.
+bool is_better(const FitRow& row, const FitRow& best) {
+  if (row.fits != best.fits) return row.fits;
+  return row.fits ? row.tokens_per_second >= kWorthMoreRows * best.tokens_per_second
+                  : row.missing_bytes < best.missing_bytes;
+}
+
+PlanCost cost_of(const FitRow& row) {
+  const auto& [device, host, disk] = row.peak_bytes;
+  return {1 / row.tokens_per_second, host + disk};  // of a token, since not all steps have as many
+}
+
+// Returns true if the plan that `less` memory has is to be shown for more memory, too, in the place of the one found
+// there. More rows have to be worth it there as well, and other plans are compared as the planner compares them.
+bool is_preferred_in_more(const FitRow& less, const FitRow& more) {
+  if (!more.fits || less.micro_batch_size > more.micro_batch_size) return is_better(less, more);
+  const PlanCost cost = cost_of(less), other = cost_of(more);
+  return is_preferred(cost, other, std::min(cost.seconds, other.seconds));
+}
+
+std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method, const OnFitPlan& on_plan) {
+  std::vector<FitRow> best;
+  for (const int64_t count : row_counts(question)) {
+    const config::LoadedConfig loaded =
+        config::load_config(fit_config(question.model_folder, question.family, method, count), "--model",
+                            question.overrides, config::ConfigUse::kTrain);
+    const int64_t micro_batch_size = loaded.config.batches.micro_batch_size;
+    std::vector<FitRow> rows =
+        rows_of(train::make_job(loaded.config, question.machine), question.machine, [&](int64_t device_bytes) {
+          on_plan({.method = method.name, .micro_batch_size = micro_batch_size, .budget = {.device = device_bytes}});
+        });
+    // More rows may fit where fewer do not: they need no accumulators.
+    if (rows.size() > best.size()) {
+      best = std::move(rows);
+      continue;
+    }
+    bool any_better = false;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!is_better(rows[i], best[i])) continue;
+      best[i] = std::move(rows[i]);
+      any_better = true;
+    }
+    if (!any_better && best.front().fits) break;
+  }
+  // What is the fastest in less is not slower in more.
+  for (size_t i = best.size(); i > 1; --i) {
+    FitRow &more = best[i - 2], less = best[i - 1];
+    if (!less.fits || !is_preferred_in_more(less, more)) continue;
+    less.budget = more.budget;
+    more = std::move(less);
+  }
+  for (FitRow& row : best) row.method = method.name;
+  return best;
+}
+
+}  // namespace
+
+FitFamily fit_family(const std::string& model_folder) {
+  const ModelPtr model = read_model(model_folder);
+  if (const VideoModel* const video = model->video())
+    return {.rows = fmt::format("datasets:\n"
+                                "  - path: latents\n"
+                                "    type: video_latents\n"
+                                "clip_shape: [{}]\n",
+                                fmt::join(usual_clip(*video), ", ")),
+            .rows_per_step = 4,
+            .max_rows = 1,  // a clip keeps every product busy
+            .unit = "patches",
+            .methods = kVideoMethods};
+  return {.rows =
+              "datasets:\n"
+              "  - path: data.jsonl\n"
+              "    type: chat_template\n"
+              "sequence_len: 2048\n"
+              "sample_packing: true\n",
+          .rows_per_step = 8,
+          .max_rows = 8,
+          .unit = "tokens",
+          .methods = kTextMethods};
+}
+
+std::string fit_config(std::string_view base_model, const FitFamily& family, const FitMethod& method,
+                       int64_t micro_batch_size) {
+  return fmt::format(
+      "base_model: {}\n"
+      "{}"
+      "micro_batch_size: {}\n"
+      "gradient_accumulation_steps: {}\n"
+      "num_epochs: 1\n"
+      "{}"
+      "lr_scheduler: cosine\n"
+      "warmup_ratio: 0.03\n"
+      "bf16: true\n"
+      "memory:\n"
+      "  disk: 80%\n"
+      "output_dir: out\n",
+      base_model, family.rows, micro_batch_size, family.rows_per_step / micro_batch_size, method.keys);
+}
+
+std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods,
+                             const OnFitPlan& on_plan) {
+  struct Answer {
+    const FitMethod* method;
+    std::vector<FitRow> rows;
+    std::exception_ptr error;
+  };
+  const auto threads = static_cast<int>(std::min<size_t>(static_cast<size_t>(available_cpus()), methods.size()));
+  OrderedWorkers<Answer> workers(threads, [&](Answer& answer) {
+    try {
+      answer.rows = rows_of(question, *answer.method, on_plan);
+    } catch (...) {
+      answer.error = std::current_exception();
+    }
+  });
+  for (const FitMethod& method : methods) workers.push(std::make_unique<Answer>(Answer{&method, {}, {}}));
+  std::vector<FitRow> all;
+  while (!workers.empty()) {
+    const std::unique_ptr<Answer> answer = workers.pop();
+    if (answer->error) std::rethrow_exception(answer->error);
+    all.insert(all.end(), answer->rows.begin(), answer->rows.end());
+  }
+  return all;
+}
+
+const FitRow* fastest(std::span<const FitRow> rows) {
+  const FitRow* best = nullptr;
+  double seconds = std::numeric_limits<double>::infinity();
+  for (const FitRow& row : rows)
+    if (row.fits) seconds = std::min(seconds, cost_of(row).seconds);
+  for (const FitRow& row : rows) {
+    if (row.fits && (best == nullptr || is_preferred(cost_of(row), cost_of(*best), seconds))) best = &row;
+  }
+  return best;
+}
+
+}  // namespace spillway

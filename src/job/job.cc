@@ -1,0 +1,322 @@
+#include "job/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/local_time.h"
+#include "base/text.h"
+#include "config/values.h"
+#include "model/adapter.h"
+#include "model/layout.h"
+#include "model/wrapper_parts.h"
+#include "job/adapter_start.h"
+#include "infer/linear_storage.h"
+#include "job/lora_options.h"
+#include "objectives/flow/flow.h"
+#include "objectives/preference.h"
+#include "job/offload_policy.h"
+#include "job/online/value_model.h"
+#include "job/optimizer_options.h"
+#include "job/reference.h"
+#include "job/unfrozen.h"
+#include "job/vocabulary_growth.h"
+#include "job/weight_groups.h"
+
+namespace spillway::train {
+namespace {
+
+ModelOptions model_options(const config::ModelSettings& model, const config::BatchSettings& batches,
+                           int64_t sequences_per_row, int64_t text_tokens, std::optional<LoraOptions> lora) {
+  ModelOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
+  options.max_rows = batches.micro_batch_size;
+  options.tokens =
+      std::max(batches.micro_batch_size * sequences_per_row * batches.sequence_len, batches.eval_sequence_len);
+  options.sequence_len = std::max(batches.sequence_len, batches.eval_sequence_len);
+  // A sequence has two tokens at least, or it has no target; a clip is one.
+  options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
+  if (text_tokens > 0) {
+    options.max_sequences = batches.micro_batch_size;
+    options.text_tokens = text_tokens;
+  }
+  options.neftune_noise_alpha = model.neftune_noise_alpha;
+  options.train_base = !lora;
+  options.lora = std::move(lora);
+  return options;
+}
+
+// Options of the adapter that is trained; none: all weights are.
+std::optional<LoraOptions> take_adapter(Job& job) {
+  if (!job.config.adapter) return {};
+  return lora_options(*job.config.adapter, job.model, job.notes);
+}
+
+// Of a model inside a larger one: what becomes of the rest.
+void note_other_parts(const ParameterTable& parameters, Job& job) {
+  const TextModel* text = job.model->text();
+  if (text == nullptr || text->wrapper.empty()) return;
+  const std::filesystem::path base = job.config.model.base_model;
+  std::string others = "what else it holds";
+  if (has_weights(base))
+    if (const std::vector<std::string> names = names_of_other_parts(open_weights(base), parameters); !names.empty())
+      others = fmt::format("{}", fmt::join(names, ", "));
+  job.notes.push_back(fmt::format("base_model: the text model of {} is trained; not read, and left as it is: {}",
+                                  text->wrapper, others));
+}
+
+// PEFT's create_loraplus_optimizer decays nothing, whatever weight_decay says.
+void take_loraplus(double ratio, const ParameterTable& parameters, Job& job) {
+  job.graph.rate_ratios = loraplus_ratios(parameters, ratio);
+  if (job.graph.optimizer_options.real(ops::kWeightDecay.name) != 0)
+    job.notes.emplace_back("loraplus_lr_ratio: nothing decays, as in PEFT; weight_decay is not used");
+  job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
+}
+
+void take_optimizer(Job& job) {
+  const config::Config& config = job.config;
+  const ops::OptimizerDef& optimizer = *ops::find_optimizer(config.optimizer.optimizer.name);
+  job.graph.optimizer = &optimizer;
+  job.graph.optimizer_options = optimizer_options(optimizer, config.optimizer);
+  job.graph.masters = config.model.masters;
+  job.graph.max_grad_norm = config.optimizer.max_grad_norm;
+  job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
+  if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
+    job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
+                                    config::print_value(config.optimizer.optimizer),
+                                    unread.size() == 1 ? "it" : "them"));
+  if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
+}
+
+// Weights that do not learn at the rate of the others.
+void take_rates(Job& job) {
+  const config::Config& config = job.config;
+  const ParameterTable parameters = parameters_of(*job.model, job.graph.model);
+  if (config.adapter && config.adapter->loraplus_lr_ratio)
+    take_loraplus(*config.adapter->loraplus_lr_ratio, parameters, job);
+  if (!config.optimizer.lr_groups) return;
+  const WeightGroups groups = weight_groups(parameters, *config.optimizer.lr_groups, config.adapter.has_value());
+  job.graph.rate_ratios = groups.rate_ratios;
+  job.graph.undecayed = groups.undecayed;
+}
+
+// Fresh weights replace all that a folder has: not a part of a larger model.
+void check_reinitialised(const Job& job) {
+  if (!job.config.model.reinitialised) return;
+  if (job.model->text() == nullptr || !job.model->text()->wrapper.empty())
+    throw input_error("reinit_weights", "expected a model of text that stands alone, got another; name another model");
+}
+
+void take_unfrozen(Job& job) {
+  for (auto& [name, rows] : unfrozen_weights(parameters_of(*job.model), job.config.model.unfrozen_parameters)) {
+    job.graph.model.unfrozen.insert(name);
+    if (!rows.empty()) job.graph.trained_rows.emplace(name, rows);
+  }
+}
+
+// How the base's linear layers are kept. `parameters` are the job's, with its adapter.
+void take_base(const ParameterTable& parameters, Job& job) {
+  check_codes_are_frozen(job.config, parameters);
+  job.graph.model.linear_storage = linear_storage(job.config, parameters, job.graph.model.dtype);
+  const ParameterTable kept = parameters_of(*job.model, job.graph.model);
+  if (job.graph.model.lora) check_adapter_start(kept, *job.graph.model.lora);
+  for (std::string& note : notes_on_base(job.config, kept)) job.notes.push_back(std::move(note));
+}
+
+// A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.
+void save_score(config::AdapterSettings& adapter, const Model& model) {
+  std::vector<std::string>& saved = adapter.modules_to_save;
+  const bool is_fresh = adapter.model_dir.empty();
+  if (is_fresh && std::find(saved.begin(), saved.end(), "score") == saved.end()) saved.emplace_back("score");
+  if (is_fresh) return;
+  const bool is_new = !parameters_of(model).find("score.weight")->is_of_model();
+  if (is_new && !is_saved_in_full(read_adapter_options(adapter.model_dir), "score.weight"))
+    throw input_error("lora_model_dir",
+                      "expected an adapter with a score beside a base without one, got {}; name another",
+                      quote(adapter.model_dir));
+}
+
+// A reward model has a score for a head, whatever its base has; all else predicts tokens. Texts are scored at their
+// last token that is not padding.
+void take_score(const config::Config& config, Job& job) {
+  if (!config.preference || !trains_score(config.preference->kind))
+    return check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
+  const bool scores_steps = config.preference->kind == config::PreferenceKind::kSteps;
+  const std::optional<ScoreHead> there = text_of(*job.model, "base_model").score;
+  if (there && there->is_of_tokens != scores_steps)
+    throw input_error("base_model",
+                      "expected a model of text or one that scores {}, got one that scores {}; name another",
+                      scores_steps ? "steps" : "texts", scores_steps ? "texts" : "steps");
+  if (!scores_steps)
+    job.padding = text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens).fill_id();
+  job.model = job.model->with_score(there.value_or(scores_steps ? kStepScores : ScoreHead{}), job.padding);
+  if (job.config.adapter) save_score(*job.config.adapter, *job.model);
+}
+
+void take_preference(const config::Config& config, Job& job) {
+  job.graph.objective = preference_objective(*config.preference, config.batches.sequence_len, job.padding);
+  const std::vector<ScorePass> passes = job.graph.objective->passes();
+  const bool has_reference =
+      std::any_of(passes.begin(), passes.end(), [](const ScorePass& pass) { return pass.by == ScoredBy::kReference; });
+  if (has_reference) job.graph.reference = reference_options(config, *job.model, job.graph.model);
+}
+
+// The streams of a job over clips are as long as the clips can be.
+void take_clips(const Job* rows, Job& job) {
+  if (job.config.data.batches.drops_last)
+    throw input_error("dataloader_drop_last", "expected rows of text beside it, got clips; remove it");
+  job.clips = make_clip_job(job.config, *job.model, rows ? &*rows->clips : nullptr);
+  job.config.batches.sequence_len = job.clips->max_patches;
+}
+
+// The context that a model of text has, and what it answers while it is trained.
+void take_text(Job& job) {
+  const config::Config& config = job.config;
+  const TextModel& text = text_of(*job.model, "base_model");
+  if (config.samples.every_steps > 0 && config.samples.prompts.empty())
+    throw input_error("sample_every_steps", "expected prompts to answer, got none; set sample_prompts");
+  if (!config.samples.prompts.empty()) check_predicts_tokens(text, "sample_prompts");
+  job.samples = read_sample_prompts(job.config, text.vocab_size, job.now);
+  if (config.batches.sequence_len > text.max_position_embeddings) {
+    job.notes.push_back(fmt::format(
+        "{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
+        config.batches.length_key, config.batches.sequence_len, config.model.base_model, text.max_position_embeddings));
+  }
+}
+
+// The streams of a job that generates are as long as its prompts and completions can be.
+void take_prompts(const Job* rows, Job& job) {
+  job.online = make_online_job(job.config, text_of(*job.model, "base_model"), job.now, rows ? &*rows->online : nullptr);
+  job.config.batches.sequence_len = job.online->sequence_len;
+}
+
+void take_online(Job& job) {
+  job.graph.objective = job.online->objective;
+  if (job.online->objective->has_reference())
+    job.graph.reference = {.model = policy_at_first(job.config, *job.model, job.graph.model),
+                           .is_synced = job.config.online->sync.has_value()};
+  if (job.config.online->kind == config::OnlineKind::kPpo)
+    job.graph.value = value_model(job.config, *job.model, job.graph.model);
+  for (const JobRewardModel& one : job.online->reward_models) {
+    ModelBeside beside{one.model->model(), one.model->options()};
+    beside.options.copy_prefix = fmt::format("reward.{}.", job.graph.beside.size());
+    for (const Parameter& p : parameters_of(*beside.model, beside.options)) beside.options.copies.insert(p.name);
+    job.graph.beside.push_back(std::move(beside));
+  }
+}
+
+std::string adapter_text(const TrainingGraphOptions& options) {
+  if (!options.model.lora) {
+    const size_t weights = options.model.unfrozen.size();
+    return weights == 0 ? "full fine-tuning" : fmt::format("full fine-tuning of {} weights", weights);
+  }
+  const LoraOptions& lora = *options.model.lora;
+  std::string targets = "all linear";
+  if (!lora.target_modules.empty()) targets = fmt::format("{}", fmt::join(lora.target_modules, ", "));
+  if (!lora.modules_to_save.empty()) targets += fmt::format(" + {}", fmt::join(lora.modules_to_save, ", "));
+  const std::string base =
+      options.model.linear_storage ? fmt::format(" over {}", options.model.linear_storage->storage->name()) : "";
+  return fmt::format("{} r={}, {}{}", lora.dora ? "DoRA" : "LoRA", lora.r, targets, base);
+}
+
+std::string make_title(const Job& job, const Machine& machine) {
+  std::filesystem::path folder = job.config.model.base_model;
+  if (!folder.has_filename()) folder = folder.parent_path();
+  // A transformer of diffusers goes by its pipeline's name.
+  const bool is_part = job.clips && folder.filename().string().starts_with("transformer");
+  if (is_part && folder.has_parent_path()) folder = folder.parent_path();
+  const std::string name = folder.filename().string();
+  const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
+  std::string objective;
+  if (job.config.text_loss == config::TextLoss::kWeightedByProbability) objective = "dft · ";
+  if (job.config.preference) objective = fmt::format("{} · ", job.config.preference->name);
+  if (job.config.online) objective = fmt::format("{} · ", job.config.online->name);
+  return fmt::format("{} · {}{} · {} x {}{} {} per micro-batch · {} · {}, {} {}", name, objective,
+                     adapter_text(job.graph), job.config.batches.micro_batch_size,
+                     sequences == 1 ? "" : fmt::format("{} x ", sequences), job.config.batches.sequence_len,
+                     job.clips ? "patches" : "tokens", name_of(job.graph.model.dtype), machine.name, machine.threads,
+                     machine.threads == 1 ? "core" : "cores");
+}
+
+// What is trained must not replace what it was read from, which may be read again in every step.
+void check_output_dir(const config::Config& config) {
+  const std::string& output = config.output.output_dir;
+  const auto check = [&](std::string_view key, const std::filesystem::path& folder) {
+    std::error_code no_such_folder;
+    if (!std::filesystem::equivalent(output, folder, no_such_folder)) return;
+    throw input_error("output_dir", "expected another folder than {}'s, got {} for both; name a new one", key,
+                      quote(output));
+  };
+  check("base_model", config.model.base_model);
+  if (config.preference && !config.preference->ref_model.empty()) check("ref_model", config.preference->ref_model);
+  if (config.online && !config.online->ppo.value_model.empty())
+    check("value_model_path", config.online->ppo.value_model);
+}
+
+// Of what the objective says before it has seen anything.
+void check_best_metric(const config::Config& config, const Objective& objective) {
+  const config::BestSettings& best = config.output.best;
+  if (config.online && best.is_kept && best.metric == "loss")
+    throw input_error("metric_for_best_model",
+                      "expected a number of an evaluation of completions, which has no loss, got {}; write reward, or "
+                      "another that metrics.jsonl has behind eval_",
+                      quote(best.metric));
+  const std::vector<std::string_view> keys = objective.metric_keys();
+  if (!best.is_kept || keys.empty() || std::find(keys.begin(), keys.end(), best.metric) != keys.end()) return;
+  const std::string_view near = nearest_name(best.metric, keys);
+  throw input_error("metric_for_best_model", "expected one of the evaluation's numbers ({}), got {}; {}",
+                    joined_names(keys), quote(best.metric),
+                    near.empty() ? "name one of them" : fmt::format("did you mean {}?", near));
+}
+
+}  // namespace
+
+Job make_job(const config::Config& said, const Machine& machine, const JobSources& sources) {
+  check_output_dir(said);
+  Job job{.config = said,
+          .model = read_model(said.model.base_model, said.model.config_overrides),
+          .now = sources.now.value_or(local_now())};
+  job.model->check_trains();
+  const config::Config& config = job.config;
+  if (job.model->video()) {
+    take_clips(sources.rows, job);
+  } else {
+    check_no_video_keys(config);
+    take_score(config, job);
+  }
+  std::optional<LoraOptions> lora = take_adapter(job);
+  const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
+  note_other_parts(parameters, job);
+  if (job.model->text()) {
+    const std::vector<std::string> grown = grow_vocabulary(job.config.tokenizer, job.model, parameters);
+    job.notes.insert(job.notes.end(), grown.begin(), grown.end());
+  }
+  if (config.online) take_prompts(sources.rows, job);
+  const int64_t sequences_per_row =
+      job.online ? job.online->objective->sequences_per_row() : data::sequences_of(config.data.rows.objective);
+  job.graph.model = model_options(config.model, config.batches, sequences_per_row,
+                                  job.clips ? job.clips->flow.text_len : 0, std::move(lora));
+  take_optimizer(job);
+  take_unfrozen(job);
+  take_rates(job);
+  take_base(parameters, job);
+  check_reinitialised(job);
+  if (config.text_loss == config::TextLoss::kWeightedByProbability) job.graph.objective = weighted_text_objective();
+  if (config.label_smoothing > 0) job.graph.objective = smoothed_text_objective(config.label_smoothing);
+  if (config.preference) take_preference(config, job);
+  if (config.online) take_online(job);
+  if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)
+    job.graph.ema = {.decay = ema->decay, .start_step = ema->start_step};
+  if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
+  check_best_metric(config, *job.graph.objective);
+  if (job.model->text()) take_text(job);
+  job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);
+  job.budget = make_budget(config.memory, job.policy, machine);
+  job.title = make_title(job, machine);
+  return job;
+}
+
+int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }
+
+}  // namespace spillway::train

@@ -1,0 +1,48 @@
+#include "job/job.h"
+
+#include <doctest/doctest.h>
+
+#include "base/local_time.h"
+#include "base/temporary_folder.h"
+#include "config/load.h"
+#include "io/file.h"
+#include "tests/support/tiered_machine.h"
+#include "tests/support/tiny_training.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+TEST_CASE("a length that the model was not trained for is said with the job, before it is planned") {
+  const auto notes = [](const std::string& length) {
+    const std::string text =
+        fmt::format("base_model: {}\noutput_dir: unused\nlearning_rate: 1\ndatasets: [{{path: unused}}]\n{}\n",
+                    (kGoldenModels / "qwen3").string(), length);
+    return train::make_job(config::load_config(text, "test", {}, config::ConfigUse::kTrain).config, tiered_machine())
+        .notes;
+  };
+  const int64_t trained = read_model(kGoldenModels / "qwen3")->text()->max_position_embeddings;
+  CHECK(notes(fmt::format("sequence_len: {}", trained)).empty());
+  CHECK(
+      notes(fmt::format("sequence_len: {}", trained + 1)) ==
+      std::vector<std::string>{fmt::format("sequence_len: {} is beyond max_position_embeddings of {}, {}: no position "
+                                           "behind that was trained",
+                                           trained + 1, (kGoldenModels / "qwen3").string(), trained)});
+  CHECK(notes("max_length: 16777216").at(0).starts_with("max_length: 16777216 is beyond"));
+}
+
+TEST_CASE("prompts that are answered while a job is trained show the time that the job is given") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "dated.jinja", "{{ strftime_now('%Y-%m-%d') }} {{ messages[0].content }}");
+  const std::string text = fmt::format(
+      "base_model: {}\noutput_dir: unused\nlearning_rate: 1\ndatasets: [{{path: unused}}]\n"
+      "chat_template_jinja: {}\nsample_every_steps: 1\nsample_prompts: [hello]\n",
+      (source_folder() / "tests/golden/preference_training/model").string(), (folder.path() / "dated.jinja").string());
+  const config::Config config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
+  const auto prompt = [&](const char* time) {
+    const train::Job job = train::make_job(config, tiered_machine(), {.now = time_from_text(time)});
+    const std::vector<int32_t>& ids = job.samples.prompts.at(0).ids;
+    return job.samples.tokenizer->decode(ids, false);
+  };
+  CHECK(prompt("2024-02-29T23:05:09") == "2024-02-29 hello");
+  CHECK(prompt("2026-11-27T08:00:00") == "2026-11-27 hello");
+}

@@ -1,0 +1,177 @@
+#include "job/online/online_job.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "data/batch.h"
+#include "model/token_ids.h"
+#include "rewards/outside.h"
+#include "text/token_ids.h"
+#include "job/online/value_model.h"
+
+namespace spillway::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Completions that are decoded together where nothing says how many: enough to keep products busy.
+constexpr int64_t kUsuallyAtOnce = 64;
+
+void check_rows(const std::vector<data::PromptRow>& rows, const config::OnlineSettings& online,
+                const TextModel& model) {
+  const int64_t context = std::min(online.context.value_or(INT64_MAX), model.max_position_embeddings);
+  for (const data::PromptRow& row : rows) {
+    text::check_token_ids(row.ids, model.vocab_size, row.where);
+    if (std::ssize(row.ids) + online.completions.max_tokens > context)
+      throw input_error(row.where,
+                        "expected a prompt of at most {} tokens beside max_completion_length {} in a context of {}, "
+                        "got {}; shorten it, or lower max_completion_length",
+                        std::max<int64_t>(0, context - online.completions.max_tokens), online.completions.max_tokens,
+                        context, row.ids.size());
+  }
+}
+
+int64_t longest_prompt(const OnlineJob& job) {
+  int64_t longest = 0;
+  for (const auto* rows : {&job.training, &job.validation}) {
+    for (const data::PromptRow& row : *rows) longest = std::max(longest, std::ssize(row.ids));
+  }
+  return longest;
+}
+
+std::vector<data::PromptRow> select(std::vector<data::PromptRow>& rows, const std::vector<int64_t>& numbers) {
+  std::vector<data::PromptRow> result;
+  for (const int64_t number : numbers) result.push_back(std::move(nth(rows, number)));
+  return result;
+}
+
+void load_rows(const config::Config& config, int64_t vocab_size, const std::tm& now, OnlineJob& job) {
+  data::RowOptions options = config.data.rows;
+  options.vocabulary = vocab_size;
+  options.now = now;
+  // As TRL's trainers.
+  const bool adds_special_tokens = config.online->kind != config::OnlineKind::kOnlineDpo;
+  const Json said = Json::parse(config.online->said.empty() ? "{}" : config.online->said);
+  std::map<std::string, rewards::RowFunction> functions;
+  const auto transform = [&](const std::string& name, std::vector<Json> records) {
+    rewards::RowFunction& function =
+        functions.try_emplace(name, name, fmt::format("datasets: type: {}", name), said, *config.rewards).first->second;
+    return function.rows_of(std::move(records));
+  };
+  const auto load = [&](const std::vector<data::DatasetConfig>& datasets) {
+    return data::load_prompts(datasets, options, *job.tokenizer, adds_special_tokens, transform);
+  };
+  job.training = load(config.data.datasets);
+  if (!config.data.test_datasets.empty()) {
+    job.validation = load(config.data.test_datasets);
+  } else if (config.data.val_set_size > 0) {
+    const data::RowSplit split =
+        data::split_validation(std::ssize(job.training), config.data.val_set_size, config.data.seed);
+    job.validation = select(job.training, split.validation);
+    job.training = select(job.training, split.training);
+  }
+}
+
+int64_t longest_prompt_of(const RewardModel& model, const OnlineJob& job) {
+  const Json nothing = "";
+  int64_t longest = 0;
+  for (const auto* rows : {&job.training, &job.validation}) {
+    for (const data::PromptRow& row : *rows)
+      longest = std::max(longest, std::ssize(model.tokens_of(row.prompt, nothing)));
+  }
+  return longest;
+}
+
+// As many tokens as training has in a micro-batch, and a text as long as it can be expected to become: the longest
+// prompt, and a completion that the model's own tokenizer cuts twice as finely.
+RewardRoom room_for(const JobRewardModel& model, const config::Config& config, const OnlineJob& job) {
+  const int64_t longest = model.longest_prompt + 2 * config.online->completions.max_tokens;
+  const int64_t texts = config.batches.micro_batch_size * config.online->completions_per_row();
+  return {.tokens = std::max(longest, texts * job.sequence_len), .texts = 4 * texts};
+}
+
+std::vector<JobRewardModel> reward_models_of(const config::Config& config, const OnlineJob& job, const std::tm& now,
+                                             int64_t vocab_size) {
+  std::vector<JobRewardModel> models;
+  for (const rewards::RewardEntry& entry : config.rewards->functions) {
+    if (entry.kind != rewards::RewardEntry::Kind::kModel) continue;
+    auto there = std::find_if(models.begin(), models.end(),
+                              [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
+    if (there == models.end()) {
+      const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs, now);
+      there = models.insert(there, {model, longest_prompt_of(*model, job), {}});
+    }
+    if (entry.reads_ids) expect_ids_of_policy(entry.where, *there->model->model(), entry.folder, vocab_size);
+  }
+  return models;
+}
+
+// Where completions end: as the tokenizer's folder says, as that of the adapter says which training starts from, and
+// with the tokens that the config names. Throws InputError for one that the vocabulary does not have.
+std::vector<int32_t> stop_ids_of(const config::Config& config, const text::Tokenizer& tokenizer) {
+  std::vector<int32_t> ids = tokenizer.stop_ids();
+  if (config.adapter && !config.adapter->model_dir.empty()) {
+    const std::vector<int32_t> more = listed_ends(config.adapter->model_dir);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  for (const std::string& token : config.data.rows.eot_tokens.value_or(std::vector<std::string>())) {
+    const std::optional<int32_t> id = tokenizer.token_to_id(token);
+    if (!id)
+      throw input_error("eot_tokens", "expected tokens of the vocabulary, got {}; add it to the tokenizer",
+                        quote(token));
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+// What does not depend on the sizes of batches.
+OnlineJob read_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now) {
+  OnlineJob job;
+  job.tokenizer = std::make_shared<text::Tokenizer>(
+      text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
+  job.stop_ids = stop_ids_of(config, *job.tokenizer);
+  load_rows(config, vocab_size, now, job);
+  job.reward_models = reward_models_of(config, job, now, vocab_size);
+  return job;
+}
+
+}  // namespace
+
+Prompt OnlineJob::prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
+                            int64_t number) const {
+  const config::CompletionSettings& c = config.online->completions;
+  // One stream of random numbers for each completion of a run.
+  const auto bits =
+      philox(static_cast<uint64_t>(config.seed), static_cast<uint64_t>(round), static_cast<uint64_t>(number));
+  return {row.ids,
+          {.max_new_tokens = c.max_tokens,
+           .min_new_tokens = c.min_tokens,
+           .temperature = c.temperature,
+           .top_p = c.top_p,
+           .top_k = c.top_k,
+           .min_p = c.min_p,
+           .seed = (uint64_t{bits[0]} << 32) | bits[1]}};
+}
+
+OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now,
+                          const OnlineJob* before) {
+  const config::OnlineSettings& online = *config.online;
+  OnlineJob job = before ? *before : read_prompts(config, model.vocab_size, now);
+  check_rows(job.training, online, model);
+  check_rows(job.validation, online, model);
+  (void)RoundSchedule(config, std::ssize(job.training));
+  job.objective = online_objective(online, config.batches.gradient_accumulation_steps);
+  job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
+  job.most_at_once =
+      std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), online.round_size(config.batches.micro_batch_size));
+  for (JobRewardModel& one : job.reward_models) one.room = room_for(one, config, job);
+  return job;
+}
+
+}  // namespace spillway::train

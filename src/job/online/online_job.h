@@ -1,0 +1,48 @@
+// What online reinforcement learning knows before weights are read: its prompts, and how large a round is.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <vector>
+
+#include "config/config.h"
+#include "data/rows/prompts.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+#include "infer/generation/generate.h"
+#include "objectives/online/online.h"
+#include "job/online/rounds.h"
+#include "infer/scoring/reward_program.h"
+
+namespace spillway::train {
+
+// A reward model of the job, and what its program has room for.
+struct JobRewardModel {
+  std::shared_ptr<const RewardModel> model;
+  int64_t longest_prompt = 0;  // of the job, in its tokens
+  RewardRoom room;
+};
+
+struct OnlineJob {
+  std::vector<data::PromptRow> training, validation;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::vector<int32_t> stop_ids;  // where a completion ends
+  std::shared_ptr<const OnlineObjective> objective;
+  int64_t sequence_len = 0;                   // the longest prompt with the longest completion
+  int64_t most_at_once = 0;                   // completions that are generated together, at most
+  std::vector<JobRewardModel> reward_models;  // each folder once
+
+  // What the generator is asked for; `number` counts the completions of the round.
+  [[nodiscard]] Prompt prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
+                                 int64_t number) const;
+};
+
+// Reads the prompts. Throws InputError for what cannot be read, for tokens that the model does not have, and for a
+// prompt that leaves no room for its completion, by its row; and what RewardModel's constructor throws. REQUIRES:
+// config.online. `now` is the time that chat templates show. Prompts and reward models are those of `before`, where
+// there is one.
+[[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now,
+                                        const OnlineJob* before = nullptr);
+
+}  // namespace spillway::train

@@ -1,0 +1,52 @@
+// Which prompts a round answers, and when there is one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/config.h"
+#include "job/epoch_size.h"
+
+namespace spillway::train {
+
+// TRL's order (RepeatSampler): each epoch shuffles the prompts and cuts them into rounds; an incomplete last one is
+// left out. A round is trained on several times: in the same micro-batches, or, as PPO has it, shuffled again for each.
+// A pure function of config and number of prompts.
+class RoundSchedule {
+ public:
+  // Throws InputError where the prompts are fewer than a round has.
+  RoundSchedule(const config::Config& config, int64_t prompts);
+
+  [[nodiscard]] int64_t rounds_per_epoch() const { return rounds_per_epoch_; }
+  // Micro-batches that a round is trained on, and how many different ones they are.
+  [[nodiscard]] int64_t micro_batches_per_round() const { return slices_ * iterations_; }
+  [[nodiscard]] int64_t slices() const { return slices_; }
+  [[nodiscard]] int64_t micro_batches_per_epoch() const { return rounds_per_epoch_ * micro_batches_per_round(); }
+  [[nodiscard]] EpochSize epoch() const {
+    return {.micro_batches = micro_batches_per_epoch(), .step_batches = accumulation_};
+  }
+
+  // The micro-batches of optimizer step `step`, numbered over the whole run; those of an epoch's last step are what is
+  // left.
+  struct Range {
+    int64_t first = 0, last = 0;
+  };
+  [[nodiscard]] Range micro_batches_of(int64_t step) const;
+  [[nodiscard]] int64_t round_of(int64_t micro_batch) const { return micro_batch / micro_batches_per_round(); }
+  [[nodiscard]] int64_t slice_of(int64_t micro_batch) const { return micro_batch % slices_; }
+
+  [[nodiscard]] int64_t epoch_of(int64_t round) const { return round / rounds_per_epoch_; }
+  // The prompt of each completion of a round, in the order of generation.
+  [[nodiscard]] std::vector<int64_t> prompts_of(int64_t round) const;
+  // In which order the completions of a round are trained on, slice after slice: pairs stay together.
+  [[nodiscard]] std::vector<int64_t> training_order(int64_t round) const;
+
+ private:
+  int64_t prompts_, group_, round_size_;
+  int64_t shuffles_;  // of the completions of a round
+  int64_t slices_, iterations_, accumulation_, rounds_per_epoch_;
+  uint64_t seed_;
+  bool is_paired_, is_shuffled_;
+};
+
+}  // namespace spillway::train

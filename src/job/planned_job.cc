@@ -1,0 +1,215 @@
+#include "job/planned_job.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/index.h"
+#include "graph/verify.h"
+#include "model/layout.h"
+#include "plan/shortage.h"
+#include "rewards/outside.h"
+#include "job/generation_plan.h"
+#include "job/offload_policy.h"
+#include "job/online/round_forecast.h"
+#include "job/plan_beside.h"
+#include "job/reference.h"
+
+namespace spillway::train {
+namespace {
+
+// A folder without weights can be planned for, too.
+StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
+  StoredWeights stored;
+  const auto add = [&](const ParameterTable& parameters, const std::filesystem::path& folder) {
+    if (has_weights(folder)) add_stored_weights(parameters, open_weights(folder), stored);
+  };
+  add(training.model.parameters, job.config.model.base_model);
+  const bool is_of_adapter = job.graph.reference.model && !job.graph.reference.other && job.config.adapter &&
+                             !job.config.adapter->model_dir.empty();
+  if (training.objective.copies.size() > 0 && !is_of_adapter && !training.objective.copies_change)
+    add(training.objective.copies, reference_folder(job.config));
+  for (size_t i = 0; i < training.beside.size(); ++i)
+    add(training.beside[i], job.online->reward_models[i].model->folder());
+  return stored;
+}
+
+int64_t stored_bytes(const Graph& graph, const StoredWeights& stored) {
+  int64_t sum = 0;
+  for (const auto& [id, place] : stored.places) sum += graph.value(id).type.bytes();
+  return sum;
+}
+
+int64_t ram_bytes(const Machine& machine) {
+  const int64_t host = nth(machine.capacity_bytes, Tier::kHost);
+  return host > 0 ? host : nth(machine.capacity_bytes, Tier::kDevice);
+}
+
+// What the arenas may have of the job's budget: reading files past the page cache takes memory beside them. Below zero
+// where that alone is too much, so that the bytes missing are all that are.
+Budget arena_budget(const Job& job, bool direct_files) {
+  Budget budget = job.budget;
+  std::optional<int64_t>& ram = budget.host ? budget.host : budget.device;
+  if (direct_files && ram) *ram -= TierOptions::staging_bytes();
+  return budget;
+}
+
+// With what the user's files hold.
+Policy policy_of(const Job& job, const PlannedJob& planned) {
+  Policy policy = job.policy;
+  if (job.budget.disk.value_or(0) > 0)
+    policy.own_files.held = planned.stored.held(planned.training.graph.values.size());
+  return policy;
+}
+
+void plan_evaluation(const PlanningInputs& in, PlannedJob& planned) {
+  auto& [graph, plan] = planned.evaluation;
+  graph = build_evaluation_graph(*in.job.model, in.job.graph, planned.training);
+  plan = plan_beside(in, planned, graph.graph);
+}
+
+void plan_scoring(const PlanningInputs& in, PlannedJob& planned) {
+  auto& [name, graph, plan] = planned.scoring.emplace();
+  name = in.job.online ? "scores of a round" : "precompute_ref_log_probs";
+  graph = build_scoring_graph(*in.job.model, in.job.graph, planned.training);
+  plan = plan_beside(in, planned, graph.graph);
+}
+
+void plan_rewards(const PlanningInputs& in, PlannedJob& planned) {
+  for (size_t i = 0; i < in.job.graph.beside.size(); ++i) {
+    const JobRewardModel& model = in.job.online->reward_models[i];
+    auto& [name, graph, plan] = planned.rewards.emplace_back();
+    name = fmt::format("the reward model {}", rewards::file_name(model.model->folder()));
+    graph = build_reward_graph(in.job.graph.beside[i], model.room, planned.training);
+    plan = plan_beside(in, planned, graph.graph);
+  }
+}
+
+// What each program needs that runs between training's sections.
+void note_others(PlannedJob& planned) {
+  for (const JobProgram& program : programs_of(planned)) {
+    if (program.plan == &planned.plan) continue;
+    PlanContext::Program& beside = planned.context.beside.emplace_back();
+    beside.name = program.name;
+    for (size_t i = 0; i < kBudgetedTiers; ++i) beside.bytes[i] = program.plan->peaks[i].bytes;
+  }
+}
+
+// For those who read the plan.
+std::optional<PlanContext::Reference> reference_of(const Job& job, const PlannedJob& planned) {
+  const ReferenceOptions& reference = job.graph.reference;
+  if (!reference.model) return {};
+  if (reference.is_precomputed) return PlanContext::Reference{"scores all rows before the first step; no copies"};
+  const ParameterTable& copies = planned.training.objective.copies;
+  if (copies.size() == 0) return PlanContext::Reference{"the model without the adapter; no copies"};
+  PlanContext::Reference result{reference.other ? fmt::format("{}, frozen", job.config.preference->ref_model)
+                                                : "frozen copies"};
+  for (const Operand& home : planned.plan.program.homes) {
+    const bool is_copy = std::any_of(copies.begin(), copies.end(), [&](const Parameter& p) {
+      return std::find(p.values.begin(), p.values.end(), home.value) != p.values.end();
+    });
+    if (is_copy) nth(result.copy_bytes, home.place.tier) += home.place.bytes;
+  }
+  return result;
+}
+
+}  // namespace
+
+Plan plan_beside(const PlanningInputs& in, const PlannedJob& planned, const Graph& graph) {
+  return make_plan_beside(planned.training.graph, planned.plan.choices, graph, in.machine, in.budget,
+                          in.policy.own_files);
+}
+
+std::vector<JobProgram> programs_of(const PlannedJob& planned) {
+  std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
+                                      {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
+  if (const auto& scoring = planned.scoring) programs.push_back({scoring->name, &scoring->graph.graph, &scoring->plan});
+  for (const PlannedJob::Reward& reward : planned.rewards)
+    programs.push_back({reward.name, &reward.graph.graph, &reward.plan});
+  if (const auto& generation = planned.generation) {
+    programs.push_back({generation->name, &generation->graphs.decode.graph, &generation->decode});
+    programs.push_back({generation->prompt_name, &generation->graphs.prompt.graph, &generation->prompt});
+    if (generation->gather) programs.push_back({"gathered weights", &*generation->graphs.gather, &*generation->gather});
+  }
+  return programs;
+}
+
+int64_t peak_bytes(const PlannedJob& planned, Tier tier) {
+  int64_t most = 0;
+  for (const JobProgram& program : programs_of(planned)) most = std::max(most, nth(program.plan->peaks, tier).bytes);
+  return most;
+}
+
+int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
+  int64_t most = 0;
+  for (const JobProgram& program : programs_of(planned))
+    most = std::max(most, nth(program.plan->program.arena_bytes, tier));
+  return most;
+}
+
+std::string shortage_beside(const PlannedJob& planned) {
+  const PlanContext& context = planned.context;
+  for (const PlanContext::Program& program : context.beside) {
+    for (size_t i = 0; i < kBudgetedTiers; ++i) {
+      const std::optional<int64_t> most = context.budget.of(static_cast<Tier>(i));
+      if (!most || program.bytes[i] <= *most) continue;
+      const std::string needed = format_bytes(program.bytes[i]), got = format_bytes(*most);
+      if (const int64_t streamed = planned.generation ? planned.generation->streamed_bytes : 0; streamed > 0)
+        return fmt::format(
+            "[ds3_gather_for_generation] expected at least {} of {} for all weights on the device while "
+            "completions are generated, got {}; raise it, or set false, which takes {}",
+            needed, context.budget_keys[i], got, format_bytes(streamed));
+      return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
+                         needed, program.name, got);
+    }
+  }
+  return "";
+}
+
+void check_fits(const PlannedJob& planned) {
+  if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
+  if (const std::string missing = shortage_beside(planned); !missing.empty()) throw InputError(missing);
+}
+
+PlannedJob plan_job(const Job& job, const Machine& machine) {
+  return plan_job(job, machine, build_training_graph(*job.model, job.graph));
+}
+
+PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
+                    std::vector<FrontierPoint>* frontier) {
+  PlannedJob result{.training = std::move(training)};
+  const Graph& graph = result.training.graph;
+  result.context = {.title = job.title,
+                    .budget = job.budget,
+                    .accumulation = job.config.batches.gradient_accumulation_steps,
+                    .updates = updates_per_step(job)};
+  result.context.budget_keys = budget_keys(job.config.memory);
+  if (job.budget.disk.value_or(0) > 0) {
+    result.stored = stored_weights(job, result.training);
+    const int64_t ram = ram_bytes(machine);
+    result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
+  }
+  const Budget budget = arena_budget(job, result.direct_files);
+  const Policy policy = policy_of(job, result);
+  result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
+  const PlanningInputs inputs{job, machine, budget, policy};
+  plan_evaluation(inputs, result);
+  const bool scores_rounds = job.online && !job.online->objective->passes().empty();
+  if (job.graph.reference.is_precomputed || scores_rounds) plan_scoring(inputs, result);
+  if (job.online || !job.samples.empty()) plan_generation(inputs, result);
+  plan_rewards(inputs, result);
+  note_others(result);
+  if (job.online) result.context.generation = forecast_round(job, result, machine);
+  result.context.reference = reference_of(job, result);
+  if (job.graph.value)
+    result.context.value_model = fmt::format("{}, trained in full: its layers stand behind the model's",
+                                             rewards::file_name(job.config.online->ppo.value_model));
+  for (const JobProgram& program : programs_of(result)) {
+    const std::vector<std::string> violations = verify(*program.graph);
+    SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", program.name, violations.front());
+  }
+  return result;
+}
+
+}  // namespace spillway::train

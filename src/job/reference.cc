@@ -1,0 +1,89 @@
+#include "job/reference.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "infer/linear_storage.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr const char* kReferenceKey = "ref_model";
+
+// It reads the ids of the other's tokenizer, and their log-probabilities are compared.
+ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
+  ModelPtr other = read_model(config.preference->ref_model);
+  const TextModel& text = text_of(*other, kReferenceKey);
+  check_predicts_tokens(text, kReferenceKey);
+  const int64_t wanted = text_of(model, "base_model").vocab_size;
+  if (text.vocab_size == wanted) return other;
+  // Tokens that are added to the model are added to its reference.
+  if (text.vocab_size ==
+      text_of(*read_model(config.model.base_model, config.model.config_overrides), "base_model").vocab_size)
+    return other->with_vocab_size(wanted);
+  throw input_error(kReferenceKey, "expected a model with a vocabulary of {}, as {} has, got {} in {}; name another",
+                    wanted, quote(config.model.base_model), text.vocab_size, quote(config.preference->ref_model));
+}
+
+// Linear layers are held as those of the base: quantised where the config says so, unless the files have codes.
+std::optional<LinearStorage> storage_of(const config::Config& config, const ParameterTable& parameters, DType dtype) {
+  const bool has_codes = std::any_of(parameters.begin(), parameters.end(),
+                                     [](const Parameter& p) { return p.source.storage->is_coded(); });
+  if (has_codes) return {};
+  return linear_storage(config, parameters, dtype);
+}
+
+// sync_ref_model mixes weights with their copies.
+void check_shapes(const config::Config& config, const ParameterTable& model, const ParameterTable& other) {
+  for (const Parameter& p : model) {
+    if (!p.is_of_model()) continue;
+    const Parameter* copy = other.find(p.name);
+    if (copy != nullptr && copy->shape == p.shape) continue;
+    throw input_error(kReferenceKey,
+                      "expected {} as {}, as {} has it, got {} in {}; name another, or remove sync_ref_model", p.name,
+                      to_string(p.shape), quote(config.model.base_model),
+                      copy == nullptr ? "none" : to_string(copy->shape), quote(config.preference->ref_model));
+  }
+}
+
+}  // namespace
+
+ModelOptions policy_at_first(const config::Config& config, const Model& model, ModelOptions options) {
+  for (const Parameter& p : parameters_of(model, options)) {
+    if (p.trained) options.copies.insert(p.name);
+  }
+  // Beside a B of zeros the adapter is nothing.
+  options.adapter_is_off = config.adapter && config.adapter->model_dir.empty() && !options.lora->starts_from_weights();
+  return options;
+}
+
+ReferenceOptions reference_options(const config::Config& config, const Model& model, const ModelOptions& options) {
+  const config::PreferenceSettings& preference = *config.preference;
+  ReferenceOptions result{.is_precomputed = preference.precompute_ref_log_probs,
+                          .is_synced = preference.sync.has_value()};
+  if (preference.ref_model.empty()) {
+    result.model = policy_at_first(config, model, options);
+    return result;
+  }
+  result.other = with_vocabulary_of(model, config);
+  result.model = options;
+  result.model->train_base = false;
+  result.model->unfrozen.clear();
+  result.model->lora.reset();
+  result.model->linear_storage.reset();
+  result.model->linear_storage = storage_of(config, parameters_of(*result.other, *result.model), options.dtype);
+  const ParameterTable parameters = parameters_of(*result.other, *result.model);
+  if (result.is_synced) check_shapes(config, parameters_of(model, options), parameters);
+  for (const Parameter& p : parameters) result.model->copies.insert(p.name);
+  return result;
+}
+
+std::filesystem::path reference_folder(const config::Config& config) {
+  const bool is_other = config.preference && !config.preference->ref_model.empty();
+  return is_other ? config.preference->ref_model : config.model.base_model;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,201 @@
+#include "job/suggested_changes.h"
+
+#include "base/bytes.h"
+#include "base/index.h"
+#include "base/math.h"
+#include "ops/optimizers/optimizer.h"
+#include "job/offload_policy.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr int64_t kShortestSequence = 64;
+
+// Device and host are made of the same RAM.
+bool has_one_ram(const Machine& machine) { return nth(machine.capacity_bytes, Tier::kHost) == 0; }
+
+int64_t free_bytes(const Machine& machine, Tier tier) {
+  const bool is_shared = tier == Tier::kHost && has_one_ram(machine);
+  return nth(machine.capacity_bytes, is_shared ? Tier::kDevice : tier);
+}
+
+class Levers {
+ public:
+  Levers(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
+      : loaded_(loaded), job_(job), config_(loaded.config), plan_(plan), machine_(machine) {}
+
+  std::vector<Lever> all() {
+    add_plan();
+    add_recomputation();
+    add_tier(Tier::kDisk, usable_bytes(free_bytes(machine_, Tier::kDisk)));
+    add_homes();
+    add_rows();
+    // Of one RAM, the host's part is worth no more than the device's, which is always offered.
+    if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
+    job_.clips ? add_frames() : add_sequences();
+    add_four_bits();
+    add_state_in_8bit();
+    return std::move(levers_);
+  }
+
+ private:
+  // As the config spells it.
+  [[nodiscard]] std::string spelled(const std::string& key) const {
+    const auto found = loaded_.spelled.find(key);
+    return found == loaded_.spelled.end() ? key : found->second;
+  }
+
+  void add_plan() {
+    if (config_.offload.plan == config::PlanMode::kFixed)
+      levers_.push_back({.grades = {{{spelled("memory.plan"), "auto"}}}});
+  }
+
+  void add_recomputation() {
+    const Policy& policy = job_.policy;
+    const bool is_open = !policy[SavedGroup::kAttention] && !policy[SavedGroup::kProduct] &&
+                         !policy[SavedGroup::kElementwise];  // so the plan has tried it
+    if (is_open || config_.offload.gradient_checkpointing == true) return;
+    levers_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
+  }
+
+  void add_tier(Tier tier, int64_t free) {
+    const int64_t has = job_.budget.of(tier).value_or(0);
+    if (nth(plan_.missing_bytes, tier) > 0 || free < has + kMiB) return;
+    levers_.push_back({.grades = {{budget_of(job_, tier, free / kMiB * kMiB)}},
+                       .is_enough_alone = config_.offload.plan == config::PlanMode::kAuto,
+                       .opens = tier});
+  }
+
+  // What the plan may not choose by itself goes to the next tier, or the one after it; or the plan chooses, where no
+  // one tier holds it all or none is below: `choice` is what leaves it to the plan.
+  void add_home(const std::string& key, std::optional<Tier> home, std::string_view host,
+                config::ConfigOverride choice) {
+    if (!home || nth(plan_.missing_bytes, *home) == 0) return;
+    const auto is_free = [&](Tier tier) {
+      return tier != *home && nth(plan_.missing_bytes, tier) == 0 && nth(machine_.capacity_bytes, tier) > 0;
+    };
+    Lever lever;
+    if (is_free(Tier::kHost)) lever.grades.push_back({{spelled(key), std::string(host)}});
+    if (is_free(Tier::kDisk)) lever.grades.push_back({{spelled(key), "disk"}});
+    if (config_.offload.plan == config::PlanMode::kAuto) lever.grades.push_back({std::move(choice)});
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  void add_homes() {
+    const Policy& policy = job_.policy;
+    const bool has_adapter = config_.adapter.has_value();
+    // Some keys have a word for it; others are left out.
+    const auto choice = [&](const std::string& key, const char* word) {
+      return config::ConfigOverride{spelled(key), word};
+    };
+    add_home("optimizer_offload", policy.optimizer_state, "host", choice("optimizer_offload", "auto"));
+    add_home("gradient_offload", policy.gradients, "host", choice("gradient_offload", "auto"));
+    add_home(has_adapter ? "layer_offloading" : "parameter_offload",
+             has_adapter ? policy.frozen_weights : policy.trainable_weights, "host",
+             has_adapter && loaded_.given.contains("layer_offloading") ? choice("layer_offloading", "null")
+                                                                       : choice("parameter_offload", "auto"));
+    if (const std::optional<Treatment> saved = policy[SavedGroup::kBoundary]) {
+      const Tier home = *saved == Treatment::kHost   ? Tier::kHost
+                        : *saved == Treatment::kDisk ? Tier::kDisk
+                                                     : Tier::kDevice;
+      add_home("activation_offloading", home, "true", choice("activation_offloading", "null"));
+    }
+  }
+
+  // With as much more accumulation, and as many more micro-batches a round: the same step, of the same completions.
+  void add_rows() {
+    Lever lever;
+    const config::BatchSettings& batches = config_.batches;
+    for (int64_t rows = batches.micro_batch_size / 2; rows >= 1; --rows) {
+      if (batches.micro_batch_size % rows != 0) continue;
+      Overrides& change = lever.grades.emplace_back();
+      change.push_back({spelled("micro_batch_size"), fmt::format("{}", rows)});
+      if (loaded_.given.contains("batch_size")) continue;  // of which accumulation follows
+      const int64_t parts = batches.micro_batch_size / rows;
+      change.push_back(
+          {spelled("gradient_accumulation_steps"), fmt::format("{}", batches.gradient_accumulation_steps * parts)});
+      if (config_.online && loaded_.given.contains("steps_per_generation"))
+        change.push_back(
+            {spelled("steps_per_generation"), fmt::format("{}", config_.online->steps_per_generation * parts)});
+    }
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  void add_sequences() {
+    const std::string& key = config_.batches.length_key;
+    std::vector<std::string> keys = {spelled(key)};
+    if (key != "sequence_len" && loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
+    Lever lever{.trains = "on shorter rows"};
+    for (int64_t length = config_.batches.sequence_len / 2; length >= kShortestSequence; length /= 2) {
+      Overrides& change = lever.grades.emplace_back();
+      for (const std::string& each : keys) change.push_back({each, fmt::format("{}", length)});
+    }
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  // Of clips, where rows say how long they are.
+  void add_frames() {
+    if (!job_.clips->sets) return;
+    Lever lever{.trains = "on shorter clips"};
+    const int64_t of_patch = job_.clips->demands.patch[0];
+    for (int64_t frames = job_.clips->max_frames / 2; frames >= of_patch; frames /= 2)
+      lever.grades.push_back({{spelled("num_latent_t"), fmt::format("{}", frames / of_patch * of_patch)}});
+    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+  }
+
+  void add_last_resort(Overrides change, std::string_view trains) {
+    levers_.push_back({.grades = {std::move(change)}, .trains = trains, .is_last_resort = true});
+  }
+
+  // Of an adapter's base, which is most of its memory.
+  void add_four_bits() {
+    const std::optional<config::QuantisationSettings>& now = config_.quantisation;
+    const bool is_wider = !now || now->coding == WeightCoding::kInt8;
+    if (!config_.adapter || !is_wider) return;
+    Overrides change;
+    if (now) change.push_back({spelled("load_in_8bit"), "false"});
+    change.push_back({spelled("load_in_4bit"), "true"});
+    add_last_resort(std::move(change), "over weights in 4 bits");
+  }
+
+  // Of full fine-tuning, where moments are what there is most of.
+  void add_state_in_8bit() {
+    const std::string coded = fmt::format("{}_8bit", config_.optimizer.optimizer.name);
+    if (config_.adapter || !ops::find_optimizer(coded)) return;
+    // What a paged name came to: the state's home is the plan's choice, and stays so.
+    const bool paged = config_.offload.optimizer_state == config::Offload::kAuto;
+    add_last_resort({{spelled("optimizer"), (paged ? "paged_" : "") + coded}}, "with moments in 8 bits");
+  }
+
+  const config::LoadedConfig& loaded_;
+  const Job& job_;
+  const config::Config& config_;
+  const Plan& plan_;
+  const Machine& machine_;
+  std::vector<Lever> levers_;
+};
+
+}  // namespace
+
+std::vector<Lever> levers_of(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
+                             const Machine& machine) {
+  return Levers(loaded, job, plan, machine).all();
+}
+
+Overrides raised_budgets(const Job& job, const std::array<int64_t, kTiers>& missing_bytes, const Machine& machine) {
+  Overrides overrides;
+  for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
+    const int64_t missing = nth(missing_bytes, tier);
+    if (missing == 0) continue;
+    const std::optional<int64_t> budget = job.budget.of(tier);
+    if (!budget || align_up(*budget + missing, kMiB) > free_bytes(machine, tier)) return {};
+    overrides.push_back(budget_of(job, tier, *budget + missing));
+  }
+  return overrides;
+}
+
+config::ConfigOverride budget_of(const Job& job, Tier tier, int64_t bytes) {
+  return {nth(budget_keys(job.config.memory), tier), fmt::format("{}MiB", div_ceil(bytes, kMiB))};
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,255 @@
+#include "job/training_graph.h"
+
+#include <algorithm>
+
+#include "graph/autodiff.h"
+#include "graph/place_early.h"
+#include "model/adapter.h"
+#include "ops/add/add.h"
+#include "ops/clip_factor/clip_factor.h"
+#include "ops/optimizers/bf16_update.h"
+#include "ops/squared_norm/squared_norm.h"
+#include "ops/zero/zero.h"
+#include "objectives/frozen_copies.h"
+
+namespace spillway::train {
+namespace {
+
+class TrainingGraphBuilder {
+ public:
+  TrainingGraphBuilder(const Model& model, const TrainingGraphOptions& options) : model_(model), options_(options) {}
+
+  TrainingGraph run() {
+    result_.graph.name = "training";
+    objective_.append_passes(b_, forward_section());
+    result_.forward = last_section();
+    result_.model = model_.build(b_, options_.model);
+    const size_t blocks = graph().blocks.size();
+    result_.value = objective_.append_value_model(b_);
+    for (const ModelBeside& other : options_.beside)
+      result_.beside.push_back(declare_copies(b_, *other.model, other.options, blocks));
+    add_batch_values();
+    add_step_state();
+    add_states();
+    const ValueId loss = add_loss();
+    append_backward(b_, loss, gradients_, ops::add);
+    result_.backward = last_section();
+    add_update();
+    result_.update = last_section();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool is_trained(ValueId weight) const {
+    return weight != kNone && graph().value(weight).kind == ValueKind::kTrainableWeight;
+  }
+  [[nodiscard]] const Graph& graph() const { return result_.graph; }
+  [[nodiscard]] SectionId last_section() const { return static_cast<SectionId>(graph().sections.size() - 1); }
+
+  ValueId scalar(const char* name, DType dtype) { return b_.input(name, {dtype, {1}}, ValueKind::kBatch); }
+
+  void add_batch_values() {
+    result_.learning_rate = scalar("batch.learning_rate", DType::kF32);
+    std::set<double> ratios;
+    for (const auto& [weight, ratio] : options_.rate_ratios) ratios.insert(ratio);
+    ratios.erase(1);
+    for (const double ratio : ratios) {
+      const std::string name = fmt::format("batch.learning_rate.{}", result_.other_rates.size());
+      result_.other_rates.push_back({ratio, scalar(name.c_str(), DType::kF32)});
+    }
+    result_.step = scalar("batch.step", DType::kI32);
+  }
+
+  void add_step_state() {
+    result_.optimizer = options_.optimizer;
+    result_.optimizer_options = options_.optimizer_options;
+    const ops::StepState* kept = options_.optimizer->step_state;
+    if (kept == nullptr) return;
+    result_.step_state = b_.input(fmt::format("optimizer.{}", options_.optimizer->name), {DType::kF32, {kept->elems}},
+                                  ValueKind::kOptimizerState);
+  }
+
+  // A persistent value beside a weight.
+  ValueId state(std::string name, ValueId weight, const ValueType& type, ValueKind kind) {
+    const ValueId id = b_.input(std::move(name), type, kind);
+    result_.graph.value(id).block = graph().value(weight).block;
+    return id;
+  }
+
+  void add_slices(TrainedWeight& t) {
+    const Value weight = graph().value(t.weight);
+    const Shape& shape = weight.type.shape;
+    t.schema = options_.optimizer->states(options_.optimizer_options, ops::trained_tensor(b_, t.weight));
+    const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
+    if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
+    const std::vector<ops::RowSlice> slices = ops::slice_rows(shape, options_.state_slice_elems, t.schema.slice_unit);
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const auto add = [&](const ops::StateSpec& spec) {
+        const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
+        return state(fmt::format("{}.{}{}", spec.name, weight.name, end), t.weight,
+                     ops::type_of(spec, slices[i], shape), ValueKind::kOptimizerState);
+      };
+      StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
+      if (has_master) slice.master = add({.name = "master"});
+      for (const ops::StateSpec& spec : t.schema.values) slice.states.push_back(add(spec));
+      if (options_.optimizer->evaluated && !has_master)
+        slice.kept_aside = add({.name = "trained", .dtype = weight.type.dtype});
+      if (options_.ema) slice.ema = add({.name = "ema"});
+    }
+  }
+
+  void add_states() {
+    add_states(result_.model.parameters, false);
+    if (result_.value) add_states(result_.value->parameters, true);
+  }
+
+  void add_states(const ParameterTable& parameters, bool is_value) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const Parameter& p = parameters[i];
+      if (!p.trained) continue;
+      TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value()};
+      add_slices(t);
+      if (options_.accumulates)
+        t.accumulator =
+            state("gradient." + graph().value(t.weight).name, t.weight, {DType::kF32, p.shape}, ValueKind::kGradient);
+      gradients_.push_back({.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = t.accumulator});
+      result_.trained.push_back(std::move(t));
+    }
+  }
+
+  // A sum over micro-batches needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
+  // large bf16 matrix is rounded once, to bf16, as every framework keeps it; small ones stay f32.
+  [[nodiscard]] DType gradient_dtype(const Parameter& p) const {
+    const bool summed = options_.accumulates || p.role == ParameterRole::kHead || p.role == ParameterRole::kEmbedding;
+    return options_.model.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
+  }
+
+  ValueId add_loss() {
+    const ops::LossGradients wanted =
+        is_trained(result_.model.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
+    result_.objective = objective_.append_loss(b_, result_.model, result_.value, wanted);
+    return result_.objective.loss;
+  }
+
+  // What a micro-batch can do right behind its gradients is appended to the backward section and then placed there.
+  void add_update() {
+    const bool early_norms = !options_.accumulates;
+    const bool early_updates = options_.updates_early();
+    const auto first = static_cast<OpId>(graph().ops.size());
+    if (!early_norms) b_.begin_section(update_section());
+    std::vector<ValueId> squares;
+    for (WeightGradient& g : gradients_) {
+      b_.set_block(graph().value(g.weight).block);
+      clear_other_rows(g);
+      squares.push_back(ops::squared_norm(b_, g.gradient));
+    }
+    if (early_updates) add_updates(kNone);
+    const auto end = static_cast<OpId>(graph().ops.size());
+
+    if (early_norms) b_.begin_section(update_section());
+    b_.set_block(kNone);
+    const ops::ClipFactor clip = ops::clip_factor(b_, squares, options_.max_grad_norm);
+    result_.norm_result = graph().results.size();
+    b_.result(clip.norm);
+    if (!early_updates) add_updates(clip.factor);
+    if (early_norms) place_early(result_.graph, first, end);
+  }
+
+  void clear_other_rows(WeightGradient& g) {
+    const Value& weight = graph().value(g.weight);
+    const auto found = options_.trained_rows.find(weight.name);
+    if (found == options_.trained_rows.end()) return;
+    std::vector<ops::RowSlice> others;
+    int64_t end = 0;
+    for (const ops::RowSlice& rows : found->second) {
+      others.push_back({end, rows.first - end});
+      end = rows.first + rows.count;
+    }
+    others.push_back({end, weight.type.shape[0] - end});
+    for (const ops::RowSlice& rows : others) {
+      if (rows.count == 0) continue;
+      const ValueId cleared = ops::zero_rows(b_, g.gradient, rows);
+      if (g.accumulator != kNone) b_.update(g.gradient, cleared);
+      g.gradient = cleared;
+    }
+  }
+
+  void add_updates(ValueId clip) {
+    ValueId step_state = kNone;
+    if (result_.step_state != kNone) {
+      b_.set_block(kNone);
+      step_state = options_.optimizer->step_state->next(b_, result_.step_state, result_.learning_rate, result_.step,
+                                                        options_.optimizer_options);
+    }
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      const TrainedWeight& t = result_.trained[i];
+      const ValueId gradient = gradients_[i].gradient;
+      b_.set_block(graph().value(t.weight).block);
+      ValueId weight = t.weight;
+      for (const StateSlice& slice : t.slices) {
+        weight = update(t, weight, slice, {.step_state = step_state, .gradient = gradient, .clip = clip});
+        if (slice.ema == kNone) continue;
+        b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, weight), result_.step, slice.rows, *options_.ema));
+      }
+      if (t.accumulator != kNone) b_.update(gradient, ops::zero(b_, gradient));
+    }
+  }
+
+  // Of a slice that was updated just now: the master, or the weight.
+  [[nodiscard]] ValueId exact_of(const StateSlice& slice, ValueId weight) const {
+    if (slice.master == kNone) return weight;
+    for (const ValueId output : graph().ops.back().outputs)
+      if (graph().value(output).updates == slice.master) return output;
+    report_bug(__FILE__, __LINE__, "exact_of", "an update leaves its master as it is");
+  }
+
+  [[nodiscard]] ValueId rate_of(const std::string& weight) const {
+    const auto ratio = options_.rate_ratios.find(weight);
+    if (ratio == options_.rate_ratios.end() || ratio->second == 1) return result_.learning_rate;
+    const auto has_ratio = [&](const OtherRate& one) { return one.ratio == ratio->second; };
+    return std::find_if(result_.other_rates.begin(), result_.other_rates.end(), has_ratio)->value;
+  }
+
+  // `operands` has what is not the slice's own. Returns the next version of the weight, which `weight` is a version of.
+  ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ops::UpdateOperands operands) {
+    ops::OptimizerOptions options = options_.optimizer_options;
+    const Parameter& p = result_.parameter_of(t);
+    const bool spared = options_.optimizer->spares_embeddings && p.has_row_per_token();
+    const std::string& name = graph().value(t.weight).name;
+    if (!p.decays() || spared || options_.undecayed.contains(name)) options.set(ops::kWeightDecay.name, 0.0);
+    operands.weight = weight;
+    operands.master = s.master;
+    operands.states = s.states;
+    operands.learning_rate = rate_of(name);
+    operands.step = result_.step;
+    operands.rows = s.rows;
+    if (p.dtype == DType::kF32 || s.master != kNone) return options_.optimizer->update(b_, operands, options);
+    std::optional<ops::StochasticRounding> rounding;
+    if (options_.rounding_seed) {
+      rounding = {.seed = *options_.rounding_seed,
+                  .stream = static_cast<int64_t>(random_stream_of(name)),
+                  .step = result_.step};
+    }
+    return ops::update_bf16(b_, *options_.optimizer, operands, options, rounding);
+  }
+
+  const Model& model_;
+  const TrainingGraphOptions& options_;
+  TrainingGraph result_;
+  ObjectiveBuilder objective_{model_, options_.model, options_.objective, options_.reference, options_.value};
+  Builder b_{result_.graph, objective_.first_section(forward_section())};
+  std::vector<WeightGradient> gradients_;
+};
+
+}  // namespace
+
+std::span<const TrainedWeight> TrainingGraph::trained_of_model() const {
+  const auto end = std::find_if(trained.begin(), trained.end(), [](const TrainedWeight& t) { return t.is_value; });
+  return {trained.begin(), end};
+}
+
+TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options) {
+  return TrainingGraphBuilder(model, options).run();
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,117 @@
+// The whole optimizer step as one Graph: passes that score rows, where the objective has any, forward, loss, backward,
+// clipping, update.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "model/model.h"
+#include "ops/ema/ema.h"
+#include "ops/optimizers/adamw/adamw.h"
+#include "ops/optimizers/optimizer.h"
+#include "ops/row_slice.h"
+#include "objectives/passes.h"
+
+namespace spillway::train {
+
+// The most elements that one value of the optimizer's state has (16 MiB in f32), so that streaming it from slower
+// memory takes only small buffers.
+constexpr int64_t kStateSliceElems = int64_t{4} << 20;
+
+// A model beside the one in training, which a program of its own runs. All its weights are copies
+// (ModelOptions::copies), and every program of the job keeps them where the plan of training puts them.
+struct ModelBeside {
+  ModelPtr model;
+  ModelOptions options;
+};
+
+struct TrainingGraphOptions {
+  ModelOptions model;
+  ObjectivePtr objective = text_objective();
+  ReferenceOptions reference;       // of an objective that has a reference
+  std::optional<ValueModel> value;  // of an objective that has a value model
+  const ops::OptimizerDef* optimizer = &ops::kAdamw;
+  // weight_decay is that of the parameters that transformers decays.
+  ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
+  // Weights of the model whose learning rate is so many times that of the others, by name.
+  std::map<std::string, double, std::less<>> rate_ratios;
+  std::set<std::string, std::less<>> undecayed;  // weights of the model that do not decay beside norms and biases
+  bool masters = true;                   // bf16 weights have f32 masters; else they and their moments are bf16 alone
+  std::optional<int64_t> rounding_seed;  // without masters: weights are rounded stochastically
+  double max_grad_norm = 1;              // 0: no clipping
+  std::optional<ops::EmaOptions> ema;    // of the trained weights
+  bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
+  int64_t state_slice_elems = kStateSliceElems;
+  // Of weights that are trained in part: the rows whose gradient counts, ascending; that of all others is zero. Decay
+  // and moments act on every row, as in axolotl's unfrozen_parameters.
+  std::map<std::string, std::vector<ops::RowSlice>, std::less<>> trained_rows;
+  std::vector<ModelBeside> beside;
+
+  // Whether a weight is updated as soon as its gradient is ready, within the micro-batch.
+  [[nodiscard]] bool updates_early() const { return !accumulates && max_grad_norm == 0; }
+};
+
+// The optimizer's persistent values for some rows of a weight. A value is called "<state>.<weight>", and ".0", ".1",
+// ... follow where a weight has several slices.
+struct StateSlice {
+  ops::RowSlice rows;
+  ValueId master = kNone;       // f32, "master.<weight>", where the weight is a bf16 working copy
+  std::vector<ValueId> states;  // as TrainedWeight::schema says
+  ValueId kept_aside = kNone;   // "trained.<weight>": the rows while others are evaluated, where no master has them
+  ValueId ema = kNone;          // f32, "ema.<weight>", where weights are averaged
+};
+
+// The persistent values that belong to one trained weight.
+struct TrainedWeight {
+  size_t parameter = 0;   // into ModelGraph::parameters
+  bool is_value = false;  // of those of the value model
+  ValueId weight = kNone;
+  ops::StateSchema schema;         // the optimizer's
+  std::vector<StateSlice> slices;  // in the order of their rows, at least one
+  ValueId accumulator = kNone;     // "gradient.<weight>": f32; kNone without accumulation
+};
+
+// The learning rate of some weights: a batch value, f32 [1].
+struct OtherRate {
+  double ratio = 1;  // times the learning rate of the others
+  ValueId value = kNone;
+};
+
+struct TrainingGraph {
+  Graph graph;
+  ModelGraph model;
+  std::optional<ModelGraph> value;     // the value model, where the objective has one
+  std::vector<TrainedWeight> trained;  // those of the model first
+  AppendedObjective objective;
+  std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
+  const ops::OptimizerDef* optimizer = nullptr;
+  ops::OptimizerOptions optimizer_options;
+  ValueId step_state = kNone;  // "optimizer.<name>": what the optimizer keeps for all weights together
+  // Batch values beside the model's and the objective's.
+  ValueId learning_rate = kNone;       // f32 [1]
+  std::vector<OtherRate> other_rates;  // each ratio once
+  ValueId step = kNone;                // i32 [1]: 1 in the first step
+  SectionId forward = 0, backward = 0, update = 0;
+  size_t norm_result =
+      0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping
+
+  [[nodiscard]] const Parameter& parameter_of(const TrainedWeight& t) const {
+    return (t.is_value ? *value : model).parameters[t.parameter];
+  }
+  // Those of the model alone, which is what a run writes.
+  [[nodiscard]] std::span<const TrainedWeight> trained_of_model() const;
+};
+
+// Without accumulation a gradient's norm is taken in the backward section as soon as the gradient is there; without
+// clipping besides, so are the optimizer's operations, and nothing but the norm of all is left for the update section.
+[[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
+
+}  // namespace spillway::train

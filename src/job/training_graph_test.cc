@@ -1,0 +1,215 @@
+#include "job/training_graph.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "graph/verify.h"
+#include "model/decoder/decoder.h"
+#include "plan/planner.h"
+#include "plan/verify.h"
+#include "tests/support/tiered_machine.h"
+#include "objectives/online/online.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+constexpr int64_t kVocabulary = 4096, kHidden = 64, kTableBytes = kVocabulary * kHidden * 2;
+
+// Embedding and head are most of it.
+Graph graph_of(bool lora) {
+  train::TrainingGraphOptions options;
+  options.model = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .sequence_len = 32};
+  options.model.train_base = !lora;
+  if (lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
+  const ModelPtr model =
+      make_decoder(parse_decoder_config(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "max_position_embeddings": 64,
+    "num_attention_heads": 2, "num_hidden_layers": 3, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 4096})",
+                                        "test"));
+  return train::build_training_graph(*model, options).graph;
+}
+
+// PPO's: a policy with an adapter, and a value model half as deep that is trained in full.
+train::TrainingGraph two_models() {
+  const auto model_of = [](int layers) {
+    return make_decoder(
+        parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "max_position_embeddings": 64,
+    "num_attention_heads": 2, "num_hidden_layers": {}, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 4096}})",
+                                         layers),
+                             "test"));
+  };
+  const ModelPtr policy = model_of(4);
+  train::TrainingGraphOptions options;
+  options.model = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .max_rows = 2, .sequence_len = 32};
+  train::ValueModel value{.model = model_of(2)->with_score(ScoreHead{}, std::nullopt), .options = options.model};
+  value.options.prefix = "value.";
+  value.options.train_base = true;
+  options.model.lora = LoraOptions{.r = 4, .alpha = 8};
+  options.reference.model = options.model;
+  options.reference.model->lora.reset();
+  options.value = std::move(value);
+  config::OnlineSettings settings{.kind = config::OnlineKind::kPpo, .name = "ppo", .num_generations = 1};
+  options.objective = train::online_objective(settings, 1);
+  options.max_grad_norm = 0;
+  return train::build_training_graph(*policy, options);
+}
+
+}  // namespace
+
+TEST_CASE("a graph of two models has the blocks and weights of both, each trained as its own options say") {
+  const train::TrainingGraph training = two_models();
+  CHECK(verify(training.graph).empty());
+  std::vector<std::string> blocks;
+  for (const Block& block : training.graph.blocks) blocks.push_back(block.name);
+  CHECK(blocks ==
+        std::vector<std::string>{"layer 0", "layer 1", "layer 2", "layer 3", "value.layer 0", "value.layer 1"});
+  REQUIRE(training.value);
+  // Names of parameters are those of files, names of values are of the graph.
+  const Parameter* const of_policy = training.model.parameters.find("model.layers.0.mlp.up_proj.weight");
+  const Parameter* const of_value = training.value->parameters.find("model.layers.0.mlp.up_proj.weight");
+  REQUIRE(of_policy);
+  REQUIRE(of_value);
+  CHECK(of_policy->values != of_value->values);
+  CHECK(training.graph.value(of_value->values[0]).name == "value.model.layers.0.mlp.up_proj.weight");
+  CHECK(training.graph.value(of_policy->values[0]).kind == ValueKind::kFrozenWeight);
+  CHECK(training.graph.value(of_value->values[0]).kind == ValueKind::kTrainableWeight);
+  // All that is written for inference is of the policy, and stands first.
+  const size_t of_model = training.trained_of_model().size();
+  CHECK(of_model == 2 * 7 * 4);
+  for (size_t i = 0; i < training.trained.size(); ++i) CHECK(training.trained[i].is_value == (i >= of_model));
+  CHECK(training.trained.size() - of_model == 2 * 9 + 3);  // with embedding, final norm and score
+}
+
+TEST_CASE("one plan has the blocks of two models, and a smaller budget treats those of both") {
+  const train::TrainingGraph training = two_models();
+  const Graph& graph = training.graph;
+  const Machine machine = tiered_machine();
+  const Plan whole = make_plan(graph, machine, {}, {});
+  REQUIRE(whole.choices.blocks.size() == 6);
+  const auto plan_within = [&](int64_t device) {
+    return make_plan(graph, machine, {.device = device, .host = 1 << 30, .disk = 1 << 30}, {});
+  };
+  const int64_t least = plan_within(0).peaks[0].bytes;
+  CHECK(least < whole.peaks[0].bytes);
+  const auto is_elsewhere = [](const BlockChoice& block) {
+    return block.frozen_weights != Tier::kDevice || block.trainable_weights != Tier::kDevice;
+  };
+  for (const int64_t budget : {whole.peaks[0].bytes, (whole.peaks[0].bytes + least) / 2, least}) {
+    CAPTURE(budget);
+    const Plan plan = plan_within(budget);
+    CHECK(plan.fits);
+    CHECK(plan.peaks[0].bytes <= budget);
+    CHECK(verify(graph, plan.program, {.device = budget, .host = 1 << 30, .disk = 1 << 30}).empty());
+    const auto& blocks = plan.choices.blocks;
+    const bool of_policy = std::any_of(blocks.begin(), blocks.begin() + 4, is_elsewhere),
+               of_value = std::any_of(blocks.begin() + 4, blocks.end(), is_elsewhere);
+    if (budget == whole.peaks[0].bytes) CHECK_FALSE((of_policy || of_value));
+    if (budget == least) CHECK((of_policy && of_value));
+  }
+}
+
+TEST_CASE("the embedding leaves a device that is too small even without the layers, and none that has room for all") {
+  const Graph graph = graph_of(/*lora=*/true);
+  const Machine machine = tiered_machine();
+  const auto plan_within = [&](int64_t device, std::optional<Tier> outer) {
+    Policy policy;
+    policy.outer_weights = outer;
+    return make_plan(graph, machine, {.device = device, .host = 1 << 30}, policy);
+  };
+  const int64_t least = plan_within(0, Tier::kDevice).peaks[0].bytes;
+  CHECK(plan_within(1 << 30, {}).choices.tables == Tier::kDevice);
+  CHECK(plan_within(least, {}).choices.outer_weights == Tier::kDevice);
+  const Plan smaller = plan_within(least - kTableBytes * 9 / 10, {});
+  CHECK(smaller.fits);
+  CHECK(smaller.choices.tables == Tier::kHost);
+  CHECK(smaller.choices.outer_weights == Tier::kDevice);
+}
+
+TEST_CASE("weights outside layers are trained from where the config says") {
+  const Graph graph = graph_of(/*lora=*/false);
+  Policy policy = saved_policy(Treatment::kKeep);
+  policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDisk;
+  const auto on_disk = [&](Tier outer) {
+    policy.outer_weights = outer;
+    const Plan plan = make_plan(graph, tiered_machine(), {.disk = 1 << 30}, policy);
+    CHECK(plan.fits);
+    return plan.peaks[2].bytes;
+  };
+  CHECK(on_disk(Tier::kDisk) >= on_disk(Tier::kDevice) + 2 * kTableBytes);
+}
+
+TEST_CASE("the state of some layers stays on the device where that of others leaves, and no layer more would help") {
+  const Graph graph = graph_of(/*lora=*/false);
+  const Machine machine = tiered_machine();
+  const auto plan_within = [&](std::optional<int64_t> device, std::optional<Tier> state) {
+    Policy policy = saved_policy(Treatment::kKeep);
+    policy.frozen_weights = policy.trainable_weights = policy.outer_weights = policy.gradients = Tier::kDevice;
+    policy.optimizer_state = state;
+    return make_plan(graph, machine, {.device = device, .host = 1 << 30, .disk = 1 << 30}, policy);
+  };
+  for (const Tier away : {Tier::kHost, Tier::kDisk}) {
+    CAPTURE(name_of(away));
+    const Plan least = plan_within({}, away);
+    int64_t layer = 0;  // f32 master and both moments
+    for (const Value& value : graph.values) {
+      if (value.kind == ValueKind::kTrainableWeight && value.block == 0 && value.producer == kNone)
+        layer += value.type.shape.elems() * 12;
+    }
+    const int64_t budget = least.peaks[0].bytes + layer * 3 / 2;
+    const Plan plan = plan_within(budget, {});
+    CHECK(plan.fits);
+    CHECK(plan.choices.optimizer_state != Tier::kDevice);
+    const auto& blocks = plan.choices.blocks;
+    const auto resident = std::count_if(blocks.begin(), blocks.end(),
+                                        [](const BlockChoice& block) { return block.state == Tier::kDevice; });
+    CHECK(resident >= 1);
+    REQUIRE(resident < std::ssize(blocks));
+    Choices one_more = plan.choices;
+    one_more.blocks[blocks.size() - 1 - static_cast<size_t>(resident)].state = Tier::kDevice;
+    const Plan larger = plan_for(graph, machine, one_more);
+    CHECK((larger.peaks[0].bytes > budget || larger.simulation.step_seconds(1) >= plan.simulation.step_seconds(1)));
+    CHECK(plan.simulation.step_seconds(1) < least.simulation.step_seconds(1));
+  }
+}
+
+TEST_CASE("what host memory cannot hold of the layers' weights or state lies on the disk, and the rest does not") {
+  Machine machine = tiered_machine();
+  for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) nth(machine.link_bytes_per_second, lane) = 2e7;
+  for (const bool of_state : {false, true}) {
+    CAPTURE(of_state);
+    const Graph graph = graph_of(/*lora=*/!of_state);
+    const auto plan_within = [&](const Budget& budget, std::optional<Tier> home) {
+      Policy policy = saved_policy(Treatment::kKeep);
+      policy.trainable_weights = policy.outer_weights = policy.gradients = Tier::kDevice;
+      policy.frozen_weights = of_state ? Tier::kDevice : home;
+      policy.optimizer_state = of_state ? home : Tier::kDevice;
+      return make_plan(graph, machine, budget, policy);
+    };
+    const Plan on_host = plan_within({.host = 1 << 30}, Tier::kHost);
+    const ValueKind kind = of_state ? ValueKind::kOptimizerState : ValueKind::kFrozenWeight;
+    int64_t layer = 0;
+    for (const Value& value : graph.values)
+      if (value.kind == kind && value.block == 0 && value.producer == kNone) layer += value.type.bytes();
+    const Budget budget{
+        .device = on_host.peaks[0].bytes + layer / 2, .host = on_host.peaks[1].bytes - layer * 3 / 2, .disk = 1 << 30};
+    const Plan plan = plan_within(budget, {});
+    CHECK(plan.fits);
+    CHECK(verify(graph, plan.program, budget).empty());
+    const auto tier_of = [&](size_t block) {
+      return of_state ? state_tier(plan.choices, static_cast<BlockId>(block))
+                      : plan.choices.blocks[block].frozen_weights;
+    };
+    std::vector<Tier> tiers;
+    for (size_t block = 0; block < graph.blocks.size(); ++block) tiers.push_back(tier_of(block));
+    CHECK(std::count(tiers.begin(), tiers.end(), Tier::kDisk) >= 1);
+    CHECK(std::count(tiers.begin(), tiers.end(), Tier::kHost) >= 1);
+    const Plan on_disk = plan_within(budget, Tier::kDisk);
+    CHECK(plan.simulation.step_seconds(1) < on_disk.simulation.step_seconds(1));
+  }
+}

@@ -1,0 +1,86 @@
+#include "job/vocabulary_growth.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "text/tokenizer.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr int64_t kRounded = 32;
+
+text::Tokenizer tokenizer_of(const config::TokenizerSettings& settings) {
+  return text::Tokenizer::load(settings.folder, settings.special_tokens);
+}
+
+// The key that names the first token whose id is not below `rows`; there is one.
+std::string key_of_new_token(const text::SpecialTokenNames& names, const text::Tokenizer& tokenizer, int64_t rows) {
+  const auto is_new = [&](const std::string& token) { return tokenizer.token_to_id(token).value_or(0) >= rows; };
+  for (const auto& [key, token] :
+       {std::pair("bos_token", &names.bos_token), {"eos_token", &names.eos_token}, {"unk_token", &names.unk_token}}) {
+    if (is_new(*token)) return fmt::format("special_tokens.{}", key);
+  }
+  if (std::any_of(names.tokens.begin(), names.tokens.end(), is_new)) return "tokens";
+  return "special_tokens.additional_special_tokens";
+}
+
+// Whether all weights that have a row per token are trained.
+bool trains_rows_of_tokens(const ParameterTable& parameters) {
+  return std::all_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& p) { return p.trained || !p.has_row_per_token(); });
+}
+
+}  // namespace
+
+void check_named_tokens(const config::TokenizerSettings& settings) {
+  if (!settings.knows_eos_token && !settings.knows_pad_token) return;
+  text::SpecialTokenNames others = settings.special_tokens;
+  others.eos_token = others.pad_token = "";
+  const text::Tokenizer tokenizer = text::Tokenizer::load(settings.folder, others);
+  const auto& [eos, pad] = std::tie(settings.special_tokens.eos_token, settings.special_tokens.pad_token);
+  for (const auto& [key, is_known, token] :
+       {std::tuple("eos_token", settings.knows_eos_token, &eos), {"pad_token", settings.knows_pad_token, &pad}}) {
+    if (!is_known || tokenizer.token_to_id(*token)) continue;
+    throw input_error(key, "expected a token of the vocabulary, got {}; name one, or add it with special_tokens.{}",
+                      quote(*token), key);
+  }
+}
+
+std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, ModelPtr& model,
+                                         const ParameterTable& parameters) {
+  std::vector<std::string> notes;
+  check_named_tokens(settings);
+  if (settings.special_tokens == text::SpecialTokenNames{} && !settings.resize_token_embeddings_to_32x) return notes;
+  const bool trains_rows = trains_rows_of_tokens(parameters);
+  const int64_t vocab_size = text_of(*model, "base_model").vocab_size;
+  text::Tokenizer tokenizer = tokenizer_of(settings);
+  std::string& pad = settings.special_tokens.pad_token;
+  if (!trains_rows && tokenizer.pad_id().value_or(0) >= vocab_size && !pad.empty()) {
+    notes.push_back(fmt::format(
+        "warning: [special_tokens.pad_token] {} is new, and an adapter trains no new rows of the embedding; it is left "
+        "out, since nothing here is padded",
+        quote(pad)));
+    pad.clear();
+    tokenizer = tokenizer_of(settings);
+  }
+  const int64_t tokens = tokenizer.vocabulary_size();
+  const bool rounds = trains_rows && settings.resize_token_embeddings_to_32x;
+  const int64_t rows = rounds ? (tokens + kRounded - 1) / kRounded * kRounded : tokens;
+  if (rows <= vocab_size) return notes;
+  if (!trains_rows) {
+    throw input_error(key_of_new_token(settings.special_tokens, tokenizer, vocab_size),
+                      "expected tokens that the embedding has rows for, got {} tokens for {} rows; train new rows "
+                      "with lora_modules_to_save: [embed_tokens, lm_head], or name tokens of the vocabulary",
+                      tokens, vocab_size);
+  }
+  notes.push_back(fmt::format("the embedding grows from {} to {} rows, for {} tokens", vocab_size, rows, tokens));
+  model = model->with_vocab_size(rows);
+  return notes;
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,79 @@
+#include "model/gguf/mixture.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace spillway {
+namespace {
+
+constexpr GgufFileType kTypes[] = {
+    {"f32", GgufType::kF32, 0},    {"f16", GgufType::kF16, 1},
+    {"q8_0", GgufType::kQ8_0, 7},  {"q4_k_m", GgufType::kQ4_K, 15, true},
+    {"bf16", GgufType::kBF16, 32},
+};
+
+// Of "blk.12.attn_v.weight".
+int64_t layer_number(std::string_view name) {
+  int64_t layer = 0;
+  constexpr std::string_view kStart = "blk.";
+  std::from_chars(name.data() + kStart.size(), name.data() + name.size(), layer);
+  return layer;
+}
+
+bool has_more_bits(int64_t layer, int64_t layers) {
+  const int64_t eighth = layers / 8;
+  return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+// Models of 70B have eight heads to a value, so that more bits for values cost little.
+bool is_70b(const GgufModel& model) {
+  return model.layers == 80 && (model.architecture == "qwen2" || model.heads != model.kv_heads);
+}
+
+GgufType for_rows(GgufType type, int64_t row) {
+  if (row % layout_of(type).block_elems == 0) return type;
+  const GgufType other = type == GgufType::kQ4_K   ? GgufType::kQ5_0
+                         : type == GgufType::kQ5_K ? GgufType::kQ5_1
+                                                   : GgufType::kQ8_0;
+  return row % layout_of(other).block_elems == 0 ? other : GgufType::kF16;
+}
+
+}  // namespace
+
+const GgufFileType& find_gguf_file_type(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const GgufFileType& type : kTypes) {
+    if (type.name == name) return type;
+    names.push_back(type.name);
+  }
+  const std::string_view near = nearest_name(name, names);
+  throw input_error("--type", "expected {}, got {}; {}", joined_names(names), quote(name),
+                    near.empty() ? "choose one of them" : fmt::format("did you mean {}?", near));
+}
+
+GgufType plain_tensor_type(const std::vector<int64_t>& shape, GgufType wanted) {
+  if (shape.size() < 2) return GgufType::kF32;
+  return shape.back() % layout_of(wanted).block_elems == 0 ? wanted : GgufType::kF16;
+}
+
+GgufType tensor_type(const GgufWeight& weight, const GgufModel& model, const GgufFileType& file) {
+  if (!file.is_mixture || weight.shape.size() < 2) return plain_tensor_type(weight.shape, file.type);
+  const std::string_view name = weight.gguf;
+  GgufType type = file.type;
+  if (name == (model.tied ? "token_embd.weight" : "output.weight")) {
+    type = GgufType::kQ6_K;
+  } else if (name.ends_with(".attn_v.weight") || name.ends_with(".ffn_down.weight")) {
+    if (has_more_bits(layer_number(name), model.layers)) {
+      type = GgufType::kQ6_K;
+    } else if (is_70b(model) && name.ends_with(".attn_v.weight")) {
+      type = GgufType::kQ5_K;
+    }
+  }
+  return for_rows(type, weight.shape.back());
+}
+
+}  // namespace spillway

@@ -1,0 +1,106 @@
+// Text, as supervised fine-tuning and pretraining have it: the cross-entropy of each token that has a label, and a mean
+// over all of the optimizer step.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/linear_log_prob/linear_log_prob.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/row_sum/row_sum.h"
+#include "objectives/objective.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr std::string_view kAccuracy = "mean_token_accuracy", kLogProb = "log_prob";
+
+class Text : public Objective {
+ public:
+  // transformers' label_smoothing_factor, of evaluations, too.
+  explicit Text(double label_smoothing = 0) : label_smoothing_(label_smoothing) {}
+
+  [[nodiscard]] std::string_view name() const override { return "text"; }
+
+  void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
+            std::span<const data::Piece> pieces) const override {
+    data::fill_micro_batch(streams[0], rows, pieces);
+  }
+  // What each token predicts; negative: nothing.
+  [[nodiscard]] std::vector<LossColumn> columns() const override {
+    return {{{"labels", fill_typical_ids}, i32_per_token}};
+  }
+
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
+    const ModelGraph& model = in.model();
+    const ops::CrossEntropy entropy =
+        ops::linear_cross_entropy(builder, model.hidden, model.head, in.column("labels"), scale, in.gradients(),
+                                  model.logit_cap, label_smoothing_);
+    return {entropy.loss, {entropy.correct}};
+  }
+
+  [[nodiscard]] float scale(const StepTotals& step) const override {
+    return 1.0f / static_cast<float>(std::max<int64_t>(1, step.targets));
+  }
+  void observe(const Observation& seen, MetricSums& sums) const override {
+    const auto targets = static_cast<double>(seen.streams[0].targets);
+    if (targets == 0) return;
+    sums.add("loss", seen.loss / targets, targets);
+    sums.add(kAccuracy, seen.number(0) / targets, targets);
+  }
+  [[nodiscard]] std::vector<std::string_view> metric_keys() const override { return {"loss", "perplexity", kAccuracy}; }
+  void metrics(const MetricSums& sums, std::vector<Metric>& into) const override {
+    const double loss = sums.mean("loss");
+    into.clear();
+    into.push_back({"loss", loss});
+    into.push_back({"perplexity", std::exp(loss)});
+    into.push_back({kAccuracy, sums.mean(kAccuracy), true});
+  }
+
+ private:
+  double label_smoothing_;
+};
+
+// DFT: a token's cross-entropy counts as much as the model already gives it (Wu et al., On the Generalization of SFT,
+// 2025), as a weight without a gradient, as TRL has it.
+class WeightedText final : public Text {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "dft"; }
+
+  [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
+    namespace pw = ops::pointwise;
+    const ModelGraph& model = in.model();
+    const ops::LogProb tokens =
+        ops::linear_log_prob(builder, model.hidden, model.head, in.column("labels"), 1, model.logit_cap);
+    const ValueId weight = pw::detach(builder, pw::exp(builder, tokens.log_prob));
+    const ValueId sum = ops::row_sum(builder, pw::mul(builder, tokens.log_prob, weight));
+    const ValueId loss = pw::mul(builder, pw::affine(builder, sum, -1), scale);
+    return {loss, {ops::row_sum(builder, tokens.is_likeliest), ops::row_sum(builder, tokens.log_prob)}};
+  }
+
+  void observe(const Observation& seen, MetricSums& sums) const override {
+    Text::observe(seen, sums);
+    const auto targets = static_cast<double>(seen.streams[0].targets);
+    if (targets != 0) sums.add(kLogProb, seen.number(1) / targets, targets);
+  }
+  void metrics(const MetricSums& sums, std::vector<Metric>& into) const override {
+    into.clear();
+    into.push_back({"loss", sums.mean("loss")});
+    into.push_back({"perplexity", std::exp(-sums.mean(kLogProb))});
+    into.push_back({kAccuracy, sums.mean(kAccuracy), true});
+  }
+};
+
+}  // namespace
+
+const ObjectivePtr& weighted_text_objective() {
+  static const ObjectivePtr kText = std::make_shared<WeightedText>();
+  return kText;
+}
+
+ObjectivePtr smoothed_text_objective(double label_smoothing) { return std::make_shared<Text>(label_smoothing); }
+
+const ObjectivePtr& text_objective() {
+  static const ObjectivePtr kText = std::make_shared<Text>();
+  return kText;
+}
+
+}  // namespace spillway::train

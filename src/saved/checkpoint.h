@@ -1,0 +1,104 @@
+// checkpoint-STEP folders: what the model folder of that step would be, and what continues the run bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/stream/row_stream.h"
+#include "saved/base_identity.h"
+#include "saved/feed_state.h"
+#include "saved/model_card.h"
+#include "saved/run_identity.h"
+#include "saved/run_settings.h"
+#include "saved/saved_model.h"
+#include "saved/state.h"
+#include "train/stopping.h"
+
+namespace spillway::train {
+
+// A model that scores completions, which training does not change.
+struct RewardModelIdentity {
+  std::string folder;  // for messages: it may lie elsewhere when the run goes on
+  BaseIdentity weights;
+};
+// Those of a job that generates what it is trained on; none of another.
+[[nodiscard]] std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job& job);
+
+// Where a run is. Everything else follows from the config: the order of rows is a pure function of seed and epoch, and
+// every random number one of seed and step. With a stream, rows and steps_per_epoch are 0.
+struct TrainingPosition {
+  int64_t step = 0;        // optimizer steps done
+  int64_t num_tokens = 0;  // seen so far
+  // Of the data, so that another data set is noticed.
+  int64_t rows = 0;
+  std::string rows_checksum;  // data::RowTable::checksum; empty: not known
+  int64_t steps_per_epoch = 0;
+  std::optional<data::StreamPosition> stream;  // of the next step
+  std::string stream_identity;                 // data::stream_identity, with a stream
+  FeedState feed;                              // StepFeed::state, of the step that was done last
+  // Of the run.
+  RunIdentity run;
+  BaseIdentity base;     // empty: not known
+  RunSettings settings;  // the same
+  // Each folder once, in the order of the config; none: not known.
+  std::optional<std::vector<RewardModelIdentity>> reward_models;
+  std::optional<StoppingState> stopping;  // the same
+  std::optional<bool> is_evaluated;       // whether the step's evaluation came before the checkpoint; the same
+};
+
+// What a checkpoint's spillway_state.json says.
+struct CheckpointRecord {
+  std::filesystem::path folder;
+  TrainingPosition position;               // its feed without the round
+  nlohmann::ordered_json round = nullptr;  // of the feed, without its tensors; null: none
+  std::optional<TensorSums> model, state;  // of the checkpoint's files; none: of a version without
+  bool is_only_model = false;              // without what a run goes on with
+};
+
+enum class CheckpointContent { kAll, kModel };
+
+// Writes OUTPUT/checkpoint-STEP atomically; of kModel without the state of the optimizer and of what feeds the run.
+void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position,
+                     const ModelInTraining& model, const TrainedFacts& facts = {},
+                     CheckpointContent content = CheckpointContent::kAll);
+
+// Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that
+// of the step `best`; those of other runs stay.
+void remove_old_checkpoints(const std::filesystem::path& output, const RunIdentity& run, int64_t limit,
+                            int64_t best = 0);
+
+// The checkpoints in a folder, by step; not those of other programs.
+struct FoundCheckpoint {
+  int64_t step = 0;
+  std::filesystem::path folder;
+};
+[[nodiscard]] std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& output);
+
+// The run's checkpoint of a step, where it is there and can be read.
+[[nodiscard]] std::optional<CheckpointRecord> find_checkpoint(const std::filesystem::path& output,
+                                                              const RunIdentity& run, int64_t step);
+
+// Throws InputError for what is none of ours, or damaged. Reads no tensors.
+[[nodiscard]] CheckpointRecord read_checkpoint(const std::filesystem::path& folder);
+
+// Throws InputError where the checkpoint belongs to other data, another base or other reward models than `expected`, or
+// has done more than `total_steps`; warns of settings that differ.
+void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition& expected, int64_t total_steps);
+
+// Reads all tensors of the checkpoint. Throws InputError that names the first one that does not hold what was written.
+void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job);
+
+// The round that the checkpoint stands in the middle of; null: none. Throws InputError where it is damaged.
+[[nodiscard]] std::shared_ptr<const Round> load_round(const CheckpointRecord& checkpoint);
+
+// Reads the state (of a checkpoint of a model alone its weights), and verifies all tensors of the checkpoint. Throws
+// InputError that names the first one that does not hold what was written, and where the state belongs to another job.
+void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
+                     ValueStore& store);
+
+}  // namespace spillway::train

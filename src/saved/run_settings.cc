@@ -1,0 +1,385 @@
+#include "saved/run_settings.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "config/values.h"
+#include "rewards/rewards.h"
+#include "job/optimizer_options.h"
+
+namespace spillway::train {
+namespace {
+
+constexpr const char* kInit = "peft_init_lora_weights";
+constexpr const char* kOverrides = "overrides_of_model_config";
+
+std::string printed(const std::vector<double>& numbers) {
+  std::vector<std::string> texts;
+  for (const double number : numbers) texts.push_back(config::print_value(number));
+  return texts.size() == 1 ? texts.front() : config::print_value(texts);
+}
+
+void add_adapter(RunSettings& settings, const Job& job) {
+  settings["adapter"] = config::print_value(job.config.adapter ? config::Adapter::kLora : config::Adapter::kNone);
+  settings["unfrozen_parameters"] = config::print_value(job.config.model.unfrozen_parameters);
+  if (!job.graph.model.lora) return;
+  const LoraOptions& lora = *job.graph.model.lora;  // of the adapter's folder, where there is one
+  settings["lora_r"] = config::print_value(lora.r);
+  settings["lora_alpha"] = config::print_value(lora.alpha);
+  settings["lora_dropout"] = config::print_value(lora.dropout);
+  settings["peft_use_rslora"] = config::print_value(lora.rslora);
+  if (job.config.adapter) {
+    settings[kInit] = config::print_value(job.config.adapter->init);
+    const std::optional<int64_t>& bits = job.config.adapter->loftq_bits;
+    settings["peft.loftq_config.loftq_bits"] = bits ? config::print_value(*bits) : "";
+  }
+  settings["peft_use_dora"] = config::print_value(lora.dora);
+  std::vector<std::string> alphas;
+  for (const auto& [module, alpha] : lora.alphas)
+    alphas.push_back(fmt::format("{}: {}", module, config::print_value(alpha)));
+  settings["lora_alpha_pattern"] = fmt::format("{}", fmt::join(alphas, ", "));
+  settings["loraplus_lr_ratio"] =
+      config::print_value(job.config.adapter ? job.config.adapter->loraplus_lr_ratio.value_or(1) : 1.0);
+}
+
+void add_quantisation(RunSettings& settings, const std::optional<config::QuantisationSettings>& quantisation) {
+  const bool eight_bits = quantisation && quantisation->coding == WeightCoding::kInt8;
+  const bool four_bits = quantisation && !eight_bits;
+  settings["load_in_4bit"] = config::print_value(four_bits);
+  settings["load_in_8bit"] = config::print_value(eight_bits);
+  if (!quantisation) return;
+  settings["llm_int8_skip_modules"] = config::print_value(quantisation->skip_modules);
+  if (!four_bits) return;
+  settings["bnb_4bit_quant_type"] = name_of(quantisation->coding);
+  settings["bnb_4bit_use_double_quant"] = config::print_value(quantisation->double_quant);
+}
+
+void add_sync(RunSettings& settings, const std::optional<config::ReferenceSync>& sync) {
+  settings["sync_ref_model"] = config::print_value(sync.has_value());
+  if (!sync) return;
+  settings["ref_model_sync_steps"] = config::print_value(sync->sync_steps);
+  settings["ref_model_mixup_alpha"] = config::print_value(sync->mixup_alpha);
+}
+
+// Uses TRL's name of the loss, since axolotl's is for preferences.
+void add_text_loss(RunSettings& settings, const config::Config& config) {
+  settings["loss_type"] = config.text_loss == config::TextLoss::kWeightedByProbability ? "dft" : "nll";
+  settings["label_smoothing_factor"] = config::print_value(config.label_smoothing);
+}
+
+void add_preference(RunSettings& settings, const config::Config& config) {
+  const std::optional<config::PreferenceSettings>& preference = config.preference;
+  settings["rl"] = preference ? preference->name : "none";
+  if (!preference) return;
+  std::vector<std::string> losses, weights;
+  for (const config::WeightedLoss& one : preference->losses) {
+    if (config::name_of(one.loss).empty()) continue;  // the only one of its objective
+    losses.emplace_back(config::name_of(one.loss));
+    weights.push_back(config::print_value(one.weight));
+  }
+  settings["dpo_loss_type"] = config::print_value(losses);
+  settings["dpo_loss_weights"] = config::print_value(weights);
+  for (const auto& [key, value] : {std::pair{"rl_beta", preference->beta},
+                                   {"dpo_label_smoothing", preference->label_smoothing},
+                                   {"f_alpha_divergence_coef", preference->f_alpha_divergence_coef},
+                                   {"dpo_ld_alpha", preference->ld_alpha.value_or(1)},
+                                   {"discopop_tau", preference->discopop_tau},
+                                   {"kto_desirable_weight", preference->desirable_weight},
+                                   {"kto_undesirable_weight", preference->undesirable_weight},
+                                   {"cpo_alpha", preference->cpo_alpha},
+                                   {"simpo_gamma", preference->simpo_gamma},
+                                   {"alpha", preference->alpha},
+                                   {"center_rewards_coefficient", preference->center_rewards_coefficient}})
+    settings[key] = config::print_value(value);
+  settings["f_divergence_type"] = config::print_value(preference->f_divergence_type);
+  settings["dpo_use_weighting"] = config::print_value(preference->use_weighting);
+  settings["ref_model"] = config::print_value(preference->ref_model);
+  add_sync(settings, preference->sync);
+}
+
+void add_numbers(RunSettings& settings, std::initializer_list<std::pair<const char*, double>> numbers) {
+  for (const auto& [key, value] : numbers) settings[key] = config::print_value(value);
+}
+
+void add_entropy(RunSettings& settings, const config::OnlineSettings& online) {
+  const std::optional<config::AdaptiveEntropy>& adaptive = online.adaptive_entropy;
+  settings["entropy_coef"] = config::print_value(online.entropy_coef);
+  settings["use_adaptive_entropy"] = config::print_value(adaptive.has_value());
+  if (adaptive)
+    add_numbers(settings, {{"entropy_target", adaptive->target},
+                           {"entropy_coef_delta", adaptive->delta},
+                           {"entropy_coef_min", adaptive->least},
+                           {"entropy_coef_max", adaptive->most}});
+}
+
+void add_grpo(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["loss_type"] = config::name_of(online.loss);
+  settings["importance_sampling_level"] = config::print_value(online.level);
+  settings["scale_rewards"] = config::print_value(online.scale_rewards);
+  settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
+  settings["use_bias_correction_kl"] = config::print_value(online.use_bias_correction_kl);
+  add_numbers(settings, {{"delta", online.delta.value_or(0)},
+                         {"top_entropy_quantile", online.top_entropy_quantile},
+                         {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)}});
+  add_entropy(settings, online);
+  if (online.loss == config::PolicyLoss::kSapo)
+    add_numbers(settings, {{"sapo_temperature_pos", online.sapo_temperature_pos},
+                           {"sapo_temperature_neg", online.sapo_temperature_neg}});
+  if (online.loss == config::PolicyLoss::kVespo)
+    add_numbers(settings, {{"vespo_k_pos", online.vespo_k_pos},
+                           {"vespo_lambda_pos", online.vespo_lambda_pos},
+                           {"vespo_k_neg", online.vespo_k_neg},
+                           {"vespo_lambda_neg", online.vespo_lambda_neg}});
+}
+
+void add_rloo(RunSettings& settings, const config::OnlineSettings& online) {
+  const auto& range = online.reward_clip_range;
+  settings["reward_clip_range"] = range ? fmt::format("{} to {}", range->first, range->second) : "";
+  settings["normalize_advantages"] = config::print_value(online.normalize_advantages);
+}
+
+// Ratios of rounds that several updates train on.
+void add_clipping(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["mask_truncated_completions"] = config::print_value(online.mask_truncated_completions);
+  settings["epsilon"] = config::print_value(online.epsilon);
+  settings["epsilon_high"] = config::print_value(online.epsilon_high);
+}
+
+void add_pairs(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["loss_type"] = config::name_of(online.pair_loss);
+  settings["missing_eos_penalty"] = config::print_value(online.missing_eos_penalty);
+  settings["max_length"] = config::print_value(online.max_length.value_or(0));
+}
+
+void add_ppo(RunSettings& settings, const config::PpoSettings& ppo) {
+  settings["value_model_path"] = config::print_value(ppo.value_model);
+  settings["num_mini_batches"] = config::print_value(ppo.num_mini_batches);
+  settings["kl_estimator"] = config::print_value(ppo.advantages.kl_estimator);
+  settings["whiten_rewards"] = config::print_value(ppo.advantages.whiten_rewards);
+  for (const auto& [key, value] : {std::pair{"kl_coef", ppo.advantages.kl_coef},
+                                   {"cliprange", ppo.cliprange},
+                                   {"cliprange_value", ppo.cliprange_value},
+                                   {"vf_coef", ppo.vf_coef},
+                                   {"gamma", ppo.advantages.gamma},
+                                   {"lam", ppo.advantages.lam}})
+    settings[key] = config::print_value(value);
+}
+
+// What each kind of loss reads, and nothing that another one does.
+void add_loss(RunSettings& settings, const config::OnlineSettings& online) {
+  switch (online.kind) {
+    case config::OnlineKind::kGrpo:
+      add_grpo(settings, online);
+      return add_clipping(settings, online);
+    case config::OnlineKind::kRloo:
+      add_rloo(settings, online);
+      return add_clipping(settings, online);
+    case config::OnlineKind::kOnlineDpo:
+      return add_pairs(settings, online);
+    case config::OnlineKind::kPpo:
+      settings["missing_eos_penalty"] = config::print_value(online.missing_eos_penalty);
+      return add_ppo(settings, online.ppo);
+  }
+}
+
+void add_online(RunSettings& settings, const config::OnlineSettings& online) {
+  settings["rl"] = online.name;
+  add_loss(settings, online);
+  if (online.kind != config::OnlineKind::kPpo) settings["rl_beta"] = printed(online.betas);
+  add_sync(settings, online.sync);
+  for (const auto& [key, value] : {std::pair{"max_completion_length", online.completions.max_tokens},
+                                   {"top_k", online.completions.top_k},
+                                   {"generation_kwargs.min_new_tokens", online.completions.min_tokens},
+                                   {"num_generations", online.num_generations},
+                                   {"steps_per_generation", online.steps_per_generation},
+                                   {"num_iterations", online.num_iterations}})
+    settings[key] = config::print_value(value);
+  for (const auto& [key, value] : {std::pair{"temperature", online.completions.temperature},
+                                   {"top_p", online.completions.top_p},
+                                   {"min_p", online.completions.min_p},
+                                   {"repetition_penalty", online.completions.repetition_penalty}})
+    settings[key] = config::print_value(value);
+}
+
+// What is made large.
+void add_rewards(RunSettings& settings, const rewards::RewardSettings& rewards) {
+  settings["reward_funcs"] = config::print_value(rewards::names_of(rewards.functions));
+  std::vector<std::string> weights;
+  for (const double weight : rewards.weights) weights.push_back(config::print_value(weight));
+  settings["reward_weights"] = config::print_value(weights);
+}
+
+void add_video(RunSettings& settings, const ClipJob& clips) {
+  const data::FlowOptions& flow = clips.flow;
+  settings["weighting_scheme"] = config::print_value(flow.weighting_scheme);
+  settings["precondition_outputs"] = config::print_value(clips.preconditions);
+  settings["normalize_latents"] = config::print_value(!flow.latents_mean.empty());
+  for (const auto& [key, value] : {std::pair{"text_len", flow.text_len}, {"num_latent_t", flow.num_latent_t}})
+    settings[key] = config::print_value(value);
+  for (const auto& [key, value] : {std::pair{"logit_mean", flow.logit_mean},
+                                   {"logit_std", flow.logit_std},
+                                   {"mode_scale", flow.mode_scale},
+                                   {"flow_shift", flow.flow_shift},
+                                   {"min_timestep", flow.min_timestep},
+                                   {"max_timestep", flow.max_timestep},
+                                   {"training_cfg_rate", flow.training_cfg_rate}})
+    settings[key] = config::print_value(value);
+}
+
+// Packing by the keys that choose it: axolotl's or TRL's.
+void add_packing(RunSettings& settings, const data::BatchOptions& options) {
+  using data::PackingStrategy;
+  const bool sequential = options.packing == PackingStrategy::kSequential;
+  const bool axolotls = sequential || options.packing == PackingStrategy::kFirstFit;
+  const bool trls = options.packing && !axolotls;
+  const bool by_batch = options.packing_scope_rows > 0;
+  settings["sample_packing"] = config::print_value(axolotls);
+  settings["sample_packing_sequentially"] = config::print_value(sequential);
+  settings["sample_packing_bin_size"] = config::print_value(options.line_rows);
+  settings["packing"] = config::print_value(trls);
+  settings["packing_strategy"] = config::print_value(trls ? *options.packing : PackingStrategy::kBfd);
+  settings["packing_scope"] =
+      config::print_value(by_batch ? config::PackingScope::kBatch : config::PackingScope::kDataset);
+}
+
+void add_batches(RunSettings& settings, const config::Config& config) {
+  const data::BatchOptions& options = config.data.batches;
+  settings["micro_batch_size"] = config::print_value(config.batches.micro_batch_size);
+  settings["gradient_accumulation_steps"] = config::print_value(config.batches.gradient_accumulation_steps);
+  settings["val_set_size"] = config::print_value(config.data.val_set_size);
+  settings["curriculum_sampling"] = config::print_value(options.order == data::RowOrder::kFile);
+  const bool shuffles = config.data.stream ? config.data.stream->shuffles : options.shuffle_before_packing;
+  settings["data_seed"] = config::print_value(static_cast<int64_t>(options.seed));
+  settings["dataloader_drop_last"] = config::print_value(options.drops_last);
+  settings["shuffle_dataset"] = config::print_value(shuffles);
+}
+
+// What clips, which come as they are, do not have.
+void add_lines(RunSettings& settings, const config::Config& config) {
+  const data::BatchOptions& options = config.data.batches;
+  settings["sequence_len"] = config::print_value(config.batches.sequence_len);
+  add_packing(settings, options);
+  settings["group_by_length"] = config::print_value(options.order == data::RowOrder::kGroupedByLength);
+}
+
+// Each option as it is, given or not.
+void add_optimizer(RunSettings& settings, const Job& job) {
+  if (!job.graph.masters) {
+    settings["bf16"] = "full";
+    settings["optim_args.bf16_stochastic_round"] = config::print_value(job.graph.rounding_seed.has_value());
+  }
+  settings["optimizer"] = config::print_value(job.config.optimizer.optimizer);
+  for (const ops::OptimizerOption& option : job.graph.optimizer->options)
+    settings[spelled_name(option)] = config::print_value(job.graph.optimizer_options.real(option.name));
+}
+
+// Each option as it is, given or not.
+void add_schedule(RunSettings& settings, const config::ScheduleSettings& schedule) {
+  settings["lr_scheduler"] = schedule.lr_scheduler.name;
+  for (const schedules::ScheduleOption& option : schedules::find_schedule(schedule.lr_scheduler.name)->options) {
+    const std::optional<double> given = schedule.options.find(option.name);
+    const std::optional<double> value = given ? given : option.value;
+    settings[fmt::format("lr_scheduler_kwargs.{}", option.name)] = value ? schedules::print_option(option, *value) : "";
+  }
+}
+
+void add_optimisation(RunSettings& settings, const config::Config& config, int64_t total_steps) {
+  settings["max_steps"] = config::print_value(total_steps);
+  const config::ScheduleSettings& schedule = config.schedule;
+  settings["warmup_steps"] =
+      config::print_value(std::max(schedule.warmup.of(total_steps), schedule.optimizer_warmup.of(total_steps)));
+  settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
+  add_schedule(settings, config.schedule);
+  settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);
+  settings["neftune_noise_alpha"] = config::print_value(config.model.neftune_noise_alpha);
+  settings["seed"] = config::print_value(config.seed);
+  const std::optional<config::LrGroups>& groups = config.optimizer.lr_groups;
+  settings["embedding_lr"] = groups ? config::print_value(groups->embedding_lr) : "";
+  std::vector<std::string> rates;
+  for (const config::LrGroup& one : groups ? groups->groups : std::vector<config::LrGroup>())
+    rates.push_back(fmt::format("{}: {}", fmt::join(one.modules, " "), config::print_value(one.lr)));
+  settings["lr_groups"] = fmt::format("{}", fmt::join(rates, ", "));
+}
+
+}  // namespace
+
+RunSettings forward_settings_of(const Job& job) {
+  RunSettings settings;
+  add_adapter(settings, job);
+  add_quantisation(settings, job.config.quantisation);
+  const std::string& overrides = job.config.model.config_overrides;
+  settings[kOverrides] = overrides.empty() ? "none" : overrides;
+  settings["bf16"] = config::print_value(job.graph.model.dtype == DType::kBF16);
+  return settings;
+}
+
+RunSettings settings_of(const Job& job, const TrainingLength& length) {
+  RunSettings settings = forward_settings_of(job);
+  add_preference(settings, job.config);
+  if (!job.config.preference && !job.config.online && !job.clips) add_text_loss(settings, job.config);
+  if (job.config.online) add_online(settings, *job.config.online);
+  if (job.config.online && job.config.rewards) add_rewards(settings, *job.config.rewards);
+  if (job.clips) {
+    add_video(settings, *job.clips);
+    settings["eval_timesteps"] = printed(job.config.video.eval_timesteps);
+    settings["use_ema"] = config::print_value(job.graph.ema.has_value());
+  }
+  if (job.graph.ema) {
+    settings["ema_decay"] = config::print_value(job.graph.ema->decay);
+    settings["ema_start_step"] = config::print_value(job.graph.ema->start_step);
+  }
+  add_batches(settings, job.config);
+  if (!job.clips) add_lines(settings, job.config);
+  add_optimizer(settings, job);
+  add_optimisation(settings, job.config, length.total_steps);
+  return settings;
+}
+
+RunSettings settings_from_json(const nlohmann::ordered_json& json) {
+  auto settings = json.get<RunSettings>();
+  // Of schedule_free_adamw earlier versions wrote no name.
+  if (const auto optimizer = settings.find("optimizer"); optimizer != settings.end() && optimizer->second.empty())
+    settings.erase(optimizer);
+  return settings;
+}
+
+namespace {
+
+// What of a setting the tensors follow from: of words that mean one optimizer its name; of starts of an adapter those
+// that its base is changed for.
+std::string_view tensors_of(std::string_view setting, const std::string& value) {
+  if (setting == kInit) {
+    const bool changes_base = value.starts_with("pissa") || value == "olora" || value == "loftq";
+    return changes_base ? std::string_view(value) : "";
+  }
+  if (setting != "optimizer") return value;
+  for (const config::Word<config::Optimizer>& word : config::words_of(config::Optimizer{})) {
+    if (word.name == value && word.value) return word.value->name;
+  }
+  return value;
+}
+
+}  // namespace
+
+void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
+  for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer", "bf16", kOverrides}) {
+    const auto old = before.find(name), here = now.find(name);
+    if (old == before.end() || here == now.end()) continue;
+    if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;
+    throw input_error(name,
+                      "expected {}, with which {} was written, got {}; resume with the run's own, or begin a new run",
+                      old->second, where, here->second);
+  }
+}
+
+void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where) {
+  for (const auto& [name, value] : now) {
+    const auto found = before.find(name);
+    if (found == before.end() || found->second == value) continue;  // of a version that did not write it
+    const auto shown = [](const std::string& text) { return text.empty() ? "not set" : text.c_str(); };
+    log_warning("{} was {} in {}, and is {} from here on", name, shown(found->second), where, shown(value));
+  }
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,204 @@
+#include "train/reference_scores.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/index.h"
+#include "base/log.h"
+#include "base/sizes.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "model/layout.h"
+#include "model/weights.h"
+#include "saved/base_identity.h"
+#include "job/reference.h"
+#include "saved/run_settings.h"
+#include "train/step_feed.h"
+
+namespace spillway::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The rows of one kind, and where their scores go.
+struct ScoredRows {
+  std::string_view name;
+  const data::RowTable& rows;
+  data::BatchOptions batches;
+  KnownScores& scores;
+
+  [[nodiscard]] std::string tensor(std::string_view score) const { return fmt::format("{}.{}", name, score); }
+};
+
+std::vector<ScoredRows> scored_rows(const Job& job, TrainingData& data) {
+  std::vector<ScoredRows> all = {{"training", data.training, job.config.data.batches, data.training_scores}};
+  if (!data.validation.empty())
+    all.push_back({"validation", data.validation, job.config.data.evaluation_batches, data.validation_scores});
+  for (ScoredRows& one : all) {
+    one.batches.order = data::RowOrder::kFile;
+    one.batches.drops_last = false;  // another epoch leaves out others
+  }
+  return all;
+}
+
+std::vector<std::string_view> score_names(const Objective& objective) {
+  std::vector<std::string_view> names;
+  for (const ScorePass& pass : objective.passes()) {
+    if (pass.by == ScoredBy::kReference) names.insert(names.end(), pass.scores.begin(), pass.scores.end());
+  }
+  return names;
+}
+
+// When files of the folder were written last; samples of their content alone may miss a change.
+std::string last_change(const SafetensorsFolder& folder) {
+  fs::file_time_type last = fs::file_time_type::min();
+  for (const auto& [name, entry] : folder.tensors()) last = std::max(last, fs::last_write_time(entry.file->path()));
+  return fmt::format("{}", last.time_since_epoch().count());
+}
+
+// The checksum of all tensors, in the order of their names.
+std::string content_of(const SafetensorsFolder& folder) {
+  Checksum sum;
+  std::vector<std::byte> bytes;
+  for (const auto& [name, entry] : folder.tensors()) {
+    resize(bytes, entry.tensor->bytes);
+    entry.file->read_bytes(*entry.tensor, 0, bytes);
+    sum.add(bytes);
+  }
+  return sum.text();
+}
+
+// All that the scores depend on.
+std::string identity_of(const Job& job, const TrainingData& data, const SafetensorsFolder& reference) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::string_view value) { text += fmt::format("{}: {}\n", name, value); };
+  for (const auto& [name, content] : identify_base(reference)) add(name, content);
+  add("changed", last_change(reference));
+  const ModelPtr& other = job.graph.reference.other;
+  add("config.json", (other ? other : job.model)->config_json(reference_folder(job.config)));
+  if (!other && job.config.adapter && !job.config.adapter->model_dir.empty())
+    add("adapter", content_of(open_adapter(job.config.adapter->model_dir)));
+  for (const auto& [name, value] : forward_settings_of(job)) add(name, value);
+  const config::PreferenceSettings& preference = *job.config.preference;
+  add("rl", preference.name);
+  if (preference.ld_alpha) add("ld_alpha", fmt::format("{}", *preference.ld_alpha));
+  add("sequence_len", fmt::format("{}", job.config.batches.sequence_len));
+  // Rows of further streams are made of those of a micro-batch.
+  if (job.graph.objective->streams() > 1)
+    add("micro_batch_size", fmt::format("{}", job.config.batches.micro_batch_size));
+  add("training", data.training.checksum());
+  add("validation", data.validation.empty() ? "" : data.validation.checksum());
+  for (const std::string_view name : score_names(*job.graph.objective)) add("score", name);
+  return text;
+}
+
+// Returns how many tokens the reference has read.
+int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
+              const std::function<void(int64_t rows)>& progress) {
+  rows.scores.columns.clear();
+  for (const std::string_view name : planned.scoring->graph.scores)
+    rows.scores.columns.push_back({name, make_vector<float>(rows.rows.all_rows())});
+  StreamFiller filler(job.graph.objective, planned.scoring->graph.graph.tokens());
+  const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
+    const std::span<const data::Piece> pieces = plan.micro_batch(i);
+    const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, pieces, {});
+    for (const data::MicroBatch& stream : streams) tokens += stream.tokens();
+    const auto scores = session.score(BatchStreams(streams).list());
+    for (size_t column = 0; column < scores.size(); ++column) {
+      for (size_t row = 0; row < pieces.size(); ++row) {
+        const int64_t number = rows.rows.number_of(pieces[row]);
+        nth(rows.scores.columns[column].values, number) = static_cast<float>(scores[column][row]);
+      }
+    }
+    progress(std::ssize(pieces));
+  }
+  return tokens;
+}
+
+std::string checksum_of(const std::vector<float>& scores) { return checksum_text(std::as_bytes(std::span(scores))); }
+
+// The scores of a tensor. Throws InputError for others than were written.
+std::vector<float> read_column(const SafetensorsFile& file, const std::string& name, int64_t rows) {
+  const auto found = std::find_if(file.tensors().begin(), file.tensors().end(),
+                                  [&](const StoredTensor& one) { return one.name == name; });
+  if (found == file.tensors().end() || found->dtype() != DType::kF32 || found->elems() != rows)
+    throw input_error(file.path().string(), "expected {} scores in {}, got others", rows, name);
+  auto scores = make_vector<float>(rows);
+  file.read(*found, 0, rows, DType::kF32, scores.data());
+  const auto sum = file.metadata().find(name);
+  if (sum == file.metadata().end() || sum->second != checksum_of(scores))
+    throw input_error(file.path().string(), "expected the scores that were written in {}, got others", name);
+  return scores;
+}
+
+// False for a file that is not there, or not whole.
+bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective) {
+  if (!fs::exists(path)) return false;
+  try {
+    const SafetensorsFile file(path);
+    for (const ScoredRows& rows : all) {
+      rows.scores.columns.clear();
+      for (const std::string_view name : score_names(objective))
+        rows.scores.columns.push_back({name, read_column(file, rows.tensor(name), rows.rows.all_rows())});
+    }
+    return true;
+  } catch (const InputError& error) {
+    log_warning("{}; the reference scores all rows anew", error.what());
+    return false;
+  }
+}
+
+void write(const fs::path& path, std::span<const ScoredRows> all) {
+  create_folders(path.parent_path());
+  std::vector<TensorSpec> specs;
+  std::map<std::string, std::string> metadata = default_metadata();
+  for (const ScoredRows& rows : all) {
+    for (const KnownScores::Column& column : rows.scores.columns) {
+      specs.push_back({rows.tensor(column.name), DType::kF32, {std::ssize(column.values)}});
+      metadata[specs.back().name] = checksum_of(column.values);
+    }
+  }
+  SafetensorsWriter writer(path, specs, metadata);
+  for (const ScoredRows& rows : all) {
+    for (const KnownScores::Column& column : rows.scores.columns)
+      writer.append(rows.tensor(column.name), column.values.data(), DType::kF32, std::ssize(column.values));
+  }
+  writer.commit();
+}
+
+fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFolder& reference) {
+  const std::string text = identity_of(job, data, reference);
+  const std::string& prepared = job.config.data.prepared_path;
+  const fs::path folder = prepared.empty() ? job.config.output.output_dir : prepared;
+  return folder / fmt::format("reference-{}.safetensors", checksum_text(std::as_bytes(std::span(text))));
+}
+
+}  // namespace
+
+KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& reference,
+                                  TrainingSession& session, TrainingData& data,
+                                  const std::function<void(int64_t rows, int64_t of)>& progress) {
+  KnownScoresFile file{path_of(job, data, reference)};
+  const std::vector<ScoredRows> all = scored_rows(job, data);
+  file.was_there = read_scores(file.path, all, *job.graph.objective);
+  if (file.was_there) return file;
+  if (job.graph.reference.other)
+    load_base_weights(planned.scoring->graph.objective.copies, reference, session.scoring_store());
+  const int64_t of = data.training.size() + data.validation.size();
+  int64_t done = 0;
+  const double begin = now_seconds();
+  for (const ScoredRows& rows : all)
+    file.tokens += score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+  file.seconds = now_seconds() - begin;
+  write(file.path, all);
+  return file;
+}
+
+}  // namespace spillway::train
