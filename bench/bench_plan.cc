@@ -14,9 +14,9 @@
 #include "base/bytes.h"
 #include "base/index.h"
 #include "io/file.h"
+#include "job/training_graph.h"
 #include "model/decoder/decoder.h"
 #include "plan/search.h"
-#include "job/training_graph.h"
 
 using namespace spillway;
 

@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "io/safetensors.h"
+#include "job/adapter_start.h"
 #include "model/merge.h"
 #include "model/storages/quantised.h"
-#include "tests/support/mode_jobs.h"
-#include "job/adapter_start.h"
 #include "saved/saved_model.h"
 #include "saved/state.h"
+#include "tests/support/mode_jobs.h"
 
 using namespace spillway;
 using namespace spillway::testing;

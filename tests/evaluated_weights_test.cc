@@ -11,14 +11,14 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "ops/optimizers/schedule_free_adamw/schedule_free_adamw.h"
+#include "saved/evaluated_weights.h"
+#include "saved/saved_model.h"
+#include "saved/state.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/piecewise_store.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
 #include "tests/support/tiny_outcome.h"
-#include "saved/evaluated_weights.h"
-#include "saved/saved_model.h"
-#include "saved/state.h"
 
 using namespace spillway;
 using namespace spillway::testing;

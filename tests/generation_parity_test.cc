@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "base/index.h"
+#include "infer/generation/generate.h"
 #include "io/file.h"
 #include "model/weights.h"
 #include "plan/planner.h"
 #include "runtime/executor.h"
 #include "tests/support/golden_models.h"
-#include "infer/generation/generate.h"
 
 using namespace spillway;
 using nlohmann::json;
@@ -31,7 +31,7 @@ class CachedModel {
  public:
   explicit CachedModel(const std::filesystem::path& folder)
       : model_(read_model(folder)),
-        graphs_(train::build_generation_graphs(*model_, {.dtype = DType::kF32},
+        graphs_(infer::build_generation_graphs(*model_, {.dtype = DType::kF32},
                                                {.sequences = 2, .cache_rows = 128, .longest = 16, .prompt_tokens = 2})),
         decode_plan_(make_plan(graphs_.decode.graph, machine_, {}, {})),
         prompt_plan_(make_plan_beside(graphs_.decode.graph, decode_plan_.choices, graphs_.prompt.graph, machine_, {})),
@@ -42,8 +42,8 @@ class CachedModel {
     load_base_weights(parameters, open_model_weights(folder, parameters), decode_.values());
   }
 
-  std::vector<train::Generated> generate(std::span<const train::Prompt> prompts) {
-    return train::generate({graphs_, decode_, prompt_, pool_}, prompts, {.logprobs = true});
+  std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts) {
+    return infer::generate({graphs_, decode_, prompt_, pool_}, prompts, {.logprobs = true});
   }
   // Of the token after the last prompt's last generated one.
   [[nodiscard]] std::span<const float> logits() const {
@@ -54,7 +54,7 @@ class CachedModel {
   ThreadPool pool_{2};
   Machine machine_{.threads = 2};
   ModelPtr model_;
-  train::GenerationGraphs graphs_;
+  infer::GenerationGraphs graphs_;
   Plan decode_plan_, prompt_plan_;
   Memory memory_;
   Executor decode_, prompt_;
@@ -70,23 +70,23 @@ TEST_CASE("greedy generation equals that of transformers, alone and beside other
     REQUIRE(prompt.size() == 3);
     const auto ids = golden["ids"].get<std::vector<int32_t>>();
     CachedModel cached(kGoldenModels / model);
-    (void)cached.generate(std::array<train::Prompt, 1>{{{prompt, {.max_new_tokens = 1}}}});
+    (void)cached.generate(std::array<infer::Prompt, 1>{{{prompt, {.max_new_tokens = 1}}}});
     for (size_t i = 0; i < cached.logits().size(); ++i)
       REQUIRE(cached.logits()[i] == doctest::Approx(golden["first_logits"][i].get<double>()).epsilon(1e-5));
 
-    const train::Prompt whole{prompt, {.max_new_tokens = std::ssize(ids)}};
-    const std::vector<train::Generated> alone = cached.generate(std::array<train::Prompt, 1>{whole});
+    const infer::Prompt whole{prompt, {.max_new_tokens = std::ssize(ids)}};
+    const std::vector<infer::Generated> alone = cached.generate(std::array<infer::Prompt, 1>{whole});
     CHECK(alone[0].ids == ids);
     // Beside others, some of which begin when another ends.
-    const std::array<train::Prompt, 4> prompts = {{{{5}, {.max_new_tokens = 3}},
+    const std::array<infer::Prompt, 4> prompts = {{{{5}, {.max_new_tokens = 3}},
                                                    {{7, 3, 9, 1, 4, 2, 8}, {.max_new_tokens = 5, .temperature = 1}},
                                                    whole,
                                                    {{1, 2}, {.max_new_tokens = 12}}}};
-    const std::vector<train::Generated> together = cached.generate(prompts);
+    const std::vector<infer::Generated> together = cached.generate(prompts);
     CHECK(together[2].ids == ids);
     CHECK(together[2].logprobs == alone[0].logprobs);
     for (size_t i = 0; i < prompts.size(); ++i) {
-      const train::Generated one = cached.generate(std::span(prompts).subspan(i, 1))[0];
+      const infer::Generated one = cached.generate(std::span(prompts).subspan(i, 1))[0];
       CHECK(together[i].ids == one.ids);
       CHECK(together[i].logprobs == one.logprobs);
     }
@@ -103,11 +103,11 @@ TEST_CASE(
   const auto ids = golden["prompt"].get<std::vector<int32_t>>();
   CachedModel model(kGoldenModels / "qwen3");
   const auto draws_at = [&](double temperature, int64_t count) {
-    std::vector<train::Prompt> prompts;
+    std::vector<infer::Prompt> prompts;
     for (int64_t seed = 0; seed < count; ++seed)
       prompts.push_back({ids, {.max_new_tokens = 1, .temperature = temperature, .seed = static_cast<uint64_t>(seed)}});
     std::vector<double> counts(logits.size());
-    for (const train::Generated& one : model.generate(prompts)) ++nth(counts, one.ids[0]);
+    for (const infer::Generated& one : model.generate(prompts)) ++nth(counts, one.ids[0]);
     return counts;
   };
   const std::vector<double> counts = draws_at(kTemperature, kDraws);

@@ -19,11 +19,11 @@
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "graph/operation.h"
+#include "job/tiers.h"
 #include "ops/matmul/matmul.h"
 #include "plan/testing/random_plan.h"
 #include "tests/support/require_gpu.h"
 #include "tests/support/tiny_training.h"
-#include "job/tiers.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -11,12 +11,12 @@
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "config/load.h"
+#include "job/offload_policy.h"
+#include "job/tiers.h"
+#include "saved/checkpoint.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
 #include "tests/support/toy_family.h"
-#include "saved/checkpoint.h"
-#include "job/offload_policy.h"
-#include "job/tiers.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -40,7 +40,7 @@ struct ToyBatch {
     fill(latents, rows * kSizes.width);
     fill(target, rows * kSizes.width);
   }
-  [[nodiscard]] train::Batch batch() const {
+  [[nodiscard]] infer::Batch batch() const {
     const auto bytes = [](const std::vector<float>& list) { return std::as_bytes(std::span(list)); };
     return {.tokens = rows,
             .columns = {{{"latents", bytes(latents)}, {"text", bytes(text)}, {"target", bytes(target)}}}};

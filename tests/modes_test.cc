@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/mode_jobs.h"
 #include "saved/state.h"
+#include "tests/support/mode_jobs.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -50,7 +50,7 @@ Answer answer(TinyTraining& training, std::vector<data::Row> rows) {
     rows[other].labels.assign(rows[other].labels.size(), data::kIgnoredLabel);
   const data::MicroBatch batch = packed(rows);
   training.session().begin_step(0, 0);  // a learning rate of 0: weights stay
-  Answer result{.loss = training.session().micro_step(train::batch_of(batch), 1.0f, 0)};
+  Answer result{.loss = training.session().micro_step(infer::batch_of(batch), 1.0f, 0)};
   result.norm = training.session().update();
   return result;
 }
@@ -80,7 +80,7 @@ TEST_CASE("a packed line has the loss of its sequences one by one") {
   TinyTraining training(kGoldenModels / "llama32", {});
   const auto loss = [&](const std::vector<data::Row>& some) {
     const data::MicroBatch batch = packed(some);
-    return training.session().evaluate(train::batch_of(batch));
+    return training.session().evaluate(infer::batch_of(batch));
   };
   double sum = 0;
   for (const data::Row& row : rows) sum += loss({row});

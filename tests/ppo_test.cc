@@ -8,10 +8,10 @@
 
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "job/job.h"
 #include "tests/support/golden_weights.h"
 #include "tests/support/recorded_rounds.h"
 #include "tests/support/source_folder.h"
-#include "job/job.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -18,10 +18,10 @@
 #include "ops/optimizers/came/came.h"
 #include "ops/optimizers/muon/muon.h"
 #include "plan/usage.h"
+#include "saved/saved_model.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/piecewise_store.h"
 #include "tests/support/tiny_outcome.h"
-#include "saved/saved_model.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "model/merge.h"
 #include "model/weights.h"
-#include "tests/support/coded_model.h"
-#include "tests/support/mode_jobs.h"
 #include "saved/saved_model.h"
 #include "saved/state.h"
+#include "tests/support/coded_model.h"
+#include "tests/support/mode_jobs.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <set>
 
+#include "job/weight_groups.h"
 #include "model/model.h"
 #include "model/storages/quantised.h"
 #include "ops/optimizers/sgd/sgd.h"
 #include "tests/support/tiny_outcome.h"
-#include "job/weight_groups.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -9,10 +9,10 @@
 
 #include "backend/device.h"
 #include "config/load.h"
-#include "plan/print.h"
 #include "job/measure_job.h"
 #include "job/planned_job.h"
 #include "job/tiers.h"
+#include "plan/print.h"
 
 int main(int argc, char** argv) try {
   using namespace spillway;

@@ -13,16 +13,16 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "config/load.h"
-#include "plan/shortage.h"
-#include "saved/base_identity.h"
 #include "job/measure_job.h"
 #include "job/planned_job.h"
-#include "saved/run_start.h"
-#include "train/session.h"
-#include "saved/state.h"
 #include "job/tiers.h"
-#include "train/trainer.h"
 #include "job/training_data.h"
+#include "plan/shortage.h"
+#include "saved/base_identity.h"
+#include "saved/run_start.h"
+#include "saved/state.h"
+#include "train/session.h"
+#include "train/trainer.h"
 
 namespace {
 

@@ -164,9 +164,9 @@ int cmd_chat(std::span<const std::string> args) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const text::ChatTemplates chats = text::chat_templates_of(tokenizer, options.model.model);
   const int64_t context = options.model.context(options.context);
-  LoadedModel loaded(options.model, options.choice, train::generation_sizes({context}));
+  LoadedModel loaded(options.model, options.choice, infer::generation_sizes({context}));
   const TextModel& model = loaded.generator().text();
-  train::Decoder decoder = loaded.generator().decoder();
+  infer::Decoder decoder = loaded.generator().decoder();
   ChatSession session(tokenizer, chats, decoder,
                       {.sampling = options.choice.sampling,
                        .penalties = loaded.generator().penalties(),

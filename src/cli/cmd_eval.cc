@@ -15,13 +15,13 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "infer/evaluation/choices.h"
 #include "cli/exact_eval.h"
 #include "cli/generation_arguments.h"
-#include "report/progress.h"
-#include "text/token_ids.h"
+#include "infer/evaluation/choices.h"
 #include "infer/scoring/token_scorer.h"
 #include "job/training_data.h"
+#include "report/progress.h"
+#include "text/token_ids.h"
 
 namespace spillway {
 namespace {
@@ -40,21 +40,21 @@ constexpr int64_t kBatchTokens = 2048;
 // Keeps the scorer and what it runs on.
 class Scoring {
  public:
-  Scoring(const EvalOptions& options, train::InferenceModel model, int64_t tokens, int64_t sequences,
+  Scoring(const EvalOptions& options, infer::InferenceModel model, int64_t tokens, int64_t sequences,
           int64_t sequence_len)
       : device_(open_device(options.model.device)), pool_(available_cpus()) {
-    const train::TokenScorerOptions scoring{.tokens = tokens,
+    const infer::TokenScorerOptions scoring{.tokens = tokens,
                                             .max_sequences = sequences,
                                             .sequence_len = sequence_len,
                                             .budget = options.model.budget(*device_, "score shorter texts")};
     scorer_.emplace(std::move(model), scoring, pool_, *device_);
   }
-  [[nodiscard]] train::TokenScorer& scorer() { return *scorer_; }
+  [[nodiscard]] infer::TokenScorer& scorer() { return *scorer_; }
 
  private:
   std::shared_ptr<Device> device_;
   ThreadPool pool_;
-  std::optional<train::TokenScorer> scorer_;
+  std::optional<infer::TokenScorer> scorer_;
 };
 
 // Texts of a data set.
@@ -84,7 +84,7 @@ config::Config read_config(const EvalOptions& options) {
 
 // The rows that validate, or where there are none, or the user asks for them, those that are trained on.
 Totals score_rows(const EvalOptions& options, const config::Config& config, Progress& progress) {
-  train::InferenceModel model = train::read_inference_model(options.model.model, options.model.adapter, &config);
+  infer::InferenceModel model = infer::read_inference_model(options.model.model, options.model.adapter, &config);
   train::check_data_files(config.data);
   progress.say("reading the data");
   const train::TrainingData data =
@@ -106,7 +106,7 @@ Totals score_rows(const EvalOptions& options, const config::Config& config, Prog
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
     batch.clear();
     fill_micro_batch(batch, rows, plan.micro_batch(i));
-    const train::TokenScores& scores = scoring.scorer().score(batch);
+    const infer::TokenScores& scores = scoring.scorer().score(batch);
     for (const float one : scores.log_probs) totals.log_prob += one;
     for (const float one : scores.are_likeliest) totals.likeliest += one;
     totals.tokens += batch.tokens();
@@ -149,7 +149,7 @@ int eval_config(const EvalOptions& options) {
 // Scores texts in their order, as many at once as there is room for.
 class TextScorer {
  public:
-  TextScorer(train::TokenScorer& scorer, int64_t most_tokens) : scorer_(scorer), most_tokens_(most_tokens) {}
+  TextScorer(infer::TokenScorer& scorer, int64_t most_tokens) : scorer_(scorer), most_tokens_(most_tokens) {}
 
   // `add(log_prob, is_greedy)` is called for each text, in order.
   template <typename Add>
@@ -169,7 +169,7 @@ class TextScorer {
   template <typename Add>
   void flush(const Add& add) {
     if (batch_.ids.empty()) return;
-    const train::TokenScores& scores = scorer_.score(batch_);
+    const infer::TokenScores& scores = scorer_.score(batch_);
     for (size_t sequence = 0; sequence + 1 < batch_.seq_offsets.size(); ++sequence) {
       double sum = 0;
       bool is_greedy = true;
@@ -184,12 +184,12 @@ class TextScorer {
   }
 
  private:
-  train::TokenScorer& scorer_;
+  infer::TokenScorer& scorer_;
   int64_t most_tokens_;
   data::MicroBatch batch_;
 };
 
-std::vector<ChoiceScores> score_choices(train::TokenScorer& scorer, int64_t tokens,
+std::vector<ChoiceScores> score_choices(infer::TokenScorer& scorer, int64_t tokens,
                                         const std::vector<ChoiceItem>& items, Progress& progress) {
   std::vector<ChoiceScores> scores(items.size());
   size_t item = 0;
@@ -209,7 +209,7 @@ std::vector<ChoiceScores> score_choices(train::TokenScorer& scorer, int64_t toke
 
 int eval_choices(const EvalOptions& options) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
-  train::InferenceModel model = train::read_inference_model(options.model.model, options.model.adapter);
+  infer::InferenceModel model = infer::read_inference_model(options.model.model, options.model.adapter);
   const TextModel& text = *model.model->text();
   const std::vector<ChoiceItem> items =
       read_choices(options.choices, tokenizer,

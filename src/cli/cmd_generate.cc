@@ -30,10 +30,10 @@ struct GenerateOptions {
 };
 
 // An object a line: `prompt` or `messages`, and what differs from the options.
-std::vector<train::Prompt> read_lines(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
+std::vector<infer::Prompt> read_lines(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
   std::optional<text::ChatTemplates> chats;
   text::LeftOutWarnings warnings;
-  std::vector<train::Prompt> prompts;
+  std::vector<infer::Prompt> prompts;
   each_line(options.lines, [&](std::string_view text, const std::string& where) {
     if (text.empty()) return;
     const JsonDocument document(text, where);
@@ -41,14 +41,14 @@ std::vector<train::Prompt> read_lines(const GenerateOptions& options, const text
     if (line.has("prompt") == line.has("messages"))
       throw input_error(where, "expected either 'prompt' or 'messages', got {}; give one of them",
                         line.has("prompt") ? "both" : "neither");
-    train::Prompt prompt;
+    infer::Prompt prompt;
     if (line.has("prompt")) {
       prompt.ids = tokenizer.encode(line["prompt"].string(), true);
     } else {
       if (!chats) chats.emplace(text::chat_templates_of(tokenizer, options.model.model));
       prompt.ids = tokenizer.encode(render_prompt(text, *chats, tokenizer, where, warnings), false);
     }
-    const train::Sampling& sampling = options.choice.sampling;
+    const infer::Sampling& sampling = options.choice.sampling;
     prompt.sampling = {
         .max_new_tokens = line["max_new_tokens"].integer_or(sampling.max_new_tokens, 1, kMaxNewTokens),
         .temperature = line["temperature"].real_or(sampling.temperature, 0, kMaxTemperature),
@@ -61,8 +61,8 @@ std::vector<train::Prompt> read_lines(const GenerateOptions& options, const text
   return prompts;
 }
 
-std::vector<train::Prompt> read_prompts(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
-  std::vector<train::Prompt> prompts;
+std::vector<infer::Prompt> read_prompts(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
+  std::vector<infer::Prompt> prompts;
   if (!options.lines.empty()) {
     prompts = read_lines(options, tokenizer);
   } else if (options.messages.empty()) {
@@ -72,7 +72,7 @@ std::vector<train::Prompt> read_prompts(const GenerateOptions& options, const te
     for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model.model))
       prompts.push_back({tokenizer.encode(text, false), options.choice.sampling});
   }
-  for (const train::Prompt& prompt : prompts) {
+  for (const infer::Prompt& prompt : prompts) {
     if (prompt.ids.empty())
       throw input_error("spillway generate", "expected a prompt of at least one token, got none; write something");
   }
@@ -80,7 +80,7 @@ std::vector<train::Prompt> read_prompts(const GenerateOptions& options, const te
 }
 
 Json generated_json(const GenerateOptions& options, const text::Tokenizer& tokenizer,
-                    const std::vector<int32_t>& prompt, const train::Generated& result) {
+                    const std::vector<int32_t>& prompt, const infer::Generated& result) {
   Json json = {{"text", tokenizer.decode(result.ids, true)},
                {"ids", result.ids},
                {"prompt_ids", prompt},
@@ -89,9 +89,9 @@ Json generated_json(const GenerateOptions& options, const text::Tokenizer& token
   return json;
 }
 
-void print_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, train::Generator& generator,
-                std::span<const train::Prompt> prompts) {
-  const auto print = [&](size_t i, const train::Generated& answer) {
+void print_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, infer::Generator& generator,
+                std::span<const infer::Prompt> prompts) {
+  const auto print = [&](size_t i, const infer::Generated& answer) {
     fmt::print("{}\n", json_text(generated_json(options, tokenizer, prompts[i].ids, answer), options.json ? 2 : -1));
     std::fflush(stdout);
   };
@@ -100,7 +100,7 @@ void print_json(const GenerateOptions& options, const text::Tokenizer& tokenizer
 }
 
 // A terminal sees the text as it grows.
-void print_text(const text::Tokenizer& tokenizer, train::Generator& generator, const train::Prompt& prompt) {
+void print_text(const text::Tokenizer& tokenizer, infer::Generator& generator, const infer::Prompt& prompt) {
   text::Tokenizer::StreamDecoder decoder(tokenizer, true);
   const auto print = [&](size_t, int32_t id) {
     fmt::print("{}", decoder.push(id));
@@ -137,13 +137,13 @@ int cmd_generate(std::span<const std::string> args) {
     throw input_error("--lines", "expected it with --json-lines, got it alone; give both");
 
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
-  const std::vector<train::Prompt> prompts = read_prompts(options, tokenizer);
+  const std::vector<infer::Prompt> prompts = read_prompts(options, tokenizer);
   if (prompts.empty()) return kDone;
   std::vector<int64_t> lengths;
-  for (const train::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
-  LoadedModel loaded(options.model, options.choice, train::generation_sizes(std::move(lengths)));
-  train::Generator& generator = loaded.generator();
-  for (const train::Prompt& prompt : prompts)
+  for (const infer::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
+  LoadedModel loaded(options.model, options.choice, infer::generation_sizes(std::move(lengths)));
+  infer::Generator& generator = loaded.generator();
+  for (const infer::Prompt& prompt : prompts)
     text::check_token_ids(prompt.ids, generator.text().vocab_size, options.model.model);
   if (options.json || options.json_lines) {
     print_json(options, tokenizer, generator, prompts);

@@ -12,10 +12,14 @@
 #include "cli/cmd_plan_fit.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "job/fit/catalogue.h"
 #include "cli/plan_machine.h"
 #include "io/file.h"
 #include "io/output_folder.h"
+#include "job/changes_that_fit.h"
+#include "job/fit/catalogue.h"
+#include "job/measure_job.h"
+#include "job/planned_job.h"
+#include "job/tiers.h"
 #include "plan/plan_json.h"
 #include "plan/print.h"
 #include "report/progress.h"
@@ -24,12 +28,8 @@
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
-#include "job/measure_job.h"
-#include "job/changes_that_fit.h"
 #include "saved/output.h"
-#include "job/planned_job.h"
 #include "saved/state.h"
-#include "job/tiers.h"
 
 namespace spillway {
 namespace {

@@ -11,13 +11,13 @@
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "job/fit/catalogue.h"
-#include "job/fit/fit.h"
 #include "cli/plan_machine.h"
 #include "io/file.h"
 #include "io/output_folder.h"
-#include "report/progress.h"
+#include "job/fit/catalogue.h"
+#include "job/fit/fit.h"
 #include "job/tiers.h"
+#include "report/progress.h"
 
 namespace spillway {
 namespace {

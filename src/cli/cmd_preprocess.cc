@@ -19,12 +19,12 @@
 #include "data/row_file.h"
 #include "io/file.h"
 #include "io/output_folder.h"
+#include "job/clip_job.h"
+#include "job/training_data.h"
 #include "model/model.h"
 #include "report/progress.h"
-#include "text/tokenizer.h"
-#include "job/clip_job.h"
 #include "saved/output.h"
-#include "job/training_data.h"
+#include "text/tokenizer.h"
 
 namespace spillway {
 namespace {

@@ -13,11 +13,11 @@
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "infer/evaluation/json_lines.h"
+#include "infer/scoring/reward_scorer.h"
 #include "rewards/advantages.h"
 #include "rewards/builtin.h"
 #include "rewards/rewards.h"
 #include "text/tokenizer.h"
-#include "infer/scoring/reward_scorer.h"
 
 namespace spillway {
 namespace {
@@ -120,8 +120,8 @@ class ModelRewards {
     return [this](const rewards::RewardEntry& entry) {
       if (!device_) device_ = open_device("auto");
       if (!pool_) pool_.emplace(available_cpus());
-      const auto model = std::make_shared<train::RewardModel>(entry, settings_.chat_template_kwargs, local_now());
-      return train::model_reward(model, std::make_shared<train::RewardScorer>(model, *pool_, *device_),
+      const auto model = std::make_shared<infer::RewardModel>(entry, settings_.chat_template_kwargs, local_now());
+      return infer::model_reward(model, std::make_shared<infer::RewardScorer>(model, *pool_, *device_),
                                  entry.reads_ids);
     };
   }

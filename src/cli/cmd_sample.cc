@@ -19,19 +19,19 @@
 #include "cli/generation_arguments.h"
 #include "data/clips/clip_draws.h"
 #include "data/clips/clip_names.h"
+#include "infer/clips/pixels.h"
+#include "infer/clips/sampling.h"
+#include "infer/inference_program.h"
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
+#include "job/clip_job.h"
 #include "model/dit/video_pipeline.h"
 #include "model/layout.h"
 #include "ops/cast/cast.h"
 #include "report/gif.h"
 #include "report/progress.h"
-#include "job/clip_job.h"
-#include "infer/clips/pixels.h"
-#include "infer/clips/sampling.h"
-#include "infer/inference_program.h"
 
 namespace spillway {
 namespace {
@@ -47,7 +47,7 @@ struct SampleOptions {
   std::string second_adapter, text, out, noise, shape, gif;
   uint64_t seed = 42;
   std::optional<double> second_guidance;  // none: as the first
-  train::SamplingOptions sampling;
+  infer::SamplingOptions sampling;
   bool json = false;
 };
 
@@ -151,9 +151,9 @@ Start read_start(const SampleOptions& o, const data::ClipDemands& demands) {
   return start;
 }
 
-train::ClipPrompt read_prompt(const SampleOptions& o, const data::ClipDemands& demands, const data::ClipShape& shape) {
+infer::ClipPrompt read_prompt(const SampleOptions& o, const data::ClipDemands& demands, const data::ClipShape& shape) {
   const SafetensorsFile file(o.text);
-  train::ClipPrompt prompt{.text = read_rows(file, data::kTextEmbedding, demands.text_width, true),
+  infer::ClipPrompt prompt{.text = read_rows(file, data::kTextEmbedding, demands.text_width, true),
                            .negative = read_rows(file, "negative_embedding", demands.text_width, false)};
   if (demands.image_width > 0) prompt.image = read_rows(file, data::kClipFeature, demands.image_width, true);
   if (demands.image_channels > 0) {
@@ -168,13 +168,13 @@ train::ClipPrompt read_prompt(const SampleOptions& o, const data::ClipDemands& d
 }
 
 // The model of a folder of a pipeline, with an adapter for it or none.
-train::InferenceModel read_transformer(const std::filesystem::path& folder, const std::string& adapter,
+infer::InferenceModel read_transformer(const std::filesystem::path& folder, const std::string& adapter,
                                        std::string_view option, bool is_one_of_two) {
   const std::string told = adapter.empty() ? "" : adapter_component(adapter), own = component_name(folder);
   if (is_one_of_two && !told.empty() && told != own)
     throw input_error(option, "expected an adapter of {}, got one of {} in {}; give it as {}", own, told, adapter,
                       option == kSecondAdapter ? "--adapter" : kSecondAdapter);
-  return train::read_video_model(folder, adapter);
+  return infer::read_video_model(folder, adapter);
 }
 
 bool read_the_same(const VideoModel& first, const VideoModel& second) {
@@ -185,14 +185,14 @@ bool read_the_same(const VideoModel& first, const VideoModel& second) {
   return sizes(first) == sizes(second);
 }
 
-std::vector<train::InferenceModel> read_transformers(const SampleOptions& o, const VideoPipeline& pipeline) {
+std::vector<infer::InferenceModel> read_transformers(const SampleOptions& o, const VideoPipeline& pipeline) {
   const bool has_two = pipeline.transformers.size() == 2;
   if (!has_two && (!o.second_adapter.empty() || o.second_guidance))
     throw input_error(o.second_adapter.empty() ? kSecondGuidance : kSecondAdapter,
                       "expected a pipeline with boundary_ratio in its model_index.json and a transformer_2, got {}; "
                       "remove it, or give the pipeline's folder",
                       o.model.model);
-  std::vector<train::InferenceModel> models;
+  std::vector<infer::InferenceModel> models;
   models.push_back(read_transformer(pipeline.transformers.front(), o.model.adapter, "--adapter", has_two));
   if (!has_two) return models;
   models.push_back(read_transformer(pipeline.transformers.back(), o.second_adapter, kSecondAdapter, true));
@@ -239,21 +239,21 @@ int cmd_sample(std::span<const std::string> args) {
   check_different_files("--out", o.out, "--gif", o.gif);
 
   const VideoPipeline pipeline = read_video_pipeline(o.model.model);
-  std::vector<train::InferenceModel> models = read_transformers(o, pipeline);
+  std::vector<infer::InferenceModel> models = read_transformers(o, pipeline);
   const data::ClipDemands demands = train::demands_of(*models.front().model->video());
   if (models.size() == 2) o.sampling.second = {pipeline.boundary, o.second_guidance.value_or(o.sampling.guidance)};
   if (demands.image_width > 0) o.sampling.text_len = train::kTextBesideImages;
-  const std::optional<train::Pixels> pixels = train::read_pixels(pipeline.transformers.front());
+  const std::optional<infer::Pixels> pixels = infer::read_pixels(pipeline.transformers.front());
   if (!o.gif.empty() && !pixels)
     throw input_error("--gif", "expected a model whose latents are pixels (docs/video.md), got one with a VAE; {}",
                       "decode the latents with diffusers");
   Start start = read_start(o, demands);
-  const train::ClipPrompt prompt = read_prompt(o, demands, start.shape);
+  const infer::ClipPrompt prompt = read_prompt(o, demands, start.shape);
 
   const int64_t clips = o.sampling.most_clips(), patches = start.shape.patches(demands.patch);
   const std::shared_ptr<Device> device = open_device(o.model.device);
   ThreadPool pool(available_cpus());
-  train::InferenceProgram program(
+  infer::InferenceProgram program(
       std::move(models),
       {.tokens = clips * patches, .max_sequences = clips, .sequence_len = patches, .text_tokens = o.sampling.text_len},
       o.model.budget(*device, "ask for a smaller clip"), append_prediction, pool, *device);
@@ -262,7 +262,7 @@ int cmd_sample(std::span<const std::string> args) {
     program.run(batch, transformer);
     return std::span<const float>(span_of(program.result(transformer).as<float>(), clips * start.shape.elems()));
   };
-  const std::vector<float> latents = train::sample_clip(
+  const std::vector<float> latents = infer::sample_clip(
       predict, demands, start.shape, std::move(start.noise), prompt, o.sampling,
       [&](int64_t done, int64_t of) { progress.count(fmt::format("of {} steps", of), done, now_seconds()); });
   progress.clear();

@@ -56,7 +56,7 @@ std::string name_of(const std::string& model) {
 }
 
 serve::ServedModel served_model(const ServeOptions& options, const text::Tokenizer& tokenizer,
-                                const train::Generator& generator, int64_t context) {
+                                const infer::Generator& generator, int64_t context) {
   serve::ServedModel served{.name = name_of(options.model.model),
                             .context = context,
                             .vocab_size = generator.text().vocab_size,
@@ -97,7 +97,7 @@ int cmd_serve(std::span<const std::string> args) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const int64_t context = options.model.context(options.context);
   LoadedModel loaded(options.model, options.choice,
-                     train::generation_sizes(make_vector<int64_t>(options.at_once, context), options.at_once));
+                     infer::generation_sizes(make_vector<int64_t>(options.at_once, context), options.at_once));
   serve::ModelTokens tokens(loaded.generator().decoder());
   const FinishFirst finish;
   serve::Scheduler scheduler(tokens, options.waiting);

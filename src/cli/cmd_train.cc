@@ -20,17 +20,17 @@
 #include "cli/training_run.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
+#include "job/changes_that_fit.h"
+#include "job/measure_job.h"
+#include "job/tiers.h"
+#include "job/training_data.h"
 #include "plan/print.h"
 #include "report/progress.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
-#include "job/measure_job.h"
-#include "job/changes_that_fit.h"
 #include "saved/output.h"
 #include "saved/state.h"
-#include "job/tiers.h"
-#include "job/training_data.h"
 
 namespace spillway {
 namespace {

@@ -14,8 +14,8 @@
 #include "cli/chat_prompt.h"
 #include "cli/commands.h"
 #include "infer/evaluation/exact_match.h"
-#include "infer/evaluation/share.h"
 #include "infer/evaluation/json_lines.h"
+#include "infer/evaluation/share.h"
 #include "io/output_folder.h"
 #include "io/step_lines.h"
 #include "report/progress.h"
@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ExactItem {
-  train::Prompt prompt;
+  infer::Prompt prompt;
   std::vector<std::string> targets, stops;
   std::string where;
 };
@@ -166,13 +166,13 @@ class ExactRun {
 
   // `seen` gets the object of each answer, in order.
   template <typename Seen>
-  void answer(train::Generator& generator, const Seen& seen) {
-    std::vector<train::Prompt> prompts;
+  void answer(infer::Generator& generator, const Seen& seen) {
+    std::vector<infer::Prompt> prompts;
     for (const ExactItem& item : items_) prompts.push_back(item.prompt);
     const double start = now_seconds();
     (void)generator.generate(prompts,
                              {.stop_ids = tokenizer_.stop_ids(),
-                              .on_answer = [&](size_t i, const train::Generated& answer) { seen(judged(i, answer)); },
+                              .on_answer = [&](size_t i, const infer::Generated& answer) { seen(judged(i, answer)); },
                               .ends_with =
                                   [&](size_t i, int32_t id) {
                                     (void)growing_[i].push(id);
@@ -191,7 +191,7 @@ class ExactRun {
   }
 
  private:
-  Json judged(size_t i, const train::Generated& answer) {
+  Json judged(size_t i, const infer::Generated& answer) {
     const ExactItem& item = items_[i];
     const std::string text = cut_at_stops(tokenizer_.decode(answer.ids, true), item.stops);
     const std::string compared = extracted(rules_, text);
@@ -259,7 +259,7 @@ int eval_exact(const ModelArguments& model, const ExactArguments& arguments, boo
   for (const ExactItem& item : items) lengths.push_back(item.prompt.sequence_tokens());
   SamplingArguments greedy;
   greedy.penalties.repetition = 1;
-  LoadedModel loaded(model, greedy, train::generation_sizes(std::move(lengths)));
+  LoadedModel loaded(model, greedy, infer::generation_sizes(std::move(lengths)));
   std::unique_ptr<StepLines> lines;
   if (!arguments.out.empty()) lines = std::make_unique<StepLines>(arguments.out, 0);
   Progress progress({});

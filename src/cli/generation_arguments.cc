@@ -22,7 +22,7 @@ void ModelArguments::add_place_to(CommandLine& line, std::string_view read_when)
                           read_when));
 }
 
-train::InferenceBudget ModelArguments::budget(Device& on, std::string_view instead) const {
+infer::InferenceBudget ModelArguments::budget(Device& on, std::string_view instead) const {
   if (memory.empty()) return {};
   return {.device_bytes = parse_bytes(memory, on.free_bytes(), "--memory.device"),
           .machine = this_machine({}, on),
@@ -62,14 +62,14 @@ void SamplingArguments::add_to(CommandLine& line) {
 }
 
 LoadedModel::LoadedModel(const ModelArguments& arguments, const SamplingArguments& sampling,
-                         const train::GenerationSizes& sizes)
+                         const infer::GenerationSizes& sizes)
     : pool_(available_cpus()), device_(open_device(arguments.device)) {
-  const train::GeneratorOptions options{.model = arguments.model,
+  const infer::GeneratorOptions options{.model = arguments.model,
                                         .adapter = arguments.adapter,
                                         .sizes = sizes,
                                         .penalties = sampling.penalties,
                                         .budget = arguments.budget(*device_, "ask for fewer or shorter answers")};
-  generator_ = std::make_unique<train::Generator>(options, pool_, *device_);
+  generator_ = std::make_unique<infer::Generator>(options, pool_, *device_);
 }
 
 }  // namespace spillway

@@ -21,7 +21,7 @@ struct ModelArguments {
   // The last two; `read_when` says how often what does not fit is read.
   void add_place_to(CommandLine& line, std::string_view read_when);
   // What --memory.device leaves to weights and caches; all of the device without it. `instead` as in InferenceBudget.
-  [[nodiscard]] train::InferenceBudget budget(Device& on, std::string_view instead) const;
+  [[nodiscard]] infer::InferenceBudget budget(Device& on, std::string_view instead) const;
   // An adapter may have brought tokens and a chat template along.
   [[nodiscard]] std::filesystem::path tokenizer_folder() const;
   // The least of 4096 and what the model was made for, or `wanted` unless that is 0. Throws InputError where that is
@@ -33,8 +33,8 @@ constexpr int64_t kMaxNewTokens = 1 << 20, kMaxTopK = 1 << 30;
 constexpr double kMaxTemperature = 100, kMaxPenalty = 100, kMaxOfAnswer = 2;
 
 struct SamplingArguments {
-  train::Sampling sampling;
-  train::Penalties penalties = {.repetition = 0};  // 0: the model's
+  infer::Sampling sampling;
+  infer::Penalties penalties = {.repetition = 0};  // 0: the model's
 
   // --max-new-tokens, --temperature, --top-p, --top-k, --min-p, the penalties and --seed, with the defaults that are
   // here.
@@ -45,14 +45,14 @@ struct SamplingArguments {
 class LoadedModel {
  public:
   // Throws InputError and MachineError as train::Generator does.
-  LoadedModel(const ModelArguments& arguments, const SamplingArguments& sampling, const train::GenerationSizes& sizes);
+  LoadedModel(const ModelArguments& arguments, const SamplingArguments& sampling, const infer::GenerationSizes& sizes);
 
-  [[nodiscard]] train::Generator& generator() { return *generator_; }
+  [[nodiscard]] infer::Generator& generator() { return *generator_; }
 
  private:
   ThreadPool pool_;
   std::shared_ptr<Device> device_;
-  std::unique_ptr<train::Generator> generator_;
+  std::unique_ptr<infer::Generator> generator_;
 };
 
 }  // namespace spillway

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "job/fit/catalogue.h"
 #include "io/file.h"
+#include "job/fit/catalogue.h"
 
 namespace spillway {
 namespace {

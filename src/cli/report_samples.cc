@@ -20,7 +20,7 @@ void add_completions(RunRecord& record, const train::Job& job, const train::Roun
   }
 }
 
-void add_clips(RunRecord& record, const train::Pixels& pixels, const train::ClipsRecord& r) {
+void add_clips(RunRecord& record, const infer::Pixels& pixels, const train::ClipsRecord& r) {
   for (const train::SampledClip& clip : r.clips) {
     const data::ClipShape& shape = clip.shape;
     const Animation animation = pixels_of(pixels.of(clip.latents, shape), shape.frames, shape.height, shape.width);

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "report/run_record.h"
 #include "infer/clips/pixels.h"
 #include "job/job.h"
+#include "report/run_record.h"
 #include "train/trainer.h"
 
 namespace spillway {
@@ -15,6 +15,6 @@ namespace spillway {
 void add_completions(RunRecord& record, const train::Job& job, const train::RoundRecord& round, int64_t steps);
 
 // Sampled clips, each as a strip and as a moving picture.
-void add_clips(RunRecord& record, const train::Pixels& pixels, const train::ClipsRecord& clips);
+void add_clips(RunRecord& record, const infer::Pixels& pixels, const train::ClipsRecord& clips);
 
 }  // namespace spillway

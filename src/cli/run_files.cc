@@ -8,8 +8,8 @@
 #include "base/bytes.h"
 #include "base/index.h"
 #include "base/log.h"
-#include "runtime/process_memory.h"
 #include "job/tiers.h"
+#include "runtime/process_memory.h"
 
 namespace spillway {
 

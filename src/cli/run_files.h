@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "io/step_lines.h"
+#include "job/planned_job.h"
 #include "report/event_file.h"
 #include "report/metrics.h"
-#include "train/clips/sample_lines.h"
-#include "job/planned_job.h"
 #include "saved/run_identity.h"
+#include "train/clips/sample_lines.h"
 #include "train/trainer.h"
 
 namespace spillway {

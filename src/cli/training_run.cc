@@ -20,25 +20,25 @@
 #include "cli/config_arguments.h"
 #include "cli/report_samples.h"
 #include "cli/run_files.h"
+#include "infer/clips/pixels.h"
 #include "io/file.h"
+#include "job/tiers.h"
 #include "plan/plan_json.h"
-#include "runtime/calibration.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
 #include "report/round_json.h"
 #include "report/run_record.h"
+#include "runtime/calibration.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "saved/base_identity.h"
-#include "infer/clips/pixels.h"
-#include "train/reference_scores.h"
 #include "train/online/completion_lines.h"
 #include "train/online/generated_rounds.h"
 #include "train/online/job_rewards.h"
-#include "job/tiers.h"
+#include "train/reference_scores.h"
 #include "train/trainer.h"
 
 namespace spillway {
@@ -84,7 +84,7 @@ class TrainingRun {
         output_(job_.config.output.output_dir),
         identity_(start.run),
         functions_(std::move(functions)),
-        pixels_(job_.clips ? train::read_pixels(job_.config.model.base_model) : std::nullopt),
+        pixels_(job_.clips ? infer::read_pixels(job_.config.model.base_model) : std::nullopt),
         initial_(job_),
         pool_(machine_.threads),
         tiers_(job_, planned_, in.device),
@@ -362,7 +362,7 @@ class TrainingRun {
   train::RunIdentity identity_;
   std::unique_ptr<rewards::RewardFunctions> functions_;  // of a job that generates
   // Of a model whose latents are some. One with a VAE samples nothing: there would be nothing to look at.
-  std::optional<train::Pixels> pixels_;
+  std::optional<infer::Pixels> pixels_;
   train::InitialState initial_;
   ThreadPool pool_;
   train::JobTiers tiers_;

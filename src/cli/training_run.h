@@ -3,11 +3,11 @@
 
 #include "backend/device.h"
 #include "config/load.h"
+#include "job/planned_job.h"
+#include "job/training_data.h"
 #include "plan/machine.h"
 #include "report/progress.h"
-#include "job/planned_job.h"
 #include "saved/run_start.h"
-#include "job/training_data.h"
 
 namespace spillway {
 

@@ -125,6 +125,24 @@ void add_to_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const
   batch.targets = std::ssize(batch.labels) - std::count(batch.labels.begin(), batch.labels.end(), kIgnoredLabel);
 }
 
+void add_sequence(MicroBatch& stream, std::span<const int32_t> prompt, std::span<const int32_t> completion,
+                  Learned learned, int64_t most) {
+  if (stream.seq_offsets.empty()) stream.seq_offsets.push_back(0);
+  const auto begin = std::ssize(stream.ids);
+  const auto length = std::min(most, std::ssize(prompt) + std::ssize(completion));
+  for (int64_t i = 0; i < length; ++i) {
+    const bool in_prompt = i < std::ssize(prompt);
+    const int32_t id = in_prompt ? nth(prompt, i) : nth(completion, i - std::ssize(prompt));
+    const bool is_label = i > 0 && (!in_prompt || learned == Learned::kAll);
+    if (i > 0) stream.labels.back() = is_label ? id : kIgnoredLabel;
+    stream.targets += is_label;
+    stream.ids.push_back(id);
+    stream.labels.push_back(kIgnoredLabel);
+    stream.positions.push_back(static_cast<int32_t>(i));
+  }
+  stream.seq_offsets.push_back(narrow<int32_t>(begin + length));
+}
+
 int64_t count_targets(const RowTable& rows, std::span<const Piece> pieces) {
   int64_t targets = 0;
   for (const Piece& piece : pieces) {

@@ -49,6 +49,12 @@ void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const P
 // The same behind what the micro-batch holds.
 void add_to_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces);
 
+// Which tokens of a sequence are labels, except for its first.
+enum class Learned { kCompletion, kAll };
+// Puts a sequence behind what the stream holds, cut to `most` tokens.
+void add_sequence(MicroBatch& stream, std::span<const int32_t> prompt, std::span<const int32_t> completion,
+                  Learned learned = Learned::kCompletion, int64_t most = INT32_MAX);
+
 // The tokens of the pieces that have a target: of each sequence the labels but the first.
 [[nodiscard]] int64_t count_targets(const RowTable& rows, std::span<const Piece> pieces);
 

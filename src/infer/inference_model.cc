@@ -4,12 +4,12 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "infer/linear_storage.h"
 #include "model/adapter.h"
 #include "model/layout.h"
 #include "model/quantised/base_format.h"
-#include "infer/linear_storage.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // What a weight of the files says of all: the first of a model of text is the embedding; some of a model of clips are
@@ -74,4 +74,4 @@ void InferenceModel::load(const ParameterTable& parameters, ValueStore& store) c
   if (factors) load_adapter_weights(parameters, *factors, store);
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "model/weights.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 struct InferenceModel {
   ModelPtr model;
@@ -36,4 +36,4 @@ struct InferenceModel {
 [[nodiscard]] InferenceModel read_video_model(const std::filesystem::path& folder,
                                               const std::filesystem::path& adapter);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -13,7 +13,7 @@ TEST_CASE("an adapter over LoftQ's bits is run over the base that it was trained
   const std::filesystem::path model = spillway::testing::kGoldenModels / "llama2", adapter = model / "adapter";
   config::Config config;
   config.adapter.emplace().loftq_bits = 4;
-  const train::InferenceModel read = train::read_inference_model(model, adapter, &config);
+  const InferenceModel read = read_inference_model(model, adapter, &config);
   const ParameterTable parameters = parameters_of(*read.model, read.options);
   int64_t coded = 0;
   for (const Parameter& p : parameters) {
@@ -23,5 +23,5 @@ TEST_CASE("an adapter over LoftQ's bits is run over the base that it was trained
     coded += is_adapted ? 1 : 0;
   }
   CHECK(coded > 0);
-  CHECK_FALSE(train::read_inference_model(model, adapter).options.linear_storage);
+  CHECK_FALSE(read_inference_model(model, adapter).options.linear_storage);
 }

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 std::vector<Plan> plan_all(const std::vector<const Graph*>& graphs, const Machine& machine, const Budget& first_budget,
@@ -58,4 +58,4 @@ int64_t device_bytes_of(const std::vector<Plan>& plans) {
   return most;
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -10,7 +10,7 @@
 #include "model/stored_weights.h"
 #include "plan/planner.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 struct InferenceBudget {
   // What everything may take of the device's memory. Weights that do not fit are read from the model's files each time
@@ -29,4 +29,4 @@ struct InferenceBudget {
 // What the programs take of the device's memory.
 [[nodiscard]] int64_t device_bytes_of(const std::vector<Plan>& plans);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "plan/verify.h"
-#include "train/session.h"
+#include "infer/batch.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 namespace {
 
@@ -68,4 +68,4 @@ void InferenceProgram::run(const data::MicroBatch& rows, size_t model) {
   executor_->run(static_cast<SectionId>(model));
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -9,11 +9,11 @@
 #include "backend/device.h"
 #include "base/parallel.h"
 #include "data/batch.h"
-#include "runtime/executor.h"
 #include "infer/inference_model.h"
 #include "infer/inference_plan.h"
+#include "runtime/executor.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 class InferenceProgram {
  public:
@@ -44,4 +44,4 @@ class InferenceProgram {
   std::optional<Executor> executor_;
 };
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -12,7 +12,7 @@
 #include "model/storages/quantised_files.h"
 #include "text/tokenizer/regex.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
@@ -149,4 +149,4 @@ void check_codes_are_frozen(const config::Config& config, const ParameterTable& 
                     "not trained");
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "model/parameters.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // What load_in_4bit, load_in_8bit and LoftQ's bits come to for a model with these parameters that a job computes with
 // in `dtype`; none: as in the files. Throws InputError for keys that contradict files with codes, and for
@@ -24,4 +24,4 @@ namespace spillway::train {
 // Throws InputError for a base with codes that would be trained.
 void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

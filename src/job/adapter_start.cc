@@ -16,7 +16,7 @@
 #include "model/row_squares.h"
 #include "model/weights.h"
 #include "ops/matmul/cpu/product.h"
-#include "saved/state.h"
+#include "job/state_tensors.h"
 
 namespace spillway::train {
 namespace {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "io/safetensors.h"
+#include "job/job.h"
 #include "model/lora.h"
 #include "model/parameters.h"
 #include "runtime/value_store.h"
-#include "job/job.h"
 
 namespace spillway::train {
 

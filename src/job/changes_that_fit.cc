@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "job/suggested_changes.h"
 #include "job/model_folders.h"
+#include "job/suggested_changes.h"
 
 namespace spillway::train {
 namespace {

@@ -21,10 +21,10 @@ struct NearestChanges {
 };
 
 // Changes of the config with which the job fits, of one key if that is enough, else of as few as are: none of them
-// could be left out. Those are looked for first that ask least of the user (job/suggested_changes.h) and keep the budgets; where
-// no change does that, larger budgets come together with what makes them least. Where all that finds nothing, weights
-// in 4 bits below an adapter, or moments in 8 bits, are tried. The fastest stand first, but what trains something else
-// last. Each is written with the keys that the config uses, was loaded as if typed on its command
+// could be left out. Those are looked for first that ask least of the user (job/suggested_changes.h) and keep the
+// budgets; where no change does that, larger budgets come together with what makes them least. Where all that finds
+// nothing, weights in 4 bits below an adapter, or moments in 8 bits, are tried. The fastest stand first, but what
+// trains something else last. Each is written with the keys that the config uses, was loaded as if typed on its command
 // line, and planned; it fits.
 // REQUIRES: `job` was made from `loaded`, and `plan`, which is its plan, does not fit.
 [[nodiscard]] NearestChanges nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,

@@ -10,10 +10,10 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "config/load.h"
+#include "job/suggested_changes.h"
 #include "plan/shortage.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
-#include "job/suggested_changes.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/batch.h"
 #include "data/rows/dataset_type.h"
+#include "infer/clips/pixels.h"
 #include "io/file.h"
 #include "model/dit/wan.h"
 
@@ -31,7 +32,7 @@ void read_normalisation(const config::Config& config, data::FlowOptions& flow) {
   const JsonDocument document(read_file(path, 4 * kMiB), path.lexically_normal().string());
   const JsonField json = document.root();
   if (json["latents_mean"].is_null() && !wanted) return;
-  const LatentNumbers numbers = read_latent_numbers(json);
+  const infer::LatentNumbers numbers = read_latent_numbers(json);
   flow.latents_mean = numbers.mean;
   flow.latents_std = numbers.deviation;
 }
@@ -124,17 +125,6 @@ data::ClipDemands demands_of(const VideoModel& model) {
           .image_width = model.image_width,
           .image_channels = model.in_channels - model.out_channels,
           .timestep_size = model.timestep_size};
-}
-
-LatentNumbers read_latent_numbers(const JsonField& vae) {
-  constexpr double kSmallest = 1e-6, kLargest = 1e6;
-  const auto read = [&](std::string_view key, double least) {
-    std::vector<float> numbers;
-    for (const JsonField& number : vae[key].elements())
-      numbers.push_back(static_cast<float>(number.real(least, kLargest)));
-    return numbers;
-  };
-  return {read("latents_mean", -kLargest), read("latents_std", kSmallest)};
 }
 
 ClipJob make_clip_job(const config::Config& config, const Model& model, const ClipJob* before) {

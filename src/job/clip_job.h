@@ -31,12 +31,6 @@ constexpr int64_t kTextBesideImages = 512;
 
 [[nodiscard]] data::ClipDemands demands_of(const VideoModel& model);
 
-// What a VAE's config.json says of its latents, a number a channel.
-struct LatentNumbers {
-  std::vector<float> mean, deviation;
-};
-[[nodiscard]] LatentNumbers read_latent_numbers(const JsonField& vae);
-
 struct ClipJob {
   data::ClipDemands demands;
   data::FlowOptions flow;

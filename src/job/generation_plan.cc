@@ -13,7 +13,7 @@ namespace {
 using Generation = PlannedJob::Generation;
 
 Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, int64_t at_once,
-                       const ParameterNames& gathered) {
+                       const infer::ParameterNames& gathered) {
   Generation generation;
   generation.name = in.job.online ? "generation" : "the answers to sample_prompts";
   generation.prompt_name = in.job.online ? "prompts of a round" : "sample_prompts";
@@ -31,7 +31,8 @@ bool fits(const Generation& generation) {
 
 // As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
 // for, and what it lacks is said.
-Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned, const ParameterNames& gathered = {}) {
+Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned,
+                          const infer::ParameterNames& gathered = {}) {
   for (int64_t at_once = in.job.online ? in.job.online->most_at_once : 0;; at_once /= 2) {
     Generation generation = planned_for(in, planned, at_once, gathered);
     if (at_once <= 1 || fits(generation)) return generation;
@@ -39,11 +40,11 @@ Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned, c
 }
 
 // Weights that training has elsewhere than on the device.
-ParameterNames weights_elsewhere(const PlannedJob& planned) {
+infer::ParameterNames weights_elsewhere(const PlannedJob& planned) {
   std::vector<bool> is_elsewhere(planned.training.graph.values.size());
   for (const Operand& home : planned.plan.program.homes)
     nth(is_elsewhere, home.value) = home.place.tier != Tier::kDevice;
-  ParameterNames names;
+  infer::ParameterNames names;
   for (const Parameter& p : planned.training.model.parameters) {
     const bool is_any =
         std::any_of(p.values.begin(), p.values.end(), [&](ValueId value) { return nth(is_elsewhere, value); });
@@ -63,15 +64,15 @@ int64_t device_bytes(const Generation& generation) {
 
 }  // namespace
 
-GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
+infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
   std::vector<int64_t> lengths;
-  for (const Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
+  for (const infer::Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
   if (job.online) append_repeated(lengths, at_once, job.online->sequence_len);
-  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : kMaxSequences);
+  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : infer::kMaxSequences);
 }
 
 void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
-  const ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : ParameterNames{};
+  const infer::ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : infer::ParameterNames{};
   const std::optional<bool> asked = in.job.online ? in.job.config.online->gathers_weights : false;
   if (asked == true && !elsewhere.empty()) {
     Generation gathered = as_many_as_fit(in, planned, elsewhere);

@@ -8,7 +8,7 @@ namespace spillway::train {
 
 // What is answered at once, where up to `at_once` completions are generated together. REQUIRES: the job has prompts to
 // answer.
-[[nodiscard]] GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
+[[nodiscard]] infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
 
 // Plans them beside planned.plan, which may be short of memory: then so are they. Of a job that is online, what
 // ds3_gather_for_generation asks for; where it says nothing, what a round is predicted to be faster with, and weights

@@ -9,14 +9,9 @@
 #include "base/local_time.h"
 #include "base/text.h"
 #include "config/values.h"
-#include "model/adapter.h"
-#include "model/layout.h"
-#include "model/wrapper_parts.h"
-#include "job/adapter_start.h"
 #include "infer/linear_storage.h"
+#include "job/adapter_start.h"
 #include "job/lora_options.h"
-#include "objectives/flow/flow.h"
-#include "objectives/preference.h"
 #include "job/offload_policy.h"
 #include "job/online/value_model.h"
 #include "job/optimizer_options.h"
@@ -24,6 +19,11 @@
 #include "job/unfrozen.h"
 #include "job/vocabulary_growth.h"
 #include "job/weight_groups.h"
+#include "model/adapter.h"
+#include "model/layout.h"
+#include "model/wrapper_parts.h"
+#include "objectives/flow/flow.h"
+#include "objectives/preference.h"
 
 namespace spillway::train {
 namespace {

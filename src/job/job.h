@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "config/config.h"
+#include "job/clip_job.h"
+#include "job/online/online_job.h"
+#include "job/sample_prompts.h"
+#include "job/training_graph.h"
 #include "model/model.h"
 #include "plan/planner.h"
-#include "job/clip_job.h"
-#include "job/sample_prompts.h"
-#include "job/online/online_job.h"
-#include "job/training_graph.h"
 
 namespace spillway::train {
 

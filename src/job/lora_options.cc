@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "job/lora_pattern.h"
 #include "model/adapter.h"
 #include "model/layout.h"
 #include "model/path_pattern.h"
-#include "job/lora_pattern.h"
 
 namespace spillway::train {
 namespace {

@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
-#include "runtime/machine_cache.h"
-#include "runtime/measure_operations.h"
 #include "infer/generation/cache_rows.h"
 #include "job/generation_plan.h"
 #include "job/online/round_forecast.h"
+#include "runtime/machine_cache.h"
+#include "runtime/measure_operations.h"
 
 namespace spillway::train {
 namespace {
@@ -70,15 +70,15 @@ class TypicalValues {
 // completion is there.
 class TypicalRound {
  public:
-  TypicalRound(const Job& job, const GenerationSizes& sizes)
+  TypicalRound(const Job& job, const infer::GenerationSizes& sizes)
       : sizes_(sizes),
         vocab_size_(job.model->text()->vocab_size),
         completion_(job.config.online->completions.max_tokens),
         temperature_(job.config.online->completions.temperature),
         program_chooses_(!choosing_work(job, sizes.sequences)) {}
 
-  void fill_decode(const CachedGraph& decode, ValueId id, const TensorView& view) const {
-    const TokenChoice& choice = decode.choice;
+  void fill_decode(const infer::CachedGraph& decode, ValueId id, const TensorView& view) const {
+    const infer::TokenChoice& choice = decode.choice;
     const auto fill_all = [&](float number) { std::fill_n(view.as<float>(), view.elems(), number); };
     const float factor = inverse_temperature(temperature_);
     if (id == choice.barred) return (void)std::fill_n(view.as<int32_t>(), view.elems(), -1);
@@ -105,7 +105,7 @@ class TypicalRound {
     if (id == model.ids) return fill_typical_ids(view, {.vocab_size = vocab_size_});
     for (int64_t i = 0; i < view.elems(); ++i) {
       const Token token = token_of(i);
-      const int64_t first = token.sequence * CacheRows::rows_for(sizes_.longest);
+      const int64_t first = token.sequence * infer::CacheRows::rows_for(sizes_.longest);
       const int64_t number = id == model.positions ? token.position
                              : id == model.first   ? first
                                                    : first + token.position;
@@ -113,7 +113,7 @@ class TypicalRound {
     }
   }
 
-  GenerationSizes sizes_;
+  infer::GenerationSizes sizes_;
   int64_t vocab_size_, completion_;
   double temperature_;
   bool program_chooses_;
@@ -141,8 +141,8 @@ class JobGraphs {
 
  private:
   struct Generation {
-    GenerationSizes sizes;
-    GenerationGraphs graphs;
+    infer::GenerationSizes sizes;
+    infer::GenerationGraphs graphs;
   };
 
   void add(const Graph& graph, Fill fill) { list_.push_back({.graph = &graph, .fill_batch = std::move(fill)}); }
@@ -169,9 +169,9 @@ class JobGraphs {
   }
 
   void add_generation(const TrainingGraph& training) {
-    const GenerationSizes sizes = generation_sizes_of(job_, job_.online->most_at_once);
+    const infer::GenerationSizes sizes = generation_sizes_of(job_, job_.online->most_at_once);
     generation_ = {sizes, build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph)};
-    const GenerationGraphs& graphs = generation_->graphs;
+    const infer::GenerationGraphs& graphs = generation_->graphs;
     const TypicalRound round(job_, sizes);
     add(graphs.decode.graph,
         [round, &graphs](ValueId id, const TensorView& view, int64_t) { round.fill_decode(graphs.decode, id, view); });
@@ -203,7 +203,8 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
                  std::function<void(int64_t done, int64_t of)> on_progress) {
   const JobGraphs graphs(job, training);
   bool is_new = measure_operations(graphs.list(), options_for(job, device, std::move(on_progress)), machine) > 0;
-  const std::optional<ChoosingWork> choosing = job.online ? choosing_work(job, graphs.sequences()) : std::nullopt;
+  const std::optional<infer::ChoosingWork> choosing =
+      job.online ? choosing_work(job, graphs.sequences()) : std::nullopt;
   if (choosing) is_new |= measure_choosing(*choosing, machine);
   if (!is_new) return;
   // Another run may have written there since this one read it.

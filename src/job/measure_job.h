@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "plan/machine.h"
 #include "job/job.h"
+#include "plan/machine.h"
 
 namespace spillway::train {
 

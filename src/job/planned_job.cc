@@ -7,14 +7,14 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "graph/verify.h"
-#include "model/layout.h"
-#include "plan/shortage.h"
-#include "rewards/outside.h"
 #include "job/generation_plan.h"
 #include "job/offload_policy.h"
 #include "job/online/round_forecast.h"
 #include "job/plan_beside.h"
 #include "job/reference.h"
+#include "model/layout.h"
+#include "plan/shortage.h"
+#include "rewards/outside.h"
 
 namespace spillway::train {
 namespace {

@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "model/stored_weights.h"
-#include "plan/plan_context.h"
-#include "job/evaluation_graph.h"
 #include "infer/generation/generation_graphs.h"
+#include "job/reward_graph.h"
+#include "job/evaluation_graph.h"
 #include "job/job.h"
-#include "infer/scoring/reward_program.h"
 #include "job/scoring_graph.h"
 #include "job/training_graph.h"
+#include "model/stored_weights.h"
+#include "plan/plan_context.h"
 
 namespace spillway::train {
 
@@ -35,7 +35,7 @@ struct PlannedJob {
   // Beside these, where the job has prompts to answer.
   struct Generation {
     std::string_view name, prompt_name;  // for those who read the plan
-    GenerationGraphs graphs;
+    infer::GenerationGraphs graphs;
     Plan decode, prompt;
     std::optional<Plan> gather;  // of its graph
     // Where weights are gathered because the config says so: what the device would hold without that.

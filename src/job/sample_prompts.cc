@@ -46,7 +46,7 @@ SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_si
   return result;
 }
 
-std::vector<SampleAnswer> sample_answers(const SamplePrompts& samples, const std::vector<Generated>& answers) {
+std::vector<SampleAnswer> sample_answers(const SamplePrompts& samples, const std::vector<infer::Generated>& answers) {
   std::vector<SampleAnswer> result;
   for (size_t i = 0; i < answers.size(); ++i)
     result.push_back({samples.texts[i], samples.tokenizer->decode(answers[i].ids, true)});

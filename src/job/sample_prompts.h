@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "config/config.h"
+#include "infer/generation/generate.h"
 #include "plan/planner.h"
 #include "text/tokenizer.h"
-#include "infer/generation/generate.h"
 
 namespace spillway::train {
 
 struct SamplePrompts {
-  std::vector<std::string> texts;  // as the config has them
-  std::vector<Prompt> prompts;     // greedy
+  std::vector<std::string> texts;      // as the config has them
+  std::vector<infer::Prompt> prompts;  // greedy
   std::shared_ptr<const text::Tokenizer> tokenizer;
 
   [[nodiscard]] bool empty() const { return prompts.empty(); }
@@ -31,6 +31,6 @@ struct SampleAnswer {
   std::string prompt, text;
 };
 [[nodiscard]] std::vector<SampleAnswer> sample_answers(const SamplePrompts& samples,
-                                                       const std::vector<Generated>& answers);
+                                                       const std::vector<infer::Generated>& answers);
 
 }  // namespace spillway::train

@@ -3,8 +3,8 @@
 #include "base/bytes.h"
 #include "base/index.h"
 #include "base/math.h"
-#include "ops/optimizers/optimizer.h"
 #include "job/offload_policy.h"
+#include "ops/optimizers/optimizer.h"
 
 namespace spillway::train {
 namespace {

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "io/disk_space.h"
+#include "job/offload_policy.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
-#include "job/offload_policy.h"
 
 namespace spillway::train {
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "io/scratch.h"
-#include "runtime/executor.h"
 #include "job/planned_job.h"
+#include "runtime/executor.h"
 
 namespace spillway::train {
 

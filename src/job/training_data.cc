@@ -10,10 +10,10 @@
 #include "data/files/dataset_files.h"
 #include "data/prepared/identity.h"
 #include "data/prepared/prepared_rows.h"
-#include "text/token_ids.h"
-#include "text/tokenizer.h"
 #include "job/data_warnings.h"
 #include "job/vocabulary_growth.h"
+#include "text/token_ids.h"
+#include "text/tokenizer.h"
 
 namespace spillway::train {
 namespace {

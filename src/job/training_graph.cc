@@ -5,12 +5,12 @@
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
 #include "model/adapter.h"
+#include "objectives/frozen_copies.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
 #include "ops/optimizers/bf16_update.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/zero/zero.h"
-#include "objectives/frozen_copies.h"
 
 namespace spillway::train {
 namespace {

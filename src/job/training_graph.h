@@ -14,11 +14,11 @@
 
 #include "config/config.h"
 #include "model/model.h"
+#include "objectives/passes.h"
 #include "ops/ema/ema.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/optimizer.h"
 #include "ops/row_slice.h"
-#include "objectives/passes.h"
 
 namespace spillway::train {
 

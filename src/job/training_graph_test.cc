@@ -6,10 +6,10 @@
 
 #include "graph/verify.h"
 #include "model/decoder/decoder.h"
+#include "objectives/online/online.h"
 #include "plan/planner.h"
 #include "plan/verify.h"
 #include "tests/support/tiered_machine.h"
-#include "objectives/online/online.h"
 
 using namespace spillway;
 using namespace spillway::testing;

@@ -10,9 +10,9 @@
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "io/safetensors_writer.h"
+#include "model/copied_files.h"
 #include "model/layout.h"
 #include "model/merged_weights.h"
-#include "model/copied_files.h"
 #include "model/token_ids.h"
 
 namespace spillway {

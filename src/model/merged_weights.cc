@@ -13,10 +13,10 @@
 #include "model/adapter.h"
 #include "model/encoded_weight.h"
 #include "model/low_rank_product.h"
-#include "model/wrapper_parts.h"
 #include "model/quantised/base_format.h"
 #include "model/row_squares.h"
 #include "model/weights.h"
+#include "model/wrapper_parts.h"
 #include "text/tokenizer.h"
 
 namespace spillway {

@@ -55,24 +55,6 @@ void PairObjective::check(const data::RowTable& rows) const {
   log_warning("{} of {} rows have equal completions, which teach nothing", equal, rows.size());
 }
 
-void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std::span<const int32_t> completion,
-                  Learned learned, int64_t most) {
-  if (stream.seq_offsets.empty()) stream.seq_offsets.push_back(0);
-  const auto begin = std::ssize(stream.ids);
-  const auto length = std::min(most, std::ssize(prompt) + std::ssize(completion));
-  for (int64_t i = 0; i < length; ++i) {
-    const bool in_prompt = i < std::ssize(prompt);
-    const int32_t id = in_prompt ? nth(prompt, i) : nth(completion, i - std::ssize(prompt));
-    const bool is_label = i > 0 && (!in_prompt || learned == Learned::kAll);
-    if (i > 0) stream.labels.back() = is_label ? id : data::kIgnoredLabel;
-    stream.targets += is_label;
-    stream.ids.push_back(id);
-    stream.labels.push_back(data::kIgnoredLabel);
-    stream.positions.push_back(static_cast<int32_t>(i));
-  }
-  stream.seq_offsets.push_back(narrow<int32_t>(begin + length));
-}
-
 int64_t predicted_tokens(std::span<const int32_t> prompt, std::span<const int32_t> completion) {
   return std::ssize(completion) - (prompt.empty() && !completion.empty() ? 1 : 0);
 }

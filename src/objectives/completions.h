@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "config/preference_settings.h"
-#include "ops/linear_log_prob/linear_log_prob.h"
 #include "objectives/objective.h"
+#include "ops/linear_log_prob/linear_log_prob.h"
 
 namespace spillway::train {
 
@@ -61,11 +61,6 @@ struct RowCompletions {
 // REQUIRES: the rows have completions; of an unpaired row `second` is empty.
 [[nodiscard]] RowCompletions completions_of(const data::RowTable& rows, const data::Piece& row);
 
-// Which tokens of a sequence are labels, but its first.
-enum class Learned { kCompletion, kAll };
-// Puts a sequence behind what the stream holds, cut to `most` tokens.
-void add_sequence(data::MicroBatch& stream, std::span<const int32_t> prompt, std::span<const int32_t> completion,
-                  Learned learned = Learned::kCompletion, int64_t most = INT32_MAX);
 // The completion's tokens that something predicts: all but the first of a row without a prompt.
 [[nodiscard]] int64_t predicted_tokens(std::span<const int32_t> prompt, std::span<const int32_t> completion);
 

@@ -15,8 +15,8 @@
 
 #include "data/batch.h"
 #include "model/model.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "objectives/metrics.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
 namespace spillway::train {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "objectives/objective.h"
 #include "ops/linear_log_prob/linear_log_prob.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
-#include "objectives/objective.h"
 
 namespace spillway::train {
 namespace {

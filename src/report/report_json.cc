@@ -11,8 +11,8 @@
 #include "report/memory_over_step.h"
 #include "report/round_json.h"
 #include "report/step_difference.h"
-#include "runtime/timeline.h"
 #include "report/timeline_json.h"
+#include "runtime/timeline.h"
 
 namespace spillway {
 namespace {

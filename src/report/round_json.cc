@@ -10,8 +10,8 @@
 
 #include "base/index.h"
 #include "report/memory_over_step.h"
-#include "runtime/timeline.h"
 #include "report/timeline_json.h"
+#include "runtime/timeline.h"
 
 namespace spillway {
 namespace {

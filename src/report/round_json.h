@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "job/planned_job.h"
 #include "plan/machine.h"
 #include "report/run_record.h"
-#include "runtime/timeline.h"
 #include "runtime/lane_profile.h"
-#include "job/planned_job.h"
+#include "runtime/timeline.h"
 
 namespace spillway {
 

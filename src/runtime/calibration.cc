@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/index.h"
 #include "plan/signature.h"
-#include "runtime/timeline.h"
 #include "runtime/cpu_share.h"
 #include "runtime/loaded_program.h"
+#include "runtime/timeline.h"
 
 namespace spillway {
 namespace {

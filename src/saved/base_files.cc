@@ -6,8 +6,8 @@
 #include "io/convert.h"
 #include "io/file.h"
 #include "model/config_dtype.h"
-#include "model/wrapper_parts.h"
 #include "model/token_ids.h"
+#include "model/wrapper_parts.h"
 #include "saved/model_card.h"
 #include "saved/tokenizer_files.h"
 

@@ -9,8 +9,8 @@
 
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
-#include "model/layout.h"
 #include "job/job.h"
+#include "model/layout.h"
 
 namespace spillway::train {
 

@@ -17,7 +17,7 @@
 #include "saved/run_settings.h"
 #include "saved/saved_model.h"
 #include "saved/state.h"
-#include "train/stopping.h"
+#include "saved/stopping_state.h"
 
 namespace spillway::train {
 

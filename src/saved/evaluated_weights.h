@@ -2,8 +2,8 @@
 // (ops::EvaluatedWeights). All others are evaluated as they are, and nothing here does anything for them.
 #pragma once
 
-#include "runtime/value_store.h"
 #include "job/training_graph.h"
+#include "runtime/value_store.h"
 
 namespace spillway::train {
 

@@ -10,7 +10,7 @@
 #include "job/job.h"
 #include "objectives/metrics.h"
 #include "saved/run_settings.h"
-#include "train/stopping.h"
+#include "saved/stopping_state.h"
 
 namespace spillway::train {
 

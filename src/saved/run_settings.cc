@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/values.h"
-#include "rewards/rewards.h"
 #include "job/optimizer_options.h"
+#include "rewards/rewards.h"
 
 namespace spillway::train {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "job/job.h"
-#include "train/step_feed.h"
+#include "saved/training_length.h"
 
 namespace spillway::train {
 

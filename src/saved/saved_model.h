@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
+#include "job/job.h"
 #include "runtime/value_store.h"
 #include "saved/base_files.h"
-#include "job/job.h"
 #include "saved/model_card.h"
 #include "saved/state.h"
 

@@ -115,7 +115,7 @@ std::vector<Api::ReadPrompt> Api::prompts_of(const GenerationRequest& request, b
   return prompts;
 }
 
-void Api::check(const train::Penalties& penalties) const {
+void Api::check(const infer::Penalties& penalties) const {
   for (const auto& [id, bias] : penalties.logit_bias) {
     if (id >= model_.vocab_size)
       throw RequestError(
@@ -148,7 +148,7 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
   const std::vector<ReadPrompt> prompts = prompts_of(request, is_chat);
   check_count(std::ssize(prompts), request.choices);
   result.reply = std::make_shared<Reply>(std::ssize(prompts) * request.choices);
-  const train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
+  const infer::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
                                    .penalties = request.choice.penalties,
                                    .logprobs = request.logprobs,
                                    .top_logprobs = request.top_logprobs,
@@ -158,7 +158,7 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
   std::vector<Job> jobs;
   for (const auto& [ids, text] : prompts) {
     result.prompt_tokens += std::ssize(ids);
-    train::Sampling sampling = request.choice.sampling;
+    infer::Sampling sampling = request.choice.sampling;
     const int64_t wanted = answers ? request.max_tokens.value_or(sampling.max_new_tokens) : 1;
     sampling.max_new_tokens = std::min(wanted, model_.context - std::ssize(ids));
     ChoiceOptions options{.stops = request.stop, .logprobs = request.logprobs, .answers = answers};

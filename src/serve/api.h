@@ -68,7 +68,7 @@ class Api {
 
   [[nodiscard]] std::vector<ReadPrompt> prompts_of(const GenerationRequest& request, bool is_chat) const;
   void check(const std::vector<int32_t>& ids, const char* param) const;
-  void check(const train::Penalties& penalties) const;
+  void check(const infer::Penalties& penalties) const;
   void check_count(int64_t prompts, int64_t choices) const;
 
   ServedModel model_;

@@ -38,7 +38,7 @@ ChoiceSink::ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text:
   if (!piece.text.empty() || !piece.logprobs.empty()) reply_->push(std::move(piece), 0);
 }
 
-bool ChoiceSink::take(const train::Chosen& chosen) {
+bool ChoiceSink::take(const infer::Chosen& chosen) {
   if (!chosen.is_of_prompt && !answers_) return false;
   stopped_ = chosen.stopped;
   Piece piece{.choice = choice_};

@@ -63,7 +63,7 @@ class ChoiceSink : public TokenSink {
   // Borrows the tokenizer. What is echoed is in the reply at once.
   ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text::Tokenizer& tokenizer, ChoiceOptions options);
 
-  [[nodiscard]] bool take(const train::Chosen& chosen) override;
+  [[nodiscard]] bool take(const infer::Chosen& chosen) override;
   [[nodiscard]] bool is_wanted() const override { return !reply_->is_cancelled(); }
   void end(Ending ending) override;
 

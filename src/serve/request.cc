@@ -71,7 +71,7 @@ std::vector<std::pair<int32_t, float>> read_logit_bias(const JsonField& field) {
   return biases;
 }
 
-train::Penalties read_penalties(const JsonField& root, const train::Penalties& defaults) {
+infer::Penalties read_penalties(const JsonField& root, const infer::Penalties& defaults) {
   return {.repetition = root["repetition_penalty"].real_or(defaults.repetition, 0.01, 100),
           .frequency = root["frequency_penalty"].real_or(defaults.frequency, -2, 2),
           .presence = root["presence_penalty"].real_or(defaults.presence, -2, 2),
@@ -91,7 +91,7 @@ GenerationRequest read_common(const JsonField& root, const Choice& defaults, boo
       request.max_tokens = field.integer(echo ? 0 : 1, kMaxTokens);
   }
   request.choice = defaults;
-  train::Sampling& sampling = request.choice.sampling;
+  infer::Sampling& sampling = request.choice.sampling;
   sampling.min_new_tokens = root["min_tokens"].integer_or(sampling.min_new_tokens, 0, kMaxTokens);
   sampling.temperature = root["temperature"].real_or(sampling.temperature, 0, 100);
   sampling.top_p = root["top_p"].real_or(sampling.top_p, 0, 1);

@@ -37,8 +37,8 @@ using TextOrIds = std::variant<std::string, std::vector<int32_t>>;
 
 // How tokens are chosen; the length is the most that is asked for.
 struct Choice {
-  train::Sampling sampling;
-  train::Penalties penalties = {};
+  infer::Sampling sampling;
+  infer::Penalties penalties = {};
 };
 
 struct GenerationRequest {

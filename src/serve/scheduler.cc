@@ -80,7 +80,7 @@ void Scheduler::admit() {
       if (waiting_.empty()) return;
       job = waiting_.front();
     }
-    const std::optional<train::SequenceId> name = source_.join(job.prompt, job.rules);
+    const std::optional<infer::SequenceId> name = source_.join(job.prompt, job.rules);
     SPILLWAY_CHECK(name || !running_.empty(), "a request of {} tokens does not fit", job.prompt.sequence_tokens());
     if (!name) return;
     running_.push_back({*name, std::move(job.sink)});
@@ -109,8 +109,8 @@ void Scheduler::drop_unwanted() {
   for (const auto& sink : gone) sink->end(Ending::kUnwanted);
 }
 
-void Scheduler::hand_out(const std::vector<train::Chosen>& chosen) {
-  for (const train::Chosen& token : chosen) {
+void Scheduler::hand_out(const std::vector<infer::Chosen>& chosen) {
+  for (const infer::Chosen& token : chosen) {
     const auto one =
         std::find_if(running_.begin(), running_.end(), [&](const Running& r) { return r.name == token.sequence; });
     SPILLWAY_CHECK(one != running_.end(), "no sequence {}", token.sequence);

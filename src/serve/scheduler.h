@@ -22,11 +22,11 @@ class TokenSource {
  public:
   virtual ~TokenSource() = default;
   // As train::Decoder; nothing where there is no room now.
-  [[nodiscard]] virtual std::optional<train::SequenceId> join(const train::Prompt& prompt,
-                                                              const train::SequenceRules& rules) = 0;
+  [[nodiscard]] virtual std::optional<infer::SequenceId> join(const infer::Prompt& prompt,
+                                                              const infer::SequenceRules& rules) = 0;
   // The next tokens of some sequences; of none where there was a prompt to read. Throws where the machine fails.
-  [[nodiscard]] virtual std::vector<train::Chosen> step() = 0;
-  virtual void leave(train::SequenceId sequence) = 0;
+  [[nodiscard]] virtual std::vector<infer::Chosen> step() = 0;
+  virtual void leave(infer::SequenceId sequence) = 0;
   // How many sequences there may be at once. Any thread may ask.
   [[nodiscard]] virtual int64_t max_sequences() const = 0;
 };
@@ -34,21 +34,21 @@ class TokenSource {
 // A model's decoder. A step reads no more than one piece of the prompts, so that a long one delays the others little.
 class ModelTokens : public TokenSource {
  public:
-  explicit ModelTokens(train::Decoder decoder) : decoder_(std::move(decoder)) {}
+  explicit ModelTokens(infer::Decoder decoder) : decoder_(std::move(decoder)) {}
 
-  [[nodiscard]] std::optional<train::SequenceId> join(const train::Prompt& prompt,
-                                                      const train::SequenceRules& rules) override {
+  [[nodiscard]] std::optional<infer::SequenceId> join(const infer::Prompt& prompt,
+                                                      const infer::SequenceRules& rules) override {
     return decoder_.join(prompt, rules);
   }
-  [[nodiscard]] std::vector<train::Chosen> step() override {
+  [[nodiscard]] std::vector<infer::Chosen> step() override {
     decoder_.read_prompts(1);
     return decoder_.decode();
   }
-  void leave(train::SequenceId sequence) override { decoder_.leave(sequence); }
+  void leave(infer::SequenceId sequence) override { decoder_.leave(sequence); }
   [[nodiscard]] int64_t max_sequences() const override { return decoder_.max_sequences(); }
 
  private:
-  train::Decoder decoder_;
+  infer::Decoder decoder_;
 };
 
 enum class Ending {
@@ -63,7 +63,7 @@ class TokenSink {
  public:
   virtual ~TokenSink() = default;
   // Whether it wants more.
-  [[nodiscard]] virtual bool take(const train::Chosen& chosen) = 0;
+  [[nodiscard]] virtual bool take(const infer::Chosen& chosen) = 0;
   // Asked between tokens, and while it waits for room.
   [[nodiscard]] virtual bool is_wanted() const = 0;
   // The last call.
@@ -71,8 +71,8 @@ class TokenSink {
 };
 
 struct Job {
-  train::Prompt prompt;
-  train::SequenceRules rules;
+  infer::Prompt prompt;
+  infer::SequenceRules rules;
   std::shared_ptr<TokenSink> sink;
 };
 
@@ -104,14 +104,14 @@ class Scheduler {
 
  private:
   struct Running {
-    train::SequenceId name;
+    infer::SequenceId name;
     std::shared_ptr<TokenSink> sink;
   };
 
   void run();
   void admit();
   void drop_unwanted();
-  void hand_out(const std::vector<train::Chosen>& chosen);
+  void hand_out(const std::vector<infer::Chosen>& chosen);
   void end_all(Ending ending);
 
   TokenSource& source_;

@@ -20,23 +20,23 @@ class FakeSource : public TokenSource {
  public:
   explicit FakeSource(size_t room) : room_(room) {}
 
-  std::optional<train::SequenceId> join(const train::Prompt& prompt, const train::SequenceRules&) override {
+  std::optional<infer::SequenceId> join(const infer::Prompt& prompt, const infer::SequenceRules&) override {
     if (running_.size() == room_) return std::nullopt;
     running_.push_back({next_, 0, prompt.sampling.max_new_tokens});
     return next_++;
   }
-  std::vector<train::Chosen> step() override {
+  std::vector<infer::Chosen> step() override {
     while (held) std::this_thread::sleep_for(1ms);
     if (fails) throw std::runtime_error("no tokens");
     max_at_once = std::max<int64_t>(max_at_once, static_cast<int64_t>(running_.size()));
-    std::vector<train::Chosen> chosen;
+    std::vector<infer::Chosen> chosen;
     for (Running& one : running_) {
       ++one.tokens;
       chosen.push_back({.sequence = one.name, .id = one.tokens, .is_last = one.tokens == one.most});
     }
     return chosen;
   }
-  void leave(train::SequenceId name) override {
+  void leave(infer::SequenceId name) override {
     const auto gone = std::erase_if(running_, [&](const Running& one) { return one.name == name; });
     if (gone == 1) ++left;
   }
@@ -47,20 +47,20 @@ class FakeSource : public TokenSource {
 
  private:
   struct Running {
-    train::SequenceId name;
+    infer::SequenceId name;
     int32_t tokens;
     int64_t most;
   };
   size_t room_;
   std::vector<Running> running_;
-  train::SequenceId next_ = 0;
+  infer::SequenceId next_ = 0;
 };
 
 class FakeSink : public TokenSink {
  public:
   explicit FakeSink(int32_t enough = INT32_MAX) : enough_(enough) {}
 
-  bool take(const train::Chosen& chosen) override {
+  bool take(const infer::Chosen& chosen) override {
     tokens = chosen.id;
     return chosen.id < enough_;
   }

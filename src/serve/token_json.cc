@@ -30,10 +30,10 @@ Json alternatives_of(const ShownToken& shown) {
 }  // namespace
 
 ShownToken shown_token(const text::Tokenizer& tokenizer, int32_t id, std::optional<float> logprob,
-                       std::span<const train::TokenLogprob> top) {
+                       std::span<const infer::TokenLogprob> top) {
   const auto text_of = [&](int32_t one) { return tokenizer.decode(std::span(&one, 1), false); };
   ShownToken shown{.token = text_of(id), .logprob = logprob};
-  for (const train::TokenLogprob& one : top) shown.top.push_back({text_of(one.id), one.logprob});
+  for (const infer::TokenLogprob& one : top) shown.top.push_back({text_of(one.id), one.logprob});
   return shown;
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "text/tokenizer.h"
 #include "infer/generation/sampling.h"
+#include "text/tokenizer.h"
 
 namespace spillway::serve {
 
@@ -24,7 +24,7 @@ struct ShownToken {
 
 [[nodiscard]] ShownToken shown_token(const text::Tokenizer& tokenizer, int32_t id,
                                      std::optional<float> logprob = std::nullopt,
-                                     std::span<const train::TokenLogprob> top = {});
+                                     std::span<const infer::TokenLogprob> top = {});
 
 // The member `logprobs` of a choice, of /v1/chat/completions and of /v1/completions. There, tokens whose text is the
 // same are one alternative, the likeliest.

@@ -13,10 +13,10 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
+#include "job/reference.h"
 #include "model/layout.h"
 #include "model/weights.h"
 #include "saved/base_identity.h"
-#include "job/reference.h"
 #include "saved/run_settings.h"
 #include "train/step_feed.h"
 

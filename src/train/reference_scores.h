@@ -8,8 +8,8 @@
 
 #include "io/safetensors.h"
 #include "job/planned_job.h"
-#include "train/session.h"
 #include "job/training_data.h"
+#include "train/session.h"
 
 namespace spillway::train {
 

@@ -1,8 +1,8 @@
 // sync_ref_model: a reference that follows the policy (TR-DPO, Gorbatovski et al., 2024; TRL's SyncRefModelCallback).
 #pragma once
 
-#include "runtime/value_store.h"
 #include "job/training_graph.h"
+#include "runtime/value_store.h"
 
 namespace spillway::train {
 

@@ -7,13 +7,13 @@
 #include <memory>
 #include <optional>
 
+#include "job/training_data.h"
 #include "saved/checkpoint.h"
 #include "train/clips/clip_feed.h"
 #include "train/clips/clip_sampler.h"
 #include "train/online/rollout_feed.h"
 #include "train/session.h"
 #include "train/step_feed.h"
-#include "job/training_data.h"
 
 namespace spillway::train {
 

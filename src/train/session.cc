@@ -32,10 +32,10 @@ void set_scalar(const TensorView& view, T value) {
   *view.as<T>() = value;
 }
 
-void fill(Executor& executor, const Graph& graph, const AppendedObjective& objective, std::span<const Batch> streams,
-          float scale) {
+void fill(Executor& executor, const Graph& graph, const AppendedObjective& objective,
+          std::span<const infer::Batch> streams, float scale) {
   for (const auto& [column, stream, value] : objective.columns) {
-    const Batch& batch = nth(streams, stream);
+    const infer::Batch& batch = nth(streams, stream);
     copy_column(graph.value(value), batch.content(column.name), executor.home(value));
   }
   if (objective.scale != kNone) set_scalar(executor.home(objective.scale), scale);
@@ -45,11 +45,11 @@ double number(const TensorView& view) {
   return view.dtype == DType::kI32 ? static_cast<double>(*view.as<int32_t>()) : *view.as<float>();
 }
 
-void set_rows(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams) {
+void set_rows(Executor& executor, const AppendedObjective& objective, std::span<const infer::Batch> streams) {
   if (objective.objective->sequences_per_row() > 0) executor.set_rows(kRowAxis, streams[0].rows);
 }
 
-void run_pass(Executor& executor, const PassSection& pass, std::span<const Batch> streams) {
+void run_pass(Executor& executor, const PassSection& pass, std::span<const infer::Batch> streams) {
   executor.set_rows(kTokenAxis, nth(streams, pass.stream).tokens);
   executor.run(pass.section);
 }
@@ -79,42 +79,6 @@ void copy_results(const Executor& executor, size_t first, std::span<std::vector<
 }
 
 }  // namespace
-
-void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to) {
-  SPILLWAY_CHECK(!content.empty() && std::ssize(content) <= to.bytes(), "{} bytes for {} of {}", content.size(),
-                 value.name, to.bytes());
-  auto* const bytes = to.as<std::byte>();
-  std::copy(content.begin(), content.end(), bytes);
-  if (value.type.follows_axis()) return;
-  const auto size = static_cast<std::ptrdiff_t>(size_of(to.dtype));
-  for (auto* next = bytes + content.size(); next < bytes + to.bytes(); next += size)
-    std::copy_n(next - size, size, next);
-}
-
-std::span<const std::byte> Batch::content(std::string_view name) const {
-  const auto* const found =
-      std::find_if(columns.begin(), columns.end(), [&](const Content& column) { return column.name == name; });
-  SPILLWAY_CHECK(found != columns.end(), "the batch has no column {}", name);
-  return found->bytes;
-}
-
-Batch batch_of(const data::MicroBatch& rows) {
-  const auto bytes = [](const std::vector<int32_t>& list) { return std::as_bytes(std::span(list)); };
-  Batch batch{.tokens = rows.tokens(),
-              .rows = rows.rows,
-              .columns = {{{"ids", bytes(rows.ids)},
-                           {"labels", bytes(rows.labels)},
-                           {"positions", bytes(rows.positions)},
-                           {"seq_offsets", bytes(rows.seq_offsets)}}}};
-  size_t next = 4;
-  const auto add = [&](const auto& column) {
-    SPILLWAY_CHECK(next < Batch::kMaxColumns, "no room for the column {}", column.name);
-    batch.columns[next++] = {column.name, std::as_bytes(std::span(column.values))};
-  };
-  for (const data::MicroBatch::Numbers& numbers : rows.numbers) add(numbers);
-  for (const data::MicroBatch::Indices& indices : rows.indices) add(indices);
-  return batch;
-}
 
 BatchStreams::BatchStreams(std::span<const data::MicroBatch> streams) : count_(streams.size()) {
   SPILLWAY_CHECK(count_ <= kMax, "{} streams", count_);
@@ -148,7 +112,7 @@ void TrainingSession::set_step_values() {
 
 // All that the streams hold is in place.
 void TrainingSession::run_forward(Executor& executor, const AppendedObjective& objective,
-                                  std::span<const Batch> streams, SectionId section) {
+                                  std::span<const infer::Batch> streams, SectionId section) {
   set_rows(executor, objective, streams);
   for (const PassSection& pass : objective.passes) run_pass(executor, pass, streams);
   executor.set_rows(kTokenAxis, streams[0].tokens);
@@ -157,7 +121,7 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
   copy_results(executor, objective.loss_result + 1, observed_);
 }
 
-double TrainingSession::micro_step(std::span<const Batch> streams, float scale, int64_t micro_step) {
+double TrainingSession::micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step) {
   // 62 bits, since a negative seed switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   const TrainingGraph& t = training();
@@ -176,7 +140,7 @@ double TrainingSession::update() {
   return number(executor_.result(training().norm_result));
 }
 
-double TrainingSession::evaluate(std::span<const Batch> streams) {
+double TrainingSession::evaluate(std::span<const infer::Batch> streams) {
   const auto& [graph, evaluate, objective] = planned_.evaluation.graph;
   Executor& executor = started(planned_.evaluation.plan);
   fill(executor, graph, objective, streams, 1.0f);
@@ -197,7 +161,7 @@ Executor& TrainingSession::started(const Plan& plan) {
   return *executors_[i];
 }
 
-std::span<const std::vector<double>> TrainingSession::score(std::span<const Batch> streams) {
+std::span<const std::vector<double>> TrainingSession::score(std::span<const infer::Batch> streams) {
   const ScoringGraph& graph = planned_.scoring->graph;
   Executor& executor = started(planned_.scoring->plan);
   const Traced traced(&executor);
@@ -213,20 +177,21 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const Batc
   return reference_scores_;
 }
 
-std::vector<Generated> TrainingSession::generate(std::span<const Prompt> prompts, const GenerationOptions& options) {
+std::vector<infer::Generated> TrainingSession::generate(std::span<const infer::Prompt> prompts,
+                                                        const infer::GenerationOptions& options) {
   const PlannedJob::Generation& generation = *planned_.generation;
   Executor &decode = started(generation.decode), &prompt = started(generation.prompt);
   Executor* const gather = generation.gather ? &started(*generation.gather) : nullptr;
   const Traced traced_decode(&decode), traced_prompt(&prompt), traced_gather(gather);
   if (gather != nullptr) gather->run(0);
-  return train::generate({generation.graphs, decode, prompt, pool_}, prompts, options);
+  return infer::generate({generation.graphs, decode, prompt, pool_}, prompts, options);
 }
 
 std::span<const float> TrainingSession::score_texts(size_t model, const data::MicroBatch& texts) {
   const PlannedJob::Reward& reward = planned_.rewards[model];
   Executor& executor = started(reward.plan);
   const Traced traced(&executor);
-  const Batch batch = batch_of(texts);
+  const infer::Batch batch = batch_of(texts);
   for (const BatchColumn& column : reward.graph.model.columns)
     copy_column(reward.graph.graph.value(column.value), batch.content(column.column.name), executor.home(column.value));
   executor.set_rows(kTokenAxis, batch.tokens);
@@ -275,7 +240,7 @@ int64_t TrainingSession::generation_bytes_streamed() const {
   return bytes;
 }
 
-std::vector<Generated> TrainingSession::sample(std::span<const int32_t> ends) {
+std::vector<infer::Generated> TrainingSession::sample(std::span<const int32_t> ends) {
   std::vector<int32_t> stops = job_.samples.tokenizer->stop_ids();
   stops.insert(stops.end(), ends.begin(), ends.end());
   return generate(job_.samples.prompts,

@@ -2,52 +2,31 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/parallel.h"
 #include "data/batch.h"
+#include "infer/batch.h"
+#include "job/planned_job.h"
 #include "runtime/executor.h"
 #include "runtime/value_store.h"
-#include "job/planned_job.h"
 #include "saved/state.h"
 
 namespace spillway::train {
-
-// One stream of a micro-batch: the content of each column, as model and objective name them. Of a value that follows no
-// axis there may be less than it has room for; then the last element stands for the others.
-struct Batch {
-  static constexpr size_t kMaxColumns = 16;
-  struct Content {
-    std::string_view name;
-    std::span<const std::byte> bytes;
-  };
-  int64_t tokens = 0;  // rows of the stream, <= T
-  int64_t rows = 0;    // of the data
-  std::array<Content, kMaxColumns> columns{};
-
-  // REQUIRES: there is one of that name.
-  [[nodiscard]] std::span<const std::byte> content(std::string_view name) const;
-};
-// Borrows the rows.
-[[nodiscard]] Batch batch_of(const data::MicroBatch& rows);
-// Writes a column's content to its value; what that has beyond it gets the last element.
-void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to);
 
 // Those of all streams of a micro-batch, without memory of its own. Borrows the rows.
 class BatchStreams {
  public:
   static constexpr size_t kMax = 2;
   explicit BatchStreams(std::span<const data::MicroBatch> streams);
-  [[nodiscard]] std::span<const Batch> list() const { return std::span(batches_).first(count_); }
+  [[nodiscard]] std::span<const infer::Batch> list() const { return std::span(batches_).first(count_); }
 
  private:
-  std::array<Batch, kMax> batches_;
+  std::array<infer::Batch, kMax> batches_;
   size_t count_;
 };
 
@@ -63,19 +42,19 @@ class TrainingSession {
   // Passes that score rows, forward and backward: adds to the gradients. `streams` as the objective says, `scale` is
   // Objective::scale of the step; `micro_step` counts from 0 within it and chooses the dropout, with the step. Returns
   // the micro-batch's share of the step's loss.
-  double micro_step(std::span<const Batch> streams, float scale, int64_t micro_step);
-  double micro_step(const Batch& batch, float scale, int64_t micro_step) {
+  double micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step);
+  double micro_step(const infer::Batch& batch, float scale, int64_t micro_step) {
     return this->micro_step(std::span(&batch, 1), scale, micro_step);
   }
   // Clips, updates, clears, as far as the micro-batch has not. Returns the gradients' norm before clipping.
   double update();
   // The loss for a scale of one, without dropout and gradients. The first call starts the lanes of another program.
-  double evaluate(std::span<const Batch> streams);
-  double evaluate(const Batch& batch) { return evaluate(std::span(&batch, 1)); }
+  double evaluate(std::span<const infer::Batch> streams);
+  double evaluate(const infer::Batch& batch) { return evaluate(std::span(&batch, 1)); }
   // The scores of the passes that run before training, in the order of ScoringGraph::scores: f32 [rows] or [tokens],
   // until the next call. REQUIRES: the job has such passes; of precomputed scores of the reference, that no step was
   // made.
-  [[nodiscard]] std::span<const std::vector<double>> score(std::span<const Batch> streams);
+  [[nodiscard]] std::span<const std::vector<double>> score(std::span<const infer::Batch> streams);
   // The score of each token by the job's reward model of that number, until the next call. REQUIRES: its program has
   // room for the texts.
   [[nodiscard]] std::span<const float> score_texts(size_t model, const data::MicroBatch& texts);
@@ -85,7 +64,8 @@ class TrainingSession {
   [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
   // Generates with the weights as they are. The first call starts the lanes of two more programs. REQUIRES: the job
   // generates, and its programs have room for each prompt.
-  std::vector<Generated> generate(std::span<const Prompt> prompts, const GenerationOptions& options);
+  std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts,
+                                         const infer::GenerationOptions& options);
   // Of all programs that ran: as Executor::measured_peak_bytes, by tier.
   [[nodiscard]] std::array<int64_t, kTiers> measured_peak_bytes() const;
   // The same since this was last asked for.
@@ -96,7 +76,7 @@ class TrainingSession {
   // What came to the device from other tiers for it so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
   // The answers to the job's sample prompts, which end with the tokenizer's ends and these. REQUIRES: it has some.
-  std::vector<Generated> sample(std::span<const int32_t> ends);
+  std::vector<infer::Generated> sample(std::span<const int32_t> ends);
 
   // As Executor::home.
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
@@ -115,7 +95,7 @@ class TrainingSession {
   // What runs it. The first call starts its lanes.
   Executor& started(const Plan& plan);
   void set_step_values();
-  void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const Batch> streams,
+  void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const infer::Batch> streams,
                    SectionId section);
 
   const Job& job_;

@@ -11,9 +11,10 @@
 #include "data/batch.h"
 #include "data/stream/batch_stream.h"
 #include "job/epoch_size.h"
-#include "saved/feed_state.h"
-#include "objectives/objective.h"
 #include "job/training_data.h"
+#include "objectives/objective.h"
+#include "saved/feed_state.h"
+#include "saved/training_length.h"
 
 namespace spillway::train {
 
@@ -55,12 +56,6 @@ class EvaluationFeed {
   }
 };
 
-// How long a run is. A stream has no epochs: all of its steps count as one.
-struct TrainingLength {
-  int64_t lines = 0, tokens = 0;  // of an epoch; a line is a row, or several that are packed; 0 for a stream
-  EpochSize epoch{};
-  int64_t total_steps = 0;
-};
 // Of a run whose epochs have so many.
 [[nodiscard]] int64_t total_steps(const config::ScheduleSettings& schedule, int64_t steps_per_epoch);
 // As transformers counts: an epoch ends with a step of however many micro-batches are left.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,29 +10,9 @@
 
 #include "config/config.h"
 #include "objectives/metrics.h"
+#include "saved/stopping_state.h"
 
 namespace spillway::train {
-
-// An evaluation after a step, by the metric that is looked at.
-struct JudgedEvaluation {
-  int64_t step = 0;  // 0: none
-  double value = 0;
-  bool operator==(const JudgedEvaluation&) const = default;
-};
-
-// What a checkpoint keeps of it, so that a run that goes on ends where it would have ended.
-struct StoppingState {
-  std::string metric;            // that the numbers are of
-  bool has_evaluations = false;  // one at least
-  JudgedEvaluation best;         // of all; step 0 where none was better than the worst there can be
-  JudgedEvaluation best_saved;   // of those after whose step a checkpoint was written
-  int64_t without_better = 0;    // evaluations in a row
-  int64_t high_losses = 0;       // steps in a row
-  bool operator==(const StoppingState&) const = default;
-};
-// from_json throws what the JSON library throws.
-[[nodiscard]] nlohmann::ordered_json to_json(const StoppingState& state);
-[[nodiscard]] StoppingState stopping_from_json(const nlohmann::ordered_json& json);
 
 class Stopping {
  public:

@@ -265,7 +265,7 @@ void Trainer::sample_data() {
 void Trainer::sample() {
   if (job_.config.samples.every_steps > 0) sample_data();
   if (job_.samples.empty()) return;
-  std::vector<Generated> answers;
+  std::vector<infer::Generated> answers;
   evaluator_.with_evaluated_weights([&] { answers = session_.sample(ends_); });
   if (listeners_.samples)
     listeners_.samples({.step = position_.step, .answers = sample_answers(job_.samples, answers)});

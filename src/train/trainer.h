@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "job/training_data.h"
 #include "saved/checkpoint.h"
+#include "saved/run_start.h"
 #include "train/evaluator.h"
 #include "train/learning_rate.h"
 #include "train/run_data.h"
-#include "saved/run_start.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 #include "train/stopping.h"
-#include "job/training_data.h"
 
 namespace spillway::train {
 

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "config/load.h"
-#include "tests/support/tiered_machine.h"
 #include "job/offload_policy.h"
+#include "tests/support/tiered_machine.h"
 
 namespace spillway::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "tests/support/tiny_outcome.h"
 #include "job/tiers.h"
+#include "tests/support/tiny_outcome.h"
 
 namespace spillway::testing {
 

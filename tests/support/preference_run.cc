@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "io/file.h"
+#include "job/tiers.h"
+#include "saved/base_identity.h"
 #include "tests/support/captured.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/tiered_machine.h"
-#include "saved/base_identity.h"
 #include "train/reference_scores.h"
-#include "job/tiers.h"
 
 namespace spillway::testing {
 

@@ -10,10 +10,10 @@
 
 #include "base/temporary_folder.h"
 #include "cli/examples/moving_shapes.h"
+#include "infer/clips/pixels.h"
 #include "io/safetensors.h"
 #include "tests/support/process.h"
 #include "tests/support/shape_detector.h"
-#include "infer/clips/pixels.h"
 
 namespace spillway::testing {
 namespace {
@@ -48,7 +48,7 @@ std::vector<float> drawn(const fs::path& model, const fs::path& prompt, uint64_t
   const StoredTensor& latents = file.tensors().front();
   std::vector<float> values(static_cast<size_t>(latents.elems()));
   file.read(latents, 0, latents.elems(), DType::kF32, values.data());
-  return train::read_pixels(model / "transformer")->of(values, {3, kShapeFrames, kShapeSize, kShapeSize});
+  return infer::read_pixels(model / "transformer")->of(values, {3, kShapeFrames, kShapeSize, kShapeSize});
 }
 
 }  // namespace

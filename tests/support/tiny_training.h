@@ -49,7 +49,7 @@ struct FlatBatch {
     }
     seq_offsets.push_back(static_cast<int32_t>(ids.size()));
   }
-  [[nodiscard]] train::Batch batch() const {
+  [[nodiscard]] infer::Batch batch() const {
     const auto bytes = [](const std::vector<int32_t>& list) { return std::as_bytes(std::span(list)); };
     return {.tokens = std::ssize(ids),
             .columns = {{{"ids", bytes(ids)},

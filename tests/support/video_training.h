@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/video_run.h"
 #include "job/job.h"
+#include "tests/support/video_run.h"
 #include "train/session.h"
 
 namespace spillway::testing {
@@ -17,7 +17,7 @@ struct ClipBatch {
   data::MicroBatch clips;
   int64_t targets = 0;
 
-  [[nodiscard]] train::Batch batch() const { return train::batch_of(clips); }
+  [[nodiscard]] infer::Batch batch() const { return infer::batch_of(clips); }
 };
 
 // The golden's clips in bf16, with what `lines` of a config say more.

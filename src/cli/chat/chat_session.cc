@@ -18,7 +18,7 @@ Json message(const char* role, const std::string& text) { return {{"role", role}
 
 }  // namespace
 
-ChatSession::ChatSession(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats, train::Decoder& decoder,
+ChatSession::ChatSession(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats, infer::Decoder& decoder,
                          ChatOptions options)
     : tokenizer_(tokenizer), chats_(chats), decoder_(decoder), options_(std::move(options)) {}
 
@@ -68,8 +68,8 @@ std::vector<int32_t> ChatSession::fitting_prompt(size_t& first) const {
   }
 }
 
-void ChatSession::begin(const train::Prompt& prompt) {
-  train::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(), .penalties = options_.penalties};
+void ChatSession::begin(const infer::Prompt& prompt) {
+  infer::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(), .penalties = options_.penalties};
   if (sequence_) {
     decoder_.renew(*sequence_, prompt, std::move(rules));
     return;
@@ -86,7 +86,7 @@ ChatAnswer ChatSession::ask(const std::string& text, const std::function<void(st
   std::string said;
   try {
     size_t first = first_shown_;
-    train::Prompt prompt{fitting_prompt(first), options_.sampling};
+    infer::Prompt prompt{fitting_prompt(first), options_.sampling};
     const int64_t room = options_.context - std::ssize(prompt.ids);
     const bool is_short_of_room = room < prompt.sampling.max_new_tokens;
     prompt.sampling.max_new_tokens = std::min(room, prompt.sampling.max_new_tokens);
@@ -121,7 +121,7 @@ ChatAnswer ChatSession::answer(const std::function<void(std::string_view)>& show
       break;
     }
     decoder_.read_prompts(1);
-    const std::vector<train::Chosen> chosen = decoder_.decode();
+    const std::vector<infer::Chosen> chosen = decoder_.decode();
     if (chosen.empty()) continue;  // more of the prompt is to be read
     ++result.tokens;
     if (chosen[0].shown) say(decoder.push(chosen[0].id));

@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/generation/decoder.h"
 #include "text/conversation.h"
 #include "text/tokenizer.h"
-#include "infer/generation/decoder.h"
 
 namespace spillway {
 
 struct ChatOptions {
-  train::Sampling sampling;
-  train::Penalties penalties = {};
+  infer::Sampling sampling;
+  infer::Penalties penalties = {};
   int64_t context = 0;     // tokens that the model sees at most, its answer included
   int64_t vocab_size = 0;  // the model's
   std::string model;       // its folder, for messages
@@ -35,7 +35,7 @@ struct ChatAnswer {
 // Everything is borrowed.
 class ChatSession {
  public:
-  ChatSession(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats, train::Decoder& decoder,
+  ChatSession(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats, infer::Decoder& decoder,
               ChatOptions options);
 
   // Replaces the system message; empty: none.
@@ -57,19 +57,19 @@ class ChatSession {
  private:
   [[nodiscard]] std::vector<int32_t> prompt_from(size_t first) const;
   [[nodiscard]] std::vector<int32_t> fitting_prompt(size_t& first) const;
-  void begin(const train::Prompt& prompt);
+  void begin(const infer::Prompt& prompt);
   ChatAnswer answer(const std::function<void(std::string_view)>& show, const std::function<bool()>& goes_on,
                     std::string& said);
 
   const text::Tokenizer& tokenizer_;
   const text::ChatTemplates& chats_;
-  train::Decoder& decoder_;
+  infer::Decoder& decoder_;
   ChatOptions options_;
   mutable text::LeftOutWarnings warnings_;
   std::string system_;
   std::vector<nlohmann::ordered_json> turns_;  // messages without the system's
   size_t first_shown_ = 0;                     // of turns_
-  std::optional<train::SequenceId> sequence_;
+  std::optional<infer::SequenceId> sequence_;
 };
 
 }  // namespace spillway

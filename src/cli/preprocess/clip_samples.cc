@@ -4,8 +4,8 @@
 #include "base/json.h"
 #include "data/clips/clip_stream.h"
 #include "io/file.h"
-#include "train/clips/clip_feed.h"
 #include "job/clip_job.h"
+#include "train/clips/clip_feed.h"
 
 namespace spillway {
 

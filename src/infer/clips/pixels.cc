@@ -4,9 +4,19 @@
 #include "base/error.h"
 #include "base/json_field.h"
 #include "io/file.h"
-#include "job/clip_job.h"
 
-namespace spillway::train {
+namespace spillway::infer {
+
+LatentNumbers read_latent_numbers(const JsonField& vae) {
+  constexpr double kSmallest = 1e-6, kLargest = 1e6;
+  const auto read = [&](std::string_view key, double least) {
+    std::vector<float> numbers;
+    for (const JsonField& number : vae[key].elements())
+      numbers.push_back(static_cast<float>(number.real(least, kLargest)));
+    return numbers;
+  };
+  return {read("latents_mean", -kLargest), read("latents_std", kSmallest)};
+}
 
 std::vector<float> Pixels::of(std::span<const float> latents, const data::ClipShape& shape) const {
   std::vector<float> pixels(latents.begin(), latents.end());
@@ -28,4 +38,4 @@ std::optional<Pixels> read_pixels(const std::filesystem::path& folder) {
   return Pixels{numbers.mean, numbers.deviation};
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

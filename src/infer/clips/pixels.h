@@ -7,9 +7,16 @@
 #include <span>
 #include <vector>
 
+#include "base/json_field.h"
 #include "data/clips/clip.h"
 
-namespace spillway::train {
+namespace spillway::infer {
+
+// What a VAE's config.json says of its latents, a number a channel.
+struct LatentNumbers {
+  std::vector<float> mean, deviation;
+};
+[[nodiscard]] LatentNumbers read_latent_numbers(const JsonField& vae);
 
 struct Pixels {
   std::vector<float> mean, deviation;  // of the latents, a number a channel: what normalising them takes away
@@ -22,4 +29,4 @@ struct Pixels {
 // otherwise than three channels.
 [[nodiscard]] std::optional<Pixels> read_pixels(const std::filesystem::path& folder);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

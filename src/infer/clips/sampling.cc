@@ -9,7 +9,7 @@
 #include "data/clips/clip_batch.h"
 #include "data/clips/clip_draws.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 constexpr double kTimesteps = 1000;
@@ -82,4 +82,4 @@ std::vector<float> sample_clip(const PredictFlow& predict, const data::ClipDeman
   return std::move(clip.noise);
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -10,7 +10,7 @@
 #include "data/batch.h"
 #include "data/clips/clip.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // Of Wan 2.2's two transformers the second predicts the timesteps below the boundary, with a guidance of its own.
 struct SecondTransformer {
@@ -51,4 +51,4 @@ using PredictFlow = std::function<std::span<const float>(const data::MicroBatch&
                                              const ClipPrompt& prompt, const SamplingOptions& options,
                                              const std::function<void(int64_t done, int64_t of)>& progress = {});
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/json_field.h"
 #include "base/utf8.h"
-#include "infer/evaluation/share.h"
 #include "infer/evaluation/json_lines.h"
+#include "infer/evaluation/share.h"
 
-namespace spillway {
+namespace spillway::infer {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -114,4 +114,4 @@ Json choices_json(std::span<const ChoiceItem> items, std::span<const ChoiceScore
   return json;
 }
 
-}  // namespace spillway
+}  // namespace spillway::infer

@@ -10,7 +10,7 @@
 
 #include "text/tokenizer.h"
 
-namespace spillway {
+namespace spillway::infer {
 
 // A continuation with what stands before it.
 struct ScoredText {
@@ -51,4 +51,4 @@ struct ChoiceScores {
 [[nodiscard]] nlohmann::ordered_json choices_json(std::span<const ChoiceItem> items,
                                                   std::span<const ChoiceScores> scores);
 
-}  // namespace spillway
+}  // namespace spillway::infer

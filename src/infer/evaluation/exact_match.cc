@@ -5,7 +5,7 @@
 #include "base/index.h"
 #include "text/jinja/unicode.h"
 
-namespace spillway {
+namespace spillway::infer {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -49,4 +49,4 @@ std::string cut_at_stops(std::string answer, std::span<const std::string> stops)
   return answer;
 }
 
-}  // namespace spillway
+}  // namespace spillway::infer

@@ -9,7 +9,7 @@
 
 #include "text/python_regex.h"
 
-namespace spillway {
+namespace spillway::infer {
 
 struct ExactRules {
   // What is compared of an answer: of the matches of `extract` the one of this number, negative from the end, or
@@ -32,4 +32,4 @@ struct ExactRules {
 // The answer up to the first place of each stop string, one string after the other, as the harness cuts it.
 [[nodiscard]] std::string cut_at_stops(std::string answer, std::span<const std::string> stops);
 
-}  // namespace spillway
+}  // namespace spillway::infer

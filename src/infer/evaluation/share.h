@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace spillway {
+namespace spillway::infer {
 
 // Adds `name` and `name_stderr`, the deviation of such a mean (sample standard deviation over the root of the items);
 // null of a single item.
@@ -18,4 +18,4 @@ inline void add_share(nlohmann::ordered_json& json, const std::string& name, int
                                : nlohmann::ordered_json();
 }
 
-}  // namespace spillway
+}  // namespace spillway::infer

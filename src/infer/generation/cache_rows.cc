@@ -5,7 +5,7 @@
 #include "base/math.h"
 #include "ops/attention/cached_attention.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 int64_t CacheRows::rows_for(int64_t tokens) { return align_up(tokens, ops::kCacheRowAlign); }
 
@@ -35,4 +35,4 @@ void CacheRows::give_back(int64_t first, int64_t tokens) {
   }
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

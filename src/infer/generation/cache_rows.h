@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace spillway::train {
+namespace spillway::infer {
 
 class CacheRows {
  public:
@@ -25,4 +25,4 @@ class CacheRows {
   std::vector<Range> free_;  // ascending, with something between one and the next
 };
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -14,7 +14,7 @@
 #include "base/sizes.h"
 #include "runtime/cpu_share.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // Among those of operations (plan/signature.h).
@@ -78,4 +78,4 @@ double choosing_seconds(const ChoosingWork& work, const Machine& machine) {
   return bytes / (machine.host_bytes_per_second > 0 ? machine.host_bytes_per_second : machine.memory_bytes_per_second);
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

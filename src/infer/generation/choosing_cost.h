@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "plan/machine.h"
 #include "infer/generation/sampling.h"
+#include "plan/machine.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // One token of each of `sequences` sequences, as Decoder::decode chooses them.
 struct ChoosingWork {
@@ -24,4 +24,4 @@ bool measure_choosing(const ChoosingWork& work, Machine& machine);
 // As measured; else no more than reading the logits takes.
 [[nodiscard]] double choosing_seconds(const ChoosingWork& work, const Machine& machine);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

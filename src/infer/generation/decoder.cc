@@ -10,7 +10,7 @@
 #include "base/math.h"
 #include "base/sizes.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 int64_t cache_rows(const GenerationGraphs& graphs) {
@@ -289,4 +289,4 @@ std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<co
   return changed;
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -14,7 +14,7 @@
 #include "infer/generation/generate.h"
 #include "infer/generation/penalties.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // What holds for a sequence beside its sampling.
 struct SequenceRules {
@@ -125,4 +125,4 @@ class Decoder {
   SequenceId next_ = 0;
 };
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

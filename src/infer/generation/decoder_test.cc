@@ -10,11 +10,11 @@
 #include <numeric>
 
 #include "base/index.h"
-#include "io/file.h"
 #include "infer/generation/generator.h"
+#include "io/file.h"
 
 using namespace spillway;
-using namespace spillway::train;
+using namespace spillway::infer;
 using nlohmann::json;
 
 namespace {

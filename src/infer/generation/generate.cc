@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "infer/generation/decoder.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // One call of generate().
@@ -80,4 +80,4 @@ std::vector<Generated> generate(const GenerationPrograms& programs, std::span<co
   return Continuations(programs, prompts, options).answer();
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

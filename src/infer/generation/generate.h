@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "runtime/executor.h"
 #include "infer/generation/generation_graphs.h"
 #include "infer/generation/penalties.h"
 #include "infer/generation/sampling.h"
+#include "runtime/executor.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 struct Prompt {
   std::vector<int32_t> ids;
@@ -56,4 +56,4 @@ struct GenerationPrograms {
 [[nodiscard]] std::vector<Generated> generate(const GenerationPrograms& programs, std::span<const Prompt> prompts,
                                               const GenerationOptions& options);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/index.h"
+#include "infer/generation/cache_rows.h"
 #include "ops/copy/copy.h"
 #include "ops/draw_token/draw_token.h"
-#include "infer/generation/cache_rows.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // Enough to keep the matrix products busy.
@@ -99,4 +99,4 @@ GenerationGraphs build_generation_graphs(const Model& model, ModelOptions option
   return result;
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -9,7 +9,7 @@
 
 #include "model/model.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // The most that is ever worked on together.
 struct GenerationSizes {
@@ -61,4 +61,4 @@ using ParameterNames = std::set<std::string, std::less<>>;
                                                        const GenerationSizes& sizes, const Graph* training = nullptr,
                                                        ParameterNames gathered = {});
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

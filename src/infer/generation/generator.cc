@@ -3,10 +3,10 @@
 #include <array>
 
 #include "base/error.h"
-#include "plan/verify.h"
 #include "infer/inference_model.h"
+#include "plan/verify.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
     : pool_(pool), penalties_(options.penalties) {
@@ -28,7 +28,7 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {
   options.penalties = penalties_;
-  return train::generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
+  return generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -8,13 +8,13 @@
 
 #include "backend/device.h"
 #include "base/parallel.h"
-#include "model/model.h"
-#include "runtime/executor.h"
 #include "infer/generation/decoder.h"
 #include "infer/generation/generate.h"
 #include "infer/inference_plan.h"
+#include "model/model.h"
+#include "runtime/executor.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 struct GeneratorOptions {
   std::filesystem::path model;
@@ -50,4 +50,4 @@ class Generator {
   std::optional<Executor> decode_, prompt_;
 };
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

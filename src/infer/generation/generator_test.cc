@@ -16,16 +16,16 @@
 #include "base/index.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
+#include "infer/generation/cache_rows.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
 #include "model/model.h"
 #include "model/quantised/quantise_model.h"
 #include "tests/support/golden_models.h"
-#include "infer/generation/cache_rows.h"
 
 using namespace spillway;
-using namespace spillway::train;
+using namespace spillway::infer;
 using spillway::testing::kGoldenModels;
 
 namespace {

@@ -6,7 +6,7 @@
 #include "base/index.h"
 #include "base/sizes.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 void penalise_repetition(std::span<float> logits, std::span<const int32_t> ids, double penalty) {
@@ -36,4 +36,4 @@ void penalise(std::span<float> logits, std::span<const int32_t> ids, int64_t pro
   for (const auto& [id, bias] : penalties.logit_bias) nth(logits, id) += bias;
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway::train {
+namespace spillway::infer {
 
 struct Penalties {
   // transformers': the logits of tokens that the prompt or the answer has are divided by it where they are positive and
@@ -25,4 +25,4 @@ struct Penalties {
 // `ids` are the prompt's first `prompt_tokens`, and the answer's. REQUIRES: they, and those of the bias, have logits.
 void penalise(std::span<float> logits, std::span<const int32_t> ids, int64_t prompt_tokens, const Penalties& penalties);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -11,7 +11,7 @@
 #include "base/sizes.h"
 #include "ops/draw_token/token_distribution.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // Over all tokens, with its scratch.
@@ -108,4 +108,4 @@ std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, double
   return tokens;
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

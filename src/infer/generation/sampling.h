@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace spillway::train {
+namespace spillway::infer {
 
 struct Sampling {
   int64_t max_new_tokens = 256;
@@ -49,4 +49,4 @@ struct Choice {
 [[nodiscard]] std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, double temperature,
                                                          int64_t count);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

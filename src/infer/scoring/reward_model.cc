@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/rows/row_builder.h"
+#include "infer/inference_model.h"
 #include "model/layout.h"
 #include "rewards/builtin.h"
-#include "infer/inference_model.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,10 @@ std::vector<int32_t> RewardModel::tokens_of(const Json& prompt, const Json& comp
   return tokenizer_.encode(text_of(messages), false);
 }
 
-}  // namespace spillway::train
+size_t scored_token(std::span<const int32_t> ids, std::optional<int32_t> padding) {
+  size_t last = ids.size() - 1;
+  while (last > 0 && ids[last] == padding) --last;
+  return last;
+}
+
+}  // namespace spillway::infer

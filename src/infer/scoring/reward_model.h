@@ -16,7 +16,7 @@
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // Immutable: any thread may use it.
 class RewardModel {
@@ -51,4 +51,8 @@ class RewardModel {
   std::tm now_;
 };
 
-}  // namespace spillway::train
+// The token of a text whose score counts: the last that is not padding, as transformers' classifiers have it, else the
+// first. REQUIRES: there are tokens.
+[[nodiscard]] size_t scored_token(std::span<const int32_t> ids, std::optional<int32_t> padding);
+
+}  // namespace spillway::infer

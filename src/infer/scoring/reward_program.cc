@@ -7,10 +7,8 @@
 #include "base/log.h"
 #include "base/sizes.h"
 #include "ops/matmul/matmul.h"
-#include "objectives/completions.h"
-#include "objectives/reward/reward.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // Texts of a run: numbers in the list.
@@ -71,20 +69,6 @@ void append_token_scores(Builder& builder, const ModelGraph& model) {
   builder.result(ops::matmul(builder, model.hidden, model.head, {.transpose_b = true, .out_dtype = DType::kF32}));
 }
 
-RewardGraph build_reward_graph(const ModelBeside& beside, const RewardRoom& room, const TrainingGraph& training) {
-  RewardGraph result;
-  result.graph.name = "rewards";
-  Builder builder(result.graph, {.name = "score"});
-  builder.adopt(training.graph);
-  ModelOptions options = beside.options;
-  options.tokens = room.tokens;
-  options.max_sequences = room.texts;
-  options.sequence_len = room.tokens / std::max<int64_t>(1, room.texts);
-  result.model = beside.model->build(builder, options);
-  append_token_scores(builder, result.model);
-  return result;
-}
-
 std::vector<std::optional<double>> score_texts(RewardProgram& program, std::span<const std::vector<int32_t>> texts,
                                                std::optional<int32_t> padding) {
   std::vector<std::optional<double>> scores(texts.size());
@@ -95,7 +79,7 @@ std::vector<std::optional<double>> score_texts(RewardProgram& program, std::span
   data::MicroBatch batch;
   for (const Group& group : groups_of(texts, room)) {
     batch.clear();
-    for (const size_t i : group) add_sequence(batch, {}, texts[i]);
+    for (const size_t i : group) data::add_sequence(batch, {}, texts[i]);
     const std::span<const float> of_tokens = program.run(batch);
     for (size_t k = 0; k < group.size(); ++k) {
       const auto of_text = subspan_of(of_tokens, batch.seq_offsets[k]);
@@ -110,4 +94,4 @@ std::unique_ptr<rewards::RewardFunction> model_reward(std::shared_ptr<const Rewa
   return std::make_unique<ModelReward>(std::move(model), std::move(program), reads_ids);
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

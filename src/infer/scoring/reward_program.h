@@ -10,9 +10,8 @@
 
 #include "data/batch.h"
 #include "infer/scoring/reward_model.h"
-#include "job/training_graph.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // What a run has room for.
 struct RewardRoom {
@@ -20,14 +19,6 @@ struct RewardRoom {
   int64_t texts = 0;  // of at most so many tokens together
 };
 
-struct RewardGraph {
-  Graph graph;  // its one result is the score of each token, f32 [tokens, 1]
-  ModelGraph model;
-};
-
-// Over the weights that the training graph keeps of it (TrainingGraphOptions::beside).
-[[nodiscard]] RewardGraph build_reward_graph(const ModelBeside& beside, const RewardRoom& room,
-                                             const TrainingGraph& training);
 // Appends the score of each token, as a result.
 void append_token_scores(Builder& builder, const ModelGraph& model);
 
@@ -54,4 +45,4 @@ class RewardProgram {
                                                                     std::shared_ptr<RewardProgram> program,
                                                                     bool reads_ids);
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

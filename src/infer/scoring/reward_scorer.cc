@@ -6,7 +6,7 @@
 #include "base/sizes.h"
 #include "model/weights.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // Enough to keep products busy.
@@ -43,4 +43,4 @@ std::span<const float> RewardScorer::run(const data::MicroBatch& texts) {
   return span_of(program_->result(0).as<float>(), texts.tokens());
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

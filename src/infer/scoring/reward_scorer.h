@@ -7,7 +7,7 @@
 #include "infer/inference_program.h"
 #include "infer/scoring/reward_program.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 // Reads the weights when it is first prepared; it has room for any text then.
 class RewardScorer final : public RewardProgram {
@@ -30,4 +30,4 @@ class RewardScorer final : public RewardProgram {
   std::optional<InferenceProgram> program_;
 };
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -4,7 +4,7 @@
 
 #include "ops/linear_log_prob/linear_log_prob.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 namespace {
 
 // What each token predicts.
@@ -38,4 +38,4 @@ const TokenScores& TokenScorer::score(const data::MicroBatch& rows) {
   return scores_;
 }
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

@@ -11,7 +11,7 @@
 #include "data/batch.h"
 #include "infer/inference_program.h"
 
-namespace spillway::train {
+namespace spillway::infer {
 
 struct TokenScorerOptions {
   int64_t tokens = 0;         // the most of a batch
@@ -42,4 +42,4 @@ class TokenScorer {
   TokenScores scores_;
 };
 
-}  // namespace spillway::train
+}  // namespace spillway::infer

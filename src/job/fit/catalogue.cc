@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "io/file.h"
 #include "job/fit/catalogue_files.h"
 #include "job/fit/known_name.h"
-#include "io/file.h"
 #include "model/model_folder.h"
 
 namespace spillway {

@@ -8,9 +8,9 @@
 
 #include "base/ordered_workers.h"
 #include "base/parallel.h"
+#include "job/planned_job.h"
 #include "model/model.h"
 #include "plan/search.h"
-#include "job/planned_job.h"
 
 namespace spillway {
 namespace {

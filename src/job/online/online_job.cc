@@ -10,10 +10,10 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "data/batch.h"
+#include "job/online/value_model.h"
 #include "model/token_ids.h"
 #include "rewards/outside.h"
 #include "text/token_ids.h"
-#include "job/online/value_model.h"
 
 namespace spillway::train {
 namespace {
@@ -78,7 +78,7 @@ void load_rows(const config::Config& config, int64_t vocab_size, const std::tm& 
   }
 }
 
-int64_t longest_prompt_of(const RewardModel& model, const OnlineJob& job) {
+int64_t longest_prompt_of(const infer::RewardModel& model, const OnlineJob& job) {
   const Json nothing = "";
   int64_t longest = 0;
   for (const auto* rows : {&job.training, &job.validation}) {
@@ -90,7 +90,7 @@ int64_t longest_prompt_of(const RewardModel& model, const OnlineJob& job) {
 
 // As many tokens as training has in a micro-batch, and a text as long as it can be expected to become: the longest
 // prompt, and a completion that the model's own tokenizer cuts twice as finely.
-RewardRoom room_for(const JobRewardModel& model, const config::Config& config, const OnlineJob& job) {
+infer::RewardRoom room_for(const JobRewardModel& model, const config::Config& config, const OnlineJob& job) {
   const int64_t longest = model.longest_prompt + 2 * config.online->completions.max_tokens;
   const int64_t texts = config.batches.micro_batch_size * config.online->completions_per_row();
   return {.tokens = std::max(longest, texts * job.sequence_len), .texts = 4 * texts};
@@ -104,7 +104,7 @@ std::vector<JobRewardModel> reward_models_of(const config::Config& config, const
     auto there = std::find_if(models.begin(), models.end(),
                               [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
     if (there == models.end()) {
-      const auto model = std::make_shared<RewardModel>(entry, config.rewards->chat_template_kwargs, now);
+      const auto model = std::make_shared<infer::RewardModel>(entry, config.rewards->chat_template_kwargs, now);
       there = models.insert(there, {model, longest_prompt_of(*model, job), {}});
     }
     if (entry.reads_ids) expect_ids_of_policy(entry.where, *there->model->model(), entry.folder, vocab_size);
@@ -143,8 +143,8 @@ OnlineJob read_prompts(const config::Config& config, int64_t vocab_size, const s
 
 }  // namespace
 
-Prompt OnlineJob::prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
-                            int64_t number) const {
+infer::Prompt OnlineJob::prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
+                                   int64_t number) const {
   const config::CompletionSettings& c = config.online->completions;
   // One stream of random numbers for each completion of a run.
   const auto bits =

@@ -8,20 +8,20 @@
 
 #include "config/config.h"
 #include "data/rows/prompts.h"
-#include "model/model.h"
-#include "text/tokenizer.h"
 #include "infer/generation/generate.h"
-#include "objectives/online/online.h"
-#include "job/online/rounds.h"
 #include "infer/scoring/reward_program.h"
+#include "job/online/rounds.h"
+#include "model/model.h"
+#include "objectives/online/online.h"
+#include "text/tokenizer.h"
 
 namespace spillway::train {
 
 // A reward model of the job, and what its program has room for.
 struct JobRewardModel {
-  std::shared_ptr<const RewardModel> model;
+  std::shared_ptr<const infer::RewardModel> model;
   int64_t longest_prompt = 0;  // of the job, in its tokens
-  RewardRoom room;
+  infer::RewardRoom room;
 };
 
 struct OnlineJob {
@@ -34,8 +34,8 @@ struct OnlineJob {
   std::vector<JobRewardModel> reward_models;  // each folder once
 
   // What the generator is asked for; `number` counts the completions of the round.
-  [[nodiscard]] Prompt prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
-                                 int64_t number) const;
+  [[nodiscard]] infer::Prompt prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
+                                        int64_t number) const;
 };
 
 // Reads the prompts. Throws InputError for what cannot be read, for tokens that the model does not have, and for a

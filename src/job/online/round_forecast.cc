@@ -75,7 +75,7 @@ void add_generation(const Job& job, const PlannedJob& planned, const Machine& ma
   if (generation.gather) phases.add(kOf, "weights", *generation.gather, 1);
   phases.add(kOf, "prompts", generation.prompt, runs.prompt);
   phases.add(kOf, "decoding", generation.decode, runs.decode);
-  const std::optional<ChoosingWork> choosing = choosing_work(job, result.sequences_at_once);
+  const std::optional<infer::ChoosingWork> choosing = choosing_work(job, result.sequences_at_once);
   const double between = choosing ? choosing_seconds(*choosing, machine) : 0;
   result.phases.push_back({kOf, "between tokens", -1, runs.decode, runs.decode * between});
   for (const Phase& phase : result.phases) result.seconds += phase.seconds;
@@ -96,15 +96,15 @@ void add_scores(const Job& job, const PlannedJob& planned, double completions, P
 
 }  // namespace
 
-std::optional<ChoosingWork> choosing_work(const Job& job, int64_t sequences) {
+std::optional<infer::ChoosingWork> choosing_work(const Job& job, int64_t sequences) {
   const config::CompletionSettings& settings = job.config.online->completions;
-  const Sampling sampling = {
+  const infer::Sampling sampling = {
       .temperature = settings.temperature, .top_p = settings.top_p, .top_k = settings.top_k, .min_p = settings.min_p};
   if (sampling.is_of_program() && settings.repetition_penalty == 1) return {};
-  return ChoosingWork{.sequences = sequences,
-                      .vocabulary = job.model->text()->vocab_size,
-                      .sampling = sampling,
-                      .logprob_temperature = settings.temperature};
+  return infer::ChoosingWork{.sequences = sequences,
+                             .vocabulary = job.model->text()->vocab_size,
+                             .sampling = sampling,
+                             .logprob_temperature = settings.temperature};
 }
 
 PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned, const Machine& machine) {

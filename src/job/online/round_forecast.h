@@ -8,7 +8,7 @@ namespace spillway::train {
 
 // What the host chooses behind each run of the decoding program, with so many sequences at once; nothing where the
 // program does. REQUIRES: the job is online.
-[[nodiscard]] std::optional<ChoosingWork> choosing_work(const Job& job, int64_t sequences);
+[[nodiscard]] std::optional<infer::ChoosingWork> choosing_work(const Job& job, int64_t sequences);
 
 // With completions that are all as long as they may be, and the longest prompts. REQUIRES: the job is online, and its
 // programs are planned.

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "objectives/completions.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
-#include "objectives/completions.h"
 
 namespace spillway::train {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/sizes.h"
-#include "ops/pointwise/pointwise.h"
 #include "objectives/completions.h"
 #include "objectives/dpo/losses.h"
+#include "ops/pointwise/pointwise.h"
 
 namespace spillway::train {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "objectives/completions.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
-#include "objectives/completions.h"
 
 namespace spillway::train {
 namespace {
@@ -65,7 +65,7 @@ class Kto final : public PreferenceObjective {
       add_row(streams[kRows], row, rows.value("label", pieces[i]) != 0);
       if (!has_kl_) continue;
       const data::Piece& before = pieces[(i + pieces.size() - 1) % pieces.size()];
-      add_sequence(streams[kMismatched], row.prompt, completions_of(rows, before).first, Learned::kCompletion,
+      add_sequence(streams[kMismatched], row.prompt, completions_of(rows, before).first, data::Learned::kCompletion,
                    sequence_len_);
       ++streams[kMismatched].rows;
     }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/pointwise/pointwise.h"
 #include "objectives/online/token_losses.h"
+#include "ops/pointwise/pointwise.h"
 
 namespace spillway::train {
 namespace {

@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/sizes.h"
-#include "ops/sequence_sum/sequence_sum.h"
 #include "objectives/online/grpo.h"
 #include "objectives/online/online_dpo.h"
 #include "objectives/online/ppo.h"
 #include "objectives/online/rloo.h"
+#include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::train {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "objectives/online/token_losses.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
-#include "objectives/online/token_losses.h"
 
 namespace spillway::train {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "objectives/online/token_losses.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
-#include "objectives/online/token_losses.h"
 
 namespace spillway::train {
 namespace {

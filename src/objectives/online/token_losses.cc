@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "objectives/objective.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/quantile_mask/quantile_mask.h"
 #include "ops/row_sum/row_sum.h"
 #include "ops/sequence_sum/sequence_sum.h"
-#include "objectives/objective.h"
 
 namespace spillway::train {
 namespace {

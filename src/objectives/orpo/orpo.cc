@@ -1,9 +1,9 @@
 #include "objectives/orpo/orpo.h"
 
 #include "base/sizes.h"
+#include "objectives/completions.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
-#include "objectives/completions.h"
 
 namespace spillway::train {
 namespace {
@@ -69,7 +69,7 @@ class Orpo final : public PairObjective {
  private:
   void add_pair(data::MicroBatch& batch, const data::RowTable& rows, const data::Piece& piece) const override {
     const RowCompletions row = completions_of(rows, piece);
-    const auto add = [&](std::string_view column, std::span<const int32_t> completion, Learned learned) {
+    const auto add = [&](std::string_view column, std::span<const int32_t> completion, data::Learned learned) {
       add_sequence(batch, row.prompt, completion, learned);
       const int64_t predicted = predicted_tokens(row.prompt, completion);
       batch.column(column).push_back(static_cast<float>(predicted));
@@ -78,8 +78,8 @@ class Orpo final : public PairObjective {
       append_repeated(weights, predicted, 1.0f);
       weights.resize(batch.ids.size());
     };
-    add(kChosenTokens, row.first, Learned::kAll);
-    add(kRejectedTokens, row.second, Learned::kCompletion);
+    add(kChosenTokens, row.first, data::Learned::kAll);
+    add(kRejectedTokens, row.second, data::Learned::kCompletion);
     batch.column(kTextTokens).push_back(static_cast<float>(std::ssize(row.prompt) + std::ssize(row.first) - 1));
   }
 };

@@ -4,11 +4,11 @@
 #include <bit>
 #include <utility>
 
+#include "objectives/completions.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
 #include "ops/sequence_sum/sequence_sum.h"
-#include "objectives/completions.h"
 
 namespace spillway::train {
 namespace {
@@ -83,12 +83,6 @@ class Reward final : public PairObjective {
 };
 
 }  // namespace
-
-size_t scored_token(std::span<const int32_t> ids, std::optional<int32_t> padding) {
-  size_t last = ids.size() - 1;
-  while (last > 0 && ids[last] == padding) --last;
-  return last;
-}
 
 ObjectivePtr reward_objective(const config::PreferenceSettings& settings, std::optional<int32_t> padding) {
   return std::make_shared<Reward>(settings, padding);

@@ -11,10 +11,6 @@
 
 namespace spillway::train {
 
-// The token of a text whose score counts: the last that is not padding, as transformers' classifiers have it, else the
-// first. REQUIRES: there are tokens.
-[[nodiscard]] size_t scored_token(std::span<const int32_t> ids, std::optional<int32_t> padding);
-
 // A conversation's score is taken at its last token that is not `padding`, as transformers' classifiers do. REQUIRES:
 // settings of PreferenceKind::kReward, and a model whose head is a score.
 [[nodiscard]] ObjectivePtr reward_objective(const config::PreferenceSettings& settings, std::optional<int32_t> padding);

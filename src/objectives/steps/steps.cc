@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "objectives/completions.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
-#include "objectives/completions.h"
 
 namespace spillway::train {
 namespace {

@@ -42,11 +42,12 @@ std::vector<SampledClip> ClipSampler::sample(TrainingSession& session) const {
     const data::ClipShape shape = row.header.latents;
     auto noise = make_vector<float>(shape.elems());
     data::fill_noise(job_.flow.seed, kNoises + static_cast<int64_t>(i), 0, noise);
-    const ClipPrompt prompt{.text = std::move(row.text),
-                            .negative = {},
-                            .image = std::move(row.image),
-                            .first_frame = std::move(row.first_frame)};
-    const SamplingOptions options{.steps = kSteps, .flow_shift = job_.flow.flow_shift, .text_len = job_.flow.text_len};
+    const infer::ClipPrompt prompt{.text = std::move(row.text),
+                                   .negative = {},
+                                   .image = std::move(row.image),
+                                   .first_frame = std::move(row.first_frame)};
+    const infer::SamplingOptions options{
+        .steps = kSteps, .flow_shift = job_.flow.flow_shift, .text_len = job_.flow.text_len};
     clips.push_back(
         {prompt_of(rows_[i]), shape, sample_clip(predict, job_.demands, shape, std::move(noise), prompt, options)});
   }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "job/clip_job.h"
 #include "infer/clips/sampling.h"
+#include "job/clip_job.h"
 #include "train/session.h"
 
 namespace spillway::train {

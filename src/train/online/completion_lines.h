@@ -5,7 +5,7 @@
 #include <string>
 
 #include "job/job.h"
-#include "train/online/rollout_feed.h"
+#include "train/online/round_record.h"
 
 namespace spillway::train {
 

@@ -56,23 +56,23 @@ RoundAnswer GeneratedRounds::make(const RoundRequest& request) {
 }
 
 void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer) {
-  std::vector<Prompt> prompts;
+  std::vector<infer::Prompt> prompts;
   const int64_t round = request.number + (request.is_validation ? kValidationRounds : 0);
   for (const int64_t row : request.prompts)
     prompts.push_back(job_.online->prompt_of(job_.config, row_of(request, row), round, std::ssize(prompts)));
   const config::CompletionSettings& settings = job_.config.online->completions;
-  GenerationOptions options{.stop_ids = job_.online->stop_ids,
-                            .penalties = {.repetition = settings.repetition_penalty},
-                            .keeps_stop = true,
-                            .logprobs = true,
-                            .logprob_temperature = settings.temperature};
+  infer::GenerationOptions options{.stop_ids = job_.online->stop_ids,
+                                   .penalties = {.repetition = settings.repetition_penalty},
+                                   .keeps_stop = true,
+                                   .logprobs = true,
+                                   .logprob_temperature = settings.temperature};
   if (progress_)
-    options.on_answer = [&](size_t done, const Generated&) {
+    options.on_answer = [&](size_t done, const infer::Generated&) {
       progress_(static_cast<int64_t>(done) + 1, std::ssize(prompts));
     };
-  std::vector<Generated> generated = session_.generate(prompts, options);
+  std::vector<infer::Generated> generated = session_.generate(prompts, options);
   for (size_t i = 0; i < generated.size(); ++i) {
-    Generated& one = generated[i];
+    infer::Generated& one = generated[i];
     answer.generated_tokens += std::ssize(one.ids);
     answer.completions.push_back({.row = request.prompts[i],
                                   .ids = std::move(one.ids),

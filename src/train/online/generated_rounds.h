@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "rewards/rewards.h"
 #include "job/job.h"
+#include "rewards/rewards.h"
 #include "train/online/round_source.h"
 #include "train/session.h"
 

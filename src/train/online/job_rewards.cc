@@ -8,12 +8,12 @@
 namespace spillway::train {
 namespace {
 
-class SessionProgram final : public RewardProgram {
+class SessionProgram final : public infer::RewardProgram {
  public:
-  SessionProgram(std::shared_ptr<TrainingSession*> session, size_t model, const RewardRoom& room)
+  SessionProgram(std::shared_ptr<TrainingSession*> session, size_t model, const infer::RewardRoom& room)
       : session_(std::move(session)), model_(model), room_(room) {}
 
-  [[nodiscard]] RewardRoom prepare(int64_t, int64_t) override { return room_; }
+  [[nodiscard]] infer::RewardRoom prepare(int64_t, int64_t) override { return room_; }
   [[nodiscard]] std::span<const float> run(const data::MicroBatch& texts) override {
     SPILLWAY_CHECK(*session_ != nullptr, "a reward model before there is a session");
     return (*session_)->score_texts(model_, texts);
@@ -22,7 +22,7 @@ class SessionProgram final : public RewardProgram {
  private:
   std::shared_ptr<TrainingSession*> session_;
   size_t model_;
-  RewardRoom room_;
+  infer::RewardRoom room_;
 };
 
 }  // namespace

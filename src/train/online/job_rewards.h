@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "rewards/rewards.h"
 #include "job/job.h"
+#include "rewards/rewards.h"
 #include "train/session.h"
 
 namespace spillway::train {

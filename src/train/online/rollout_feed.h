@@ -8,24 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "job/online/rounds.h"
 #include "rewards/advantages.h"
 #include "saved/checkpoint.h"
 #include "train/online/entropy_control.h"
+#include "train/online/round_record.h"
 #include "train/online/round_source.h"
-#include "job/online/rounds.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 
 namespace spillway::train {
-
-// A round that was made; its parts until the next.
-struct RoundRecord {
-  int64_t step = 0;  // the optimizer step that was next, from 1
-  const Round* round = nullptr;
-  const RoundAnswer* answer = nullptr;
-  double reward = 0, reward_std = 0, length = 0;  // means, and the deviation over the round
-  std::vector<double> program_seconds;            // what each of programs_of() took for it
-};
 
 class RolloutFeed final : public StepFeed {
  public:

@@ -1,0 +1,152 @@
+#include "job/initial_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <span>
+#include "base/error.h"
+#include "base/sizes.h"
+#include "base/text.h"
+#include "io/checksum.h"
+#include "io/convert.h"
+#include "io/safetensors_writer.h"
+#include "model/adapter.h"
+#include "model/layout.h"
+#include "model/weights.h"
+#include "job/adapter_start.h"
+#include "job/reference.h"
+
+namespace spillway::train {
+namespace {
+
+void clear(const TensorView& piece, int64_t) { fill_memory(piece.data, 0, piece.bytes()); }
+
+// The norms of the rows of a module's weight, beside a B of zeros.
+std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& magnitude, ValueStore& store) {
+  std::vector<float> norms;
+  const Parameter* squares = parameters.find(row_squares_name(magnitude.module + ".weight"));
+  store.read(squares->value(), [&](const TensorView& piece, int64_t) {
+    for (int64_t i = 0; i < piece.elems(); ++i) norms.push_back(std::sqrt(piece.as<float>()[i]));
+  });
+  return norms;
+}
+
+// As PEFT initialises a factor and a magnitude, and transformers a score.
+void initialise(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+  const Parameter& p = training.parameter_of(t);
+  const auto seed = static_cast<uint64_t>(job.config.seed);
+  std::vector<float> norms;
+  if (p.role == ParameterRole::kMagnitude) norms = row_norms(training.model.parameters, p, store);
+  const auto fill = [&](std::span<float> values, int64_t first) {
+    if (p.role == ParameterRole::kLoraB) {
+      std::fill(values.begin(), values.end(), 0.0F);
+    } else if (p.role == ParameterRole::kMagnitude) {
+      std::copy_n(norms.begin() + first, values.size(), values.begin());
+    } else if (p.is_score()) {
+      initialise_normal(values, first, p, p.start_deviation, seed);
+    } else if (job.graph.model.lora->start != LoraStart::kGaussian) {
+      initialise_lora_a(values, first, p, seed);
+    } else {
+      initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
+    }
+  };
+  write_exact(store, training, t, p.name,
+              [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
+}
+
+// As transformers initialises a model that it makes from a config.
+void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, const FreshWeights& fresh, uint64_t seed) {
+  if (p.role == ParameterRole::kNorm || p.role == ParameterRole::kBias) {
+    const double content = p.role == ParameterRole::kNorm ? fresh.norm : 0;
+    std::fill(values.begin(), values.end(), static_cast<float>(content));
+    return;
+  }
+  initialise_normal(values, first, p, fresh.deviation, seed);
+  if (p.role != ParameterRole::kEmbedding || !fresh.cleared_row) return;
+  const int64_t width = p.shape[1], begin = *fresh.cleared_row * width - first;
+  const int64_t size = std::ssize(values);
+  const int64_t from = std::clamp<int64_t>(begin, 0, size), to = std::clamp<int64_t>(begin + width, 0, size);
+  std::fill(values.begin() + from, values.begin() + to, 0.0F);
+}
+
+void start_anew(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
+  const Parameter& p = training.parameter_of(t);
+  const FreshWeights& fresh = job.model->text()->fresh;
+  const auto fill = [&](std::span<float> values, int64_t first) {
+    fill_fresh(values, first, p, fresh, static_cast<uint64_t>(job.config.seed));
+  };
+  write_exact(store, training, t, p.name,
+              [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
+}
+
+void read_trained(const SafetensorsFolder& folder, const std::string& tensor, const TrainingGraph& training,
+                  const TrainedWeight& t, ValueStore& store) {
+  StoredWeight stored(folder, tensor);
+  write_exact(store, training, t, folder.file_of(tensor).string(),
+              [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
+}
+
+}  // namespace
+
+WeightFiles open_weight_files(const Job& job, MissingWeights missing) {
+  using Opened = std::optional<SafetensorsFolder>;
+  const auto open = [&](const std::filesystem::path& folder, const ParameterTable& parameters) -> Opened {
+    if (missing == MissingWeights::kAllowed && !has_weights(folder)) return {};
+    return open_model_weights(folder, parameters);
+  };
+  const ParameterTable parameters = parameters_of(*job.model, job.graph.model);
+  WeightFiles files{.base = open(job.config.model.base_model, parameters)};
+  if (const ReferenceOptions& reference = job.graph.reference; reference.other)
+    files.reference = open(reference_folder(job.config), parameters_of(*reference.other, *reference.model));
+  for (size_t i = 0; i < job.graph.beside.size(); ++i) {
+    const ModelBeside& beside = job.graph.beside[i];
+    const std::filesystem::path folder = job.online->reward_models[i].model->folder();
+    files.beside.push_back(open(folder, parameters_of(*beside.model, beside.options)));
+  }
+  if (const std::optional<ValueModel>& value = job.graph.value)
+    files.value = open(job.config.online->ppo.value_model, parameters_of(*value->model, value->options));
+  if (!job.config.adapter || job.config.adapter->model_dir.empty()) return files;
+  const std::filesystem::path adapter = job.config.adapter->model_dir;
+  if (missing == MissingWeights::kRefused || has_adapter_weights(adapter))
+    files.adapter = open_adapter_weights(adapter, parameters, *job.graph.model.lora);
+  return files;
+}
+
+void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
+  load_base_weights(training.model.parameters, base(), store);
+  if (const ParameterTable& copies = training.objective.copies; files_.adapter && !files_.reference) {
+    load_adapter_weights(copies, *files_.adapter, store);
+  } else {
+    load_base_weights(copies, reference(), store);
+  }
+  for (size_t i = 0; i < files_.beside.size(); ++i) load_base_weights(training.beside[i], *files_.beside[i], store);
+  if (training.value) load_base_weights(training.value->parameters, *files_.value, store);
+  for (const TrainedWeight& t : training.trained) {
+    const Parameter& p = training.parameter_of(t);
+    if (files_.adapter && !t.is_value) {
+      read_trained(*files_.adapter, adapter_tensor_name(p.name), training, t, store);
+    } else if (job.config.model.reinitialised) {
+      start_anew(job, training, t, store);
+    } else if (p.is_of_model()) {
+      read_trained(t.is_value ? *files_.value : base(), p.source.name, training, t, store);
+    } else if (t.is_value || !loads_with_weight(training.model.parameters, p)) {
+      initialise(job, training, t, store);
+    }
+    if (t.accumulator != kNone) store.write(t.accumulator, clear);
+  }
+  for (const StateTensor& tensor : state_tensors(training))
+    if (tensor.starts_clear) write_tensor(store, tensor, clear);
+  load_adapter_starts(job, training, base(), store);
+}
+
+void load_trained_weights(const SafetensorsFolder& folder, const Job& job, const TrainingGraph& training,
+                          ValueStore& store) {
+  for (const TrainedWeight& t : training.trained_of_model()) {
+    const Parameter& p = training.parameter_of(t);
+    const bool is_of_adapter = job.graph.model.lora.has_value();
+    read_trained(folder, is_of_adapter ? adapter_tensor_name(p.name) : p.written_name(), training, t, store);
+  }
+}
+
+}  // namespace spillway::train
