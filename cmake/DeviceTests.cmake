@@ -36,5 +36,5 @@ function(spillway_device_tests)
                  ${support}/poisoned_arena.cc LIBRARIES spillway_emulated_kernels spillway_ops_testing)
   # Kernels that only sm_90 has: attention's, in place of those above.
   doctest_discover_tests(ops_emulated_test TEST_PREFIX "ops_emulated_test, sm_90: " TEST_SPEC "--test-case=*attention*"
-                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 300 ENVIRONMENT SPILLWAY_EMULATED_GPU=90)
+                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES TIMEOUT 1200 ENVIRONMENT SPILLWAY_EMULATED_GPU=90)
 endfunction()

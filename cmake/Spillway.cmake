@@ -167,10 +167,8 @@ function(spillway_tests name)
   target_compile_definitions(${name} PRIVATE SPILLWAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              SPILLWAY_REPLACES_MALLOC=$<BOOL:${allocator}>)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} spillway_doctest_main)
-  set(timeout 300)
-  if(SPILLWAY_SANITIZE OR CMAKE_CROSSCOMPILING)  # the latter's run in an emulator
-    set(timeout 1200)
-  endif()
+  # Ends a test that hangs; beside other work, with a sanitizer or in an emulator some take many minutes.
+  set(timeout 1200)
   doctest_discover_tests(${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
                          PROPERTIES TIMEOUT ${timeout})
 endfunction()

@@ -46,7 +46,7 @@ PreferenceOutcome preference_outcome(const std::string& name, const fs::path& fo
 // What the planner does with as little device memory as the job can run in.
 Changes least_memory(const std::string& name, const fs::path& folder) {
   Changes changes = {{"memory.device", "1"}, {"memory.host", "16MiB"}, {"memory.disk", "64MiB"}};
-  const int64_t least = device_bytes_of(preference_config(name, folder, changes));
+  const int64_t least = infer::device_bytes_of(preference_config(name, folder, changes));
   changes.front().value = std::to_string(least);
   return changes;
 }

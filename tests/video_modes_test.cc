@@ -54,7 +54,7 @@ VideoChanges least_video_memory(const std::string& name, bool has_lora, const fs
                                 const VideoChanges& base) {
   VideoChanges changes = with_lines(base, {{"memory.host", "16MiB"}, {"memory.disk", "64MiB"}});
   const int64_t least =
-      device_bytes_of(video_config(name, has_lora, folder, with_lines(changes, {{"memory.device", "1"}})));
+      infer::device_bytes_of(video_config(name, has_lora, folder, with_lines(changes, {{"memory.device", "1"}})));
   changes.push_back({"memory.device", std::to_string(least)});
   return changes;
 }

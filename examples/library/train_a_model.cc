@@ -13,6 +13,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "config/load.h"
+#include "job/initial_state.h"
 #include "job/measure_job.h"
 #include "job/planned_job.h"
 #include "job/tiers.h"
@@ -20,7 +21,6 @@
 #include "plan/shortage.h"
 #include "saved/base_identity.h"
 #include "saved/run_start.h"
-#include "saved/state.h"
 #include "train/session.h"
 #include "train/trainer.h"
 

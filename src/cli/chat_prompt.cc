@@ -1,8 +1,8 @@
 #include "cli/chat_prompt.h"
 
 #include "base/json.h"
-#include "infer/evaluation/json_lines.h"
 #include "io/file.h"
+#include "io/json_lines.h"
 
 namespace spillway {
 namespace {

@@ -153,7 +153,7 @@ class TextScorer {
 
   // `add(log_prob, is_greedy)` is called for each text, in order.
   template <typename Add>
-  void score(const ScoredText& text, const Add& add) {
+  void score(const infer::ScoredText& text, const Add& add) {
     const int64_t length = std::ssize(text.ids) - 1;
     if (std::ssize(batch_.ids) + length > most_tokens_) flush(add);
     if (batch_.seq_offsets.empty()) batch_.seq_offsets.push_back(0);
@@ -189,9 +189,9 @@ class TextScorer {
   data::MicroBatch batch_;
 };
 
-std::vector<ChoiceScores> score_choices(infer::TokenScorer& scorer, int64_t tokens,
-                                        const std::vector<ChoiceItem>& items, Progress& progress) {
-  std::vector<ChoiceScores> scores(items.size());
+std::vector<infer::ChoiceScores> score_choices(infer::TokenScorer& scorer, int64_t tokens,
+                                               const std::vector<infer::ChoiceItem>& items, Progress& progress) {
+  std::vector<infer::ChoiceScores> scores(items.size());
   size_t item = 0;
   const auto add = [&](double log_prob, bool is_greedy) {
     while (scores[item].log_probs.size() == items[item].texts.size()) ++item;
@@ -200,8 +200,8 @@ std::vector<ChoiceScores> score_choices(infer::TokenScorer& scorer, int64_t toke
     progress.count(fmt::format("of {} items", items.size()), static_cast<int64_t>(item), now_seconds());
   };
   TextScorer texts(scorer, tokens);
-  for (const ChoiceItem& one : items) {
-    for (const ScoredText& text : one.texts) texts.score(text, add);
+  for (const infer::ChoiceItem& one : items) {
+    for (const infer::ScoredText& text : one.texts) texts.score(text, add);
   }
   texts.flush(add);
   return scores;
@@ -211,12 +211,12 @@ int eval_choices(const EvalOptions& options) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   infer::InferenceModel model = infer::read_inference_model(options.model.model, options.model.adapter);
   const TextModel& text = *model.model->text();
-  const std::vector<ChoiceItem> items =
-      read_choices(options.choices, tokenizer,
-                   {.most_tokens = text.max_position_embeddings, .adds_special_tokens = options.special});
+  const std::vector<infer::ChoiceItem> items =
+      infer::read_choices(options.choices, tokenizer,
+                          {.most_tokens = text.max_position_embeddings, .adds_special_tokens = options.special});
   int64_t longest = 0, all = 0;
-  for (const ChoiceItem& item : items) {
-    for (const ScoredText& one : item.texts) {
+  for (const infer::ChoiceItem& item : items) {
+    for (const infer::ScoredText& one : item.texts) {
       text::check_token_ids(one.ids, text.vocab_size, options.model.model);
       longest = std::max(longest, std::ssize(one.ids) - 1);
       all += std::ssize(one.ids) - 1;
@@ -225,7 +225,7 @@ int eval_choices(const EvalOptions& options) {
   const int64_t tokens = std::max(longest, std::min(all, kBatchTokens));
   Progress progress({});
   Scoring scoring(options, std::move(model), tokens, tokens, longest);
-  const Json result = choices_json(items, score_choices(scoring.scorer(), tokens, items, progress));
+  const Json result = infer::choices_json(items, score_choices(scoring.scorer(), tokens, items, progress));
   progress.clear();
   if (options.json) {
     fmt::print("{}\n", json_text(result, 2));

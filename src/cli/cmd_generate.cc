@@ -13,7 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
-#include "infer/evaluation/json_lines.h"
+#include "io/json_lines.h"
 #include "text/token_ids.h"
 #include "text/tokenizer.h"
 

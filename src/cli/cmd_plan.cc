@@ -17,6 +17,7 @@
 #include "io/output_folder.h"
 #include "job/changes_that_fit.h"
 #include "job/fit/catalogue.h"
+#include "job/initial_state.h"
 #include "job/measure_job.h"
 #include "job/planned_job.h"
 #include "job/tiers.h"
@@ -29,7 +30,6 @@
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "saved/output.h"
-#include "saved/state.h"
 
 namespace spillway {
 namespace {

@@ -21,6 +21,7 @@
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "job/changes_that_fit.h"
+#include "job/initial_state.h"
 #include "job/measure_job.h"
 #include "job/tiers.h"
 #include "job/training_data.h"
@@ -30,7 +31,6 @@
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "saved/output.h"
-#include "saved/state.h"
 
 namespace spillway {
 namespace {

@@ -14,8 +14,8 @@
 #include "cli/chat_prompt.h"
 #include "cli/commands.h"
 #include "infer/evaluation/exact_match.h"
-#include "infer/evaluation/json_lines.h"
 #include "infer/evaluation/share.h"
+#include "io/json_lines.h"
 #include "io/output_folder.h"
 #include "io/step_lines.h"
 #include "report/progress.h"
@@ -45,14 +45,14 @@ void check_belongs_to_extract(const ExactArguments& arguments) {
   }
 }
 
-ExactRules rules_of(const ExactArguments& arguments) {
+infer::ExactRules rules_of(const ExactArguments& arguments) {
   check_belongs_to_extract(arguments);
-  ExactRules rules{.match = arguments.match,
-                   .fallback = arguments.fallback,
-                   .strips = arguments.strips,
-                   .ignores_case = arguments.ignores_case,
-                   .ignores_punctuation = arguments.ignores_punctuation,
-                   .ignores_numbers = arguments.ignores_numbers};
+  infer::ExactRules rules{.match = arguments.match,
+                          .fallback = arguments.fallback,
+                          .strips = arguments.strips,
+                          .ignores_case = arguments.ignores_case,
+                          .ignores_punctuation = arguments.ignores_punctuation,
+                          .ignores_numbers = arguments.ignores_numbers};
   if (!arguments.extract.empty()) rules.extract.emplace(arguments.extract, "--extract");
   for (const std::string& pattern : arguments.ignored) rules.ignored.emplace_back(pattern, "--ignore-regex");
   return rules;
@@ -159,7 +159,7 @@ class ItemReader {
 // Answers, and says of each whether it is right.
 class ExactRun {
  public:
-  ExactRun(const std::vector<ExactItem>& items, const ExactRules& rules, const text::Tokenizer& tokenizer)
+  ExactRun(const std::vector<ExactItem>& items, const infer::ExactRules& rules, const text::Tokenizer& tokenizer)
       : items_(items), rules_(rules), tokenizer_(tokenizer) {
     for (const ExactItem& item : items) growing_.emplace_back(tokenizer, item.stops, false);
   }
@@ -183,7 +183,7 @@ class ExactRun {
 
   [[nodiscard]] Json summary() const {
     Json json = {{"items", items_.size()}};
-    add_share(json, "exact_match", right_, items_.size());
+    infer::add_share(json, "exact_match", right_, items_.size());
     json["generated_tokens"] = tokens_;
     json["seconds"] = seconds_;
     json["tokens_per_second"] = static_cast<double>(tokens_) / std::max(1e-9, seconds_);
@@ -193,9 +193,9 @@ class ExactRun {
  private:
   Json judged(size_t i, const infer::Generated& answer) {
     const ExactItem& item = items_[i];
-    const std::string text = cut_at_stops(tokenizer_.decode(answer.ids, true), item.stops);
-    const std::string compared = extracted(rules_, text);
-    const bool is_right = matches_one(rules_, compared, item.targets);
+    const std::string text = infer::cut_at_stops(tokenizer_.decode(answer.ids, true), item.stops);
+    const std::string compared = infer::extracted(rules_, text);
+    const bool is_right = infer::matches_one(rules_, compared, item.targets);
     right_ += is_right;
     tokens_ += std::ssize(answer.ids);
     return {{"text", text},
@@ -206,7 +206,7 @@ class ExactRun {
   }
 
   const std::vector<ExactItem>& items_;
-  const ExactRules& rules_;
+  const infer::ExactRules& rules_;
   const text::Tokenizer& tokenizer_;
   std::vector<serve::AnswerText> growing_;
   int64_t right_ = 0, tokens_ = 0;
@@ -250,7 +250,7 @@ std::string ExactArguments::given() const {
 }
 
 int eval_exact(const ModelArguments& model, const ExactArguments& arguments, bool json) {
-  const ExactRules rules = rules_of(arguments);
+  const infer::ExactRules rules = rules_of(arguments);
   if (!arguments.out.empty()) check_new_file("--out", arguments.out);
   const text::Tokenizer tokenizer = text::Tokenizer::load(model.tokenizer_folder());
   const ModelPtr read = read_model(model.model);

@@ -22,6 +22,7 @@
 #include "cli/run_files.h"
 #include "infer/clips/pixels.h"
 #include "io/file.h"
+#include "job/initial_state.h"
 #include "job/tiers.h"
 #include "plan/plan_json.h"
 #include "report/live_report.h"

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "plan/verify.h"
 #include "infer/batch.h"
+#include "plan/verify.h"
 
 namespace spillway::infer {
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "io/convert.h"
+#include "job/state_tensors.h"
 #include "model/adapter.h"
 #include "model/decomposition.h"
 #include "model/encoded_weight.h"
@@ -16,7 +17,6 @@
 #include "model/row_squares.h"
 #include "model/weights.h"
 #include "ops/matmul/cpu/product.h"
-#include "job/state_tensors.h"
 
 namespace spillway::train {
 namespace {

@@ -32,7 +32,7 @@ void read_normalisation(const config::Config& config, data::FlowOptions& flow) {
   const JsonDocument document(read_file(path, 4 * kMiB), path.lexically_normal().string());
   const JsonField json = document.root();
   if (json["latents_mean"].is_null() && !wanted) return;
-  const infer::LatentNumbers numbers = read_latent_numbers(json);
+  const infer::LatentNumbers numbers = infer::read_latent_numbers(json);
   flow.latents_mean = numbers.mean;
   flow.latents_std = numbers.deviation;
 }

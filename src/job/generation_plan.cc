@@ -17,8 +17,8 @@ Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, int6
   Generation generation;
   generation.name = in.job.online ? "generation" : "the answers to sample_prompts";
   generation.prompt_name = in.job.online ? "prompts of a round" : "sample_prompts";
-  generation.graphs = build_generation_graphs(*in.job.model, in.job.graph.model, generation_sizes_of(in.job, at_once),
-                                              &planned.training.graph, gathered);
+  generation.graphs = infer::build_generation_graphs(
+      *in.job.model, in.job.graph.model, generation_sizes_of(in.job, at_once), &planned.training.graph, gathered);
   generation.decode = plan_beside(in, planned, generation.graphs.decode.graph);
   generation.prompt = plan_beside(in, planned, generation.graphs.prompt.graph);
   if (generation.graphs.gather) generation.gather = plan_beside(in, planned, *generation.graphs.gather);
@@ -68,7 +68,7 @@ infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
   std::vector<int64_t> lengths;
   for (const infer::Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
   if (job.online) append_repeated(lengths, at_once, job.online->sequence_len);
-  return generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : infer::kMaxSequences);
+  return infer::generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : infer::kMaxSequences);
 }
 
 void plan_generation(const PlanningInputs& in, PlannedJob& planned) {

@@ -8,14 +8,13 @@
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/text.h"
-#include "io/checksum.h"
 #include "io/convert.h"
-#include "io/safetensors_writer.h"
+#include "job/adapter_start.h"
+#include "job/reference.h"
+#include "job/state_tensors.h"
 #include "model/adapter.h"
 #include "model/layout.h"
 #include "model/weights.h"
-#include "job/adapter_start.h"
-#include "job/reference.h"
 
 namespace spillway::train {
 namespace {

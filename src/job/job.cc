@@ -117,11 +117,11 @@ void take_unfrozen(Job& job) {
 
 // How the base's linear layers are kept. `parameters` are the job's, with its adapter.
 void take_base(const ParameterTable& parameters, Job& job) {
-  check_codes_are_frozen(job.config, parameters);
-  job.graph.model.linear_storage = linear_storage(job.config, parameters, job.graph.model.dtype);
+  infer::check_codes_are_frozen(job.config, parameters);
+  job.graph.model.linear_storage = infer::linear_storage(job.config, parameters, job.graph.model.dtype);
   const ParameterTable kept = parameters_of(*job.model, job.graph.model);
   if (job.graph.model.lora) check_adapter_start(kept, *job.graph.model.lora);
-  for (std::string& note : notes_on_base(job.config, kept)) job.notes.push_back(std::move(note));
+  for (std::string& note : infer::notes_on_base(job.config, kept)) job.notes.push_back(std::move(note));
 }
 
 // A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.

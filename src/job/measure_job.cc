@@ -80,7 +80,7 @@ class TypicalRound {
   void fill_decode(const infer::CachedGraph& decode, ValueId id, const TensorView& view) const {
     const infer::TokenChoice& choice = decode.choice;
     const auto fill_all = [&](float number) { std::fill_n(view.as<float>(), view.elems(), number); };
-    const float factor = inverse_temperature(temperature_);
+    const float factor = infer::inverse_temperature(temperature_);
     if (id == choice.barred) return (void)std::fill_n(view.as<int32_t>(), view.elems(), -1);
     if (id == choice.uniform) return fill_all(0.5f);
     if (id == choice.inverse_temperature) return fill_all(program_chooses_ ? factor : -1);
@@ -170,7 +170,7 @@ class JobGraphs {
 
   void add_generation(const TrainingGraph& training) {
     const infer::GenerationSizes sizes = generation_sizes_of(job_, job_.online->most_at_once);
-    generation_ = {sizes, build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph)};
+    generation_ = {sizes, infer::build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph)};
     const infer::GenerationGraphs& graphs = generation_->graphs;
     const TypicalRound round(job_, sizes);
     add(graphs.decode.graph,
@@ -205,7 +205,7 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
   bool is_new = measure_operations(graphs.list(), options_for(job, device, std::move(on_progress)), machine) > 0;
   const std::optional<infer::ChoosingWork> choosing =
       job.online ? choosing_work(job, graphs.sequences()) : std::nullopt;
-  if (choosing) is_new |= measure_choosing(*choosing, machine);
+  if (choosing) is_new |= infer::measure_choosing(*choosing, machine);
   if (!is_new) return;
   // Another run may have written there since this one read it.
   Machine known = cached_machine(device).value_or(machine);

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "infer/generation/generation_graphs.h"
-#include "job/reward_graph.h"
 #include "job/evaluation_graph.h"
 #include "job/job.h"
+#include "job/reward_graph.h"
 #include "job/scoring_graph.h"
 #include "job/training_graph.h"
 #include "model/stored_weights.h"

@@ -33,7 +33,7 @@ std::optional<LinearStorage> storage_of(const config::Config& config, const Para
   const bool has_codes = std::any_of(parameters.begin(), parameters.end(),
                                      [](const Parameter& p) { return p.source.storage->is_coded(); });
   if (has_codes) return {};
-  return linear_storage(config, parameters, dtype);
+  return infer::linear_storage(config, parameters, dtype);
 }
 
 // sync_ref_model mixes weights with their copies.

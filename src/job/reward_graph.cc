@@ -4,7 +4,8 @@
 
 namespace spillway::train {
 
-RewardGraph build_reward_graph(const ModelBeside& beside, const infer::RewardRoom& room, const TrainingGraph& training) {
+RewardGraph build_reward_graph(const ModelBeside& beside, const infer::RewardRoom& room,
+                               const TrainingGraph& training) {
   RewardGraph result;
   result.graph.name = "rewards";
   Builder builder(result.graph, {.name = "score"});
@@ -14,7 +15,7 @@ RewardGraph build_reward_graph(const ModelBeside& beside, const infer::RewardRoo
   options.max_sequences = room.texts;
   options.sequence_len = room.tokens / std::max<int64_t>(1, room.texts);
   result.model = beside.model->build(builder, options);
-  append_token_scores(builder, result.model);
+  infer::append_token_scores(builder, result.model);
   return result;
 }
 

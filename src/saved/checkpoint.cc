@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "job/initial_state.h"
 #include "model/layout.h"
 #include "saved/saved_round.h"
 

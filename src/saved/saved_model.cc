@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "job/adapter_start.h"
+#include "job/state_tensors.h"
 #include "model/adapter.h"
 #include "model/layout.h"
 #include "model/quantised/base_format.h"

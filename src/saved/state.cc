@@ -6,16 +6,10 @@
 #include <memory>
 #include <span>
 #include "base/error.h"
-#include "base/sizes.h"
 #include "base/text.h"
 #include "io/checksum.h"
-#include "io/convert.h"
 #include "io/safetensors_writer.h"
-#include "job/adapter_start.h"
-#include "job/reference.h"
-#include "model/adapter.h"
-#include "model/layout.h"
-#include "model/weights.h"
+#include "job/state_tensors.h"
 #include "saved/saved_round.h"
 
 namespace spillway::train {

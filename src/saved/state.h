@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "io/safetensors.h"
 #include "job/job.h"
+
 #include "job/online/completion.h"
-#include "model/weights.h"
 #include "runtime/value_store.h"
 
 namespace spillway::train {

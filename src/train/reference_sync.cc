@@ -5,7 +5,7 @@
 
 #include "base/sizes.h"
 #include "io/convert.h"
-#include "saved/state.h"
+#include "job/state_tensors.h"
 
 namespace spillway::train {
 namespace {

@@ -36,7 +36,7 @@ void fill(Executor& executor, const Graph& graph, const AppendedObjective& objec
           std::span<const infer::Batch> streams, float scale) {
   for (const auto& [column, stream, value] : objective.columns) {
     const infer::Batch& batch = nth(streams, stream);
-    copy_column(graph.value(value), batch.content(column.name), executor.home(value));
+    infer::copy_column(graph.value(value), batch.content(column.name), executor.home(value));
   }
   if (objective.scale != kNone) set_scalar(executor.home(objective.scale), scale);
 }
@@ -82,7 +82,7 @@ void copy_results(const Executor& executor, size_t first, std::span<std::vector<
 
 BatchStreams::BatchStreams(std::span<const data::MicroBatch> streams) : count_(streams.size()) {
   SPILLWAY_CHECK(count_ <= kMax, "{} streams", count_);
-  std::transform(streams.begin(), streams.end(), batches_.begin(), batch_of);
+  std::transform(streams.begin(), streams.end(), batches_.begin(), infer::batch_of);
 }
 
 TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
@@ -191,9 +191,10 @@ std::span<const float> TrainingSession::score_texts(size_t model, const data::Mi
   const PlannedJob::Reward& reward = planned_.rewards[model];
   Executor& executor = started(reward.plan);
   const Traced traced(&executor);
-  const infer::Batch batch = batch_of(texts);
+  const infer::Batch batch = infer::batch_of(texts);
   for (const BatchColumn& column : reward.graph.model.columns)
-    copy_column(reward.graph.graph.value(column.value), batch.content(column.column.name), executor.home(column.value));
+    infer::copy_column(reward.graph.graph.value(column.value), batch.content(column.column.name),
+                       executor.home(column.value));
   executor.set_rows(kTokenAxis, batch.tokens);
   executor.run(0);
   return span_of(executor.result(0).as<float>(), batch.tokens);

@@ -1,4 +1,5 @@
 #include "tests/support/preference_run.h"
+#include "job/initial_state.h"
 
 #include <doctest/doctest.h>
 
@@ -96,7 +97,7 @@ config::Config golden_config(const fs::path& folder, const fs::path& output,
   return config::load_config_file(file, all, config::ConfigUse::kTrain).config;
 }
 
-int64_t device_bytes_of(const config::Config& config) {
+int64_t infer::device_bytes_of(const config::Config& config) {
   const Machine machine = tiered_machine();
   return train::arena_bytes(train::plan_job(train::make_job(config, machine), machine), Tier::kDevice);
 }

@@ -37,7 +37,7 @@ struct PreferenceRun {
                                                const std::vector<config::ConfigOverride>& changes = {});
 
 // That all programs of the job take, whether it fits or not.
-[[nodiscard]] int64_t device_bytes_of(const config::Config& config);
+[[nodiscard]] int64_t infer::device_bytes_of(const config::Config& config);
 
 // Trains into `output`. Of a job that generates, `make_rounds` says where its completions come from, and `on_round` is
 // told of each round.

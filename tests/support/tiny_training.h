@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "io/file.h"
+#include "job/initial_state.h"
 #include "model/adapter.h"
 #include "model/decoder/decoder.h"
 #include "tests/support/golden_models.h"

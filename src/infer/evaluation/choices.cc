@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/json_field.h"
 #include "base/utf8.h"
-#include "infer/evaluation/json_lines.h"
 #include "infer/evaluation/share.h"
+#include "io/json_lines.h"
 
 namespace spillway::infer {
 namespace {

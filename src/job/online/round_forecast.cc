@@ -23,7 +23,7 @@ int64_t cache_bytes(const PlannedJob::Generation& generation) {
   int64_t bytes = 0;
   for (const Operand& home : generation.decode.program.homes) {
     const Value& value = generation.graphs.decode.graph.value(home.value);
-    if (value.kind == ValueKind::kCache && !is_gathered(value)) bytes += home.place.bytes;
+    if (value.kind == ValueKind::kCache && !infer::is_gathered(value)) bytes += home.place.bytes;
   }
   return bytes;
 }
@@ -76,7 +76,7 @@ void add_generation(const Job& job, const PlannedJob& planned, const Machine& ma
   phases.add(kOf, "prompts", generation.prompt, runs.prompt);
   phases.add(kOf, "decoding", generation.decode, runs.decode);
   const std::optional<infer::ChoosingWork> choosing = choosing_work(job, result.sequences_at_once);
-  const double between = choosing ? choosing_seconds(*choosing, machine) : 0;
+  const double between = choosing ? infer::choosing_seconds(*choosing, machine) : 0;
   result.phases.push_back({kOf, "between tokens", -1, runs.decode, runs.decode * between});
   for (const Phase& phase : result.phases) result.seconds += phase.seconds;
 }

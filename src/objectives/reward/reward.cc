@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "infer/scoring/reward_model.h"
 #include "objectives/completions.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
@@ -75,7 +76,7 @@ class Reward final : public PairObjective {
       std::vector<float>& is_last = batch.column(kIsLast);
       const size_t begin = is_last.size();
       is_last.resize(begin + conversation.size());
-      is_last[begin + scored_token(conversation, padding_)] = 1;
+      is_last[begin + infer::scored_token(conversation, padding_)] = 1;
     }
   }
 

@@ -48,8 +48,8 @@ std::vector<SampledClip> ClipSampler::sample(TrainingSession& session) const {
                                    .first_frame = std::move(row.first_frame)};
     const infer::SamplingOptions options{
         .steps = kSteps, .flow_shift = job_.flow.flow_shift, .text_len = job_.flow.text_len};
-    clips.push_back(
-        {prompt_of(rows_[i]), shape, sample_clip(predict, job_.demands, shape, std::move(noise), prompt, options)});
+    clips.push_back({prompt_of(rows_[i]), shape,
+                     infer::sample_clip(predict, job_.demands, shape, std::move(noise), prompt, options)});
   }
   return clips;
 }

@@ -34,7 +34,8 @@ rewards::ModelRewardFactory JobRewards::factory() {
                                     [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
     SPILLWAY_CHECK(found != models.end(), "the job has no reward model {}", entry.folder);
     const auto number = static_cast<size_t>(found - models.begin());
-    return model_reward(found->model, std::make_shared<SessionProgram>(session_, number, found->room), entry.reads_ids);
+    return infer::model_reward(found->model, std::make_shared<SessionProgram>(session_, number, found->room),
+                               entry.reads_ids);
   };
 }
 

@@ -11,7 +11,7 @@
 #include "base/json_field.h"
 #include "io/file.h"
 
-namespace spillway::infer {
+namespace spillway {
 
 // Calls use(line, where) for each line of a file of at most 1 GiB; `where` is "FILE:NUMBER". Throws InputError for
 // what cannot be read.
@@ -39,4 +39,4 @@ void each_line(const std::string& path, const Use& use) {
   return line[found.empty() ? *names.begin() : found];
 }
 
-}  // namespace spillway::infer
+}  // namespace spillway
