@@ -61,7 +61,7 @@ StateTensor master_tensor(const TrainingGraph& training, const TrainedWeight& t)
   return sliced_tensor(training, t, {.name = "master"}, [](const StateSlice& slice) { return slice.master; });
 }
 
-// Of state `i` of the optimizer.
+// Returns state `i` of the optimizer.
 StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, size_t i) {
   return sliced_tensor(training, t, t.schema.values[i], [i](const StateSlice& slice) { return slice.states[i]; });
 }
@@ -77,7 +77,7 @@ StateTensor ema_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   return sliced_tensor(training, t, {.name = "ema"}, [](const StateSlice& slice) { return slice.ema; });
 }
 
-// What an exact continuation needs, as a checkpoint has it.
+// Returns the tensors that an exact continuation needs, as a checkpoint has them.
 std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
   std::vector<StateTensor> result;
   const auto add_clear = [&](StateTensor tensor) {

@@ -1,5 +1,5 @@
-// Reward models: a score of a whole conversation, trained so that the chosen one of a pair has the higher score
-// (Bradley and Terry, 1952).
+// Reward models: train a score of whole conversations so that the chosen one of a pair has the higher score (Bradley
+// and Terry, 1952).
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace spillway::train {
 
-// The token of a text whose score counts: the last that is not padding, as transformers' classifiers have it, else the
-// first. REQUIRES: there are tokens.
+// Returns the index of the token whose score is the score of the text: the last that is not padding, as in
+// transformers' classifiers, else the first. REQUIRES: there are tokens.
 [[nodiscard]] size_t scored_token(std::span<const int32_t> ids, std::optional<int32_t> padding);
 
-// A conversation's score is taken at its last token that is not `padding`, as transformers' classifiers do. REQUIRES:
-// settings of PreferenceKind::kReward, and a model whose head is a score.
+// Returns the objective. The score of a conversation is that of scored_token(). REQUIRES: settings of
+// PreferenceKind::kReward, and a model whose head is a score.
 [[nodiscard]] ObjectivePtr reward_objective(const config::PreferenceSettings& settings, std::optional<int32_t> padding);
 
 }  // namespace spillway::train
