@@ -22,7 +22,8 @@ namespace {
 
 using VideoChanges = std::vector<config::ConfigOverride>;
 
-// What is drawn is part of it: of rows without noise and timesteps of their own, in another order each epoch.
+// The common settings. They include random draws: rows have no noise and timesteps, and come in another order each
+// epoch.
 VideoChanges common(const fs::path& rows) {
   return {{"datasets.0.path", rows.string()},
           {"curriculum_sampling", "false"},

@@ -26,7 +26,7 @@ std::map<std::string, double> by_name(std::span<const train::Metric> metrics) {
   return result;
 }
 
-// What listeners of a run put down.
+// Returns listeners that record a run.
 train::TrainingListeners listeners_of(PreferenceRun& run) {
   train::TrainingListeners listeners;
   listeners.step = [&run](const train::StepRecord& record) {
