@@ -1,4 +1,4 @@
-// What reading rows of video latents costs, in time and in memory of the process.
+// Measures the time and memory of reading rows of video latents.
 //
 //   bench_clips PATH [--order file|shuffled] [--in-flight N] [--channels N] [--text-width N]
 //

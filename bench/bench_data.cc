@@ -1,4 +1,4 @@
-// What preparing data costs: packing rows into lines, and tokenising text on one thread and on many.
+// Measures the preparation of data: packing rows into lines, and tokenising text on one thread and on many.
 //
 //   bench_data pack [--rows N] [--length N]
 //   bench_data tokenize --model FOLDER --file FILE.jsonl [--threads N]

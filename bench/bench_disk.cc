@@ -34,7 +34,7 @@ namespace {
 using namespace spillway;
 namespace fs = std::filesystem;
 
-// What requests have in flight together, ours and fio's.
+// The bytes that requests have in flight together, ours and fio's.
 constexpr int64_t kWindow = 32 * kMiB;
 
 struct Options {

@@ -1,5 +1,5 @@
-// What planning takes: plans of a deep model with all tiers open, each with its frontier. Seconds by
-// the clock, and of a CPU, which other work on the machine moves less.
+// Measures planning: plans of a deep model with all tiers open, each with its frontier. Reports seconds by the clock,
+// and of a CPU, which depend less on other work on the machine.
 //
 //   bench_plan [--blocks N] [--machine FILE.json]
 #include <sys/resource.h>

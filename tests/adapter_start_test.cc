@@ -51,7 +51,7 @@ void save(TinyTraining& training, const std::filesystem::path& folder) {
                              training.session().store()});
 }
 
-// Of a merged folder whose base is the model's, or for LoftQ what its codes stand for.
+// Checks a merged folder, whose weights are those of the model's base, or for LoftQ its dequantised values.
 void check_merged(const std::filesystem::path& folder, const json& expected) {
   const SafetensorsFolder merged(folder);
   for (const auto& [tensor, digest] : expected.items()) {

@@ -54,7 +54,7 @@ int last_step(const fs::path& output) {
   return last;
 }
 
-// Of the steps that are multiples of `every`, or the last.
+// Returns the best of the steps that are multiples of `every`, or the last.
 int best_step(const std::map<int, double>& evaluations, int every) {
   int best = 0;
   for (const auto& [step, loss] : evaluations) {
@@ -97,7 +97,7 @@ TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_
   CHECK(report.at("weights_of_step") == best);
   CHECK(report.at("final_evaluation").at("eval_loss") == last.at("eval_loss"));
   CHECK(report.at("eval_loss").back()[0] == 24);
-  // Of a run that keeps its last weights, it is that of the last step.
+  // If a run keeps its last weights, the final evaluation is that of the last step.
   const nlohmann::json usual = nlohmann::json::parse(read_file(job.output("plain") / "report.json", 1 << 24));
   CHECK(usual.at("weights_of_step") == 24);
   CHECK(usual.at("final_evaluation").at("eval_loss") == evaluations(job.output("plain")).at(24));
@@ -211,7 +211,7 @@ TEST_CASE("a longer run leaves the evaluations that it would have had at once, a
     CAPTURE(run.err);
     REQUIRE(run.status == 0);
   };
-  // Of each line its step and what it is of, in the order of the file.
+  // Returns the step and the kind of each line, in the order of the file.
   const auto lines = [&](const std::string& name) {
     std::vector<std::string> result;
     for (const nlohmann::json& line : metrics_of(job.output(name)))

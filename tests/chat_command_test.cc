@@ -40,7 +40,7 @@ class Room : public WorkingFolder {
     const StandardInput standard_input(input);
     return run_spillway(command("chat", more));
   }
-  // What `generate` answers the messages.
+  // Returns the answer of `generate` to the messages.
   [[nodiscard]] std::string generated(const json& messages) const {
     write("messages.json", messages.dump());
     const Finished run = run_spillway(command("generate", {"--messages", "messages.json", "--json"}));
@@ -48,7 +48,7 @@ class Room : public WorkingFolder {
     REQUIRE(run.status == 0);
     return json::parse(run.out)["text"];
   }
-  // Adds what is said and answered to the messages; gives back the answer.
+  // Adds a message and its answer to the messages; returns the answer.
   [[nodiscard]] std::string turn(json& messages, const std::string& text) const {
     messages.push_back(said("user", text));
     const std::string answer = generated(messages);

@@ -1,4 +1,4 @@
-// What stands out at a terminal, and for whom it does not.
+// Tests which output is coloured at a terminal, and when colours are off.
 #include <doctest/doctest.h>
 
 #include "tests/support/environment.h"

@@ -45,7 +45,7 @@ class CachedModel {
   std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts) {
     return infer::generate({graphs_, decode_, prompt_, pool_}, prompts, {.logprobs = true});
   }
-  // Of the token after the last prompt's last generated one.
+  // The logits after the last prompt's last generated token.
   [[nodiscard]] std::span<const float> logits() const {
     return {decode_.result(0).as<float>(), static_cast<size_t>(model_->text()->vocab_size)};
   }

@@ -43,7 +43,7 @@ Finished run(const WorkingFolder& folder, const char* command, const json& confi
   return run_spillway({command, "c.yml"});
 }
 
-// What report.json says of the generation of a run.
+// Returns the section on generation in the report.json of a run.
 json generation_of(const WorkingFolder& folder, int64_t completions, const json& changes) {
   const Finished result = run(folder, "train", config_of(completions, changes));
   CAPTURE(result.err);

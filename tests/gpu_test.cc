@@ -210,7 +210,8 @@ TEST_CASE("on a GPU: matrix products are those of the CPU" * doctest::skip(!kHas
 TEST_CASE("on a GPU: a product has the same bits in its addend's place as beside it" * doctest::skip(!kHasCuda)) {
   const std::shared_ptr<Device> gpu = find_gpu();
   if (!gpu) return;
-  // Of few rows, whose sums the library splits to fill a GPU; what tiny models and LoRA have; and large ones.
+  // The sizes have few rows, whose sums the library splits to fill a GPU; the sizes of tiny models and LoRA; and large
+  // ones.
   constexpr std::array<int64_t, 3> kSizes[] = {{1, 32, 48},  {18, 32, 48},   {33, 32, 48},     {37, 48, 32},
                                                {48, 32, 48}, {64, 64, 4096}, {2048, 1024, 16}, {512, 1024, 1024}};
   for (const std::array<int64_t, 3>& size : kSizes) {

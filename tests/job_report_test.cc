@@ -1,4 +1,4 @@
-// What the real program says of a job: its report, and why it does not run.
+// Tests the output of the real program for a job: its report, and its error if the job cannot run.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What a program may take beside its arenas: libraries, code, the tokenizer. AddressSanitizer keeps up to 256 MiB of
-// what was freed, so that a late use of it is seen.
+// The memory that a program may take outside of its arenas: libraries, code, the tokenizer. AddressSanitizer keeps up
+// to 256 MiB of freed memory to detect late uses.
 #if SPILLWAY_REPLACES_MALLOC
 constexpr int64_t kOutsideArenas = (200 + 256) << 20;
 #else

@@ -68,7 +68,7 @@ TEST_CASE("a run killed at any moment goes on from its last checkpoint to the sa
   CHECK(checkpoints == 2);
 }
 
-// What is drawn for a clip, and averages of the weights, go on too.
+// The draws for clips, and averages of the weights, continue, too.
 TEST_CASE("a video run killed at any moment goes on from its last checkpoint to the same bits") {
   for (const bool has_lora : {false, true}) {
     CAPTURE(has_lora);

@@ -50,7 +50,7 @@ TEST_CASE("tokens that count by their probability train as torch's autograd has 
   }
 }
 
-// Of its sequences some are longer than the original length, and turn by other angles than those beside them.
+// Some sequences are longer than the original length, and have other rotary angles than those beside them.
 TEST_CASE("sequences of a stream that longrope tells apart are trained as transformers trains them one by one") {
   for (const char* adapter : {"", "adapter"}) {
     CAPTURE(adapter);
@@ -59,7 +59,8 @@ TEST_CASE("sequences of a stream that longrope tells apart are trained as transf
   }
 }
 
-// Of llama2 the embedding and all norms, so that its head is left; qwen2_tied's embedding and head with four more rows.
+// The adapters save the embedding and all norms of llama2, without its head, and embedding and head of qwen2_tied with
+// four more rows.
 TEST_CASE("modules to save are trained in full beside LoRA as peft trains them") {
   for (const std::string model : {"llama2", "qwen2_tied"}) {
     CAPTURE(model);

@@ -165,7 +165,7 @@ TEST_CASE("the operations of all programs of a job are measured in one go, and o
   CHECK(lines() == 1);
   const std::set<std::string> first = known();
   CHECK(first.size() > 1);
-  // What was measured on a busy machine may be measured again on one less busy; nothing is left to be found out.
+  // Times from a busy machine may be measured again on a less busy one; no operation is left without a time.
   CHECK(lines() <= 1);
   CHECK(known() == first);
 }

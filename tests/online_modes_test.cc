@@ -1,5 +1,5 @@
-// What a run of online reinforcement learning generates and learns depends on its seed alone: not on the plan, on how
-// many completions are generated at once, or on a stop in the middle of a round.
+// Tests that the completions and weights of a run of online reinforcement learning depend only on its seed: not on the
+// plan, on how many completions are generated at once, or on a stop in the middle of a round.
 #include <doctest/doctest.h>
 
 #include <cmath>

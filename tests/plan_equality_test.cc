@@ -66,7 +66,8 @@ TinySetup planned_setup(Method method, DType dtype, bool accumulates) {
           .threads = 1};
 }
 
-// What the bytes that the planner may place need beyond the largest sum of live bytes.
+// Returns how much more memory the buffers that the planner may place take than the largest sum of their live bytes, as
+// a share of that.
 double packing_loss(const train::Job& job, int threads) {
   const Plan plan = train::plan_job(job, Machine{.threads = threads}).plan;
   int64_t fixed = 0;

@@ -109,7 +109,7 @@ TEST_CASE("policy and value model are planned under one budget, which changes no
     });
     return read_file(run.output / "checkpoint-3/spillway_state.safetensors", 1 << 24);
   };
-  const int64_t whole = infer::device_bytes_of(ppo_config(name, folder.path() / "whole", {{"memory.plan", "fixed"}}));
+  const int64_t whole = device_bytes_of(ppo_config(name, folder.path() / "whole", {{"memory.plan", "fixed"}}));
   const std::string plain = trained("plain", {});
   for (const int64_t percent : {85, 70}) {
     CAPTURE(percent);

@@ -1,4 +1,4 @@
-// What is wrong with preferences, against the real program: exit status 2, one line that says what to do, and no model
+// Tests invalid preference data with the real program: exit status 2, one line that says what to do, and no model
 // written.
 #include <doctest/doctest.h>
 

@@ -43,10 +43,10 @@ PreferenceOutcome preference_outcome(const std::string& name, const fs::path& fo
   return {run_preference(config).steps, weights_of(config)};
 }
 
-// What the planner does with as little device memory as the job can run in.
+// Returns the changes that give the job as little device memory as the planner can make it run in.
 Changes least_memory(const std::string& name, const fs::path& folder) {
   Changes changes = {{"memory.device", "1"}, {"memory.host", "16MiB"}, {"memory.disk", "64MiB"}};
-  const int64_t least = infer::device_bytes_of(preference_config(name, folder, changes));
+  const int64_t least = device_bytes_of(preference_config(name, folder, changes));
   changes.front().value = std::to_string(least);
   return changes;
 }
@@ -74,7 +74,7 @@ TEST_CASE("a plan changes no bit of preference training") {
   }
 }
 
-// Of an adapter that goes on, so that dropout matters from the first step.
+// The changes for adapters that are trained further, so that dropout matters from the first step.
 const Changes kDropout = {{"lora_dropout", "0.3"}, {"disable_dropout", "false"}};
 constexpr const char* kDropped[] = {"dpo_sigmoid_continued", "kto_kto_continued", "orpo_lora", "reward_lora"};
 
@@ -118,7 +118,7 @@ TEST_CASE("what is scored without training has no dropout: the reference, and ev
     CHECK(reference(dropped.steps[step]) == doctest::Approx(reference(plain.steps[step])).epsilon(1e-6));
     CHECK(std::abs(dropped.steps[step].at("logps/chosen") - plain.steps[step].at("logps/chosen")) > 1e-3);
   }
-  // Of the same weights: those at the start, which so small a rate does not move.
+  // The weights are the same: those at the start, which such a small rate does not change.
   const Change still = {"learning_rate", "1e-30"};
   CHECK(run(with_preferences(kDropout, {still})).evaluations == run({still}).evaluations);
   CHECK(run(with_preferences(kDropout, {still})).steps != run({still}).steps);

@@ -261,7 +261,7 @@ TEST_CASE("a checkpoint of as many other rows is refused, and one that does not 
   const Finished older = run_spillway(job.train("x", resume));
   CAPTURE(older.err);
   REQUIRE(older.status == 0);
-  // What it writes knows its rows.
+  // The checkpoint that it writes has the checksum of its rows.
   const std::string written = read_file(job.output("x") / "checkpoint-6" / "spillway_state.json", 1 << 20);
   CHECK(nlohmann::json::parse(written)["rows_checksum"].get<std::string>().size() == 16);
 }

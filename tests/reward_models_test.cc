@@ -30,7 +30,7 @@ std::vector<json> json_lines(const std::string& text) {
   return lines;
 }
 
-// What `spillway rewards` says of lines, by models.
+// Returns the scores of lines by reward models, as `spillway rewards` prints them.
 Finished reward_score(const WorkingFolder& folder, const std::vector<fs::path>& models, const json& lines) {
   std::string text;
   for (json line : lines) {
@@ -200,10 +200,10 @@ TEST_CASE("a run goes on with the reward models that it began with, wherever the
   is_refused({first.string(), qwen3().string()}, "expected the 1 reward models that");
   is_refused({"get_repetition_penalty_reward"}, "got 0; resume with those that the run began with");
   CHECK_FALSE(fs::exists("out/checkpoint-2"));
-  // Where it lies says nothing of it.
+  // The location of a model is not part of its identity.
   fs::rename(first, "second");
   CHECK(train({(fs::current_path() / "second").string()}, 2).status == 0);
-  // What it says does.
+  // Its weights are.
   fs::path changed = fs::current_path() / "second/model.safetensors";
   std::string bytes = read_file(changed, 1 << 24);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);

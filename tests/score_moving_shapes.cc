@@ -1,5 +1,5 @@
-// What a trained model makes of the moving-shapes example's prompts, a line a clip; seconds where a training takes
-// minutes.
+// Prints the results of a trained model for the moving-shapes example's prompts, one line per clip. Takes seconds,
+// while training takes minutes.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -356,7 +356,7 @@ TEST_CASE("a server of this machine alone is asked by its own names, and one tha
   CHECK(status(server, "localhost:1") == 200);
   CHECK(status(server, "evil.example") == 403);
   CHECK(status(of_all, "models.lan") == 200);
-  // What stands in the body of a refused request is no request.
+  // The body of a refused request is not read as another request.
   const Socket socket(server.port());
   socket.connect();
   const std::string inner = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -193,7 +193,7 @@ TEST_CASE("where updates are inside the backward pass, few gradients are live at
     largest = std::max(largest, p.shape.elems());
   }
   CHECK(max_gradient_bytes(1) >= 2 * all);
-  // That of the head or the embedding in f32, and a matrix with what shares its inputs.
+  // The bound: the gradient of the head or the embedding in f32, and a matrix with those that share its inputs.
   CHECK(max_gradient_bytes(0) <= 4 * largest + 2 * 4 * 48 * 32);
 }
 

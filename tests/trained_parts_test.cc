@@ -1,4 +1,4 @@
-// What of a model is trained, and how fast: some weights, some rows of one, B faster than A.
+// Tests training parts of a model at different rates: some weights, some rows of a weight, B faster than A.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What cannot be right of a video job ends it with status 2 and a message, before any weight is read, and leaves no
-// folder behind.
+// Tests that an invalid video job ends with status 2 and a message, before any weight is read, and leaves no folder
+// behind.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -136,7 +136,7 @@ TEST_CASE("other classes of diffusers, and sizes that do not fit the files, are 
 
 namespace {
 
-// What `spillway sample` says of a pipeline and the text of the golden of two transformers.
+// Runs `spillway sample` with a pipeline and the text of the golden of two transformers.
 Finished sample(const fs::path& model, const std::vector<std::string>& options) {
   const TemporaryFolder folder;
   const std::string given = (video_golden("two") / "sample.safetensors").string();

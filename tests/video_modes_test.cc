@@ -22,7 +22,8 @@ namespace {
 
 using VideoChanges = std::vector<config::ConfigOverride>;
 
-// What is drawn is part of it: of rows without noise and timesteps of their own, in another order each epoch.
+// The common settings. They include random draws: rows have no noise and timesteps, and come in another order each
+// epoch.
 VideoChanges common(const fs::path& rows) {
   return {{"datasets.0.path", rows.string()},
           {"curriculum_sampling", "false"},
@@ -54,7 +55,7 @@ VideoChanges least_video_memory(const std::string& name, bool has_lora, const fs
                                 const VideoChanges& base) {
   VideoChanges changes = with_lines(base, {{"memory.host", "16MiB"}, {"memory.disk", "64MiB"}});
   const int64_t least =
-      infer::device_bytes_of(video_config(name, has_lora, folder, with_lines(changes, {{"memory.device", "1"}})));
+      device_bytes_of(video_config(name, has_lora, folder, with_lines(changes, {{"memory.device", "1"}})));
   changes.push_back({"memory.device", std::to_string(least)});
   return changes;
 }

@@ -51,7 +51,7 @@ std::vector<float> parity_numbers(const fs::path& path, std::string_view name) {
   return {};
 }
 
-// What `spillway sample` makes of the noise and texts of a golden.
+// Returns the clip that `spillway sample` generates from the noise and texts of a golden.
 std::vector<float> sampled(const fs::path& model, const std::string& golden, const std::vector<std::string>& options) {
   const TemporaryFolder folder;
   const std::string given = (video_golden(golden) / "sample.safetensors").string(),

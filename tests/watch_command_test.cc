@@ -72,7 +72,7 @@ class Watch {
   Process process_;
 };
 
-// What the page shows, as a browser would read it; null where it is not the report.
+// Returns the report in a page, as a browser would read it; null if the page is not the report.
 json report_of(const std::string& html) {
   const std::string start = "<script type=\"application/json\" id=\"report\">";
   const size_t at = html.find(start);
@@ -121,7 +121,7 @@ TEST_CASE("a run is watched from its first step to its end, and afterwards") {
   for (const char* curve : {"learning_rate", "grad_norm", "step_tokens_per_second"}) CHECK(report[curve].size() > 1);
   CHECK(json::parse(watch.get("/report.json")->body)["state"] == "interrupted");
 
-  // Who has it already is told so, without the page.
+  // A client that has the page already gets that answer without the page.
   const httplib::Result again = watch.get("/", last->get_header_value("ETag"));
   CHECK(again->status == 304);
   CHECK(again->body.empty());

@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kMaxJobBytes = int64_t{1} << 24;
 constexpr int kWholeSteps = 6, kCheckpoint = 4;
 
-// How to train; the rest of the config is always the same.
+// The varied part of the config; the rest is always the same.
 struct Way {
   bool lora = false, bf16 = false, recomputes = false;
 };

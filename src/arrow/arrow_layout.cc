@@ -1,5 +1,6 @@
-// What the footer of a Parquet file says of columns of bytes, and Brotli, for data/files/parquet_bytes.h, which reads
-// such columns itself: Arrow would take a whole page, and so a whole row group, for a value.
+// Reads the layout of columns of bytes from the footer of a Parquet file, and decompresses Brotli, for
+// data/files/parquet_bytes.h. That reads such columns itself, since Arrow would read a whole page, and so a whole row
+// group, for one value.
 #include <arrow/api.h>
 #include <arrow/io/file.h>
 #include <arrow/util/compression.h>

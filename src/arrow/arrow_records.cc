@@ -278,7 +278,7 @@ class ArrowRecords : public RecordParser {
   int64_t row_ = 0, rows_before_ = 0;
 };
 
-// What Arrow throws instead of returning becomes an InputError, too.
+// Converts the exceptions that Arrow throws instead of returning errors to InputErrors.
 class CarefulRecords : public RecordParser {
  public:
   CarefulRecords(const std::string& path, RecordFormat format, const std::vector<std::string>* columns) : path_(path) {
@@ -307,7 +307,7 @@ class CarefulRecords : public RecordParser {
 }  // namespace
 }  // namespace spillway::data
 
-// What the program looks up, beside arrow_layout.cc's; the caller owns the result.
+// The function that the program looks up, in addition to those of arrow_layout.cc. The caller owns the result.
 extern "C" spillway::data::RecordParser* spillway_open_arrow(const char* path, spillway::data::RecordFormat format,
                                                              const std::vector<std::string>* columns) {
   return new spillway::data::CarefulRecords(path, format, columns);

@@ -101,7 +101,7 @@ class Chat {
           answer.newly_forgotten);
   }
 
-  // Whether to go on.
+  // Obeys a command line. Returns true if the conversation goes on.
   bool obey(const std::string& line) {
     constexpr std::string_view kNames[] = {"/system", "/reset", "/save", "/help", "/exit"};
     const size_t space = std::min(line.find_first_of(" \n"), line.size());

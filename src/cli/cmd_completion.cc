@@ -19,7 +19,7 @@ std::vector<CompletedKey> config_keys() {
   std::vector<CompletedKey> keys;
   for (const config::KeySection& section : config::config_sections()) {
     for (const config::ConfigKey& key : section.keys) {
-      // Of a `*` nothing can be completed but what stands before it, which is a key of its own or none.
+      // A name with `*` cannot be completed beyond the part before it, which is a key of its own or none.
       if (key.status == config::KeyStatus::kSupported && !key.name.ends_with('*'))
         keys.push_back({std::string(key.name), std::string(key.meaning)});
     }

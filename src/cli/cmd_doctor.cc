@@ -93,7 +93,7 @@ struct Findings {
   std::vector<Missing> missing;
 };
 
-// That threads had of the CPUs while all this was measured.
+// Returns the share of the CPUs that threads had during the measurements.
 double cpu_share(const Measurement& measured) { return std::min(measured.cpu_share, measured.disk.cpu_share); }
 
 nlohmann::ordered_json tiers_json(const Findings& found) {

@@ -75,7 +75,7 @@ config::Config read_config(const EvalOptions& options) {
                       config.preference ? config.preference->name : config.online->name);
   if (config.data.stream)
     throw input_error(options.config, "expected rows that are read as a whole, got streaming; set streaming: false");
-  // What --adapter says counts, but for LoftQ's bits, in which the base of its layers is kept.
+  // --adapter decides, except for LoftQ's bits, in which the base of its layers is stored.
   const std::optional<int64_t> bits = config.adapter ? config.adapter->loftq_bits : std::nullopt;
   config.adapter.reset();
   if (bits) config.adapter.emplace().loftq_bits = bits;

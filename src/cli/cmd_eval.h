@@ -1,4 +1,4 @@
-// `spillway eval`: what a model says of data that exist.
+// `spillway eval`: scores of a model on existing data.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// `spillway make-example`: what an example trains on, and with, without a download.
+// `spillway make-example`: writes the data and the model of an example, without a download.
 #pragma once
 
 #include <span>

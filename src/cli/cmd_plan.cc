@@ -106,7 +106,7 @@ void check_ranks(const ConfigArguments& arguments) {
     throw input_error("--ranks", "expected 1, got {}; several ranks are not yet supported: remove it", quote(ranks));
 }
 
-// Whether the command asks what would fit, for which there need be no file.
+// Returns true if the command asks what would fit, which needs no file.
 bool asks_what_fits(const ConfigArguments& arguments) {
   if (arguments.path.empty() && arguments.has("--model")) return true;
   for (const std::string_view flag : {"--method", "--write"}) {

@@ -95,7 +95,8 @@ std::vector<FitRow> all_rows(const FitQuestion& question, std::span<const FitMet
   return rows;
 }
 
-// Of what the fastest plan was made of. Budgets that nobody named are left to the machine that it will run on.
+// Returns the config of the fastest plan. Omits budgets that the user did not set, so that the machine's defaults
+// apply.
 std::string config_of(const NamedModel& model, const FitQuestion& question, const FitRow& best) {
   const std::span<const FitMethod> methods = question.family.methods;
   const auto method =
@@ -104,7 +105,7 @@ std::string config_of(const NamedModel& model, const FitQuestion& question, cons
                                  question.overrides, config::ConfigUse::kTrain});
 }
 
-// Where no other is named, this one as a run of the config would see it.
+// Returns this machine, as a run of the config would see it, unless another is named.
 Machine machine_for(const ConfigArguments& arguments, const NamedModel& model, const FitFamily& family) {
   if (is_elsewhere(arguments)) return machine_elsewhere(arguments);
   const config::LoadedConfig loaded = config::load_config(fit_config(model.folder, family, family.methods.front(), 1),

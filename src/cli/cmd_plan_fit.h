@@ -1,4 +1,4 @@
-// `spillway plan --model NAME`: will it fit, before there is any file.
+// `spillway plan --model NAME`: tells whether a model would fit, before there are any files.
 #pragma once
 
 #include <span>

@@ -99,7 +99,7 @@ TEST_CASE("models that are known by name have as many parameters as their makers
                                                     {"smollm2-135m", 134'515'008},
                                                     {"smollm2-360m", 361'821'120},
                                                     {"tinyllama-1.1b", 1'100'048'384}};
-  // Of Wan, in billions, rounded as they are published.
+  // Published parameter counts of Wan models, in billions.
   const std::map<std::string, double> rounded = {{"wan2.1-t2v-1.3b", 1.419},
                                                  {"wan2.1-t2v-14b", 14.29},
                                                  {"wan2.1-i2v-14b", 16.4},

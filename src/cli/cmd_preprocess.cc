@@ -42,8 +42,8 @@ constexpr ConfigCommand kPreprocessCommand = {
     "preprocess", "Writes the rows that training would see; needs the tokenizer and config.json, no weights.",
     kPreprocessFlags, kPreprocessExamples};
 
-// What a file of lines holds. A batch holds no padding; `unfilled_tokens` is what padding to sequence_len would have
-// added.
+// The content of a file of lines. A batch holds no padding; `unfilled_tokens` is what padding to sequence_len would
+// have added.
 struct LineCounts {
   int64_t lines = 0, sequences = 0, tokens = 0, target_tokens = 0;
 
@@ -142,13 +142,13 @@ ordered_json write_preferences_all(const fs::path& folder, const train::Preferen
   return summary;
 }
 
-// What --show prints of the training rows.
+// The training rows that --show prints.
 struct Preview {
   std::vector<ShownRow> rows;
   data::DatasetSummary read;
 };
 
-// How many rows --show wants, 0 where it was not given.
+// Returns the number of rows for --show; 0 if it was not given.
 int64_t shown_count(const ConfigArguments& arguments) {
   if (!arguments.has("--show")) return 0;
   const std::string value = arguments.value("--show");

@@ -1,4 +1,4 @@
-// `spillway rewards`: tries a config's reward functions on completions that exist.
+// `spillway rewards`: tries a config's reward functions on existing completions.
 #pragma once
 
 #include <span>

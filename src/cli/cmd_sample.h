@@ -1,4 +1,4 @@
-// `spillway sample`: clips of a video transformer.
+// `spillway sample`: generates clips with a video transformer.
 #pragma once
 
 #include <span>

@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long requests that are decoded may take to end once a signal has come, and clients to read what they get.
+// The time that running requests have to end after a signal, and that clients then have to read the rest.
 constexpr auto kPatience = 5s, kLastPatience = 5s;
 
 struct ServeOptions {
@@ -102,7 +102,7 @@ int cmd_serve(std::span<const std::string> args) {
   const FinishFirst finish;
   serve::Scheduler scheduler(tokens, options.waiting);
   serve::Api api(served_model(options, tokenizer, loaded.generator(), context), tokenizer, scheduler);
-  // Those whose answers are decoded or wait have a connection each; some are left for questions of other kinds.
+  // Requests that are decoded or wait have a connection each; some connections are left for other questions.
   serve::HttpServer server(api, {.host = options.host,
                                  .port = static_cast<int>(options.port),
                                  .connections = options.at_once + options.waiting + 32});

@@ -100,7 +100,7 @@ void flush_results() {
   }
 }
 
-// What libraries throw says neither whose fault it is nor what to do.
+// Runs the command and renames errors of libraries, which say neither whose fault they are nor what to do.
 int dispatch_with_named_errors(std::span<const std::string> args) {
   try {
     return dispatch(args);

@@ -1,4 +1,4 @@
-// The commands of `spillway`, and the way from a command line to an exit status.
+// The commands of `spillway`, and the conversion of their errors to exit statuses.
 #pragma once
 
 #include <span>
@@ -20,17 +20,17 @@ struct Command {
 // All commands, in the order of the help. A new one is a line in commands.cc.
 [[nodiscard]] std::span<const Command> commands();
 
-// What `spillway COMMAND --help` shows.
+// Returns the page that `spillway COMMAND --help` shows.
 [[nodiscard]] HelpPage help_of(const Command& command);
 
-// Exit statuses: what a script may rely on.
+// Exit statuses that scripts may rely on.
 constexpr int kDone = 0, kInputWrong = 2, kMachineFailed = 3, kInterrupted = kInterruptedStatus;
 
-// What is said where memory ran out.
+// The message when memory runs out.
 constexpr std::string_view kNoMemory =
     "[memory] expected more free memory, got none; lower memory.device or end other programs";
 
-// Runs `spillway ARGS...` and turns what it throws into one line on standard error and an exit status.
+// Runs `spillway ARGS...`. Prints an exception as one line on standard error and returns its exit status.
 int run_command_line(std::span<const std::string> args);
 
 }  // namespace spillway

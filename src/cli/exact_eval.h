@@ -1,4 +1,4 @@
-// `spillway eval --exact`: questions that are answered greedily, and answers that are compared with targets.
+// `spillway eval --exact`: answers questions greedily and compares the answers with targets.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ struct ExactArguments {
   std::vector<std::string> ignored;
   bool ignores_case = false, ignores_punctuation = false, ignores_numbers = false;
 
-  // All but --exact itself.
+  // Adds all options except --exact itself.
   void add_to(CommandLine& line);
-  // The first of the options that was given, or empty.
+  // Returns the first of these options that was given, or an empty string.
   [[nodiscard]] std::string given() const;
 };
 
-// Answers, prints a table or a JSON document, and writes an object for each item to `arguments.out`, where that is
+// Answers the questions, prints a table or a JSON document, and writes an object for each item to `arguments.out`, if
 // given, as soon as it and all before it are answered. Throws InputError with file and line.
 int eval_exact(const ModelArguments& model, const ExactArguments& arguments, bool json);
 

@@ -1,4 +1,4 @@
-// What the commands that generate have in common: which model, where, and how its tokens are chosen.
+// Common arguments of the commands that generate: the model, its device, and the sampling of tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,17 @@ namespace spillway {
 struct ModelArguments {
   std::string model, adapter, memory, device = "auto";
 
-  // MODEL, --adapter, --device and --memory.device.
+  // Adds MODEL, --adapter, --device and --memory.device.
   void add_to(CommandLine& line);
-  // The last two; `read_when` says how often what does not fit is read.
+  // Adds the last two; `read_when` says how often weights that do not fit are read.
   void add_place_to(CommandLine& line, std::string_view read_when);
-  // What --memory.device leaves to weights and caches; all of the device without it. `instead` as in InferenceBudget.
+  // Returns the memory for weights and caches by --memory.device, all of the device without it. `instead` is as in
+  // InferenceBudget.
   [[nodiscard]] infer::InferenceBudget budget(Device& on, std::string_view instead) const;
-  // An adapter may have brought tokens and a chat template along.
+  // Returns the tokenizer's folder, which is the adapter's if that has its own tokens and chat template.
   [[nodiscard]] std::filesystem::path tokenizer_folder() const;
-  // The least of 4096 and what the model was made for, or `wanted` unless that is 0. Throws InputError where that is
-  // more than the model was made for.
+  // Returns `wanted`, or if that is 0 the smaller of 4096 and the model's own context. Throws InputError if `wanted`
+  // exceeds the model's context.
   [[nodiscard]] int64_t context(int64_t wanted) const;
 };
 
@@ -36,8 +37,8 @@ struct SamplingArguments {
   infer::Sampling sampling;
   infer::Penalties penalties = {.repetition = 0};  // 0: the model's
 
-  // --max-new-tokens, --temperature, --top-p, --top-k, --min-p, the penalties and --seed, with the defaults that are
-  // here.
+  // Adds --max-new-tokens, --temperature, --top-p, --top-k, --min-p, the penalties and --seed, with the members as
+  // defaults.
   void add_to(CommandLine& line);
 };
 

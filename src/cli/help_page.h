@@ -1,4 +1,4 @@
-// The page that --help prints, the same for every command.
+// The page that --help prints, in the same format for every command.
 #pragma once
 
 #include <optional>
@@ -24,20 +24,22 @@ struct HelpPage {
   std::vector<std::string> examples;  // command lines
 };
 
-// Meanings stand in one column; they and the usage are broken where a line would be longer than 100 columns.
+// Returns the text of a page. Meanings are aligned in one column; they and the usage are wrapped at 100 columns.
 [[nodiscard]] std::string help_text(const HelpPage& page);
 
-// Prints the page on standard output, or leaves it with the HelpReader that waits for one: what answers --help.
+// Prints the page on standard output, or passes it to the HelpReader that waits for one. Every command answers --help
+// with it.
 void show_help(const HelpPage& page);
 
-// Takes the page that --help would print, for what is made of all commands' pages. One at a time, on one thread.
+// Captures the page that --help would print, for files that are generated from all commands' pages. One at a time, on
+// one thread.
 class HelpReader {
  public:
   HelpReader();
   ~HelpReader();
   HelpReader(HelpReader&&) = delete;
 
-  // What was shown last, if anything was.
+  // The page that was shown last, if any.
   [[nodiscard]] const std::optional<HelpPage>& page() const { return page_; }
 
  private:

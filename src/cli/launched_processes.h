@@ -1,9 +1,10 @@
-// Whether a launcher (mpirun, srun, torchrun) has started this process as one of several.
+// Detects launchers (mpirun, srun, torchrun) that start several processes.
 #pragma once
 
 namespace spillway {
 
-// Throws InputError where the environment says so: each of them would train the whole job, into the same folder.
+// Throws InputError if the environment says that this process is one of several: each of them would train the whole
+// job, into the same folder.
 void check_launched_alone();
 
 }  // namespace spillway

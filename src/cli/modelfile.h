@@ -1,4 +1,4 @@
-// What Ollama makes a model of: https://docs.ollama.com/modelfile
+// Writes a Modelfile, from which Ollama creates a model: https://docs.ollama.com/modelfile
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace spillway {
 
-// The text of a Modelfile for `from`, a GGUF file or a model folder, with `adapter` (a GGUF file) where it is not
-// empty, and the tokens at which generation ends. The chat template is left to the GGUF file.
+// Returns the text of a Modelfile for `from`, a GGUF file or a model folder, with `adapter`, a GGUF file, unless that
+// is empty, and the tokens at which generation ends. The chat template is left to the GGUF file.
 [[nodiscard]] std::string modelfile_text(const std::filesystem::path& from, const std::filesystem::path& adapter,
                                          const text::Tokenizer& tokenizer);
 

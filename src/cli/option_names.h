@@ -1,4 +1,4 @@
-// The spelling of options, the same on every command.
+// The spelling of options, the same for every command.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace spillway {
 
-// Returns true if the names differ in nothing but - and _ behind the dashes that they begin with: `--max_new_tokens` is
+// Returns true if the names differ only by - and _ after their leading dashes: `--max_new_tokens` is
 // `--max-new-tokens`. Keys of a config have _ in their names, as in its file, and options have -.
 [[nodiscard]] inline bool is_same_option(std::string_view a, std::string_view b) {
   constexpr size_t kDashes = 2;

@@ -15,7 +15,7 @@ Machine read_machine(const std::string& path) {
   if (content.is_discarded()) {
     throw input_error(path, "expected JSON, got something else; write the file with `spillway doctor --json`");
   }
-  // What doctor prints holds the machine beside what else it found.
+  // The output of doctor holds the machine beside its other findings.
   return machine_from_json(content.contains("machine") ? content["machine"] : content, path);
 }
 

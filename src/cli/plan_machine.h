@@ -1,4 +1,4 @@
-// The machine that `spillway plan` plans for, where it is not this one.
+// The machine that `spillway plan` plans for, if it is not this one.
 #pragma once
 
 #include "cli/config_arguments.h"
@@ -6,9 +6,9 @@
 
 namespace spillway {
 
-// Whether --machine or --gpu names another machine than this.
+// Returns true if --machine or --gpu names another machine than this.
 [[nodiscard]] bool is_elsewhere(const ConfigArguments& arguments);
-// That machine. Throws InputError. REQUIRES: is_elsewhere.
+// Returns that machine. Throws InputError. REQUIRES: is_elsewhere().
 [[nodiscard]] Machine machine_elsewhere(const ConfigArguments& arguments);
 
 }  // namespace spillway

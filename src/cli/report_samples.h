@@ -1,4 +1,4 @@
-// What a run shows in its report of that which the model makes while it learns.
+// Samples of the model during training, for the run's report.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace spillway {
 
-// The first completion of each of a few prompts of a round: of the first, of one in the middle, and of those of the
-// last of `steps` steps; nothing of other rounds.
+// Adds the first completion of a few prompts of a round; does so for the first round, one in the middle, and those of
+// the last of `steps` steps, and does nothing for other rounds.
 void add_completions(RunRecord& record, const train::Job& job, const train::RoundRecord& round, int64_t steps);
 
-// Sampled clips, each as a strip and as a moving picture.
+// Adds sampled clips, each as a strip of frames and as an animation.
 void add_clips(RunRecord& record, const infer::Pixels& pixels, const train::ClipsRecord& clips);
 
 }  // namespace spillway

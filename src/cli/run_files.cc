@@ -81,7 +81,7 @@ void RunFiles::write(const train::EvaluationRecord& r) {
   });
 }
 
-// Of the time since the line before, in GiB, under FastVideo's names.
+// Adds the memory use since the previous line, in GiB, under FastVideo's names.
 void RunFiles::add_memory(std::vector<MetricField>& line) {
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); };
   const std::array<int64_t, kTiers> peaks = session_.take_recent_peak_bytes();

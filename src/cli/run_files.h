@@ -1,4 +1,4 @@
-// What a run writes line by line while it goes on: metrics.jsonl, completions.jsonl, samples.jsonl and event files.
+// The files that a run appends to while it trains: metrics.jsonl, completions.jsonl, samples.jsonl and event files.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,28 @@ namespace spillway {
 
 class RunFiles {
  public:
-  // Nothing is written before open(). All is borrowed.
+  // Writes nothing before open(). Borrows its arguments.
   RunFiles(const train::Job& job, const train::PlannedJob& planned, train::TrainingSession& session)
       : job_(job), planned_(planned), session_(session) {}
 
-  // Those that the config wants, in the run's folder; they go on where the trainer does. Throws as StepLines.
+  // Opens the files that the config asks for in the run's folder. They continue at the trainer's step. Throws as
+  // StepLines.
   void open(const std::filesystem::path& output, const train::RunIdentity& identity, const train::Trainer& trainer);
 
-  // Write a record. Training is worth more than its records: if a file cannot be written, a warning says so, once, and
-  // the run goes on and writes nothing more to it. At its end failure() has that, too.
+  // Write a record. If a file cannot be written, a warning says so once, and the run continues without that file, since
+  // training is worth more than its records. failure() returns the warning at the end of the run.
   void write(const train::StepRecord& record);
   void write(const train::EvaluationRecord& record);
   void write_completions(std::string_view lines);
   [[nodiscard]] bool has_completions() const { return completions_ != nullptr; }
   void write(const train::SampleSeen& sample);
-  // Brings all lines to the disk.
+  // Flushes all lines to the disk.
   void sync();
-  // Returns what was said of the file that is not whole, of the first where there are several; empty where all are.
+  // Returns the warning about the first file that is incomplete; empty if all are complete.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  // Calls write(file) where there is a file. Where that fails, a warning says so, and the file is written no more.
+  // Calls write(file) if there is a file. If that fails, logs a warning and closes the file.
   template <typename File, typename Write>
   void write_or_close(std::unique_ptr<File>& file, const Write& write);
   void add_memory(std::vector<MetricField>& line);

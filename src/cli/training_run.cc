@@ -60,7 +60,7 @@ std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
   return tiers;
 }
 
-// Of the time, that probes between the steps take.
+// The largest share of the time that probes between the steps may take.
 constexpr double kMaxShareOfProbes = 0.002;
 
 constexpr int64_t kMaxReportBytes = 256 * kMiB;
@@ -135,7 +135,7 @@ class TrainingRun {
   }
 
  private:
-  // Whether nothing is left to train, and the report that is there is of this run, up to its last step.
+  // Returns true if nothing is left to train, and the existing report is that of this run, up to its last step.
   [[nodiscard]] bool is_reported() const {
     const fs::path file = output_ / "report.json";
     if (trainer_.step() < trainer_.length().total_steps || !fs::exists(file)) return false;
@@ -258,7 +258,7 @@ class TrainingRun {
     progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
   }
 
-  // Whether its streams were about as long as planned; shorter ones take less.
+  // Returns true if the step's streams were about as long as planned; shorter ones take less time.
   [[nodiscard]] bool is_full(const StepRecord& r) const {
     constexpr double kFull = 0.95;
     const int64_t planned = planned_.context.micro_batches() * planned_.training.graph.tokens();

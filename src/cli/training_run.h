@@ -11,7 +11,7 @@
 
 namespace spillway {
 
-// What a run is made of. All is borrowed.
+// The inputs of a run. All is borrowed.
 struct RunInputs {
   const train::Job& job;
   const train::PlannedJob& planned;
@@ -22,9 +22,9 @@ struct RunInputs {
   Progress& progress;
 };
 
-// Trains what `source` says, and leaves in the job's output_dir, which the caller holds, what docs/report.md lists.
-// What the run found out about the machine goes to the machine's cache. Returns the exit status: done, or interrupted.
-// Throws what training throws, and Interrupted before the first step; what was saved until then stays.
+// Trains the config of `source`, and leaves the files that docs/report.md lists in the job's output_dir, which the
+// caller has locked. Updates the machine's cache with the measurements of the run. Returns the exit status: done, or
+// interrupted. Throws the errors of training, and Interrupted before the first step; checkpoints that were saved stay.
 [[nodiscard]] int run_training(const RunInputs& inputs, train::RunStart start);
 
 }  // namespace spillway

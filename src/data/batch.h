@@ -1,5 +1,5 @@
-// Rows as flat streams of tokens, or of the patches of clips: the one form of a batch. Packed and plain batches differ
-// only in how a stream is filled; none holds padding.
+// Rows as flat streams of tokens, or of the patches of clips. This is the only form of a batch: packed and plain
+// batches differ only in how a stream is filled, and none holds padding.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace spillway::data {
 
 struct MicroBatch {
-  // A column beside those of every stream: one element or several per token, per row of the data, or in all.
+  // A column in addition to those of every stream: one or several elements per token, per row of the data, or in all.
   template <typename T>
   struct Named {
     std::string_view name;
@@ -33,29 +33,29 @@ struct MicroBatch {
   std::vector<Numbers> numbers;      // as the objective, or a model that reads no text, names them
   std::vector<Indices> indices;      // as a model that reads no text names them
 
-  // Of the stream.
+  // The number of tokens in the stream.
   [[nodiscard]] int64_t tokens() const { return seq_offsets.empty() ? 0 : seq_offsets.back(); }
-  // Room for so many tokens.
+  // Reserves memory for `tokens` tokens.
   void reserve(int64_t tokens);
-  // Empties everything; columns stay, and so does the room.
+  // Removes all content. Columns stay, empty, and so does the reserved memory.
   void clear();
-  // The column of that name, perhaps new. `name` outlives the batch.
+  // Returns the column of that name, adding it if there is none. `name` must outlive the batch.
   [[nodiscard]] std::vector<float>& column(std::string_view name);
   [[nodiscard]] std::vector<int32_t>& index_column(std::string_view name);
 };
 
-// Puts the pieces side by side, in their order, over what the micro-batch held; allocates only to grow.
+// Replaces the content of the micro-batch with the pieces, in their order. Allocates only to grow.
 void fill_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces);
-// The same behind what the micro-batch holds.
+// Appends the pieces to the content of the micro-batch.
 void add_to_micro_batch(MicroBatch& batch, const RowTable& rows, std::span<const Piece> pieces);
 
-// Which tokens of a sequence are labels, except for its first.
+// The tokens of a sequence that are labels; its first token never is.
 enum class Learned { kCompletion, kAll };
-// Puts a sequence behind what the stream holds, cut to `most` tokens.
+// Appends a sequence to the stream, cut to `most` tokens.
 void add_sequence(MicroBatch& stream, std::span<const int32_t> prompt, std::span<const int32_t> completion,
                   Learned learned = Learned::kCompletion, int64_t most = INT32_MAX);
 
-// The tokens of the pieces that have a target: of each sequence the labels but the first.
+// Returns the number of targets in the pieces: of each sequence the labels except for the first.
 [[nodiscard]] int64_t count_targets(const RowTable& rows, std::span<const Piece> pieces);
 
 enum class RowOrder {
@@ -78,7 +78,7 @@ struct BatchOptions {
   uint64_t seed = 42;        // of the order
 };
 
-// What an epoch feeds, in order.
+// The micro-batches of an epoch, in order.
 struct EpochPlan {
   Lines lines;
   int64_t lines_per_batch = 1;
@@ -87,17 +87,18 @@ struct EpochPlan {
   [[nodiscard]] std::span<const Piece> micro_batch(int64_t index) const;
 };
 
-// A pure function of lengths, options and epoch, so that resuming needs nothing but a position. Every epoch has equally
-// many micro-batches. First fit packs anew for each epoch; TRL's strategies give the same lines in every epoch, in
-// another order. `progress` is for large data, as in PackOptions.
+// Returns the plan of an epoch. It is a pure function of lengths, options and epoch, so that a position is enough to
+// resume. Every epoch has the same number of micro-batches. First fit packs anew for each epoch; TRL's strategies give
+// the same lines in every epoch, in another order. `progress` is for large data, as in PackOptions.
 [[nodiscard]] EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t epoch,
                                    const std::function<void(int64_t rows, int64_t of)>& progress = {});
 
-// Training rows and those that validate: `share` below 1 is a share of the rows, else their number. Which ones depends
-// on the seed alone; both keep their order. Throws InputError where nothing would remain to train on.
+// Splits rows into training and validation rows. A `share` below 1 is a share of the rows, else their number. The
+// selection depends only on the seed; both parts keep the order of the rows. Throws InputError if no training rows
+// would remain.
 [[nodiscard]] std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, uint64_t seed);
 
-// The same by numbers of rows, each list in ascending order.
+// The same for row numbers, each list in ascending order.
 struct RowSplit {
   std::vector<int64_t> training, validation;
 };

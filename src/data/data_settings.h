@@ -1,4 +1,4 @@
-// What a job says about its rows and about how they come into batches, resolved: no key's spelling is left in it.
+// The resolved settings of a job's rows and batches, independent of how config keys are spelled.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace spillway::data {
 
-// Training rows that are read as training goes.
+// Training rows that are read while training goes on.
 struct StreamSettings {
   int64_t buffer_records = 10000;  // records that are shuffled, and packed, together
   bool shuffles = true;

@@ -1,5 +1,5 @@
-// What a job says about its data, as plain values (data_settings.h has all of it). Members carry the names of the
-// config's keys.
+// The data options of a job as plain values (data_settings.h has all of them). Members carry the names of the config's
+// keys.
 #pragma once
 
 #include <cstdint>
@@ -16,43 +16,45 @@ enum class ExcessLength { kDrop, kTruncate, kRaise };
 enum class TruncationMode { kKeepStart, kKeepEnd };
 enum class TrainOnEos { kTurn, kAll, kLast, kNone };
 
-// Whose rules cut long rows: `sequence_len` brings axolotl's, `max_length` TRL's.
+// The rules that limit long rows: `sequence_len` selects axolotl's, `max_length` TRL's.
 enum class LengthRules { kAxolotl, kTrl };
 
-// How rows share a line of sequence_len tokens: TRL's three strategies; axolotl's sample_packing (the longest rows
-// first, each into the first line with room); and its sequential kind (a line ends where the next row has no room).
+// The strategies by which rows share a line of sequence_len tokens: TRL's three strategies; axolotl's sample_packing
+// (the longest rows first, each into the first line with room); and its sequential variant (a line ends where the next
+// row has no room).
 enum class PackingStrategy { kBfd, kBfdSplit, kWrapped, kFirstFit, kSequential };
 
-// Whether a strategy cuts rows into several sequences, so that none is too long.
+// Returns true if a strategy splits rows into several sequences, so that no row is too long.
 [[nodiscard]] constexpr bool splits_rows(PackingStrategy strategy) {
   return strategy == PackingStrategy::kBfdSplit || strategy == PackingStrategy::kWrapped;
 }
 
-// Rows that the datasets library maps at once, and so those that TRL packs or reorders together.
+// The number of rows that the datasets library maps at once, and that TRL therefore packs or reorders together.
 constexpr int64_t kMapBatchRows = 1000;
 
-// What a mapping as `type` may hold: axolotl's names for prompts of one's own, for SFT and for preferences.
+// The properties that a mapping as `type` may have: axolotl's names for user-defined prompts, for SFT and for
+// preferences.
 inline constexpr std::string_view kUserDefinedProperties[] = {
     "system_prompt", "system_format", "format",        "no_input_format", "field_system",     "field_instruction",
     "field_input",   "field_output",  "field_prompt",  "field_chosen",    "field_rejected",   "field_completion",
     "field_label",   "prompt_format", "chosen_format", "rejected_format", "completion_format"};
 
-// `type:` of a dataset. Left out: TRL's rules, from the columns. Present and empty: rows are tokenised already. A
-// mapping: the user's own prompts.
+// The `type:` of a dataset. Not given: TRL's rules, by the columns. Given and empty: rows are tokenised already. A
+// mapping: user-defined prompts.
 struct DatasetType {
   bool given = false;
   std::string name;
   std::map<std::string, std::string> properties;  // of a mapping
 
   [[nodiscard]] bool is_user_defined() const { return !properties.empty(); }
-  // A property, or what it is where the mapping does not have it.
+  // Returns a property, or `usual` if the mapping does not have it.
   [[nodiscard]] std::string property(const std::string& key, const char* usual) const {
     const auto found = properties.find(key);
     return found == properties.end() || found->second.empty() ? usual : found->second;
   }
 };
 
-// Variables that a chat template sees by name, beside its own: a JSON object as text; empty: none.
+// Additional variables of a chat template: a JSON object as text; empty: none.
 struct TemplateVariables {
   std::string json;
 
@@ -96,7 +98,7 @@ struct DatasetConfig {
   bool train_on_last_step_only = false;
 };
 
-// What the rows are for.
+// The purpose of the rows.
 enum class Objective {
   kText,      // next tokens
   kPairs,     // DPO and its kin: a chosen and a rejected completion
@@ -107,21 +109,21 @@ enum class Objective {
   kPrompts,   // what online reinforcement learning answers (rows/prompts.h)
 };
 
-// Whether rows have a prompt and completions (PreferenceRow).
+// Returns true if rows have a prompt and completions (PreferenceRow).
 [[nodiscard]] constexpr bool has_completions(Objective objective) {
   return objective != Objective::kText && objective != Objective::kSteps && objective != Objective::kPrompts;
 }
 
-// How many sequences a row is, each of at most sequence_len tokens.
+// Returns the number of sequences in a row, each of at most sequence_len tokens.
 [[nodiscard]] constexpr int64_t sequences_of(Objective objective) {
   return has_completions(objective) && objective != Objective::kUnpaired ? 2 : 1;
 }
 
-// How type `pretrain` makes rows of a text, as axolotl does by its keys: windows that overlap (sample_packing); the
-// text's start alone; or starts with an EOS, several in a row (pretraining_sample_concatenation).
+// The ways in which type `pretrain` cuts a text into rows, by axolotl's keys: overlapping windows (sample_packing);
+// only the start of the text; or starts with an EOS, several in a row (pretraining_sample_concatenation).
 enum class PretrainText { kWindows, kStarts, kJoined };
 
-// What holds for all datasets of a job.
+// The options of all datasets of a job.
 struct RowOptions {
   Objective objective = Objective::kText;
   int64_t sequence_len = 512;  // or max_length, under TRL's rules

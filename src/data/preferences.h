@@ -1,4 +1,4 @@
-// The rows of a job's preference datasets, and how `spillway preprocess` writes them.
+// The rows of a job's preference datasets, and the file that `spillway preprocess` writes of them.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct Preferences {
   DatasetSummary summary;
 };
 
-// Out of the joined rows that load_datasets() and prepare_rows() have for an objective with completions.
+// Returns the rows of a table that load_datasets() or prepare_rows() made for an objective with completions.
 [[nodiscard]] std::vector<PreferenceRow> preferences_of(const RowTable& rows);
 
-// Of prompts, and of prompts with each completion.
+// Returns the number of tokens in prompts, and in prompts with each completion.
 [[nodiscard]] int64_t count_tokens(std::span<const PreferenceRow> rows);
 
-// A line of JSON a row: prompt_ids, chosen_ids and rejected_ids, or prompt_ids, completion_ids and label. The file
-// appears when it is complete.
+// Writes a JSON object per row and line: prompt_ids, chosen_ids and rejected_ids, or prompt_ids, completion_ids and
+// label. The file appears when it is complete.
 void write_preferences(const std::filesystem::path& path, std::span<const PreferenceRow> rows);
 
 }  // namespace spillway::data

@@ -1,4 +1,4 @@
-// What `spillway preprocess` writes of SFT rows.
+// The file that `spillway preprocess` writes of SFT rows.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace spillway::data {
 
-// A line of JSON a line of tokens, as the trainer takes it: input_ids, labels, position_ids and seq_lengths. The file
-// appears when it is complete.
+// Writes a JSON object per line of tokens, as the trainer takes it: input_ids, labels, position_ids and seq_lengths.
+// The file appears when it is complete.
 class LineFile {
  public:
   explicit LineFile(const std::filesystem::path& path) : file_(path) {}

@@ -13,7 +13,7 @@
 
 namespace spillway::data {
 
-// 0, 1, ..., n - 1 in random order (Fisher and Yates), another for each stream of a seed.
+// Returns 0, 1, ..., n - 1 in random order (Fisher and Yates), a different one for each stream of a seed.
 [[nodiscard]] inline std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t stream) {
   auto items = make_vector<int64_t>(n);
   std::iota(items.begin(), items.end(), 0);

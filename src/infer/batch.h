@@ -13,8 +13,8 @@
 
 namespace spillway::infer {
 
-// One stream of a micro-batch: the content of each column, as model and objective name them. Of a value that follows no
-// axis there may be less than it has room for; then the last element stands for the others.
+// One stream of a micro-batch: the content of each column, by the names of model and objective. The content of a value
+// without an axis may be shorter than the value; its last element then stands for the missing ones.
 struct Batch {
   static constexpr size_t kMaxColumns = 16;
   struct Content {
@@ -25,12 +25,12 @@ struct Batch {
   int64_t rows = 0;    // of the data
   std::array<Content, kMaxColumns> columns{};
 
-  // REQUIRES: there is one of that name.
+  // Returns the content of a column. REQUIRES: there is one of that name.
   [[nodiscard]] std::span<const std::byte> content(std::string_view name) const;
 };
-// Borrows the rows.
+// Returns a view of the rows.
 [[nodiscard]] Batch batch_of(const data::MicroBatch& rows);
-// Writes a column's content to its value; what that has beyond it gets the last element.
+// Copies a column's content to its value. Fills the rest of the value with the last element.
 void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to);
 
 }  // namespace spillway::infer

@@ -12,8 +12,8 @@
 namespace spillway::infer {
 namespace {
 
-// What a weight of the files says of all: the first of a model of text is the embedding; some of a model of clips are
-// f32 whatever the others are, but no layer of its blocks is.
+// Returns the dtype of the model's files by one of their weights: for text models the embedding, which is the first;
+// for models of clips a linear layer of a block, since some of their other weights are always f32.
 DType stored_dtype(const Model& model, const ParameterTable& parameters, const SafetensorsFolder& folder) {
   const auto telling = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) {
     return p.is_of_model() && (!model.video() || p.role == ParameterRole::kLinear);

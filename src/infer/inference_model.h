@@ -1,4 +1,4 @@
-// A model folder, perhaps with an adapter, that is run and not trained.
+// A model folder, optionally with an adapter, for inference.
 #pragma once
 
 #include <filesystem>
@@ -20,19 +20,19 @@ struct InferenceModel {
   void load(const ParameterTable& parameters, ValueStore& store) const;
 };
 
-// Computes in the dtype of the files, or as `config` says, which also says how the base is quantised. `adapter` is a
-// PEFT folder, or empty. Reads no weights. Throws InputError for folders that do not fit together, and for a model that
-// predicts no tokens.
+// Opens the folders; reads no weights. The model computes in the dtype of its files, or as `config` says, which also
+// says how the base is quantised. `adapter` is a PEFT folder, or empty. Throws InputError for folders that do not fit
+// together, and for a model that predicts no tokens.
 [[nodiscard]] InferenceModel read_inference_model(const std::filesystem::path& folder,
                                                   const std::filesystem::path& adapter,
                                                   const config::Config* config = nullptr);
 
-// The dtype that a model computes in where nothing says another one: that of its files, or of its config where there
-// are none. Reads headers.
+// Returns the default compute dtype of a model: that of its files, or of its config if there are no files. Reads
+// headers only.
 [[nodiscard]] DType files_dtype(const Model& model, const std::filesystem::path& folder);
 
-// The same of a video transformer; `adapter` is a folder of diffusers. Throws InputError for a model that reads no
-// clips.
+// Opens a video transformer; `adapter` is a diffusers folder, or empty. Throws InputError for a model that does not
+// read clips.
 [[nodiscard]] InferenceModel read_video_model(const std::filesystem::path& folder,
                                               const std::filesystem::path& adapter);
 

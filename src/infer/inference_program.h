@@ -1,4 +1,4 @@
-// The forward passes of models as a program of its own, in memory of its own: what is run and not trained.
+// A program that runs the forward passes of models, in its own memory.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace spillway::infer {
 
 class InferenceProgram {
  public:
-  // `sizes` are the capacities of the stream; dtype and adapter are the model's. `finish` appends what follows the
-  // model's forward pass, columns and results. Plans, and reads the weights. Pool and device are borrowed. Throws
-  // InputError for a budget that nothing fits, MachineError where the device has too little memory.
+  // Plans, and reads the weights. `sizes` are the capacities of the stream; dtype and adapter are the model's. `finish`
+  // appends columns, operations and results after the model's forward pass. Borrows pool and device. Throws InputError
+  // if the budget is too small, MachineError if the device has too little memory.
   InferenceProgram(InferenceModel model, const ModelOptions& sizes, const InferenceBudget& budget,
                    const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool, Device& device);
-  // Of several models that read the same columns, each a section: one plan shares the memory between them. `finish`
-  // is called for each.
+  // Runs several models that read the same columns, each in its own section; one plan shares the memory between them.
+  // Calls `finish` for each.
   InferenceProgram(std::vector<InferenceModel> models, const ModelOptions& sizes, const InferenceBudget& budget,
                    const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool, Device& device);
 
-  // One model. REQUIRES: the batch has no more tokens and sequences than there is room for, and at least one token.
+  // Runs one model. REQUIRES: the batch fits the capacities and has at least one token.
   void run(const data::MicroBatch& batch, size_t model = 0);
-  // Of the last run: the results of all models are counted through. It may have room for more rows than the batch has.
+  // Returns a result of the last run. Results are numbered through all models. It may have more rows than the batch.
   [[nodiscard]] TensorView result(size_t index) const { return executor_->result(index); }
   [[nodiscard]] const Model& model() const { return *models_.front().model; }
 

@@ -51,7 +51,7 @@ void check_same(const Said& said, const decltype(Said::value)& theirs) {
                     config::print_value(theirs), config::print_value(said.value));
 }
 
-// Which modules have no codes: those that the config names, and those of the files.
+// Throws InputError unless the modules that the config excludes are those that have no codes in the files.
 void check_same_modules(const config::SaidValue<std::vector<std::string>>& said, const ParameterTable& parameters) {
   std::set<std::string, std::less<>> named;
   for (const std::string& entry : said.value) add_skipped(parameters, entry, named);
@@ -65,7 +65,7 @@ void check_same_modules(const config::SaidValue<std::vector<std::string>>& said,
   }
 }
 
-// What the config says itself, whether or not it asks for codes.
+// Throws InputError if the config contradicts the quantised format of the files, whether or not it asks for one.
 void check_said(const config::SaidQuantisation& said, const ParameterTable& parameters, const Storage& storage) {
   const std::optional<QuantisedFormat> format = stored_format(storage);
   if (format && format->coding != WeightCoding::kInt8) {

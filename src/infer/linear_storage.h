@@ -1,4 +1,4 @@
-// How a job keeps the linear layers of its base: as the model's files have them, or quantised as they are loaded.
+// The storage of the base's linear layers in a job: as in the model's files, or quantised at load time.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 
 namespace spillway::infer {
 
-// What load_in_4bit, load_in_8bit and LoftQ's bits come to for a model with these parameters that a job computes with
-// in `dtype`; none: as in the files. Throws InputError for keys that contradict files with codes, and for
-// llm_int8_skip_modules that are no regular expressions.
+// Returns the storage that load_in_4bit, load_in_8bit and LoftQ's bits select for a model with these parameters and
+// compute dtype; none: as in the files. Throws InputError for keys that contradict quantised files, and for
+// llm_int8_skip_modules that are not regular expressions.
 [[nodiscard]] std::optional<LinearStorage> linear_storage(const config::Config& config,
                                                           const ParameterTable& parameters, DType dtype);
 
-// What somebody should know of how a job keeps its base, a line each: entries of llm_int8_skip_modules that are of no
-// module, and an adapter of lora_model_dir that was trained over another one. `parameters` are the job's, adapter
-// included. Throws InputError for an adapter's folder that cannot be read.
+// Returns notes for the user about the storage of the base, one per line: entries of llm_int8_skip_modules that match
+// no module, and an adapter of lora_model_dir that was trained over another storage. `parameters` are the job's,
+// adapter included. Throws InputError for an adapter folder that cannot be read.
 [[nodiscard]] std::vector<std::string> notes_on_base(const config::Config& config, const ParameterTable& parameters);
 
-// Throws InputError for a base with codes that would be trained.
+// Throws InputError if a quantised base would be trained.
 void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters);
 
 }  // namespace spillway::infer

@@ -101,7 +101,7 @@ TEST_CASE("keys that contradict a quantised folder are refused, and so is traini
                        "[load_in_4bit] expected the format that the model's files have, int8, got another; remove the "
                        "key",
                        InputError);
-  // Which is frozen where it is only evaluated.
+  // Its weights are frozen if it is only evaluated.
   CHECK_FALSE(linear_storage(config::Config{}, *four, DType::kBF16));
   CHECK_THROWS_WITH_AS(check_codes_are_frozen({}, parameters_of(*four)),
                        doctest::Contains("expected an adapter beside a quantised model, got none"), InputError);

@@ -1,4 +1,4 @@
-// Files of one JSON document a line.
+// Files with one JSON document per line.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace spillway {
 
-// Calls use(line, where) for each line of a file of at most 1 GiB; `where` is "FILE:NUMBER". Throws InputError for
-// what cannot be read.
+// Calls use(line, where) for each line of a file of at most 1 GiB; `where` is "FILE:NUMBER". Throws InputError if the
+// file cannot be read.
 template <typename Use>
 void each_line(const std::string& path, const Use& use) {
   constexpr int64_t kMaxBytes = int64_t{1} << 30;
@@ -27,8 +27,8 @@ void each_line(const std::string& path, const Use& use) {
   }
 }
 
-// The member of a line that has one of several names; the first, which is null, where it has none. Throws InputError
-// where it has two.
+// Returns the member of a line that has one of several names; the first one, which is null, if there is none. Throws
+// InputError if there are two.
 [[nodiscard]] inline JsonField member(const JsonField& line, std::initializer_list<std::string_view> names) {
   std::string_view found;
   for (const std::string_view name : names) {

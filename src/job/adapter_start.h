@@ -1,5 +1,5 @@
-// Adapters that start as a part of their weights: PiSSA and OLoRA, whose base is then without it, and LoftQ, whose base
-// is quantised. One weight at a time.
+// Adapters whose start is computed from the base's weights: PiSSA and OLoRA, which take their part out of the base, and
+// LoftQ, whose base is quantised. Handles one weight at a time.
 #pragma once
 
 #include "io/safetensors.h"
@@ -10,14 +10,16 @@
 
 namespace spillway::train {
 
-// Throws InputError for a rank that a weight does not have, and for files that hold codes where weights would change.
+// Throws InputError if the rank is larger than a weight allows, or if the files hold quantised weights that the start
+// would have to change.
 void check_adapter_start(const ParameterTable& parameters, const LoraOptions& lora);
 
-// Whether load_adapter_starts fills this trained weight: a factor or a magnitude.
+// Returns true if load_adapter_starts() fills this trained weight: a factor or a magnitude.
 [[nodiscard]] bool loads_with_weight(const ParameterTable& parameters, const Parameter& trained);
 
-// Fills the weights that load with their adapter, its factors and magnitudes, what these started as, and copies of
-// them. As PEFT 0.21 starts them (tuners/lora/layer.py); there are none in jobs with other starts. Throws InputError.
+// Fills the factors and magnitudes that start from the base's weights, the copies of their initial values, and the
+// changed base weights, as PEFT 0.21 does (tuners/lora/layer.py). Does nothing for jobs with other starts. Throws
+// InputError.
 void load_adapter_starts(const Job& job, const TrainingGraph& training, const SafetensorsFolder& base,
                          ValueStore& store);
 

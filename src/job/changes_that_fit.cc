@@ -14,7 +14,7 @@
 namespace spillway::train {
 namespace {
 
-// What a lever saves of a larger budget, at least, to be worth asking for: this share of it.
+// A lever is worth asking for if it saves at least 1/kWorthAsking of a larger budget.
 constexpr int64_t kWorthAsking = 8;
 
 // A change of several keys at once.
@@ -76,7 +76,7 @@ class NearestSearch {
   }
 
  private:
-  // What the plan of a changed config came to.
+  // The plan of a changed config.
   struct Trial {
     bool fits = false;
     std::array<int64_t, kTiers> missing_bytes{};
@@ -105,7 +105,7 @@ class NearestSearch {
     return trial;
   }
 
-  // Whether the config can be changed so. Sets of levers begin alike, so that many ask the same.
+  // Returns true if the config can be changed so. Remembers the answer, as many sets of levers begin alike.
   [[nodiscard]] bool is_possible(const Overrides& overrides) {
     const auto [known, is_new] = possible_.try_emplace(text_of(overrides), false);
     if (is_new) known->second = changed_job(overrides).has_value();
@@ -173,8 +173,8 @@ class NearestSearch {
     return road;
   }
 
-  // Of a tier that was given as a whole the budget gets what the plan takes, or half as much again: in less room the
-  // search may end elsewhere. REQUIRES: the road fits.
+  // Sets the budget of each tier that was given as a whole to what the plan takes of it, or half as much again, since
+  // the search may end elsewhere with less room. REQUIRES: the road fits.
   [[nodiscard]] Road with_tiers_as_used(Road road) {
     const Road whole = road;
     for (const auto& [lever, pulled] : whole.pulled) {
@@ -259,7 +259,7 @@ class NearestSearch {
     return with_tiers_as_used(road);
   }
 
-  // Of the tiers with too small a budget, and what others lack.
+  // Returns the budgets of the tiers that are too small, plus what the trial lacks of any tier.
   [[nodiscard]] int64_t needed_bytes(const Trial& trial) const {
     int64_t sum = 0;
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {

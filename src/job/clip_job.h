@@ -1,4 +1,4 @@
-// What a job knows of its clips before weights are read: how they become batches, and how large the largest is.
+// The clips of a job before weights are read: how they become batches, and how large the largest is.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ClipSets {
   ClipSet training, validation;
 };
 
-// diffusers tells an image's tokens from the text's by this number of the latter.
+// The number of text tokens by which diffusers tells an image's tokens from the text's.
 constexpr int64_t kTextBesideImages = 512;
 
 [[nodiscard]] data::ClipDemands demands_of(const VideoModel& model);
@@ -38,7 +38,8 @@ struct ClipJob {
   int64_t max_frames = 0;                // of latents
   int64_t max_patches = 0;               // of a clip
   std::shared_ptr<const ClipSets> sets;  // null where clip_shape stands for the rows
-  // Of an evaluation that looks at each row at several timesteps: these, and what the loss at each is called.
+  // For an evaluation that looks at each row at several timesteps: the timesteps, and the metric name of the loss at
+  // each.
   struct EvaluationPoint {
     float timestep = 0;
     std::string key;  // "loss/t=500"
@@ -46,16 +47,16 @@ struct ClipJob {
   std::vector<EvaluationPoint> evaluation_points;
 };
 
-// Reads the rows' headers, unless the config says a clip_shape, and mean and deviation of the latents beside the
-// model's folder. Throws InputError for rows that do not suit the model, and for keys of models of text. REQUIRES:
-// model.video(). The rows are those of `before`, where there is one that keeps as many frames of each.
+// Reads the headers of the rows, unless the config gives a clip_shape, and the mean and deviation of the latents beside
+// the model's folder. If `before` keeps as many frames of each clip, takes its rows instead. Throws InputError for rows
+// that do not suit the model, and for keys that only models of text have. REQUIRES: model.video().
 [[nodiscard]] ClipJob make_clip_job(const config::Config& config, const Model& model, const ClipJob* before = nullptr);
 
-// The rows of a job, whose headers are read where they are not yet. Throws InputError, also for a clip that is larger
-// than clip_shape says.
+// Returns the rows of a job; reads their headers if that has not been done. Throws InputError, also for a clip that is
+// larger than clip_shape.
 [[nodiscard]] std::shared_ptr<const ClipSets> open_clips(const config::Config& config, const ClipJob& job);
 
-// Throws InputError for a key of models of clips beside a model of text.
+// Throws InputError if the config of a text model has a key that only models of clips have.
 void check_no_video_keys(const config::Config& config);
 
 }  // namespace spillway::train

@@ -15,7 +15,7 @@ namespace {
 constexpr double kMaxDropped = 0.1, kMaxTruncated = 0.1, kMaxTargets = 0.95;
 constexpr int64_t kRowsLookedAt = 4096;
 
-// What to do about the reason that most rows are dropped for.
+// Returns what to do about the reason for which most rows are dropped.
 std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::RowOptions& options) {
   const bool is_axolotls = options.length_rules == data::LengthRules::kAxolotl;
   const std::string_view length = is_axolotls ? "sequence_len" : "max_length";
@@ -63,7 +63,8 @@ std::string truncation_warning(const data::DatasetSummary& summary, const data::
       length, enough > 0 ? fmt::format(" ({} is enough for nine of ten rows)", enough) : "");
 }
 
-// Whether a row of it has parts that the config does not train on. Texts and rows that say it themselves do not count.
+// Returns true if the rows of a data set have parts that the config does not train on. Data sets of plain text, and
+// rows that mark their parts themselves, do not count.
 bool masks_prompts(const data::DatasetConfig& dataset, const data::RowOptions& options) {
   if (options.train_on_inputs) return false;
   if (!dataset.type.given) return options.assistant_only_loss || options.completion_only_loss.value_or(false);
@@ -75,7 +76,7 @@ bool masks_prompts(const data::DatasetConfig& dataset, const data::RowOptions& o
   return !name.empty() && name != "completion" && name != "pretrain" && name != "input_output";
 }
 
-// What to do where nearly all is learned though prompts are masked.
+// Returns what to do if nearly all tokens are learned though prompts are masked.
 std::string masking_remedy(const std::vector<data::DatasetConfig>& datasets, const data::RowOptions& options) {
   const bool are_trls = std::none_of(datasets.begin(), datasets.end(), [](const auto& one) { return one.type.given; });
   if (are_trls && !options.assistant_only_loss)

@@ -5,7 +5,8 @@
 using spillway::train::EpochSize;
 
 TEST_CASE("a short step at the end of an epoch is a smaller part of it, as in transformers") {
-  // What Trainer of transformers 5.23 logs for 21 rows, per_device_train_batch_size 2, gradient_accumulation_steps 4.
+  // The epochs that Trainer of transformers 5.23 logs for 21 rows, per_device_train_batch_size 2,
+  // gradient_accumulation_steps 4.
   const EpochSize short_end{.micro_batches = 11, .step_batches = 4};
   CHECK(short_end.steps() == 3);
   const double logged[] = {0.36363636363636365, 0.7272727272727273, 1, 1.3636363636363638, 1.7272727272727273, 2};

@@ -1,6 +1,5 @@
-// Evaluation as a program of its own beside training: the model's forward operations and the loss alone. It saves
-// nothing for a backward pass, so nothing is moved or recomputed for one, and it computes no gradients. Passes that
-// score rows stand before it, as in training.
+// Evaluation as a program of its own: the forward operations of the model and the loss. It computes no gradients and
+// saves nothing for a backward pass. Passes that score rows come before it, as in training.
 #pragma once
 
 #include "job/training_graph.h"
@@ -13,7 +12,8 @@ struct EvaluationGraph {
   AppendedObjective objective;
 };
 
-// Of the same weights as the training graph, in the same places (Builder::adopt), without dropout.
+// Returns a graph that reads the same weights as the training graph in the same places (Builder::adopt), without
+// dropout.
 [[nodiscard]] EvaluationGraph build_evaluation_graph(const Model& model, const TrainingGraphOptions& options,
                                                      const TrainingGraph& training);
 

@@ -1,4 +1,4 @@
-// The programs that generate beside training: how many sequences at once, and whether weights that training has
+// Plans the programs that generate beside training: how many sequences at once, and whether weights that training keeps
 // elsewhere are on the device meanwhile.
 #pragma once
 
@@ -6,13 +6,13 @@
 
 namespace spillway::train {
 
-// What is answered at once, where up to `at_once` completions are generated together. REQUIRES: the job has prompts to
+// Returns the capacities of a job that generates up to `at_once` completions together. REQUIRES: the job has prompts to
 // answer.
 [[nodiscard]] infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
 
-// Plans them beside planned.plan, which may be short of memory: then so are they. Of a job that is online, what
-// ds3_gather_for_generation asks for; where it says nothing, what a round is predicted to be faster with, and weights
-// are gathered only in memory that there is a budget for or that training takes anyway.
+// Plans the programs beside planned.plan; if that is short of memory, so are they. An online job gathers the weights on
+// the device as ds3_gather_for_generation says; without that key it does so if a round is predicted to be faster that
+// way, and only in memory that is budgeted or that training takes anyway.
 void plan_generation(const PlanningInputs& inputs, PlannedJob& planned);
 
 }  // namespace spillway::train

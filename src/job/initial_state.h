@@ -12,34 +12,34 @@
 
 namespace spillway::train {
 
-// Whether folders may have no weights, as those of a model that is only planned for.
+// Says if folders may lack weights, as those of a model that is only planned for.
 enum class MissingWeights { kRefused, kAllowed };
 
-// What a job begins with, opened. None: the job has no such model, or its folder has no weights.
+// The opened weight files of a job's initial state; none if the job has no such model, or its folder has no weights.
 struct WeightFiles {
   std::optional<SafetensorsFolder> base, adapter, reference, value;  // reference: of another model alone
   std::vector<std::optional<SafetensorsFolder>> beside;              // of TrainingGraph::beside
 };
-// Throws InputError where the files have other weights than the configs of their models say, or are cut short, and
-// where they are missing and must not be. Reads headers only.
+// Opens the files; reads headers only. Throws InputError if the files have other weights than the configs of their
+// models say, or are truncated, or are missing and must not be.
 [[nodiscard]] WeightFiles open_weight_files(const Job& job, MissingWeights missing = MissingWeights::kRefused);
 
-// Reads the base weights, the adapter of lora_model_dir or a fresh one, what the reference keeps of either, those of
-// reward models and of the value model, and clears the optimizer's state.
-// Throws InputError for folders that do not fit the job, before anything is read.
+// Loads the base weights, the adapter of lora_model_dir or a fresh one, the reference's copies of either, the weights
+// of reward models and of the value model, and clears the optimizer's state. Throws InputError for folders that do not
+// fit the job, before anything is read.
 class InitialState {
  public:
   explicit InitialState(const Job& job) : files_(open_weight_files(job)) {}
   void load(const Job& job, const TrainingGraph& training, ValueStore& store) const;
   [[nodiscard]] const SafetensorsFolder& base() const { return *files_.base; }
-  // Whose weights the reference has, where it has no adapter.
+  // Returns the weights of a reference without an adapter.
   [[nodiscard]] const SafetensorsFolder& reference() const { return files_.reference ? *files_.reference : base(); }
 
  private:
   WeightFiles files_;
 };
 
-// Reads the weights that are trained from a model or an adapter that a run has written.
+// Reads the trained weights from a model or an adapter that a run has written.
 void load_trained_weights(const SafetensorsFolder& folder, const Job& job, const TrainingGraph& training,
                           ValueStore& store);
 

@@ -53,7 +53,7 @@ std::optional<LoraOptions> take_adapter(Job& job) {
   return lora_options(*job.config.adapter, job.model, job.notes);
 }
 
-// Of a model inside a larger one: what becomes of the rest.
+// Notes that only the text model inside a larger model is trained, and names the other parts.
 void note_other_parts(const ParameterTable& parameters, Job& job) {
   const TextModel* text = job.model->text();
   if (text == nullptr || text->wrapper.empty()) return;
@@ -115,7 +115,7 @@ void take_unfrozen(Job& job) {
   }
 }
 
-// How the base's linear layers are kept. `parameters` are the job's, with its adapter.
+// Selects the storage of the base's linear layers. `parameters` are the job's, with its adapter.
 void take_base(const ParameterTable& parameters, Job& job) {
   infer::check_codes_are_frozen(job.config, parameters);
   job.graph.model.linear_storage = infer::linear_storage(job.config, parameters, job.graph.model.dtype);
@@ -239,7 +239,7 @@ std::string make_title(const Job& job, const Machine& machine) {
                      machine.threads == 1 ? "core" : "cores");
 }
 
-// What is trained must not replace what it was read from, which may be read again in every step.
+// Throws InputError if output_dir is the folder of a model that is read: files may be read again in every step.
 void check_output_dir(const config::Config& config) {
   const std::string& output = config.output.output_dir;
   const auto check = [&](std::string_view key, const std::filesystem::path& folder) {
@@ -254,7 +254,7 @@ void check_output_dir(const config::Config& config) {
     check("value_model_path", config.online->ppo.value_model);
 }
 
-// Of what the objective says before it has seen anything.
+// Throws InputError if the objective is known not to report the metric for the best model.
 void check_best_metric(const config::Config& config, const Objective& objective) {
   const config::BestSettings& best = config.output.best;
   if (config.online && best.is_kept && best.metric == "loss")

@@ -33,19 +33,18 @@ struct Job {
   std::tm now{};                   // the time that chat templates show
 };
 
-// What make_job() need not find out.
+// Inputs that make_job() would otherwise determine itself.
 struct JobSources {
   std::optional<std::tm> now;  // the time that chat templates show; none: the clock's
-  // A job whose prompts or clips are taken over: of a config that is the same in all that says which rows there are,
-  // but perhaps for the length of clips.
+  // A job whose prompts or clips are reused. Its config selects the same rows; only the length of clips may differ.
   const Job* rows = nullptr;
 };
 
-// Reads config.json (and the adapter's, with lora_model_dir), no weights. Throws InputError for what does not fit
+// Reads config.json (and that of lora_model_dir) but no weights. Throws InputError for settings that do not fit
 // together. `machine` says how much memory there is.
 [[nodiscard]] Job make_job(const config::Config& config, const Machine& machine, const JobSources& sources = {});
 
-// Of the weights.
+// Returns the number of weight updates in an optimizer step.
 [[nodiscard]] int64_t updates_per_step(const Job& job);
 
 }  // namespace spillway::train

@@ -29,7 +29,7 @@ void check_layers(const ParameterTable& parameters, const LoraOptions& lora) {
   }
 }
 
-// Of the patterns that mean a module the first counts.
+// Sets the rank and alpha of each target module by the first pattern that matches it.
 void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTable& parameters, LoraOptions& lora) {
   check_layers(parameters, lora);
   if (adapter.rank_pattern.empty() && adapter.alpha_pattern.empty()) return;
@@ -103,7 +103,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
   return lora;
 }
 
-// Of an adapter in diffusers' layout.
+// Returns true if the files of an adapter in diffusers' layout say its alpha.
 bool says_alpha(const std::filesystem::path& folder) {
   return !diffusers_lora_config(SafetensorsFile(adapter_config_place(folder))).empty();
 }

@@ -1,4 +1,4 @@
-// The adapter that a config asks for, on a model.
+// The LoRA options that a config asks for.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace spillway::train {
 
-// A fresh adapter, or that of lora_model_dir. Changes the model where the adapter trains its embedding or head. Throws
-// InputError for modules, layers and patterns that the model does not have. What the adapter of lora_model_dir says
-// holds; for each key that says something else a line is added to `notes`.
+// Returns the options of a fresh adapter, or those of lora_model_dir, which override the config: for each key that
+// differs it adds a line to `notes`. Changes the model if the adapter trains its embedding or head. Throws InputError
+// for modules, layers and patterns that the model does not have.
 [[nodiscard]] LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model,
                                        std::vector<std::string>& notes);
 

@@ -1,4 +1,4 @@
-// The modules of a model that a pattern of lora_target_modules means.
+// Matches a pattern of lora_target_modules against the modules of a model.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace spillway::train {
 
-// The paths of the linear layers of the blocks which the pattern matches from end to end
-// ("model.layers.0.mlp.up_proj"). Throws InputError at `where` where there are none.
+// Returns the paths of the blocks' linear layers that the pattern matches in full ("model.layers.0.mlp.up_proj").
+// Throws InputError at `where` if there are none.
 [[nodiscard]] std::set<std::string, std::less<>> modules_matching(const ParameterTable& parameters,
                                                                   std::string_view pattern, std::string_view where);
 

@@ -154,7 +154,7 @@ class JobGraphs {
     });
   }
 
-  // What is found out of completions before they are trained on.
+  // Adds the programs that score completions before they are trained on.
   void add_scores(const TrainingGraph& training) {
     if (!job_.online->objective->passes().empty()) {
       scoring_ = build_scoring_graph(*job_.model, job_.graph, training);

@@ -1,4 +1,4 @@
-// What a job's operations take on this computer, for its plan.
+// Measures how long a job's operations take on this computer, for its plan.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,10 @@
 
 namespace spillway::train {
 
-// Adds to `machine`, and to its cache on disk, the measured times of the job's operations that are not there yet, or
-// were measured on a busier machine; of a job that generates what it is trained on, those of all programs of a round.
-// Takes some seconds the first time and nothing afterwards; a sentence on standard error says so. Uses no more memory
-// than the job may. `training` is the job's graph. `on_progress` as in
-// OperationMeasureOptions.
+// Measures the operations of the job whose times are missing, or were measured on a busier machine, and adds them to
+// `machine` and its cache on disk; for a job that generates its completions, those of all programs of a round. Takes a
+// few seconds the first time and says so on standard error; nothing afterwards. Uses no more memory than the job's
+// budget. `training` is the job's graph; `on_progress` is as in OperationMeasureOptions.
 void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device = cpu_device(),
                  std::function<void(int64_t done, int64_t of)> on_progress = {});
 

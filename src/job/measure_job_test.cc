@@ -123,7 +123,8 @@ TEST_CASE("operations that were measured on a busy machine are measured again on
   const train::Job job = tiny_job(kGoldenModels / "llama2", {.dtype = DType::kBF16});
   const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   Machine machine{.name = cpu_name(), .threads = available_cpus()};
-  // Whether a start on such a machine measures all operations anew, here and in the cache; else it measures none.
+  // Returns true if a start with this share of the CPUs measures all operations again and updates the cache; checks
+  // that it measures none otherwise.
   const auto measures = [&](double cpu_share) {
     constexpr double kMarked = 1e-12;
     for (auto& [signature, known] : machine.operations) known.compute = kMarked;

@@ -18,7 +18,7 @@ void fix_inner(Policy& policy, TreatmentChoice choice) {
   for (const SavedGroup group : kInner) policy[group] = choice;
 }
 
-// What checkpointing alone says. `open` is what a choice that nobody makes comes to.
+// Applies gradient_checkpointing. `open` is the choice for activations that no key decides.
 void fix_checkpointing(Policy& policy, const config::OffloadSettings& settings, TreatmentChoice open) {
   policy.saved.fill(open);
   if (!settings.gradient_checkpointing) return;
@@ -62,7 +62,7 @@ config::LayerType layer_type(int64_t window, int64_t sequence_len) {
   return window > 0 && window < sequence_len ? config::LayerType::kSlidingAttention : config::LayerType::kFullAttention;
 }
 
-// What is not saved is recomputed.
+// Recomputes the outputs that selective_checkpointing does not save.
 void fix_recomputed_layers(Policy& policy, const config::SelectiveCheckpointing& selective,
                            std::span<const int64_t> windows, int64_t sequence_len) {
   if (!selective.enabled || selective.save_sliding_window) return;

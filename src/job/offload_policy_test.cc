@@ -36,7 +36,8 @@ std::string saved(std::string_view keys) {
                      policy.may_move_saved ? "" : " unmoved");
 }
 
-// Of layers that see everything, eight tokens and sixteen; a row has up to twelve.
+// Returns the activation policies of a layer with full attention and of layers with windows of eight and of sixteen
+// tokens; rows have up to twelve.
 std::vector<std::string> saved_by_layer(std::string_view selective) {
   const config::Config config =
       load(fmt::format("sequence_len: 12\ngradient_checkpointing: true\nselective_checkpointing: {}\n{}", selective,
@@ -279,7 +280,7 @@ TEST_CASE("no budget of memory is more than the machine has, whatever is free") 
   CHECK_THROWS_AS(budgets("memory: {device: 17GiB}\n", server), InputError);
   CHECK_THROWS_AS(budgets("max_memory: {cpu: 65GiB}\n", server), InputError);
   CHECK(budgets("memory: {disk: 900GiB}\n", server) == "14.40 GiB, 57.60 GiB, 900.00 GiB");
-  // How much there is need not be known.
+  // The capacity of a tier need not be known.
   CHECK(budgets("memory: {device: 33GiB}\n", computer(20 * kGiB)) == "33.00 GiB, -, -");
 }
 

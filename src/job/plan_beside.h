@@ -1,11 +1,11 @@
-// Planning what runs beside training, in its memory: evaluation, scores, rewards, generation.
+// Plans the programs that run beside training in its memory: evaluation, scores, rewards, generation.
 #pragma once
 
 #include "job/planned_job.h"
 
 namespace spillway::train {
 
-// What all programs of a job are planned with. Borrowed.
+// The inputs of the plans of all programs of a job. Borrowed.
 struct PlanningInputs {
   const Job& job;
   const Machine& machine;
@@ -13,7 +13,8 @@ struct PlanningInputs {
   const Policy& policy;
 };
 
-// The plan of a program whose persistent values that training has, too, live where planned.plan has them.
+// Returns the plan of a program in which persistent values that it shares with training have the homes that
+// planned.plan gives them.
 [[nodiscard]] Plan plan_beside(const PlanningInputs& inputs, const PlannedJob& planned, const Graph& graph);
 
 }  // namespace spillway::train

@@ -46,8 +46,8 @@ int64_t ram_bytes(const Machine& machine) {
   return host > 0 ? host : nth(machine.capacity_bytes, Tier::kDevice);
 }
 
-// What the arenas may have of the job's budget: reading files past the page cache takes memory beside them. Below zero
-// where that alone is too much, so that the bytes missing are all that are.
+// Returns the part of the job's budget that the arenas may have: reading files past the page cache takes memory beside
+// them. It is negative if that alone exceeds the budget, so that the missing bytes include it.
 Budget arena_budget(const Job& job, bool direct_files) {
   Budget budget = job.budget;
   std::optional<int64_t>& ram = budget.host ? budget.host : budget.device;
@@ -86,7 +86,7 @@ void plan_rewards(const PlanningInputs& in, PlannedJob& planned) {
   }
 }
 
-// What each program needs that runs between training's sections.
+// Adds the needs of the programs that run between training's sections to the context.
 void note_others(PlannedJob& planned) {
   for (const JobProgram& program : programs_of(planned)) {
     if (program.plan == &planned.plan) continue;

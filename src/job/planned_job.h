@@ -1,4 +1,4 @@
-// A job and where its bytes live: the plans of all its programs, which share one memory.
+// A job and the plans of all its programs, which share one memory.
 #pragma once
 
 #include <cstdint>
@@ -25,24 +25,25 @@ struct PlannedJob {
     EvaluationGraph graph;
     Plan plan;  // beside that of training
   } evaluation;
-  // Beside it, where scores are found before training: of rows or of completions.
+  // Scores of rows or completions that are computed before training.
   struct Scoring {
     std::string_view name;  // for those who read the plan
     ScoringGraph graph;
     Plan plan;
   };
   std::optional<Scoring> scoring;
-  // Beside these, where the job has prompts to answer.
+  // Generation, if the job has prompts to answer.
   struct Generation {
     std::string_view name, prompt_name;  // for those who read the plan
     infer::GenerationGraphs graphs;
     Plan decode, prompt;
     std::optional<Plan> gather;  // of its graph
-    // Where weights are gathered because the config says so: what the device would hold without that.
+    // If the config asks to gather the weights and that does not fit: the device memory that generation would need
+    // without it.
     int64_t streamed_bytes = 0;
   };
   std::optional<Generation> generation;
-  // Beside them, for each reward model of the job.
+  // The reward models of the job.
   struct Reward {
     std::string name;
     RewardGraph graph;
@@ -54,25 +55,25 @@ struct PlannedJob {
   Plan plan;
   PlanContext context;
 };
-// All programs that run in the job's memory, with their graphs. Each has the persistent values of
-// those before it.
+// A program that runs in the job's memory, with its graph.
 struct JobProgram {
   std::string_view name;  // "training"
   const Graph* graph;
   const Plan* plan;
 };
 [[nodiscard]] std::vector<JobProgram> programs_of(const PlannedJob& planned);
-// The most that any of them needs of a tier, which is what the job needs.
+// Returns the largest peak of a tier over all programs, which is the need of the job.
 [[nodiscard]] int64_t peak_bytes(const PlannedJob& planned, Tier tier);
-// The memory of a tier that they share.
+// Returns the memory of a tier that the programs share.
 [[nodiscard]] int64_t arena_bytes(const PlannedJob& planned, Tier tier);
-// What is missing where training fits its budget and another program of the job does not, a whole message; else empty.
+// Returns a message that says what is missing if training fits its budget and another program of the job does not; else
+// an empty string.
 [[nodiscard]] std::string shortage_beside(const PlannedJob& planned);
-// Throws InputError that says what is missing, and what would fit, where training or another program does not fit.
+// Throws InputError that says what is missing, and what would fit, if training or another program does not fit.
 void check_fits(const PlannedJob& planned);
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
-// `training` is build_training_graph of the job, where that is at hand. `frontier` as in make_plan; it is not in the
-// context yet.
+// The same with `training`, the result of build_training_graph() for the job. `frontier` is as in make_plan(); it is
+// not in the context yet.
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
                                   std::vector<FrontierPoint>* frontier = nullptr);
 

@@ -1,4 +1,4 @@
-// Which model the reference of an objective is: the one in training as it is before the first step, or another one.
+// The reference model of an objective: the model in training as it was before the first step, or another one.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,17 @@
 
 namespace spillway::train {
 
-// `options` are those of the model in training. Without ref_model the reference is the policy at step 0: of a fresh
-// adapter the base without it, and of all other training frozen copies of what is trained. Reads the config.json of
-// ref_model. Throws InputError for one of another vocabulary than the model's, and for one whose weights are not of the
-// model's shapes where they are to follow it. REQUIRES: config.preference.
+// Returns the reference of preference training. `options` are those of the model in training. Without ref_model it is
+// the policy at step 0: for a fresh adapter the base without it, for all other training frozen copies of the trained
+// weights. Reads the config.json of ref_model. Throws InputError if it has another vocabulary than the model, and if it
+// is to follow the model but has weights of other shapes. REQUIRES: config.preference.
 [[nodiscard]] ReferenceOptions reference_options(const config::Config& config, const Model& model,
                                                  const ModelOptions& options);
 
-// The options of the policy at step 0 alone, of any job.
+// Returns the options of the policy at step 0, for any job.
 [[nodiscard]] ModelOptions policy_at_first(const config::Config& config, const Model& model, ModelOptions options);
 
-// The model folder that a reference without an adapter is read from.
+// Returns the model folder of a reference without an adapter.
 [[nodiscard]] std::filesystem::path reference_folder(const config::Config& config);
 
 }  // namespace spillway::train

@@ -11,7 +11,7 @@ struct RewardGraph {
   ModelGraph model;
 };
 
-// Over the weights that the training graph keeps of it (TrainingGraphOptions::beside).
+// Builds the graph over the weights that the training graph keeps of the model (TrainingGraphOptions::beside).
 [[nodiscard]] RewardGraph build_reward_graph(const ModelBeside& beside, const infer::RewardRoom& room,
                                              const TrainingGraph& training);
 

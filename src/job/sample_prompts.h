@@ -1,4 +1,4 @@
-// A few prompts that a training job answers every so many steps, with the weights of that moment.
+// Sample prompts that a training job answers every few steps with its current weights.
 #pragma once
 
 #include <ctime>
@@ -21,12 +21,12 @@ struct SamplePrompts {
   [[nodiscard]] bool empty() const { return prompts.empty(); }
 };
 
-// Reads the tokenizer where the config has prompts. Each is a user's message where the rows of the config or its
-// tokenizer have a chat template, else a text to continue. Throws InputError where a prompt has no token, or one that
-// the model has no row for. `now` is the time that templates show.
+// Reads the prompts, and the tokenizer if there are any. A prompt is a user's message if the rows of the config or its
+// tokenizer have a chat template, else a text to continue. `now` is the time that templates show. Throws InputError for
+// a prompt without tokens or with one outside of the model's vocabulary.
 [[nodiscard]] SamplePrompts read_sample_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now);
 
-// One prompt's answer, with special tokens left out.
+// The answer to a prompt, without special tokens.
 struct SampleAnswer {
   std::string prompt, text;
 };

@@ -1,5 +1,5 @@
-// What the reference says of each row, as a program of its own beside training: it runs before the first step, when the
-// weights in training are still those of the reference, and then training needs no other copy of them.
+// The reference's scores of each row, as a program beside training. It runs before the first step, while the weights in
+// training are still those of the reference, so that training needs no second copy of them.
 #pragma once
 
 #include <string_view>
@@ -15,8 +15,9 @@ struct ScoringGraph {
   std::vector<std::string_view> scores;  // names of the results
 };
 
-// Of the same weights as the training graph, in the same places (Builder::adopt), or of those of another model beside
-// them (AppendedObjective::copies), which are still to be loaded. REQUIRES: options.reference is precomputed.
+// Returns a graph that reads the weights of the training graph in the same places (Builder::adopt), or those of another
+// model beside them (AppendedObjective::copies), which must be loaded first. REQUIRES: options.reference is
+// precomputed.
 [[nodiscard]] ScoringGraph build_scoring_graph(const Model& model, const TrainingGraphOptions& options,
                                                const TrainingGraph& training);
 

@@ -35,7 +35,7 @@ StateTensor master_tensor(const TrainingGraph& training, const TrainedWeight& t)
   return sliced_tensor(training, t, {.name = "master"}, [](const StateSlice& slice) { return slice.master; });
 }
 
-// Of state `i` of the optimizer.
+// Returns state `i` of the optimizer.
 StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, size_t i) {
   return sliced_tensor(training, t, t.schema.values[i], [i](const StateSlice& slice) { return slice.states[i]; });
 }

@@ -38,16 +38,16 @@ struct StateTensor {
 void write_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore::Visitor& fill);
 void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore::Visitor& use);
 
-// Fills a trained weight in one pass: `fill` writes the elements of its most exact copy, in the dtype that it is
-// given, and a working copy beside a master gets what they round to. `where` names their source in errors.
+// Fills a trained weight in one pass. `fill` writes the elements of its most exact copy, in the dtype that it is given;
+// a working copy beside a master gets them rounded. `where` names their source in errors.
 void write_exact(ValueStore& store, const TrainingGraph& training, const TrainedWeight& t, std::string_view where,
                  const ValueStore::Visitor& fill);
 
-// Reads the most exact copy of a trained weight, whole and in order: its f32 master, or itself.
+// Reads the most exact copy of a trained weight, whole and in order: its f32 master, or the weight itself.
 void read_exact(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                 const ValueStore::Visitor& use);
 
-// The same of its average, in f32. REQUIRES: the job has averages.
+// Reads the average of a trained weight, in f32. REQUIRES: the job has averages.
 void read_average(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                   const ValueStore::Visitor& use);
 

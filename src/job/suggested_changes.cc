@@ -30,7 +30,7 @@ class Levers {
     add_tier(Tier::kDisk, usable_bytes(free_bytes(machine_, Tier::kDisk)));
     add_homes();
     add_rows();
-    // Of one RAM, the host's part is worth no more than the device's, which is always offered.
+    // If both are the same RAM, a host budget gains no more than a device budget, which is always offered.
     if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
     job_.clips ? add_frames() : add_sequences();
     add_four_bits();
@@ -66,8 +66,8 @@ class Levers {
                        .opens = tier});
   }
 
-  // What the plan may not choose by itself goes to the next tier, or the one after it; or the plan chooses, where no
-  // one tier holds it all or none is below: `choice` is what leaves it to the plan.
+  // Offers to move a part to the next tier below `home`, or to the one after it; or lets the plan choose by `choice` if
+  // no single tier holds all of it or there is no lower tier. For parts that the plan may not move by itself.
   void add_home(const std::string& key, std::optional<Tier> home, std::string_view host,
                 config::ConfigOverride choice) {
     if (!home || nth(plan_.missing_bytes, *home) == 0) return;
@@ -133,7 +133,7 @@ class Levers {
     if (!lever.grades.empty()) levers_.push_back(std::move(lever));
   }
 
-  // Of clips, where rows say how long they are.
+  // Offers shorter clips, if the rows say how long theirs are.
   void add_frames() {
     if (!job_.clips->sets) return;
     Lever lever{.trains = "on shorter clips"};
@@ -147,7 +147,7 @@ class Levers {
     levers_.push_back({.grades = {std::move(change)}, .trains = trains, .is_last_resort = true});
   }
 
-  // Of an adapter's base, which is most of its memory.
+  // Offers 4-bit weights for the base of an adapter, which takes most of its memory.
   void add_four_bits() {
     const std::optional<config::QuantisationSettings>& now = config_.quantisation;
     const bool is_wider = !now || now->coding == WeightCoding::kInt8;
@@ -158,11 +158,11 @@ class Levers {
     add_last_resort(std::move(change), "over weights in 4 bits");
   }
 
-  // Of full fine-tuning, where moments are what there is most of.
+  // Offers 8-bit moments for full fine-tuning, in which moments take most of the memory.
   void add_state_in_8bit() {
     const std::string coded = fmt::format("{}_8bit", config_.optimizer.optimizer.name);
     if (config_.adapter || !ops::find_optimizer(coded)) return;
-    // What a paged name came to: the state's home is the plan's choice, and stays so.
+    // A paged name means that the plan chooses where the state lives; that stays so.
     const bool paged = config_.offload.optimizer_state == config::Offload::kAuto;
     add_last_resort({{spelled("optimizer"), (paged ? "paged_" : "") + coded}}, "with moments in 8 bits");
   }

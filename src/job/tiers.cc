@@ -36,7 +36,8 @@ Machine machine_of(const config::Config& config, Device& device) {
 }
 
 int64_t predicted_rss_bytes(const Job& job, const PlannedJob& planned, const Machine& machine) {
-  // Of feeds, threads, libraries, metrics and the report: 4 to 10 MiB were seen, of models from 135M to 7B.
+  // An upper bound for feeds, threads, libraries, metrics and the report: 4 to 10 MiB were measured with models from
+  // 135M to 7B parameters.
   constexpr int64_t kWorkBytes = 12 * kMiB;
   int64_t bytes = current_rss_bytes() + unread_program_bytes() + kWorkBytes + arena_bytes(planned, Tier::kHost);
   if (machine.device == DeviceKind::kCpu) bytes += arena_bytes(planned, Tier::kDevice);

@@ -9,20 +9,20 @@
 
 namespace spillway::train {
 
-// This computer, with the job's disk paths as its disk tier. Throws InputError for budgets that it cannot meet.
+// Returns this computer, with the job's disk paths as its disk tier. Throws InputError for budgets that it cannot meet.
 [[nodiscard]] Machine machine_of(const config::Config& config, Device& device);
 
-// The resident set that this process will have reached when the job is done: what it has now, or has had already, and
-// the memory of the tiers, which all comes into use, as the rest of the program does. Before JobTiers and the session
-// take that memory.
+// Predicts the peak resident set of this process at the end of the job: its current size or its peak so far, plus the
+// memory of the tiers and the rest of the program, all of which will be touched. Call it before JobTiers and the
+// session take that memory.
 [[nodiscard]] int64_t predicted_rss_bytes(const Job& job, const PlannedJob& planned, const Machine& machine);
 
 class JobTiers {
  public:
-  // Reserves the scratch files in full. Throws InputError where a disk has too little room. `device` is borrowed.
+  // Reserves the scratch files in full. Throws InputError if a disk has too little room. Borrows `device`.
   JobTiers(const Job& job, const PlannedJob& planned, Device& device = cpu_device());
 
-  // Good while this lives.
+  // Valid as long as this object.
   [[nodiscard]] const ExecutorOptions& options() const { return options_; }
 
  private:

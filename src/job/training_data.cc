@@ -38,7 +38,7 @@ void say_what_was_read(std::string_view key, const data::PreparedRows& rows) {
   log_info("{}: {} rows, {} tokens{}", key, s.rows, s.tokens, more);
 }
 
-// What the config says of rows, with what the model and the clock do.
+// Returns the config's options of rows, completed by the model's vocabulary and the clock.
 data::RowOptions row_options(const data::DataSettings& settings, int64_t vocab_size,
                              const std::optional<std::tm>& now) {
   data::RowOptions options = settings.rows;
@@ -47,7 +47,7 @@ data::RowOptions row_options(const data::DataSettings& settings, int64_t vocab_s
   return options;
 }
 
-// Whether packing looks at as many rows as there are, or as a stream's buffer holds.
+// Returns true if packing considers all rows at once, rather than as many as a stream's buffer holds.
 bool packs_all_rows(const data::BatchOptions& options) {
   if (!options.packing) return false;
   const bool is_axolotls =

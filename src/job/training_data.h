@@ -1,4 +1,4 @@
-// The rows of a job: its datasets, read, tokenised and split, and how they are put into batches.
+// The rows of a job: its datasets, read, tokenised and split, and the way they are put into batches.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace spillway::train {
 
-// What the reference says of each row, where that is known before the run: the scores of its passes.
+// The reference's scores of each row that are known before the run, by the passes that compute them.
 struct KnownScores {
   struct Column {
     std::string_view name;
@@ -37,14 +37,14 @@ struct TrainingData {
   std::optional<data::DatasetSummary> validation_summary;  // of `test_datasets`, where there are
 };
 
-// Throws InputError where files of `datasets` or `test_datasets` are not there. Reads none of them.
+// Throws InputError if files of `datasets` or `test_datasets` are missing. Reads none of them.
 void check_data_files(const data::DataSettings& settings);
 
-// Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the tokenizer of the job. Throws
-// InputError naming file and line for what cannot be read, and where a token is not in the model's vocabulary.
-// `progress`, where there is one, is told now and then how many records have been read. With dataset_prepared_path rows
-// come from there, or go there. With `streaming` training rows are not read but opened. `now` is the time that chat
-// templates show in all rows, by default the clock's at the start.
+// Reads `datasets` (and `test_datasets`, or a share of them by `val_set_size`) with the tokenizer of the job. With
+// dataset_prepared_path, rows are read from there, or written there. With `streaming`, training rows are not read but
+// opened. Calls `progress`, if there is one, with the number of records read so far. `now` is the time that chat
+// templates show in all rows, by default the time of the call. Throws InputError naming file and line for what cannot
+// be read, and if a token is not in the model's vocabulary.
 [[nodiscard]] TrainingData load_training_data(const data::DataSettings& settings,
                                               const config::TokenizerSettings& tokenizer, int64_t vocab_size,
                                               const std::function<void(int64_t records)>& progress = {},
@@ -54,7 +54,7 @@ struct PreferenceData {
   data::Preferences training, validation;  // in file order; without test_datasets the validation has no summary
 };
 
-// The same for objectives that have a prompt and completions. REQUIRES: has_completions(settings.rows.objective).
+// The same for objectives with a prompt and completions. REQUIRES: has_completions(settings.rows.objective).
 [[nodiscard]] PreferenceData load_preference_data(const data::DataSettings& settings,
                                                   const config::TokenizerSettings& tokenizer, int64_t vocab_size,
                                                   const std::function<void(int64_t records)>& progress = {});

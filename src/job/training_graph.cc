@@ -131,7 +131,8 @@ class TrainingGraphBuilder {
     return result_.objective.loss;
   }
 
-  // What a micro-batch can do right behind its gradients is appended to the backward section and then placed there.
+  // Appends the update. Operations that a micro-batch can do right after its gradients are appended to the backward
+  // section and then moved there.
   void add_update() {
     const bool early_norms = !options_.accumulates;
     const bool early_updates = options_.updates_early();
@@ -195,7 +196,7 @@ class TrainingGraphBuilder {
     }
   }
 
-  // Of a slice that was updated just now: the master, or the weight.
+  // Returns the most exact value of a slice that the last operation updated: the master, or the weight.
   [[nodiscard]] ValueId exact_of(const StateSlice& slice, ValueId weight) const {
     if (slice.master == kNone) return weight;
     for (const ValueId output : graph().ops.back().outputs)

@@ -1,5 +1,5 @@
-// The whole optimizer step as one Graph: passes that score rows, where the objective has any, forward, loss, backward,
-// clipping, update.
+// Builds a whole optimizer step as one Graph: passes that score rows, if the objective has any, forward, loss,
+// backward, clipping, update.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@
 
 namespace spillway::train {
 
-// The most elements that one value of the optimizer's state has (16 MiB in f32), so that streaming it from slower
-// memory takes only small buffers.
+// The largest number of elements in one value of the optimizer's state (16 MiB in f32), so that streaming it from
+// slower memory takes only small buffers.
 constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 
-// A model beside the one in training, which a program of its own runs. All its weights are copies
-// (ModelOptions::copies), and every program of the job keeps them where the plan of training puts them.
+// A model that a program beside training runs. All its weights are copies (ModelOptions::copies), and every program of
+// the job keeps them where the plan of training puts them.
 struct ModelBeside {
   ModelPtr model;
   ModelOptions options;
@@ -41,7 +41,7 @@ struct TrainingGraphOptions {
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   // weight_decay is that of the parameters that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
-  // Weights of the model whose learning rate is so many times that of the others, by name.
+  // By name of a weight of the model: its learning rate as a multiple of that of the others.
   std::map<std::string, double, std::less<>> rate_ratios;
   std::set<std::string, std::less<>> undecayed;  // weights of the model that do not decay beside norms and biases
   bool masters = true;                   // bf16 weights have f32 masters; else they and their moments are bf16 alone
@@ -50,17 +50,17 @@ struct TrainingGraphOptions {
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
   int64_t state_slice_elems = kStateSliceElems;
-  // Of weights that are trained in part: the rows whose gradient counts, ascending; that of all others is zero. Decay
-  // and moments act on every row, as in axolotl's unfrozen_parameters.
+  // For partially trained weights, by name: the ascending rows whose gradient counts; it is zero for all other rows.
+  // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
   std::map<std::string, std::vector<ops::RowSlice>, std::less<>> trained_rows;
   std::vector<ModelBeside> beside;
 
-  // Whether a weight is updated as soon as its gradient is ready, within the micro-batch.
+  // Returns true if a weight is updated as soon as its gradient is ready, within the micro-batch.
   [[nodiscard]] bool updates_early() const { return !accumulates && max_grad_norm == 0; }
 };
 
-// The optimizer's persistent values for some rows of a weight. A value is called "<state>.<weight>", and ".0", ".1",
-// ... follow where a weight has several slices.
+// The optimizer's persistent values for some rows of a weight. A value is named "<state>.<weight>", followed by ".0",
+// ".1", ... if the weight has several slices.
 struct StateSlice {
   ops::RowSlice rows;
   ValueId master = kNone;       // f32, "master.<weight>", where the weight is a bf16 working copy
@@ -106,12 +106,13 @@ struct TrainingGraph {
   [[nodiscard]] const Parameter& parameter_of(const TrainedWeight& t) const {
     return (t.is_value ? *value : model).parameters[t.parameter];
   }
-  // Those of the model alone, which is what a run writes.
+  // The trained weights of the model without the value model's: those that a run writes.
   [[nodiscard]] std::span<const TrainedWeight> trained_of_model() const;
 };
 
-// Without accumulation a gradient's norm is taken in the backward section as soon as the gradient is there; without
-// clipping besides, so are the optimizer's operations, and nothing but the norm of all is left for the update section.
+// Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
+// Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update
+// section.
 [[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
 
 }  // namespace spillway::train

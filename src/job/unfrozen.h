@@ -12,13 +12,13 @@
 
 namespace spillway::train {
 
-// The weights that are trained, by name, and of each the rows whose gradient counts, ascending and disjoint; none: all.
+// The weights that are trained, by name, each with the rows whose gradient counts, ascending and disjoint; none means
+// all.
 using UnfrozenWeights = std::map<std::string, std::vector<ops::RowSlice>, std::less<>>;
 
-// A pattern is a regular expression for the start of a name in which a dot is a dot; rows may stand behind it: [a:b],
-// [a:],
-// [:b] or [a]. Several patterns unite. Throws InputError for what is no pattern, meets no weight of the model, or names
-// rows that are not there.
+// Returns the weights that match. A pattern is a regular expression for the start of a name, in which a dot means a
+// dot; it may be followed by rows: [a:b], [a:], [:b] or [a]. The rows of several patterns are united. Throws InputError
+// for an invalid pattern, one that matches no weight of the model, and for rows that do not exist.
 [[nodiscard]] UnfrozenWeights unfrozen_weights(const ParameterTable& parameters, std::span<const std::string> patterns);
 
 }  // namespace spillway::train

@@ -29,7 +29,7 @@ std::string key_of_new_token(const text::SpecialTokenNames& names, const text::T
   return "special_tokens.additional_special_tokens";
 }
 
-// Whether all weights that have a row per token are trained.
+// Returns true if all weights with a row per token are trained.
 bool trains_rows_of_tokens(const ParameterTable& parameters) {
   return std::all_of(parameters.begin(), parameters.end(),
                      [](const Parameter& p) { return p.trained || !p.has_row_per_token(); });

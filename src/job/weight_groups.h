@@ -1,4 +1,4 @@
-// Groups of weights that do not learn as the others do: those of LoRA+, and those that axolotl makes.
+// Groups of weights with their own learning rate or decay: those of LoRA+, and those of axolotl's lr_groups.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace spillway::train {
 
-// By the name of a trained weight, how many times the run's learning rate its own is.
+// By name of a trained weight: its learning rate as a multiple of the run's.
 using RateRatios = std::map<std::string, double, std::less<>>;
 
-// As PEFT's create_loraplus_optimizer: B and vectors have `ratio` times the rate of A.
+// As PEFT's create_loraplus_optimizer: B and vectors have `ratio` times the learning rate of A.
 [[nodiscard]] RateRatios loraplus_ratios(const ParameterTable& parameters, double ratio);
 
 struct WeightGroups {
@@ -22,10 +22,9 @@ struct WeightGroups {
   std::set<std::string, std::less<>> undecayed;
 };
 
-// As create_optimizer_grouped_parameters of axolotl's trainer: embeddings, heads and what an adapter trains in full are
-// a group that does not decay. Of the other weights that decay, each is in the group of the first module that is a part
-// of its name. Names are those of PyTorch's modules, PEFT's with an adapter. Throws InputError for a group that no
-// weight is in.
+// As create_optimizer_grouped_parameters of axolotl's trainer: embeddings, heads and modules that an adapter trains in
+// full are a group without decay. Each other weight with decay is in the group of the first module that is part of its
+// name. Names are those of PyTorch's modules, PEFT's with an adapter. Throws InputError for a group without weights.
 [[nodiscard]] WeightGroups weight_groups(const ParameterTable& parameters, const config::LrGroups& said,
                                          bool has_adapter);
 

@@ -158,8 +158,8 @@ std::set<std::string> target_names(const ParameterTable& parameters, const LoraO
   return says_enough ? brief : full;
 }
 
-// What the paths of the layers that can have an adapter end in, each once, in the order of the model. A number at the
-// end of a path (`to_out.0`) says little alone.
+// Returns the last parts of the paths of the layers that can have an adapter, each once, in the order of the model. A
+// number at the end of a path (`to_out.0`) is kept with the part before it.
 std::vector<std::string> last_names(const ParameterTable& parameters) {
   std::vector<std::string> names;
   for (const std::string_view module : linear_modules(parameters)) {

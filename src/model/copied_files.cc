@@ -27,7 +27,7 @@ bool is_weights(std::string_view name) {
          std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-// What training leaves in a model's folder that is not the model.
+// Returns true for files that training leaves in a model's folder and that are not part of the model.
 bool is_of_run(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames = {"completions.jsonl", "metrics.jsonl",       "samples.jsonl",
                                                       "plan.json",         "report.html",         "report.json",

@@ -1,4 +1,4 @@
-// The files of a model's folder that are not weights, for folders that are made of it.
+// The files of a model's folder that are not weights, for folders that are made from it.
 #pragma once
 
 #include <filesystem>
@@ -8,16 +8,16 @@
 
 namespace spillway {
 
-// Whether a file is the tokenizer's, or its chat template.
+// Returns true if a file is the tokenizer's, or its chat template.
 [[nodiscard]] bool is_of_tokenizer(std::string_view name);
 
-// The files of `folder` that are `wanted`, but for weights in whatever format (they are of the model as it was, and
-// perhaps large), README.md, which describes that model, what a run has logged, and what a command has recorded. To be
-// asked for before long work: throws for a file that cannot be opened.
+// Returns the files of `folder` that are `wanted`, except for weights in any format (they are those of the original
+// model, and may be large), README.md, which describes that model, logs of a run, and records of commands. Call it
+// before long work: it throws for a file that cannot be opened.
 [[nodiscard]] std::vector<std::filesystem::path> other_files(const std::filesystem::path& folder,
                                                              const std::function<bool(std::string_view name)>& wanted);
 
-// Copies them into a folder, whatever their size in little memory.
+// Copies the files into a folder, using little memory whatever their size.
 void copy_files(const std::vector<std::filesystem::path>& files, const std::filesystem::path& to);
 
 }  // namespace spillway

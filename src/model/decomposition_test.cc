@@ -71,7 +71,7 @@ std::vector<double> squares_of_singular_values(const std::vector<float>& w, cons
   return result;
 }
 
-// What the best approximation of rank r leaves.
+// Returns the error of the best approximation of rank r.
 double least_distance(const std::vector<double>& ascending, int64_t r) {
   double sum = 0;
   for (size_t i = 0; i + static_cast<size_t>(r) < ascending.size(); ++i) sum += ascending[i];

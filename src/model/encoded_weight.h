@@ -1,4 +1,4 @@
-// A weight in memory in its storage: what a run that codes it computes with.
+// Encodes a weight in memory with its storage, as a run that quantises it.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace spillway {
 
-// The content of each of its parts, as a graph holds them.
+// The content of each part of a weight, as a graph holds them.
 using EncodedWeight = std::vector<std::vector<std::byte>>;
 
-// From a weight's elements, which become those that the parts stand for: decoded ones, or of a dense weight what its
-// dtype leaves. Throws InputError where the storage does.
+// Encodes a weight's elements and replaces them with the values that the parts stand for: decoded codes, or for a dense
+// weight the values rounded to its dtype. Throws InputError as the storage does.
 [[nodiscard]] EncodedWeight encode_and_decode(const Parameter& weight, std::vector<float>& elements, ThreadPool& pool);
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// Which family a folder's model is of.
+// Selects the family of a folder's model.
 #include "model/decoder/decoder.h"
 #include "model/decoder/gguf.h"
 #include "model/dit/wan.h"

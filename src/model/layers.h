@@ -1,5 +1,5 @@
-// What models of any family are built of: layers with their weights and adapters. Each appends operations to the Graph,
-// and the weights that it needs, and notes these in the table of parameters.
+// The layers from which models of any family are built, with their weights and adapters. Each appends its operations
+// and weights to the Graph, and adds the weights to the table of parameters.
 //
 // Values of the stream are [T, ...], per token, in the dtype of the options.
 #pragma once
@@ -23,44 +23,43 @@ struct LinearLayer {
   bool bias = false;
 };
 
-// The options are borrowed. Modules and weights go by the names of a model that stands alone; the table has what
-// `names` makes of them.
+// Borrows the options. Modules and weights have the names of a stand-alone model; the table has them mapped by `names`.
 class Layers {
  public:
-  // `in_files`: how the model's files keep the weights of linear layers; the graph keeps them so, too, unless the
-  // options say otherwise.
+  // `in_files` is the storage of linear layers in the model's files; the graph uses the same, unless the options say
+  // otherwise.
   Layers(Builder& builder, const ModelOptions& options, const LinearStorage& in_files = {},
          const WeightNames& names = {});
 
-  // Declares what adapters with dropout and noise on embeddings read, i64 [1], below 0 for none. Returns kNone where
-  // there is neither.
+  // Declares the seed that dropout of adapters and noise on embeddings read, i64 [1], below 0 for none. Returns kNone
+  // if there is neither.
   ValueId declare_dropout();
-  // x with noise, where the options ask for it. seq_offsets i32 [sequences + 1].
+  // Returns x with noise added, if the options ask for it. seq_offsets is i32 [sequences + 1].
   ValueId with_noise(ValueId x, ValueId seq_offsets);
 
-  // A weight of the base, "MODULE.weight", or "MODULE.bias".
+  // Adds a weight of the base, "MODULE.weight" or "MODULE.bias".
   ValueId weight(ParameterRole role, const std::string& module, const Shape& shape) {
     return add(base_parameter(role, module, shape)).value();
   }
-  // The same, for what differs in more than its name: add() takes it.
+  // Returns a parameter for add(), for weights that differ in more than their name.
   [[nodiscard]] Parameter base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const;
-  // The same with a name of its own.
+  // The same with its own name.
   [[nodiscard]] Parameter named_parameter(ParameterRole role, const std::string& name, const std::string& module,
                                           const Shape& shape) const;
-  // Computed from the config, f32.
+  // Adds a constant that is computed from the config, f32.
   ValueId constant(std::string name, std::vector<float> content);
-  // residual + W x + b, with the adapter where there is one; residual may be kNone.
+  // Returns residual + W x + b, plus the adapter's product if there is one; residual may be kNone.
   ValueId linear(const LinearLayer& layer, ValueId x, ValueId residual = kNone);
 
   [[nodiscard]] const WeightNames& names() const { return names_; }
-  // Makes the graph's values and notes the parameter.
+  // Declares the values of a parameter in the graph and adds it to the table.
   const Parameter& add(Parameter parameter);
-  // All so far.
+  // The parameters added so far.
   [[nodiscard]] ParameterTable& parameters() { return parameters_; }
   [[nodiscard]] Builder& builder() { return builder_; }
 
  private:
-  // An adapter's factors, and what goes into them.
+  // An adapter's factors and their input.
   struct Adapter {
     ValueId a = kNone, b = kNone, x = kNone;
     double scale = 1;
@@ -68,7 +67,7 @@ class Layers {
   [[nodiscard]] bool is_adapted(const LinearLayer& layer) const;
   [[nodiscard]] bool is_dropped() const { return dropout_seed_ != kNone && asks_for_dropout(); }
   [[nodiscard]] bool asks_for_dropout() const { return options_.lora && options_.lora->dropout > 0; }
-  // REQUIRES: the layer is adapted, and the adapter not off.
+  // REQUIRES: the layer is adapted, and the adapter is not off.
   Adapter adapter(const LinearLayer& layer, ValueId x);
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
   ValueId bias_of(const LinearLayer& layer);

@@ -13,7 +13,7 @@
 
 namespace spillway {
 
-// What the factors of a fresh adapter start as, by PEFT's names.
+// The initial values of a fresh adapter's factors, by PEFT's names.
 enum class LoraStart : uint8_t {
   kUniform,   // A as uniform numbers, B as zeros
   kGaussian,  // A as normal ones
@@ -31,59 +31,59 @@ struct LoraOptions {
   // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
   // layers but the head (`all-linear`).
   std::set<std::string, std::less<>> target_modules;
-  // Modules, by their paths, whose r or alpha is another (PEFT's rank_pattern and alpha_pattern).
+  // Exceptions from r and alpha, by paths of modules (PEFT's rank_pattern and alpha_pattern).
   std::map<std::string, int64_t, std::less<>> ranks;
   std::map<std::string, double, std::less<>> alphas;
-  // Of modules in a list of layers, the layers that are adapted; empty: all. The list is one of these names; empty:
-  // any.
+  // Limits adapted modules in a list of layers to these layers; empty: all. `layers_pattern` has the possible names of
+  // the list; empty: any.
   std::set<int64_t> layers_to_transform;
   std::vector<std::string> layers_pattern;
   LoraStart start = LoraStart::kUniform;
   std::optional<int64_t> start_iterations;  // of kPissa, by a randomised decomposition
-  // Modules that are trained in full beside the factors: all whose path ends in one of these texts.
+  // Modules that are trained in full beside the factors: those whose path ends in one of these names.
   std::set<std::string, std::less<>> modules_to_save;
 
-  // Whether factors start as parts of their weights, and whether these are without them then.
+  // Return true if factors start as parts of their weights, and if these parts are then subtracted from the base.
   [[nodiscard]] bool starts_from_weights() const { return start >= LoraStart::kPissa; }
   [[nodiscard]] bool changes_base() const { return start == LoraStart::kPissa || start == LoraStart::kOlora; }
-  // The options of a plain adapter of twice the rank, on a base that is not changed: [A; A_0] and [B, -B_0].
+  // Returns the options of a plain adapter of twice the rank on the unchanged base: [A; A_0] and [B, -B_0].
   [[nodiscard]] LoraOptions beside_unchanged_base() const;
 
   [[nodiscard]] int64_t rank_of(std::string_view module) const;
   [[nodiscard]] double alpha_of(std::string_view module) const;
-  // Of the module's B A.
+  // Returns the scale of the module's product B A.
   [[nodiscard]] double scale_of(std::string_view module) const;
 };
 
-// The names that PEFT would match a module's path by: "a.b.c" gives "a.b.c", "b.c" and "c".
+// Returns the names by which PEFT would match a module's path: "a.b.c" gives "a.b.c", "b.c" and "c".
 [[nodiscard]] std::vector<std::string_view> names_of_path(std::string_view path);
 
-// The layer that a module belongs to, "model.layers.3.mlp.up_proj" to 3, as PEFT's layers_to_transform counts; none
-// outside of lists whose name is one of `names`, where there are any.
+// Returns the layer that a module belongs to, 3 for "model.layers.3.mlp.up_proj", as PEFT's layers_to_transform counts;
+// none outside of lists, or if `names` is not empty, outside of lists with these names.
 [[nodiscard]] std::optional<int64_t> layer_of(std::string_view path, std::span<const std::string> names = {});
 
-// Whether the linear module at `path` ("model.layers.0.self_attn.q_proj") gets an adapter.
+// Returns true if the linear module at `path` ("model.layers.0.self_attn.q_proj") gets an adapter.
 [[nodiscard]] bool is_adapted(const LoraOptions& options, std::string_view path);
 
-// Whether the module of a weight ("model.norm.weight") is one of modules_to_save.
+// Returns true if the module of a weight ("model.norm.weight") is one of modules_to_save.
 [[nodiscard]] bool is_saved_in_full(const LoraOptions& options, std::string_view weight);
 
-// What PEFT puts before the names of an adapter's tensors.
+// PEFT's prefix of the names of an adapter's tensors.
 inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 
-// The name under which an adapter's file has a weight of the graph: a factor's own, or "base_model.model.<weight>".
+// Returns the name of a weight of the graph in an adapter's file: that of a factor, or "base_model.model.<weight>".
 [[nodiscard]] std::string adapter_tensor_name(std::string_view weight);
 
-// "base_model.model.<path>.lora_A.weight"; `factor` is 'A' or 'B'.
+// Returns "base_model.model.<path>.lora_A.weight"; `factor` is 'A' or 'B'.
 [[nodiscard]] std::string lora_name(std::string_view path, char factor);
 
-// "base_model.model.<path>.lora_magnitude_vector"
+// Returns "base_model.model.<path>.lora_magnitude_vector".
 [[nodiscard]] std::string magnitude_name(std::string_view path);
 
-// "start.<path>.lora_A.weight": what the factor started as, in the table of parameters.
+// Returns "start.<path>.lora_A.weight", the name of a factor's initial value in the table of parameters.
 [[nodiscard]] std::string start_name(std::string_view path, char factor);
 
-// Of the squared norms of a weight's rows, in the table of parameters.
+// Returns the name of the squared norms of a weight's rows in the table of parameters.
 [[nodiscard]] std::string row_squares_name(std::string_view weight);
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// The product of an adapter's factors, onto a weight in memory.
+// Adds the product of an adapter's factors to a weight in memory.
 #pragma once
 
 #include <cstdint>

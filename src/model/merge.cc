@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMergeCommand = "merge";
 
-// What describes codes that are no more.
+// Returns the config without the description of codes, which the merged model does not have.
 std::string dense_config(const std::string& text) {
   auto json = parse_json<nlohmann::ordered_json>(text, "config.json");
   if (json.erase("quantization_config") == 0) return text;

@@ -50,8 +50,8 @@ void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const Sa
   }
 }
 
-// What the merged model holds: its parameters, in the dtypes of the base's files, and what these have besides.
-// `decoded`: the dtype of the weights before they were coded, where the codes do not say it themselves.
+// Returns the tensors of the merged model: its parameters, in the dtypes of the base's files, and those of other parts.
+// `decoded` is the dtype of the weights before they were quantised, if their codes do not say it.
 std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base, DType decoded) {
   std::map<std::string, TensorSpec> specs;
   for (const auto& [name, entry] : base.tensors()) specs[name] = spec_of_copy(*entry.tensor);
@@ -80,7 +80,7 @@ std::vector<float> read_stored(StoredWeight weight, int64_t elems) {
   return values;
 }
 
-// How the run that trained the adapter kept the base's linear layers. Empty: as the files have them.
+// Returns the storage of the base's linear layers in the run that trained the adapter; nothing: as in the files.
 std::optional<LinearStorage> trained_storage(const Model& model, const fs::path& adapter, MergeBase base) {
   if (base == MergeBase::kFiles) return {};
   std::optional<LinearStorage> storage = read_base_format(adapter);
@@ -114,7 +114,8 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
   return values;
 }
 
-// What fills batches up, as a reward model was trained with: of the adapter's tokenizer, or else of the model's.
+// Returns the padding token with which a reward model was trained: that of the adapter's tokenizer, or else of the
+// model's.
 std::optional<int64_t> padding_of(const fs::path& adapter, const fs::path& model) {
   const fs::path& folder = fs::exists(adapter / "tokenizer.json") ? adapter : model;
   if (!fs::exists(folder / "tokenizer.json")) return {};

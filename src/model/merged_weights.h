@@ -1,5 +1,5 @@
-// The weights of a model with an adapter folded into them, one at a time: what `merge` writes to a folder and `export`
-// to a GGUF file.
+// The weights of a model with an adapter merged, one at a time; `merge` writes them to a folder and `export` to a GGUF
+// file.
 #pragma once
 
 #include <filesystem>
@@ -18,20 +18,20 @@ namespace spillway {
 
 class MergedWeights {
  public:
-  // Of a folder as it is, where there is no adapter. `read` is the model in that folder. Reads headers only. Throws
-  // InputError where the adapter does not fit the base.
+  // Without an adapter, the weights are those of the folder. `read` is the model in the folder. Reads headers only.
+  // Throws InputError if the adapter does not fit the base.
   MergedWeights(ModelPtr read, const std::filesystem::path& model, const std::optional<std::filesystem::path>& adapter,
                 MergeBase base);
 
-  // As the adapter makes it: perhaps with more tokens, a head of its own or a score.
+  // The model as the adapter changes it: it may have more tokens, its own head or a score.
   [[nodiscard]] const Model& model() const { return *model_; }
-  // Every tensor, in the dtypes of the base's files, with what these have besides; coded weights are decoded.
+  // Every tensor, in the dtypes of the base's files, including those of other parts; quantised weights are decoded.
   [[nodiscard]] const std::vector<TensorSpec>& tensors() const { return tensors_; }
-  // Null where there is none of that name.
+  // Returns null if there is none of that name.
   [[nodiscard]] const TensorSpec* find(std::string_view name) const;
-  // Copies one that is of another part of the model; false for what is to be read.
+  // Copies a tensor of another part of the model; returns false if the tensor must be read instead.
   bool copy(const TensorSpec& tensor, SafetensorsFolderWriter& writer) const;
-  // The elements of one of them, in f32. REQUIRES: it is of no other part.
+  // Returns the elements of a tensor, in f32. REQUIRES: it does not belong to another part.
   [[nodiscard]] std::vector<float> read(const TensorSpec& tensor, ThreadPool& pool) const;
 
  private:

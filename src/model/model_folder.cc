@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of what an import writes; a folder of another one is made anew.
+// The version of the files that an import writes; folders of other versions are made anew.
 constexpr int kFormat = 1;
 
 bool is_gguf(const fs::path& path) {
@@ -35,7 +35,7 @@ bool is_gguf(const fs::path& path) {
   return std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
-// What full training leaves: a component alone, without the pipeline's index.
+// Returns true for the output of full training: a component alone, without the pipeline's index.
 bool is_part_of_pipeline(const fs::path& folder, std::string_view component) {
   std::error_code error;
   return !fs::exists(folder / "config.json", error) && fs::is_regular_file(folder / component / "config.json", error);
@@ -114,7 +114,7 @@ void check_model_folder(const std::string& folder, std::string_view where, hub::
     return fs::exists(fs::symlink_status(fs::path(folder) / file, error));
   };
   if (is_adapter) {
-    // That of a whole model is told apart where it is read.
+    // The config.json of a whole model is recognised later, when it is read.
     if (!has("adapter_config.json") && !has("pytorch_lora_weights.safetensors") && !has("config.json"))
       throw input_error(where,
                         "expected the folder of an adapter, with adapter_config.json, got {} without; name one as "

@@ -1,5 +1,5 @@
-// What a model's weights are: a table that the builder of its graph fills while it builds. Checking files, loading,
-// LoRA, saving and merging read the table, so that names and shapes are written once, where the graph is built.
+// The weights of a model: a table that the builder of its graph fills. Checking files, loading, LoRA, saving and
+// merging read the table, so that names and shapes are written once, where the graph is built.
 #pragma once
 
 #include <cstddef>
@@ -34,17 +34,17 @@ enum class ParameterRole : uint8_t {
   kConstant,    // computed from the config
 };
 
-// What a weight starts as, in a model's files.
+// The initial value of a weight in a model's files.
 struct ParameterSource {
   std::string name;
-  // Of another rank than the weight's where that is a view of it; perhaps with fewer rows than the weight has: the
-  // others are those of tokens that were added.
+  // Its rank differs from the weight's if the weight is a view of it. It may have fewer rows than the weight: the
+  // others are those of added tokens.
   Shape shape;
   StoragePtr storage =
       dense_storage();  // as the files have it; loading encodes or decodes where the graph's is another
 };
 
-// Names of the values of a reference's copies begin with it.
+// The prefix of the names of a reference's copies.
 inline constexpr std::string_view kCopyPrefix = "reference.";
 
 struct Parameter {
@@ -55,7 +55,7 @@ struct Parameter {
   DType dtype = DType::kF32;  // that the graph computes with
   bool trained = false;       // then its storage is dense
   bool is_copy = false;       // frozen, beside another weight of the name; its values are called "reference.<name>"
-  // Of a linear layer: made together with what its adapter starts as (job/adapter_start.h); no file holds it.
+  // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
   StoragePtr storage = dense_storage();
   std::string name_in_files;    // of a model that is written, where it is another one
@@ -71,34 +71,34 @@ struct Parameter {
     return values[0];
   }
   [[nodiscard]] WeightSpec spec() const { return {shape, dtype}; }
-  // Those of a model's files that hold it. REQUIRES: is_of_model().
+  // The tensors of a model's files that hold it. REQUIRES: is_of_model().
   [[nodiscard]] std::vector<ParameterTensor> tensors() const {
     return source.storage->tensors(source.name, {source.shape, dtype});
   }
-  // Whether the files hold the very parts that the graph has.
+  // Returns true if the files hold exactly the parts that the graph has.
   [[nodiscard]] bool is_stored_as_used() const { return storage == source.storage && !loads_with_adapter; }
-  // In files that are written.
+  // The shape in files that are written.
   [[nodiscard]] const Shape& written_shape() const {
     return is_of_model() && source.shape.rank() != shape.rank() ? source.shape : shape;
   }
   [[nodiscard]] const std::string& written_name() const { return name_in_files.empty() ? name : name_in_files; }
-  // Whether a model's folder holds it.
+  // Returns true if a model's folder holds it.
   [[nodiscard]] bool is_of_model() const { return !source.name.empty(); }
-  // Whether a model's folder that is written holds it: also a score that is new.
+  // Returns true if a written model folder holds it, which includes new scores.
   [[nodiscard]] bool is_written() const { return is_of_model() || is_score(); }
   [[nodiscard]] bool is_score() const { return role == ParameterRole::kScore || role == ParameterRole::kScoreBias; }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
   [[nodiscard]] bool has_row_per_token() const {
     return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;
   }
-  // Whether weight decay applies to it, as in transformers' Trainer: not to norms and biases.
+  // Returns true if weight decay applies to it, by the rule of transformers' Trainer: not to norms and biases.
   [[nodiscard]] bool decays() const {
     return role != ParameterRole::kNorm && role != ParameterRole::kBias && role != ParameterRole::kScoreBias &&
            role != ParameterRole::kModulation;
   }
 };
 
-// In the order in which the graph uses them first.
+// The parameters in the order in which the graph first uses them.
 class ParameterTable {
  public:
   // REQUIRES: the name is new. Returns the parameter's index.
@@ -108,22 +108,22 @@ class ParameterTable {
   [[nodiscard]] const Parameter& operator[](size_t index) const { return list_[index]; }
   [[nodiscard]] auto begin() const { return list_.begin(); }
   [[nodiscard]] auto end() const { return list_.end(); }
-  // Null where there is none of that name.
+  // Returns null if there is none of that name.
   [[nodiscard]] const Parameter* find(std::string_view name) const;
 
-  // By the name that a written model has for it.
+  // Finds a parameter by its name in a written model.
   [[nodiscard]] const Parameter* find_written(std::string_view name) const;
 
-  // Of a model that is a part of a larger one: tensors of its files whose names begin otherwise are those of other
-  // parts. Nothing reads them, and what is written of the model holds them as they are.
+  // For a model that is a part of a larger one: tensors of its files whose names begin otherwise belong to other parts.
+  // They are not read, and are copied to files that are written of the model.
   void set_own_beginnings(std::vector<std::string> beginnings) { own_beginnings_ = std::move(beginnings); }
   [[nodiscard]] bool has_other_parts() const { return !own_beginnings_.empty(); }
   [[nodiscard]] bool is_of_other_part(std::string_view tensor) const;
 
-  // Tensors that files of the model may hold and nothing reads: those whose names end so.
+  // Ignores tensors in files of the model whose names end so.
   void ignore_ending(std::string ending) { ignored_endings_.push_back(std::move(ending)); }
   [[nodiscard]] bool ignores(std::string_view tensor) const;
-  // Of the graph that is gone.
+  // Forgets the values of a graph that no longer exists.
   void forget_values();
 
  private:

@@ -7,10 +7,10 @@
 
 namespace spillway {
 
-// A regular expression for the end of a module's path behind a dot, or for all of it. For one thread at a time.
+// A regular expression for a module's path, or for its end after a dot. Not thread-safe.
 class PathPattern {
  public:
-  // Throws InputError at `where` for what is no regular expression.
+  // Throws InputError at `where` for an invalid regular expression.
   PathPattern(std::string_view pattern, std::string_view where);
 
   [[nodiscard]] bool matches(std::string_view path);

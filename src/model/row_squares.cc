@@ -9,7 +9,7 @@
 namespace spillway {
 namespace {
 
-// That are decoded at once.
+// The number of elements that are decoded at once.
 constexpr int64_t kDecodedElems = int64_t{1} << 18;
 
 // The parts are in memory while rows are decoded, some at a time.

@@ -1,5 +1,5 @@
-// The squared norms of a weight's rows, as training sees it: what DoRA's norms begin with. They do not change, so they
-// are a frozen value of the job that is computed when the weight is loaded.
+// The squared norms of a weight's rows, in the precision of training, from which DoRA computes its norms. They do not
+// change, so they are a frozen value of the job that is computed when the weight is loaded.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace spillway {
 
-// Adds up squares, in f64 and in an order that depends on the row's length alone.
+// Adds up squares, in f64 and in an order that depends only on the row's length.
 class RowSquares {
  public:
   RowSquares(int64_t rows, int64_t columns);
-  // The next elements, wherever rows begin.
+  // Adds the next elements; calls need not be aligned to rows.
   void add(std::span<const float> elements);
   [[nodiscard]] std::vector<float> result() const;
 

@@ -1,4 +1,4 @@
-// A head that scores in place of predicting tokens.
+// A head that scores instead of predicting tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ScoreHead {
   bool operator==(const ScoreHead&) const = default;
 };
 
-// Whether the steps of a text are right, told at each step's last token.
+// Scores each step of a text as right or wrong at the step's last token.
 constexpr ScoreHead kStepScores{.labels = 2, .is_of_tokens = true, .has_bias = true};
 
 }  // namespace spillway

@@ -1,5 +1,5 @@
-// How the content of a weight is kept: as its elements, or as codes and what decodes them. To the planner and the tiers
-// the parts of a coded weight are frozen values like any other. docs/add-a-storage.md says how to add one.
+// The storage of a weight's content: its elements, or codes and what decodes them. To the planner and the tiers, the
+// parts of a quantised weight are frozen values like any other. docs/add-a-storage.md says how to add one.
 //
 // A storage is immutable, and any thread may use it.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace spillway {
 
-// A value that holds a part of a weight; in the graph it is called as the weight, and then `suffix`.
+// A value that holds a part of a weight. Its name in the graph is that of the weight followed by `suffix`.
 struct StoragePart {
   std::string_view suffix;
   DType dtype;
@@ -35,7 +35,7 @@ struct ParameterTensor {
   std::optional<DType> dtype;  // empty: any floating dtype
 };
 
-// The shape of a weight, and the dtype that the graph computes with.
+// The shape of a weight, and the dtype in which the graph computes.
 struct WeightSpec {
   Shape shape;
   DType dtype = DType::kF32;
@@ -46,41 +46,44 @@ class Storage {
   virtual ~Storage() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // What holds a weight in a graph.
+  // Returns the parts of a weight in a graph.
   [[nodiscard]] virtual std::vector<StoragePart> parts(const WeightSpec& weight) const = 0;
-  // As ops::linear with the weight [O, I] that the parts hold, in the dtype of x. Differentiated for x alone, unless
-  // the storage is dense.
+  // Appends ops::linear with the weight [O, I] that the parts hold, in the dtype of x. It is differentiated only for x,
+  // unless the storage is dense.
   [[nodiscard]] virtual ValueId linear(Builder& builder, ValueId x, const WeightSpec& weight,
                                        std::span<const ValueId> parts, const ops::LinearOptions& options) const = 0;
 
-  // Whether parts are something else than the elements in any floating dtype; what follows is of such storages.
+  // Returns true if the parts are not the elements in a floating dtype. The functions below are for such storages.
   [[nodiscard]] virtual bool is_coded() const { return true; }
 
-  // What holds a weight called `name` in a model's files, and the content of a part of it there, elements [first, first
-  // + piece.elems()). Throws InputError. By default every part is a tensor, called as in the graph.
+  // tensors() returns the tensors that hold a weight called `name` in a model's files; read() reads elements [first,
+  // first + piece.elems()) of a part from them. They throw InputError. By default every part is a tensor, named as in
+  // the graph.
   [[nodiscard]] virtual std::vector<ParameterTensor> tensors(const std::string& name, const WeightSpec& weight) const;
   virtual void read(const SafetensorsFolder& folder, const std::string& name, const WeightSpec& weight, size_t part,
                     const TensorView& piece, int64_t first) const;
 
-  // What decoded elements are rounded to, and a dense copy of the weight has.
+  // The dtype to which decoded elements are rounded, and which a dense copy of the weight has.
   [[nodiscard]] virtual DType decoded_dtype(const WeightSpec& weight) const { return weight.dtype; }
 
-  // From a weight's elements, which `source` gives in order, to the parts, whose elements `append` takes in order, of
-  // any part at a time. Throws InputError where `source` does, and with `name` for a weight that has no codes.
+  // Encodes a weight. `source` gives its elements in order; `append` takes the elements of each part in order, in any
+  // interleaving of the parts. Throws InputError if `source` does, and with `name` for a weight that cannot be encoded.
   using Source = std::function<void(int64_t first, int64_t count, float* into)>;
   using Append = std::function<void(size_t part, const void* elements, int64_t count)>;
   virtual void encode(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
                       ThreadPool& pool) const = 0;
-  // The elements of rows [first, first + rows) from whole parts, as `linear` computes with them in f32.
+  // Decodes the elements of rows [first, first + rows) from whole parts, with the values that `linear` computes with,
+  // in f32.
   virtual void decode(const WeightSpec& weight, std::span<const TensorView> parts, int64_t first, int64_t rows,
                       float* elements) const = 0;
 };
 using StoragePtr = std::shared_ptr<const Storage>;
 
-// One part: the elements in the dtype that the graph computes with. Files may have them in any floating dtype.
+// The storage with one part: the elements in the dtype in which the graph computes. Files may have them in any floating
+// dtype.
 [[nodiscard]] const StoragePtr& dense_storage();
 
-// How the weights of linear layers are kept, where they are not trained.
+// The storage of the weights of linear layers that are not trained.
 struct LinearStorage {
   StoragePtr storage = dense_storage();
   std::set<std::string, std::less<>> dense_modules = {};  // paths of those that are dense all the same

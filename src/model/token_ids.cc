@@ -21,7 +21,7 @@ constexpr const char* kGeneration = "generation_config.json";
 
 using Id = std::optional<int32_t>;
 
-// Of the role where it has changed.
+// Returns the id of a role if it has changed.
 Id changed(Id before, Id now) { return before == now ? Id() : now; }
 
 Json object_of(const std::string& text, std::string_view where) {

@@ -1,4 +1,4 @@
-// How the weights of a model of text are called that is a part of a larger one, beside towers for images or sound.
+// The names of the weights of a text model that is a part of a larger one, beside towers for images or sound.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,20 +9,20 @@
 
 namespace spillway {
 
-// The code of a family has the names of a model that stands alone, "model.layers.0.mlp.up_proj" and "lm_head". What
-// they are elsewhere is said here and nowhere else; by default they stay.
+// The code of a family uses the names of a stand-alone model, "model.layers.0.mlp.up_proj" and "lm_head". This struct
+// alone says what they are elsewhere; by default they are the same.
 struct WeightNames {
   std::string stem = "model.";           // what paths begin with in transformers' class, by which PEFT goes, too
   std::string stem_in_files = "model.";  // in a model's files
   std::string head_in_files = "lm_head";
   bool is_part = false;  // the files hold weights of other parts, too
 
-  // Of a module or a weight.
+  // Returns the path of a module or a weight.
   [[nodiscard]] std::string path(std::string_view name) const { return renamed(name, stem, "lm_head"); }
   [[nodiscard]] std::string in_files(std::string_view name) const {
     return renamed(name, stem_in_files, head_in_files);
   }
-  // What the names of all its tensors in the files begin with.
+  // Returns the prefixes of the names of all its tensors in the files.
   [[nodiscard]] std::vector<std::string> beginnings() const { return {stem_in_files, head_in_files + "."}; }
 
  private:

@@ -1,4 +1,4 @@
-// The weights of model and adapter folders, checked against what the config says before anything relies on them.
+// Opens and loads the weights of model and adapter folders, and checks them against their configs first.
 #pragma once
 
 #include <filesystem>
@@ -13,26 +13,26 @@
 
 namespace spillway {
 
-// Opens FOLDER/model.safetensors, or its shards. Throws InputError for tensors that are missing, too many, of another
-// shape than config.json says, or neither f32, f16 nor bf16. Reads headers only. A head beside tied embeddings is
-// allowed, and so are the rotary frequencies that old Llama files keep.
+// Opens FOLDER/model.safetensors, or its shards. Throws InputError for tensors that are missing, superfluous, of
+// another shape than config.json says, or neither f32, f16 nor bf16. Reads headers only. Allows a head beside tied
+// embeddings, and the rotary frequencies in old Llama files.
 [[nodiscard]] SafetensorsFolder open_model_weights(const std::filesystem::path& folder,
                                                    const ParameterTable& parameters);
 
-// The same for FOLDER/adapter_model.safetensors, the factors of `lora` and what it trains in full. REQUIRES: the
-// parameters are those of a model with `lora`.
+// The same for FOLDER/adapter_model.safetensors, the factors of `lora` and the modules that it trains in full.
+// REQUIRES: the parameters are those of a model with `lora`.
 [[nodiscard]] SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder,
                                                      const ParameterTable& parameters, const LoraOptions& lora);
 
-// Reads the elements of a stored weight, whose rows may be fewer than wanted: a row for a token that was added is the
-// mean of the stored ones, as transformers starts it (but for noise of 1e-9 of their covariance).
+// Reads the elements of a stored weight, which may have fewer rows than wanted: the row of an added token is the mean
+// of the stored ones, as transformers initialises it (except for noise of 1e-9 of their covariance).
 class StoredWeight {
  public:
-  // REQUIRES: the folder has `name`, and lives longer.
+  // REQUIRES: the folder has `name`, and outlives this object.
   StoredWeight(const SafetensorsFolder& folder, std::string_view name);
-  // The source of a parameter; one that is coded is decoded as a whole, into memory.
+  // Reads the source of a parameter; a quantised one is decoded as a whole, into memory.
   StoredWeight(const SafetensorsFolder& folder, const Parameter& parameter);
-  // Elements [first, first + piece.elems()) in the piece's dtype.
+  // Reads elements [first, first + piece.elems()) in the piece's dtype.
   void read(const TensorView& piece, int64_t first);
 
  private:
@@ -45,14 +45,13 @@ class StoredWeight {
   std::vector<float> decoded_;  // the elements of a coded weight
 };
 
-// Fills the base weights that are not trained from `folder`, converted to their dtypes and storages, and the constants;
-// but for weights that load with their adapter.
-// NaN and infinity are refused, also in weights that stay in the files, and so is a head that differs from the
-// embedding which it is tied to.
+// Fills the base weights that are not trained from `folder`, converted to their dtypes and storages, and the constants,
+// except for weights that load with their adapter. Refuses NaN and infinity, also in weights that stay in the files,
+// and a head that differs from the embedding to which it is tied.
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
-// Fills the LoRA factors, what is trained in full beside them, and copies of either, from an adapter's `folder`. NaN
-// and infinity are refused.
+// Fills the LoRA factors, the modules that are trained in full beside them, and copies of either, from an adapter's
+// `folder`. Refuses NaN and infinity.
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
 }  // namespace spillway

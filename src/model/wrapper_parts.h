@@ -1,5 +1,5 @@
-// Tensors of a model's files that belong to other parts of it (a tower that reads images). What is written of the model
-// has copies of them, byte by byte or in another floating dtype.
+// Tensors of a model's files that belong to other parts of it (such as an image tower). They are copied to files that
+// are written of the model, byte by byte or in another floating dtype.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace spillway {
 
-// Those of `folder`, in the order of their names; none of a model that stands alone.
+// Returns those of `folder`, in the order of their names; none for a stand-alone model.
 [[nodiscard]] std::vector<TensorSpec> tensors_of_other_parts(const SafetensorsFolder& folder,
                                                              const ParameterTable& parameters);
-// What of `folder` is copied as it is, whatever its dtype.
+// Returns the spec with which a tensor is copied unchanged, whatever its dtype.
 [[nodiscard]] TensorSpec spec_of_copy(const StoredTensor& tensor);
-// Copies a tensor in little memory. REQUIRES: `writer` has spec_of_copy of it, of a floating one perhaps with another
-// floating dtype.
+// Copies a tensor, using little memory. REQUIRES: `writer` has its spec_of_copy(), possibly with another floating dtype
+// if it is floating.
 void copy_tensor(const SafetensorsFolder& folder, const TensorSpec& tensor, SafetensorsFolderWriter& writer);
 
-// "multi_modal_projector, vision_tower": what their names begin with, each once.
+// Returns the prefixes of their names, each once: "multi_modal_projector, vision_tower".
 [[nodiscard]] std::vector<std::string> names_of_other_parts(const SafetensorsFolder& folder,
                                                             const ParameterTable& parameters);
 

@@ -1,5 +1,5 @@
-// What the objectives share that compare completions: their sequences in a stream, their log-probabilities in a graph,
-// and the metrics that all of them have.
+// Shared parts of the objectives that compare completions: their sequences in a stream, their log-probabilities in a
+// graph, and the metrics that all of them report.
 //
 // A row of the data is one or two sequences that stand together in the stream, each a prompt with a completion; the
 // labels of a sequence are its completion's tokens.
@@ -18,8 +18,8 @@
 
 namespace spillway::train {
 
-// An objective by settings of preferences, whose loss is a mean over the rows of a micro-batch; micro-batches of a step
-// count alike, as in TRL.
+// An objective with the settings of preference training, whose loss is a mean over the rows of a micro-batch. The
+// micro-batches of a step have equal weight, as in TRL.
 class PreferenceObjective : public Objective {
  public:
   explicit PreferenceObjective(config::PreferenceSettings settings) : settings_(std::move(settings)) {}
@@ -28,7 +28,7 @@ class PreferenceObjective : public Objective {
   [[nodiscard]] float scale(const StepTotals& step) const override {
     return 1.0f / static_cast<float>(step.micro_batches);
   }
-  // The loss, and then observe_rows().
+  // Adds the loss, and what observe_rows() adds.
   void observe(const Observation& seen, MetricSums& sums) const final;
 
  protected:
@@ -39,7 +39,7 @@ class PreferenceObjective : public Objective {
   config::PreferenceSettings settings_;
 };
 
-// One that compares two completions, which stand together in its only stream.
+// An objective that compares two completions, which stand together in its only stream.
 class PairObjective : public PreferenceObjective {
  public:
   using PreferenceObjective::PreferenceObjective;
@@ -50,40 +50,41 @@ class PairObjective : public PreferenceObjective {
             std::span<const data::Piece> pieces) const final;
 
  protected:
-  // Puts the sequences of a row behind what the batch holds, with the columns of its own.
+  // Appends the sequences of a row to the batch, with the objective's own columns.
   virtual void add_pair(data::MicroBatch& batch, const data::RowTable& rows, const data::Piece& piece) const = 0;
 };
 
-// The prompt and the completions of a row: those of a pair the chosen first.
+// The prompt and the completions of a row; the first of a pair is the chosen one.
 struct RowCompletions {
   std::span<const int32_t> prompt, first, second;
 };
-// REQUIRES: the rows have completions; of an unpaired row `second` is empty.
+// Returns them. `second` is empty for an unpaired row. REQUIRES: the rows have completions.
 [[nodiscard]] RowCompletions completions_of(const data::RowTable& rows, const data::Piece& row);
 
-// The completion's tokens that something predicts: all but the first of a row without a prompt.
+// Returns how many of the completion's tokens are predicted: all, except for the first one if there is no prompt.
 [[nodiscard]] int64_t predicted_tokens(std::span<const int32_t> prompt, std::span<const int32_t> completion);
 
-// The position in a sequence that predicts the first of those.
+// Returns the position in the sequence that predicts the first of those tokens.
 [[nodiscard]] inline int64_t first_prediction(std::span<const int32_t> prompt) {
   return prompt.empty() ? 0 : std::ssize(prompt) - 1;
 }
 
-// What each token of a stream predicts.
+// The column of the token that each position predicts.
 [[nodiscard]] LossColumn labels_column(int stream = 0);
-// Numbers, ones where they are measured.
+// Columns of numbers: per row of the data, and per token. Filled with ones when operations are measured.
 [[nodiscard]] LossColumn row_column(std::string_view name);
 [[nodiscard]] LossColumn token_column(std::string_view name);
-// One number of a micro-batch, f32 [1].
+// A column with one number per micro-batch, f32 [1].
 [[nodiscard]] LossColumn number_column(std::string_view name);
 
-// The end of a model: what each token's label has, and sums of it over the sequences of the rows.
+// Appends the log-probabilities of the labels to a model, and sums of them over the sequences of the rows.
 class CompletionScores {
  public:
   CompletionScores(Builder& builder, const ObjectiveInputs& inputs, int64_t sequences_per_row);
 
   [[nodiscard]] const ops::LogProb& tokens() const { return tokens_; }
-  // f32 [rows]: of f32 [tokens], over the row's sequence number `which`; with f32 [tokens] of weights where given.
+  // Returns f32 [rows]: the sum of `per_token`, f32 [tokens], over sequence number `which` of each row, weighted by
+  // `weights`, f32 [tokens], if given.
   [[nodiscard]] ValueId sum(ValueId per_token, int64_t which, ValueId weights = kNone) const;
 
  private:
@@ -93,15 +94,15 @@ class CompletionScores {
   ops::LogProb tokens_;
 };
 
-// Means over the rows of a micro-batch, as TRL's trainers name them: rewards/chosen, rewards/rejected,
+// Adds means over the rows of a micro-batch under the names of TRL's trainers: rewards/chosen, rewards/rejected,
 // rewards/accuracies, rewards/margins. A reward is `beta` times an observed value.
 void add_reward_metrics(const Observation& seen, double beta, size_t chosen, size_t rejected, MetricSums& sums);
-// The keys of these with the loss, those of logps and logits, and `more`.
+// Returns the keys of these metrics, the loss, the logps and logits metrics, and `more`.
 [[nodiscard]] std::vector<std::string_view> completion_metric_keys(std::initializer_list<std::string_view> more);
-// A mean over the rows of an observed value.
+// Adds the mean over the rows of an observed value.
 void add_row_mean(const Observation& seen, std::string_view key, size_t value, MetricSums& sums);
-// A mean over tokens: the rows' sums of observed values over the rows' numbers of tokens, columns of the batch. Nothing
-// where there are no tokens.
+// Returns a mean over tokens: the rows' sums in `values` divided by the rows' numbers of tokens, which are columns of
+// the batch. Returns nothing if there are no tokens.
 [[nodiscard]] std::optional<double> token_mean(const Observation& seen, std::initializer_list<size_t> values,
                                                std::initializer_list<std::string_view> tokens);
 void add_token_mean(const Observation& seen, std::string_view key, std::initializer_list<size_t> values,

@@ -1,5 +1,4 @@
-// What is reported of a loss beside itself: numbers that are collected over the micro-batches of a step, or over an
-// evaluation.
+// Metrics that are reported beside the loss: numbers collected over the micro-batches of a step, or over an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,14 @@
 
 namespace spillway::train {
 
-// One number of a step or an evaluation. The key is a constant, or that of the feed which names it, and lives as long.
+// A number of a step or an evaluation. The key is a constant, or belongs to the feed that made it and lives as long.
 struct Metric {
   std::string_view key;  // in metrics.jsonl, "rewards/chosen"; an evaluation puts "eval_" before it
   double value = 0;
   bool is_share = false;  // shown in percent
 };
 
-// The same with a name of its own: of what is told after the feed is gone.
+// A metric that owns its key, for use after the feed is gone.
 struct KeptMetric {
   std::string key;
   double value = 0;
@@ -28,19 +27,19 @@ struct KeptMetric {
 };
 [[nodiscard]] std::vector<KeptMetric> kept(std::span<const Metric> metrics);
 
-// Weighted means under names.
+// Weighted means by key.
 class MetricSums {
  public:
-  // Adds a mean over `weight` of something: rows, tokens, micro-batches. A weight of 0 adds nothing. Its key outlives
-  // this.
+  // Adds the mean of something over `weight` rows, tokens or micro-batches. A weight of 0 adds nothing. The key must
+  // outlive this object.
   void add(const Metric& mean, double weight = 1);
   void add(std::string_view key, double mean, double weight = 1) { add({key, mean}, weight); }
   void add_share(std::string_view key, double share, double weight = 1) { add({key, share, true}, weight); }
-  // In the order in which they were first added, over what `into` held; those without any weight are left out.
+  // Appends the means to `into`, in the order in which their keys were first added. Skips keys without any weight.
   void means(std::vector<Metric>& into) const;
-  // 0 where there is none.
+  // Returns the mean of a key; 0 if there is none.
   [[nodiscard]] double mean(std::string_view key) const;
-  // The names stay, so that adding to them again takes no memory.
+  // Clears the sums. The keys stay, so that adding to them again allocates nothing.
   void clear();
 
  private:
@@ -52,7 +51,7 @@ class MetricSums {
   std::vector<Sum> sums_;
 };
 
-// What ran of a micro-batch.
+// The results of a micro-batch that ran.
 struct Observation {
   double loss = 0;                              // of a scale of one
   std::span<const std::vector<double>> values;  // Loss::observed
@@ -60,9 +59,9 @@ struct Observation {
   int64_t rows = 0;                             // of the data
 
   [[nodiscard]] double number(size_t value, int64_t row = 0) const;
-  // Of a column of numbers of the first stream.
+  // Returns row `row` of a column of numbers in the first stream.
   [[nodiscard]] double column(std::string_view name, int64_t row) const;
-  // The mean over the rows of f(row).
+  // Returns the mean of f(row) over the rows.
   [[nodiscard]] double mean(const std::function<double(int64_t row)>& f) const;
 };
 

@@ -1,6 +1,6 @@
-// What training makes small. An objective says how rows become streams of tokens, which columns it reads of them, what
-// it appends to a model's outputs, and what is reported of it; the training graph, evaluation, the batch and the
-// trainer walk over that. docs/add-an-objective.md says how to add one.
+// A training objective: how rows become streams of tokens, which columns the loss reads, which operations it appends to
+// a model's outputs, and which metrics it reports. The training graph, evaluation, the batches and the trainer work
+// with this interface only. docs/add-an-objective.md says how to add one.
 //
 // An objective is immutable, and any thread may use it.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace spillway::train {
 
-// Of graphs of objectives that know rows of the data: the axis behind that of tokens.
+// The axis of the rows of the data, in graphs of objectives that have rows; it follows the axis of tokens.
 constexpr AxisId kRowAxis{1};
 
 // A column that the objective reads.
@@ -29,32 +29,32 @@ struct LossColumn {
   ValueType (*type)(const Graph& graph, const ModelGraph& model);
   int stream = 0;
 };
-// One per token.
+// One number per token.
 [[nodiscard]] ValueType i32_per_token(const Graph& graph, const ModelGraph& model);
 [[nodiscard]] ValueType f32_per_token(const Graph& graph, const ModelGraph& model);
-// One per row of the data, along the axis "rows". REQUIRES: the objective has rows.
+// One number per row of the data, along the axis "rows". REQUIRES: the objective has rows.
 [[nodiscard]] ValueType f32_per_row(const Graph& graph, const ModelGraph& model);
 
-// Whose forward pass scores rows: the weights in training, those that the reference keeps, or the value model.
+// The model whose forward pass scores rows: the weights in training, those of the reference, or the value model.
 enum class ScoredBy : uint8_t { kPolicy, kReference, kValue };
 
-// A forward pass of its own before the one that is differentiated: it scores each row of a stream.
+// A separate forward pass before the differentiated one, which scores each row of a stream.
 struct ScorePass {
   std::string_view section;  // its name in the graph
   ScoredBy by = ScoredBy::kReference;
   int stream = 0;
-  // Of `type` each, as append_scores() returns them. A score that is known before the rows are trained on comes as the
-  // batch value "batch.<name>" instead.
+  // The names of its scores, each of type `type`, in the order in which append_scores() returns them. A score that is
+  // known before the rows are trained on is the batch value "batch.<name>" instead.
   std::vector<std::string_view> scores;
   ValueType (*type)(const Graph& graph, const ModelGraph& model) = f32_per_row;
-  // Is run once over rows that are trained on several times, by a program of its own (scoring_graph.h).
+  // True if a program of its own (scoring_graph.h) runs the pass once over rows that are trained on several times.
   bool is_run_before = false;
 };
 
-// What a pass or the loss reads, beside the model's outputs.
+// The inputs of a pass or the loss in addition to the model's outputs.
 class ObjectiveInputs {
  public:
-  // `value` is the value model's graph, null where there is none, or where a pass has one model alone.
+  // `value` is the graph of the value model; null if there is none, or for a pass, which has one model.
   ObjectiveInputs(const ModelGraph& model, std::span<const BatchColumn> columns, const ModelGraph* value = nullptr,
                   ops::LossGradients gradients = ops::LossGradients::kNone)
       : model_(model), value_(value), columns_(columns), gradients_(gradients) {}
@@ -62,12 +62,13 @@ class ObjectiveInputs {
   [[nodiscard]] const ModelGraph& model() const { return model_; }
   // REQUIRES: the job has a value model.
   [[nodiscard]] const ModelGraph& value_model() const { return *value_; }
-  // What will be asked for of the loss.
+  // The gradients that will be asked of the loss.
   [[nodiscard]] ops::LossGradients gradients() const { return gradients_; }
-  // Of the stream that the model reads. REQUIRES: the objective has that column, or a pass that score.
+  // A column of the stream that the model reads, and a score of a pass. REQUIRES: the objective has such a column, or a
+  // pass with that score.
   [[nodiscard]] ValueId column(std::string_view name) const;
   [[nodiscard]] ValueId score(std::string_view name) const;
-  // The value of the model's column of the stream's sequences, i32 [sequences + 1].
+  // The model's column of the sequences' offsets, i32 [sequences + 1].
   [[nodiscard]] ValueId sequence_offsets() const { return column(kSeqOffsets.name); }
   void add_score(std::string_view name, ValueId value) { scores_.emplace_back(name, value); }
 
@@ -81,12 +82,12 @@ class ObjectiveInputs {
 
 struct Loss {
   ValueId loss = kNone;  // f32 [1]: what is differentiated, the stream's share of the step's mean
-  // For metrics: f32 or i32 [1], or f32 [rows], each computed here: what a pass computed lasts no longer than its
-  // section.
+  // The values that metrics read: f32 or i32 [1], or f32 [rows]. Each must be computed here, since the results of a
+  // pass are freed at the end of its section.
   std::vector<ValueId> observed;
 };
 
-// What an update of the weights is made of, and how many of them a step has.
+// The micro-batches and targets of a weight update, and the number of updates in a step.
 struct StepTotals {
   int64_t micro_batches = 0;
   int64_t targets = 0;  // tokens
@@ -99,43 +100,45 @@ class Objective {
 
   [[nodiscard]] virtual std::string_view name() const = 0;
 
-  // Sequences that a row of the data is in each stream, where the loss knows rows; else 0, and there is no axis "rows".
+  // The number of sequences that a row of the data has in each stream, if the loss knows rows; else 0, and there is no
+  // axis "rows".
   [[nodiscard]] virtual int64_t sequences_per_row() const { return 0; }
-  // Whether the run makes the completions that it is trained on (OnlineObjective).
+  // Returns true if the run generates the completions that it is trained on (OnlineObjective).
   [[nodiscard]] virtual bool generates() const { return false; }
-  // How many streams a micro-batch has: the first is trained on.
+  // The number of streams in a micro-batch. The first one is trained on.
   [[nodiscard]] virtual int streams() const { return 1; }
-  // Throws InputError for rows that teach nothing, and warns of some that do not.
+  // Throws InputError if no row has anything to learn from, and warns if some have nothing.
   virtual void check(const data::RowTable& rows) const { (void)rows; }
-  // Fills the streams of a micro-batch over what they held; allocates only to grow. Of pieces of one line each. Of rows
-  // that stand in the data: what is trained on completions that the run generates has OnlineObjective::fill.
+  // Replaces the content of a micro-batch's streams; allocates only to grow. Each piece is a line of its
+  // own. For rows of a data set; objectives that train on generated completions have OnlineObjective::fill().
   virtual void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
                     std::span<const data::Piece> pieces) const;
   [[nodiscard]] virtual std::vector<LossColumn> columns() const = 0;
 
   [[nodiscard]] virtual std::vector<ScorePass> passes() const { return {}; }
-  // Appends what a pass computes.
+  // Appends the operations of a pass and returns its scores.
   [[nodiscard]] virtual std::vector<ValueId> append_scores(Builder& builder, const ScorePass& pass,
                                                            const ObjectiveInputs& inputs) const;
-  // `scale` is f32 [1]. The gradient follows from the operations' own vjps.
+  // Appends the loss. `scale` is f32 [1]. The gradient follows from the vjps of the operations.
   [[nodiscard]] virtual Loss append(Builder& builder, const ObjectiveInputs& inputs, ValueId scale) const = 0;
 
-  // What a micro-batch's loss is scaled by, so that those of an update add up to its loss.
+  // The factor of a micro-batch's loss; with it, the losses of an update's micro-batches add up to the loss of the
+  // update.
   [[nodiscard]] virtual float scale(const StepTotals& step) const = 0;
-  // Adds what a micro-batch shows. `loss` is that of a scale of one.
+  // Adds the metrics of a micro-batch. `seen.loss` is the loss for a scale of one.
   virtual void observe(const Observation& seen, MetricSums& sums) const = 0;
-  // The keys that the metrics of an evaluation can have; empty where they are not known before one.
+  // The keys that the metrics of an evaluation can have; empty if they are only known after one.
   [[nodiscard]] virtual std::vector<std::string_view> metric_keys() const { return {}; }
-  // Of the sums over a step, or over an evaluation; the loss first where it is among them.
+  // Appends the metrics of a step or an evaluation, computed from the sums; the loss comes first if it is among them.
   virtual void metrics(const MetricSums& sums, std::vector<Metric>& into) const { sums.means(into); }
 };
 using ObjectivePtr = std::shared_ptr<const Objective>;
 
-// Text: the cross-entropy of each token that has a label, as supervised fine-tuning and pretraining have it.
+// Supervised fine-tuning and pretraining on text: the cross-entropy of each token that has a label.
 [[nodiscard]] const ObjectivePtr& text_objective();
 // The same with smoothed targets: `label_smoothing` of linear_cross_entropy.
 [[nodiscard]] ObjectivePtr smoothed_text_objective(double label_smoothing);
-// The same where each token counts by its probability (DFT).
+// The same with each token's loss weighted by the token's probability (DFT).
 [[nodiscard]] const ObjectivePtr& weighted_text_objective();
 
 }  // namespace spillway::train

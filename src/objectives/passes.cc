@@ -64,7 +64,8 @@ AppendedObjective ObjectiveBuilder::append_known(Builder& builder) {
 ModelGraph ObjectiveBuilder::build_for(Builder& builder, const ScorePass& pass) const {
   const bool is_reference = pass.by == ScoredBy::kReference, is_value = pass.by == ScoredBy::kValue;
   ModelOptions options = is_value ? value_->options : is_reference ? *reference_.model : options_;
-  // What is scored before training is scored as it was generated, and the reference is no policy.
+  // Scores before training are computed as the completions were generated, without dropout; the reference is not
+  // trained.
   if (is_reference || is_known(pass)) options = options.without_dropout();
   options.stream = pass.stream;
   if (is_value) return value_->model->build(builder, options);
@@ -105,7 +106,8 @@ void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, in
   }
 }
 
-// What a pass before training reads that training does not: so all programs of the job have it in one place.
+// Declares the copies that passes before training read and training does not, so that all programs of the job have them
+// in one place.
 void ObjectiveBuilder::keep_copies(Builder& builder) {
   const Model& model = reference_.other ? *reference_.other : model_;
   for (const Parameter& p : declare_copies(builder, model, *reference_.model, model_blocks_)) result_.copies.add(p);

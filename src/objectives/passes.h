@@ -1,5 +1,5 @@
-// An objective in a graph: the passes that score rows, in sections of their own, and the loss behind the model's
-// forward pass. Training and evaluation build theirs alike.
+// Builds an objective into a graph: the passes that score rows, in sections of their own, and the loss after the
+// model's forward pass. Training and evaluation use the same code.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,28 @@
 
 namespace spillway::train {
 
-// How an objective's reference is had.
+// The reference model of an objective.
 struct ReferenceOptions {
-  // What the reference pass builds: the model without the adapter that is trained, or with frozen copies of what is.
+  // The options with which the reference pass builds its model: without the adapter that is trained, or with frozen
+  // copies of the trained weights.
   std::optional<ModelOptions> model;
-  // Of which model: null for the one in training. All weights of another one are copies.
+  // The reference model; null if it is the one in training. All weights of another model are copies.
   ModelPtr other;
-  // The scores of the reference are columns of the batch, known before the first step (scoring_graph.h): there are no
-  // copies.
+  // True if the scores of the reference are columns of the batch, known before the first step (scoring_graph.h). There
+  // are no copies then.
   bool is_precomputed = false;
-  // Its copies follow the policy (sync_ref_model): they are part of a run's state.
+  // True if the copies follow the policy (sync_ref_model); they are part of a run's state then.
   bool is_synced = false;
 };
 
-// A model beside the one in training that the objective reads and that is trained with it, as PPO's value model is: its
-// weights are its own, and the names of their values begin with ModelOptions::prefix.
+// A model that the objective reads and trains beside the main one, as PPO's value model. It has its own weights; the
+// names of their values begin with ModelOptions::prefix.
 struct ValueModel {
   ModelPtr model;
   ModelOptions options;
 };
 
-// Where a pass runs, before the forward section.
+// The section of a pass, before the forward section.
 struct PassSection {
   SectionId section = 0;
   int stream = 0;
@@ -49,25 +50,25 @@ struct AppendedObjective {
   size_t observed = 0;     // their number
 };
 
-// The order of sections: passes, then `forward`.
+// Appends an objective to a graph in the order of its sections: passes, then `forward`.
 class ObjectiveBuilder {
  public:
-  // All are borrowed. `options` are those of the forward pass and of passes by the weights in training. The reference
-  // has no dropout, and neither have passes that run before training.
+  // Borrows its arguments. `options` are those of the forward pass and of passes that use the weights in training. The
+  // reference and passes that run before training have no dropout.
   ObjectiveBuilder(const Model& model, const ModelOptions& options, ObjectivePtr objective,
                    const ReferenceOptions& reference, const std::optional<ValueModel>& value);
 
-  // The section that a graph's builder begins with.
+  // Returns the section that the graph's builder must begin with.
   [[nodiscard]] Section first_section(const Section& forward) const;
-  // Appends passes, and begins the forward section where there are any.
+  // Appends the passes, and begins the forward section if there are any.
   void append_passes(Builder& builder, const Section& forward);
-  // Appends the passes alone that run before training; their scores are the graph's results, in order.
+  // Appends only the passes that run before training. Their scores are the graph's results, in order.
   [[nodiscard]] AppendedObjective append_known(Builder& builder);
-  // The passes that append_known() has.
+  // Returns the passes that append_known() appends.
   [[nodiscard]] std::vector<ScorePass> known_passes() const;
-  // Appends the value model's forward operations, behind those of the model; nothing where there is none.
+  // Appends the value model's forward operations after those of the model. Returns nothing if there is no value model.
   [[nodiscard]] std::optional<ModelGraph> append_value_model(Builder& builder);
-  // Appends columns, loss and results. `value` is what append_value_model() returned.
+  // Appends columns, loss and results. `value` is the return value of append_value_model().
   [[nodiscard]] AppendedObjective append_loss(Builder& builder, const ModelGraph& model,
                                               const std::optional<ModelGraph>& value, ops::LossGradients gradients);
 

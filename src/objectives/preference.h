@@ -1,4 +1,4 @@
-// The objectives of preference training, by their settings.
+// Creates the objectives of preference training from their settings.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace spillway::train {
 
-// `sequence_len` is that of the longest sequence, `padding` the token of that purpose, if there is one.
+// Returns the objective. `sequence_len` is the length of the longest sequence; `padding` is the padding token, if there
+// is one.
 [[nodiscard]] ObjectivePtr preference_objective(const config::PreferenceSettings& settings, int64_t sequence_len,
                                                 std::optional<int32_t> padding);
 

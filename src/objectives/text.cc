@@ -24,7 +24,7 @@ class Text : public Objective {
             std::span<const data::Piece> pieces) const override {
     data::fill_micro_batch(streams[0], rows, pieces);
   }
-  // What each token predicts; negative: nothing.
+  // The token that each position predicts; negative: none.
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     return {{{"labels", fill_typical_ids}, i32_per_token}};
   }

@@ -26,7 +26,7 @@ enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSes
 constexpr int kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kStatus = 1;
 constexpr uint64_t kStart = 1;  // of a SessionLog
 
-// How a field's content is stored.
+// The encodings of a field's content.
 enum Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 constexpr std::array<uint32_t, 256> kCrcTable = [] {

@@ -1,5 +1,4 @@
-// When the report of a run that goes on is written again: often enough to be watched, and so seldom that the run does
-// not notice.
+// Rewrites the report of a run in progress: often enough to be watched, and seldom enough not to slow the run down.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +11,16 @@
 
 namespace spillway {
 
-// Times are those of a clock in seconds. One thread.
+// Times are seconds of a clock. Not thread-safe.
 class LiveReportPace {
  public:
-  // At least so long between two, and of the run's time at most this share.
+  // The least time between two reports, and the largest share of the run's time for writing them.
   static constexpr double kMinSeconds = 2, kMaxShare = 0.005;
 
   [[nodiscard]] bool is_due(double now) const { return !has_written_ || now >= next_; }
-  // One was written from `begin` to `end`.
+  // Notes that a report was written from `begin` to `end`.
   void wrote(double begin, double end);
-  // None is due any more: what cannot be written now is left to the end of the run.
+  // Makes no more reports due: what cannot be written now is left to the end of the run.
   void give_up() {
     next_ = kNever;
     has_written_ = true;
@@ -33,7 +32,7 @@ class LiveReportPace {
   double next_ = 0;
 };
 
-// report.html of a run that goes on. What it shows is made by the run. One thread.
+// The report.html of a run in progress. The run makes its content. Not thread-safe.
 class LivePage {
  public:
   // `state` is RunFacts::state.
@@ -42,10 +41,10 @@ class LivePage {
 
   LivePage(std::filesystem::path path, MakeReport make) : path_(std::move(path)), make_(std::move(make)) {}
 
-  // Writes the page where that is due; it waits for no disk. Where it cannot be written, a warning says so, once, and
+  // Writes the page if it is due, without waiting for the disk. If it cannot be written, a warning says so once, and
   // the run goes on.
   void show(const train::TrainingOutcome& so_far);
-  // The last page of a run that ends with an error. Throws nothing: that error is what matters.
+  // Writes the last page of a run that ends with an error. Throws nothing, since that error is what matters.
   void show_failure(train::TrainingOutcome so_far, std::string_view error) const;
 
  private:
@@ -56,8 +55,8 @@ class LivePage {
   LiveReportPace pace_;
 };
 
-// Writes the whole file under its name at once, as readers see it, and waits for no disk: after a crash of the machine
-// its content is not known. Throws as AtomicFile.
+// Replaces the file as a whole, for readers at least, without waiting for the disk: after a crash of the machine its
+// content is undefined. Throws as AtomicFile.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace spillway

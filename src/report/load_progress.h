@@ -1,4 +1,4 @@
-// A ValueStore that shows how far loading has come: it counts what is written through it.
+// A ValueStore that shows the progress of loading: it counts what is written through it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace spillway {
 
 class LoadProgress final : public ValueStore {
  public:
-  // All are borrowed. What there is to load: every persistent value that is not in the user's files.
+  // Borrows its arguments. The total is every persistent value that is not in the user's files.
   LoadProgress(ValueStore& store, const Graph& graph, const Program& program, Progress& progress,
                std::span<const TierMemory> tiers);
 
@@ -21,7 +21,7 @@ class LoadProgress final : public ValueStore {
   void write(ValueId id, const Visitor& fill) override;
   [[nodiscard]] std::unique_ptr<Writer> writer(ValueId id) override;
   [[nodiscard]] bool is_in_files(ValueId id) const override { return store_.is_in_files(id); }
-  // What has not been written needed no writing.
+  // Shows the end. Values that have not been written did not need to be.
   void finish();
 
  private:

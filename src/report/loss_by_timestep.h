@@ -1,4 +1,5 @@
-// How a video model's loss depends on the noise: most of what differs between two steps is which timesteps were drawn.
+// The loss of a video model by noise level: most of the difference between two steps is due to the timesteps that were
+// drawn.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@ class LossByTimestep {
  public:
   static constexpr size_t kParts = 10;  // of the timesteps from 0 to 1000
 
-  // The mean forgets, so that it is of the model as it is: behind a hundred samples the newest counts a hundredth.
+  // A moving mean, so that it follows the model: after a hundred samples the newest has a weight of a hundredth.
   struct Part {
     double loss = 0;
     int64_t samples = 0;

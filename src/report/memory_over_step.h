@@ -1,4 +1,4 @@
-// How the planned memory of a tier goes up and down over one step, by kind of value, in few enough points to draw.
+// The planned memory of a tier over one step by kind of value, with few enough points to draw.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ struct MemoryCurve {
   std::vector<ClassBytes> bytes;  // live from that step until the next point
 };
 
-// At most `points` points. Each stands for a run of steps, by the one of them that needs the most: the peak is exact.
-// REQUIRES: points > 0.
+// Returns at most `points` points. Each stands for a range of steps and shows the one that needs the most, so that the
+// peak is exact. REQUIRES: points > 0.
 [[nodiscard]] MemoryCurve memory_over_step(const Graph& graph, const Schedule& schedule, Tier tier, size_t points);
 
 }  // namespace spillway

@@ -8,8 +8,8 @@
 
 namespace spillway {
 
-// A curve of at most kMaxPoints points, however long the run: each is the mean over a run of steps, at the last of
-// them. A point more takes no memory beyond that of the first kMaxPoints.
+// A curve of at most kMaxPoints points, however long the run: each is the mean over a range of steps, placed at the
+// last of them. Memory is bounded by that of kMaxPoints points.
 class MetricCurve {
  public:
   static constexpr size_t kMaxPoints = 1024;
@@ -19,7 +19,7 @@ class MetricCurve {
   };
 
   void add(int64_t step, double value);
-  // Those begun included.
+  // Returns the points, including an incomplete last one.
   [[nodiscard]] std::vector<Point> points() const;
 
  private:
@@ -39,7 +39,7 @@ class MetricCurves {
     MetricCurve training, evaluation;
   };
 
-  // The curves of that name, perhaps new. Good until the next call.
+  // Returns the curves of that name, adding them if necessary. Valid until the next call.
   [[nodiscard]] Metric& of(std::string_view name, bool is_share);
   [[nodiscard]] const std::vector<Metric>& all() const { return all_; }
 

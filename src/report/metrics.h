@@ -20,17 +20,17 @@ struct MetricField {
   std::variant<int64_t, double> value;
 };
 
-// Appends the shortest text that reads back as the same number; what is not finite becomes null, as JSON has no word
-// for it.
+// Appends the shortest text that reads back as the same number; null for numbers that are not finite, which JSON cannot
+// express.
 void append_number(double value, fmt::memory_buffer& out);
 
 class MetricsWriter {
  public:
-  // As StepLines. Of the lines of `resumed_step` an evaluation stays where the checkpoint was written behind it
-  // (`is_evaluated`), and none of weights that were kept at the end of the run.
+  // Opens the file as StepLines does. Of the lines of `resumed_step`, keeps an evaluation if the checkpoint was written
+  // after it (`is_evaluated`), but not one of weights that were kept at the end of the run.
   MetricsWriter(const std::filesystem::path& path, int64_t resumed_step, bool is_evaluated = true);
 
-  // Writes one line; allocates nothing. Throws MachineError where the disk is full.
+  // Writes one line; allocates nothing. Throws MachineError if the disk is full.
   void write(std::span<const MetricField> fields);
   void write(std::initializer_list<MetricField> fields) { write(std::span(fields.begin(), fields.size())); }
   void sync() { lines_.sync(); }

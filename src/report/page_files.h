@@ -1,4 +1,4 @@
-// The files of page/, as the build puts them into the program (cmake/EmbedText.cmake).
+// The files of page/, which the build embeds into the program (cmake/EmbedText.cmake).
 #pragma once
 
 #include <string_view>

@@ -131,7 +131,8 @@ double share_of(int64_t done, int64_t total) {
   return total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
 }
 
-// Of all steps, the one that runs by its time; the end of it is not known before it is there.
+// Returns the share of all steps that is done. The running step counts by its time, up to a limit, since its end is not
+// known in advance.
 double share_of(const ProgressState& state) {
   constexpr double kAlmost = 0.95;
   double within = 0;

@@ -1,8 +1,8 @@
-// How far a run is: a bar that stays on one line of a terminal, plain lines in a pipe; on standard error.
+// Shows the progress of a run on standard error: a bar on one line of a terminal, plain lines in a pipe.
 //
-// Values in, text out: it knows no trainer. Drawing allocates nothing, so that it may happen between steps. While a
-// step runs, a thread keeps the bar of a terminal moving. Long work comes by here, so it is also where a signal ends
-// it: all but update() may throw Interrupted (base/interrupt.h).
+// It takes values and shows text; it knows no trainer. Drawing allocates nothing, so that it may happen between steps.
+// While a step runs, a thread keeps the bar of a terminal moving. All functions but update() may throw Interrupted
+// (base/interrupt.h), so that a signal ends any long work here.
 //
 //     Progress progress({});
 //     progress.say("reading the data");         // a phase that has no measure
@@ -35,7 +35,7 @@ struct ProgressState {
   double expected_seconds = 0;        // what that may take in all
 };
 
-// Going through so many bytes, or things of another unit, before or after training.
+// The progress of going through bytes, or things of another unit, before or after training.
 struct LoadState {
   std::string_view what;  // "weights"
   int64_t bytes = 0, total_bytes = 0;
@@ -44,12 +44,12 @@ struct LoadState {
   double seconds_left = -1;
 };
 
-// "45% [####      ] step 45/100 · loss 1.2345 · ..." of at most `columns` characters, written into `buffer`; what there
-// is no room for is left out, the least important first.
+// Return "45% [####      ] step 45/100 · loss 1.2345 · ..." with at most `columns` characters, written into `buffer`.
+// Parts for which there is no room are left out, the least important first.
 [[nodiscard]] std::string_view format_bar(const ProgressState& state, int columns, std::span<char> buffer);
 [[nodiscard]] std::string_view format_bar(const LoadState& state, int columns, std::span<char> buffer);
 
-// "step 45/100 loss 1.2345 1234 tokens/s device 398.6/400.0 MiB 1:23 left", for a pipe.
+// Return "step 45/100 loss 1.2345 1234 tokens/s device 398.6/400.0 MiB 1:23 left", for a pipe.
 [[nodiscard]] std::string_view format_progress_line(const ProgressState& state, std::span<char> buffer);
 [[nodiscard]] std::string_view format_progress_line(const LoadState& state, std::span<char> buffer);
 
@@ -63,30 +63,30 @@ class Progress {
   };
 
   explicit Progress(const Options& options);
-  // Ends the bar's line, so that it stays.
+  // Ends the bar's line, so that it stays on the terminal.
   ~Progress();
   Progress(Progress&&) = delete;
 
-  // For what only a run with its data knows.
+  // Sets a value that is only known once the data are read.
   void set_steps_per_line(int64_t steps) { options_.steps_per_line = steps; }
-  // Names what goes on now; on a terminal until the next call of any.
+  // Shows what is going on now; on a terminal until the next call of any function.
   void say(std::string_view what);
-  // The same of what is over in a moment: nothing in a pipe.
+  // The same for work that is over in a moment: shows nothing in a pipe.
   void hint(std::string_view what);
-  // Counts what grows to no known end, if it is time to.
+  // Shows the count of something without a known total, if it is time to.
   void count(std::string_view what, int64_t done, double now);
-  // Shows the state, if it is time to; the last one always. `now` is a clock in seconds; what is left is judged by what
-  // has been done since the first call. One thread.
+  // Show the state if it is time to, and always the last one. `now` is a clock in seconds; the time that is left is
+  // estimated from the progress since the first call. Not thread-safe.
   void load(LoadState state, double now);
   void update(ProgressState state, double now);
-  // A step begins that may take `expected_seconds`; `state` is that of the last update(). On a terminal the bar shows
-  // how long it runs, until the next call of any.
+  // Notes the begin of a step that may take `expected_seconds`; `state` is that of the last update(). On a terminal the
+  // bar shows how long it has been running, until the next call of any function.
   void begin_step(const ProgressState& state, double expected_seconds, double now);
-  // Takes the bar off the terminal, for text that is to stand there.
+  // Removes the bar from the terminal, to make room for text.
   void clear();
 
  private:
-  // When work of one sort began, for what is left of it.
+  // When work of one kind began, to estimate the time that is left.
   struct Pace {
     int64_t first = -1;
     double since = 0;
@@ -95,7 +95,7 @@ class Progress {
   template <typename State>
   void show(const State& state, bool is_last, bool is_due_in_pipe, double now);
   void draw(const ProgressState& state);
-  // Nothing runs any more that the ticker would draw. The lock that keeps it from drawing.
+  // Stops the ticker from drawing: no step runs any more. Returns the lock that protects what is drawn.
   [[nodiscard]] std::unique_lock<std::mutex> stop_ticking();
   void tick();
 
@@ -115,10 +115,10 @@ class Progress {
   std::thread ticker_;  // of a terminal, from the first step on
 };
 
-// Shows a bar while many rows are packed; borrows `progress`.
+// Returns a callback that shows a bar while many rows are packed; borrows `progress`.
 [[nodiscard]] std::function<void(int64_t rows, int64_t of)> packing_progress(Progress& progress);
 
-// Says on a terminal how many operations of a job are measured; borrows `progress`.
+// Returns a callback that shows on a terminal how many operations of a job are measured; borrows `progress`.
 [[nodiscard]] std::function<void(int64_t done, int64_t of)> measuring_progress(Progress& progress);
 
 }  // namespace spillway

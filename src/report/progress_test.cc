@@ -37,7 +37,7 @@ std::string bar(const ProgressState& state, int columns) {
   return std::string(format_bar(state, columns, buffer));
 }
 
-// What a terminal gets while `work` goes on with a bar on it.
+// Returns the text on a terminal while `work` runs with a bar.
 template <typename Work>
 std::string shown_on_terminal(const Work& work) {
   const int controller = posix_openpt(O_RDWR | O_NOCTTY);

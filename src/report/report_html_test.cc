@@ -17,7 +17,7 @@ size_t count(std::string_view text, std::string_view word) {
   return result;
 }
 
-// What stands in the element that holds the data.
+// Returns the content of the element that holds the data.
 std::string data_of(const std::string& html) {
   constexpr std::string_view kStart = "<script type=\"application/json\" id=\"report\">";
   const size_t begin = html.find(kStart) + kStart.size();

@@ -1,4 +1,5 @@
-// report.json: what was predicted, and what a run measured. report.html shows the same document (report_html.h).
+// report.json: the predictions of a plan and the measurements of a run. report.html shows the same document
+// (report_html.h).
 //
 // docs/report.md describes the fields.
 #pragma once
@@ -17,23 +18,23 @@
 
 namespace spillway {
 
-// Where the time of the computing lanes went, by operation.
+// The time of an operation on the computing lanes.
 struct OperationTime {
   std::string_view name;
   int64_t calls = 0;
   double seconds = 0;
 };
-// Most time first.
+// Returns the times by operation, the longest first.
 [[nodiscard]] std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& program,
                                                            const Executor& executor);
 
-// What the process takes beside the arenas that are memory: libraries, buffers, the program itself.
+// Returns the memory of the process outside of the arenas: libraries, buffers, the program itself.
 [[nodiscard]] int64_t outside_arenas_bytes(const train::PlannedJob& planned, const Machine& machine, int64_t peak_rss);
 
-// What is known before a run: whatever a run measures is null. A plan that does not fit has a `shortage`.
+// Returns the report before a run: all measurements are null. A plan that does not fit has a `shortage`.
 [[nodiscard]] nlohmann::ordered_json plan_report(const train::PlannedJob& planned, const Machine& machine);
 
-// What is known of a run beside what its trainer counts.
+// Facts of a run in addition to those of its trainer.
 struct RunFacts {
   std::string_view state = "done";  // or "running", "interrupted", "failed"
   std::string started;              // as spillway_run.json has it
@@ -43,12 +44,12 @@ struct RunFacts {
   std::vector<std::pair<std::string, std::string>> overrides;  // what the command line changed of it
 };
 
-// What a run leaves beside its model, or has to show so far. `peak_rss`: of the process, until the end of training.
+// Returns the report of a run at its end or so far. `peak_rss` is that of the process, until the end of training.
 [[nodiscard]] nlohmann::ordered_json run_report(const train::PlannedJob& planned, const Machine& machine,
                                                 const Executor& executor, const train::TrainingOutcome& outcome,
                                                 const RunRecord& record, int64_t peak_rss, const RunFacts& facts = {});
 
-// As text: indented, but the long lists of numbers each on one line.
+// Returns the report as indented text, with long lists of numbers on one line each.
 [[nodiscard]] std::string print_report(const nlohmann::ordered_json& report);
 
 }  // namespace spillway

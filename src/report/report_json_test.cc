@@ -28,7 +28,7 @@ train::Job job_with_host() {
   return job;
 }
 
-// What `steps` steps of such a job report.
+// Returns the report of `steps` steps of such a job.
 nlohmann::ordered_json report_of_run(int64_t steps) {
   const train::Job job = job_with_host();
   const Machine machine = machine_with_host();

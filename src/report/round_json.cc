@@ -21,8 +21,8 @@ using Phase = PlanContext::Generation::Phase;
 
 constexpr size_t kRoundMemoryPoints = 300, kInstructions = 3000;  // of each program
 
-// Whether all instructions of the sections that ran have a time. Those of the others get the time where they would have
-// been: copies of rows between caches, of prompts that have nothing in common.
+// Returns true if all instructions of the sections that ran have a time. Sections that did not run get the time at
+// which they would have: they copy rows between caches, of prompts that have nothing in common.
 bool complete(const Program& program, std::vector<LaneTime>& times) {
   double last = 0;
   for (const SectionRange& section : program.sections) {
@@ -78,7 +78,7 @@ class RoundPicture {
   // A round's mean.
   [[nodiscard]] double mean(double sum) const { return sum / static_cast<double>(totals_->rounds); }
 
-  // Of the measured seconds of all rounds those in which no program ran.
+  // Returns the measured time of a round in which no program ran.
   [[nodiscard]] double host_seconds(double seconds, Phase::Of of) const {
     for (const Phase& phase : generation().phases) {
       if (phase.of == of && phase.program >= 0) seconds -= nth(totals_->program_seconds, phase.program);
@@ -178,7 +178,7 @@ class RoundPicture {
     return json;
   }
 
-  // What a program holds when it ends stays until the next begins.
+  // The memory that a program holds at its end stays until the next one begins.
   [[nodiscard]] ordered_json memory_json() const {
     ordered_json tiers = ordered_json::object();
     for (size_t tier = 0; tier < kBudgetedTiers; ++tier) {

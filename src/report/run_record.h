@@ -1,5 +1,5 @@
-// What a run notes while it goes on, for its report: the loss, what the model answered, how long computation waited,
-// and the trace of a typical step.
+// The record of a run for its report: the loss, the model's answers, how long computation waited, and the trace of a
+// typical step.
 #pragma once
 
 #include <array>
@@ -23,25 +23,26 @@ struct LossPoint {
   double loss = 0;
 };
 
-// At most `points` points: each the mean over a run of steps, at the last of them. REQUIRES: points > 0.
+// Returns at most `points` points: each is the mean over a range of steps, placed at the last of them. REQUIRES: points
+// > 0.
 [[nodiscard]] std::vector<LossPoint> thinned(const std::vector<LossPoint>& curve, size_t points);
 
-// The median of numbers that come one by one; of an even number of them, the larger of the two in the middle. A number
-// more costs the logarithm of how many there are.
+// The median of numbers that arrive one by one; of an even number of them, the larger of the two in the middle. Adding
+// a number takes logarithmic time.
 class RunningMedian {
  public:
-  // Makes room for so many numbers and touches it, so that adding them allocates nothing.
+  // Reserves and touches memory for `count` numbers, so that adding them allocates nothing.
   void reserve(int64_t count);
   void add(double number);
-  // REQUIRES: there is a number.
+  // REQUIRES: a number was added.
   [[nodiscard]] double value() const { return upper_.front(); }
 
  private:
-  // Halves, as heaps: the largest of the lower half is in front, and the smallest of the upper one.
+  // The two halves as heaps, with the largest of the lower half and the smallest of the upper one in front.
   std::vector<double> lower_, upper_;
 };
 
-// What the model answered when it was trained so far.
+// An answer of the model at a step of the training.
 struct SamplePoint {
   int64_t step = 0;
   std::string prompt, text;
@@ -49,29 +50,29 @@ struct SamplePoint {
   std::vector<std::string> pictures{};  // of a clip: URLs that hold them
 };
 
-// What the rounds of online reinforcement learning took.
+// The time and traffic of the rounds of online reinforcement learning.
 struct GenerationTotals {
   int64_t rounds = 0, tokens = 0;
   double seconds = 0, reward_seconds = 0;
   int64_t bytes_streamed = 0;  // weights that came to the device for it
-  // By program of the job (train::programs_of): what each took for the rounds, and the times of its instructions in one
-  // of its runs; none of a program that no round ran, or whose instructions' times nobody knows.
+  // By program of the job (train::programs_of): its time in the rounds, and the times of its instructions in one of its
+  // runs; none for a program that did not run, or whose instructions' times are unknown.
   std::vector<double> program_seconds;
   std::vector<std::vector<LaneTime>> traces;
 };
 
 class RunRecord {
  public:
-  // Makes room for `steps`, so that noting them allocates nothing; for the first million, where there are more.
+  // Reserves memory for `steps`, at most for a million, so that noting them allocates nothing.
   RunRecord(const Program& program, int64_t steps);
 
-  // Around each step, which the profile traces.
+  // Call them before and after each step, which the profile traces.
   void begin_step(const LaneProfile& lanes) { stall_before_ = lanes.stall_seconds(); }
   void end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes);
   void add_evaluation(int64_t step, double loss) { evaluations_.push_back({step, loss}); }
-  // Of a step, after end_step(): what its trainer counts beside the loss.
+  // Adds what the trainer counts in a step beside the loss. Call it after end_step().
   void add_step(const train::StepRecord& step);
-  // What the run would say if it ended now.
+  // The outcome of the run if it ended now.
   [[nodiscard]] const train::TrainingOutcome& so_far() const { return so_far_; }
   struct Curves {
     MetricCurve learning_rate, grad_norm, tokens_per_second;
@@ -83,7 +84,7 @@ class RunRecord {
   [[nodiscard]] LossByTimestep& loss_by_timestep() { return loss_by_timestep_; }
   [[nodiscard]] const LossByTimestep& loss_by_timestep() const { return loss_by_timestep_; }
   void add_sample(SamplePoint sample) { samples_.push_back(std::move(sample)); }
-  // Of all programs, by tier.
+  // The measured peaks of all programs, by tier.
   void set_measured_peaks(const std::array<int64_t, kTiers>& bytes) { measured_peaks_ = bytes; }
   [[nodiscard]] const std::array<int64_t, kTiers>& measured_peaks() const { return measured_peaks_; }
 
@@ -93,9 +94,9 @@ class RunRecord {
   [[nodiscard]] const std::vector<SamplePoint>& samples() const { return samples_; }
   [[nodiscard]] const std::vector<LossPoint>& losses() const { return losses_; }
   [[nodiscard]] const std::vector<LossPoint>& evaluations() const { return evaluations_; }
-  // Of training steps alone, without evaluations.
+  // The time that computation waited in training steps, without evaluations.
   [[nodiscard]] double stall_seconds() const { return stall_seconds_; }
-  // The trace of a step that took about as long as the median; step 0: there is none.
+  // The trace of a step whose time was near the median; step 0 means that there is none.
   [[nodiscard]] int64_t traced_step() const { return traced_step_; }
   [[nodiscard]] const std::vector<LaneTime>& trace() const { return trace_; }
 

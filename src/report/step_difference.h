@@ -1,4 +1,4 @@
-// Why a run's steps took another time than was predicted.
+// Explains why a run's steps took another time than predicted.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ struct ComparedSteps {
   double predicted_seconds = 0, measured_seconds = 0;              // of a step; measured 0: none has ended
   double predicted_stall_seconds = 0, measured_stall_seconds = 0;  // of those, computation waits for other lanes
   double planned_tokens = 0, mean_tokens = 0;                      // of a step
-  // CPU time per wall time of threads that wanted it (runtime/cpu_share.h): in the run, and when the machine was
+  // The CPU time per wall time of threads that wanted a CPU (runtime/cpu_share.h): in the run, and when the machine was
   // measured.
   double cpu_share = 1, cpu_share_when_measured = 1;
 };
 
-// Sentences without a full stop, for people; none where the times differ by less than a tenth, or nothing that is known
-// explains it.
+// Returns sentences without a full stop, for people; none if the times differ by less than a tenth, or if nothing known
+// explains the difference.
 [[nodiscard]] std::vector<std::string> reasons_of_difference(const ComparedSteps& steps);
 
 }  // namespace spillway

@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 
 constexpr double kUnitSeconds = 1e-7;
 
-// What never happens, since the machine has no such lane, is shown at the beginning.
+// An infinite time, of a lane that the machine does not have, is shown at the beginning.
 int64_t units(double seconds) { return std::isfinite(seconds) ? std::llround(seconds / kUnitSeconds) : 0; }
 
 class StringTable {

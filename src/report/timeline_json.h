@@ -23,7 +23,8 @@ namespace spillway {
                                                    const Timeline& predicted, const std::optional<Timeline>& measured,
                                                    size_t most = 8000);
 
-// The same of several programs on one axis, each with its own number of most instructions; measured where all are.
+// The same for several programs on one axis, each with its own maximal number of instructions; measured if all of them
+// are.
 struct TimelinePart {
   const Graph* graph;
   const Program* program;

@@ -17,16 +17,16 @@ namespace {
 constexpr int64_t kWarmUpSteps = 2;
 constexpr int64_t kMinSteps = 3, kMaxSteps = 64;
 
-// How much one run may change what is known. Disks differ more from one moment to the next than kernels do.
+// The largest change that one run may make. Disks vary more from one moment to the next than kernels do.
 constexpr double kMaxChangeOfOperation = 1.25, kMaxChangeOfLane = 1.5;
 
-// How far all runs together may go from what was measured. Farther is not this job on this machine, but another load.
+// The largest change that all runs together may make to a measured value. A larger difference means other load.
 constexpr double kMaxCorrection = 1.5;
 
 // However busy other lanes were, some of an operation's time was its own.
 constexpr double kMinOwnShare = 0.2;
 
-// What a lane has to move in a micro-batch and an update before its time is more than latency.
+// The bytes that a lane must move in a micro-batch and an update for its time to be more than latency.
 constexpr double kMinBytesOfLane = 16.0 * (1 << 20);
 
 // Steps that differ by more than this had to share the computer.

@@ -1,5 +1,5 @@
-// What a run finds out about the machine while it trains, for the next plan: an operation alone on scratch memory is
-// not quite what it is in a step, and a disk for three seconds not what it is for an hour.
+// Corrects the machine's measurements by a run's own times, for the next plan: an operation in a step takes another
+// time than alone on scratch memory, and a disk is slower over an hour than over three seconds.
 #pragma once
 
 #include <array>
@@ -16,29 +16,30 @@ namespace spillway {
 
 class Calibration {
  public:
-  // Makes room, so that noting steps allocates nothing. The program is borrowed. `machine` is what it was planned for.
+  // Allocates in advance, so that noting steps allocates nothing. Borrows the program. `machine` is the one that it was
+  // planned for.
   Calibration(const Graph& graph, const Program& program, const Machine& machine);
 
-  // Before and after a step of full streams, which has been traced; on the compute lane's thread. The first steps do
-  // not count, nor do those in which that thread wanted a CPU and had none.
+  // Call them before and after a traced step of full streams, on the compute lane's thread. The first steps do not
+  // count, nor do those in which that thread waited for a CPU.
   void begin_step(const LaneProfile& lanes) { begin_step(lanes.stall_seconds()); }
   void add_step(const LaneProfile& lanes);
-  // The same of one that ran at these times, by instruction.
+  // Adds a step with these times by instruction.
   void add_step(std::span<const LaneTime> times);
-  // Moves what the machine says of the run's operations and lanes towards the medians over the steps: a part of the way
-  // only where that is far, so that one disturbed run does little harm, and never farther from what was measured than
-  // by half of it, however many runs agree. False where there were too few steps, or where their times differ as they
-  // do beside other work. Lanes that move less than 16 MiB teach nothing, nor do disk lanes if the machine's were
-  // measured on other disks.
+  // Moves the machine's times of the run's operations and lanes towards the medians over the steps. Moves only a part
+  // of the way if they are far apart, so that one disturbed run does little harm; and never beyond 1.5 times the
+  // measured values, however many runs agree. Returns false, changing nothing, if there were too few steps, or if their
+  // times vary as they do beside other work. Lanes that move less than 16 MiB are left out, as are disk lanes if the
+  // machine's were measured on other disks.
   [[nodiscard]] bool improve(Machine& machine) const;
 
-  // The two halves of the above that need no profile: `stall_seconds` is how long compute has waited so far. Whether
-  // the calling thread has had a CPU since begin_step(), but for the time in which it waited.
+  // The parts of the above that need no profile. `stall_seconds` is how long compute has waited so far. had_cpu()
+  // returns true if the calling thread has had a CPU since begin_step(), except while it waited.
   void begin_step(double stall_seconds);
   [[nodiscard]] bool had_cpu(double stall_seconds) const;
 
  private:
-  // What is measured together: the operations of one signature on one lane, or the transfers of a lane.
+  // Instructions that are measured together: the operations of one signature on one lane, or the transfers of a lane.
   struct Group {
     std::string signature;  // empty: transfers
     Lane lane = Lane::kCompute;
@@ -46,12 +47,13 @@ class Calibration {
     std::vector<double> samples;     // by step: seconds per call or per byte
   };
 
-  // When the lane turned to an instruction: transfers may be under way while an earlier one is waited for.
+  // Returns when the lane began to execute an instruction: a transfer may start while an earlier one is still waited
+  // for.
   [[nodiscard]] double begin_of(std::span<const LaneTime> times, size_t lane, size_t index) const;
-  // What the lane's instruction from `time.start` on would take if no other lane worked meanwhile. REQUIRES: a lane's
-  // instructions are asked for in their order, after passed_ has been cleared.
+  // Returns how long the lane's instruction from `time.start` on would take if no other lane worked meanwhile.
+  // REQUIRES: a lane's instructions are asked for in order, after passed_ has been cleared.
   [[nodiscard]] double undisturbed_seconds(std::span<const LaneTime> times, size_t lane, const LaneTime& time);
-  // The same of a transfer, without the latency behind it: by that much the lane is free earlier.
+  // The same for a transfer, without the latency after it, during which the lane is free already.
   [[nodiscard]] double transfer_seconds(std::span<const LaneTime> times, size_t lane, size_t index);
 
   const Program& program_;

@@ -32,7 +32,7 @@ constexpr int kVersion = 3;                       // of the two files; a later o
 constexpr int kVersionWithoutSums = 1;
 constexpr int64_t kMaxPositionBytes = int64_t{1} << 30;  // version 2 has all tokens of a round in it
 
-// Of the whole file, whose own field for it does not count. REQUIRES: it is not there.
+// Returns the checksum of the whole JSON. REQUIRES: it does not contain the field for the checksum itself.
 std::string sum_of(const Json& json) { return checksum_text(std::as_bytes(std::span<const char>(json_text(json)))); }
 
 Json to_json(const FeedState& feed) {
@@ -98,7 +98,7 @@ TrainingPosition position_from_json(const Json& json) {
   return position;
 }
 
-// Of adapter_model.safetensors, or of the model's files.
+// Opens adapter_model.safetensors, or the model's files.
 SafetensorsFolder weights_of(const fs::path& folder, const Job& job) {
   const Layout layout = layout_of(*job.model);
   if (job.graph.model.lora) return SafetensorsFolder(folder, adapter_stem(layout));
@@ -214,7 +214,7 @@ void remove_old_checkpoints(const fs::path& output, const RunIdentity& run, int6
       const TrainingPosition position = read_checkpoint(found.folder).position;
       if (run.holds(position.run, position.step)) own.push_back(found);
     } catch (const InputError&) {
-      // What cannot be read is not known to be ours to remove.
+      // A checkpoint that cannot be read may not be ours to remove.
     }
   }
   int64_t left = std::ssize(own);

@@ -1,4 +1,4 @@
-// checkpoint-STEP folders: what the model folder of that step would be, and what continues the run bit for bit.
+// Folders checkpoint-STEP: the model folder of that step, and the state that continues the run bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,37 @@
 
 namespace spillway::train {
 
-// A model that scores completions, which training does not change.
+// The identity of a model that scores completions; training does not change it.
 struct RewardModelIdentity {
   std::string folder;  // for messages: it may lie elsewhere when the run goes on
   BaseIdentity weights;
 };
-// Those of a job that generates what it is trained on; none of another.
+// Returns the identities of the reward models of a job that generates its completions, none for any other job.
 [[nodiscard]] std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job& job);
 
-// Where a run is. Everything else follows from the config: the order of rows is a pure function of seed and epoch, and
-// every random number one of seed and step. With a stream, rows and steps_per_epoch are 0.
+// The position of a run. Everything else follows from the config: the order of rows is a pure function of seed and
+// epoch, and each random number one of seed and step. With a stream, rows and steps_per_epoch are 0.
 struct TrainingPosition {
   int64_t step = 0;        // optimizer steps done
   int64_t num_tokens = 0;  // seen so far
-  // Of the data, so that another data set is noticed.
+  // The data, so that another data set is noticed.
   int64_t rows = 0;
   std::string rows_checksum;  // data::RowTable::checksum; empty: not known
   int64_t steps_per_epoch = 0;
   std::optional<data::StreamPosition> stream;  // of the next step
   std::string stream_identity;                 // data::stream_identity, with a stream
   FeedState feed;                              // StepFeed::state, of the step that was done last
-  // Of the run.
+  // The run.
   RunIdentity run;
   BaseIdentity base;     // empty: not known
   RunSettings settings;  // the same
-  // Each folder once, in the order of the config; none: not known.
+  // Each folder once, in the order of the config; none if not known.
   std::optional<std::vector<RewardModelIdentity>> reward_models;
   std::optional<StoppingState> stopping;  // the same
   std::optional<bool> is_evaluated;       // whether the step's evaluation came before the checkpoint; the same
 };
 
-// What a checkpoint's spillway_state.json says.
+// The content of a checkpoint's spillway_state.json.
 struct CheckpointRecord {
   std::filesystem::path folder;
   TrainingPosition position;               // its feed without the round
@@ -62,21 +62,22 @@ struct CheckpointRecord {
 
 enum class CheckpointContent { kAll, kModel };
 
-// Writes OUTPUT/checkpoint-STEP atomically; of kModel without the state of the optimizer and of what feeds the run.
+// Writes OUTPUT/checkpoint-STEP atomically. With kModel it leaves out the state of the optimizer and of the feed.
 void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position,
                      const ModelInTraining& model, const TrainedFacts& facts = {},
                      CheckpointContent content = CheckpointContent::kAll);
 
-// Removes the oldest checkpoints of `run` until `limit` are left (0: none is removed), but not the last, and not that
-// of the step `best`; those of other runs stay.
+// Removes the oldest checkpoints of `run` until `limit` are left (0: removes none), but neither the last one nor that
+// of the step `best`. Checkpoints of other runs stay.
 void remove_old_checkpoints(const std::filesystem::path& output, const RunIdentity& run, int64_t limit,
                             int64_t best = 0);
 
-// The checkpoints in a folder, by step; not those of other programs.
+// A checkpoint in an output folder.
 struct FoundCheckpoint {
   int64_t step = 0;
   std::filesystem::path folder;
 };
+// Returns the checkpoints in a folder in ascending order of their steps. Folders of other programs are left out.
 [[nodiscard]] std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& output);
 
 // The run's checkpoint of a step, where it is there and can be read.

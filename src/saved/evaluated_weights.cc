@@ -11,10 +11,10 @@
 namespace spillway::train {
 namespace {
 
-// Where the rows of a slice are, in training, to the last bit.
+// Returns the value that has the rows of a slice as training has them, to the last bit.
 ValueId exact_rows(const StateSlice& slice) { return slice.master != kNone ? slice.master : slice.kept_aside; }
 
-// Of weights without a master: into the values beside the states.
+// Copies a weight without a master to the values that keep it aside.
 void keep_trained(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
   if (t.slices.front().kept_aside == kNone) return;
   auto slice = t.slices.begin();

@@ -1,5 +1,5 @@
-// The weights that are evaluated, sampled and saved, where the optimizer says that those are not the ones in training
-// (ops::EvaluatedWeights). All others are evaluated as they are, and nothing here does anything for them.
+// The weights that are evaluated, sampled and saved, for optimizers that evaluate other weights than they train
+// (ops::EvaluatedWeights). For all other optimizers these functions do nothing.
 #pragma once
 
 #include "job/training_graph.h"
@@ -7,16 +7,16 @@
 
 namespace spillway::train {
 
-// Calls `use` with what is to be saved of a trained weight, whole and in order: computed in f32 from its f32 master, or
-// from itself. REQUIRES: the optimizer evaluates other weights than it trains, and the trained ones are in place.
-// Takes the memory of one state slice beside the plan's.
+// Calls `use` with the values of a trained weight that are to be saved, whole and in order. They are computed in f32
+// from the weight's f32 master, or from the weight itself. Takes the memory of one state slice in addition to the
+// plan's. REQUIRES: the optimizer evaluates other weights than it trains, and the trained ones are in place.
 void read_evaluated(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                     const ValueStore::Visitor& use);
 
-// Puts what is evaluated in the place of every trained weight, so that all programs of the job read it, rounded to the
-// weight's dtype; masters and states stay. The weights in training are kept aside where no master has them.
+// Replaces every trained weight with its evaluated values, rounded to the weight's dtype, so that all programs of the
+// job read those. Masters and states stay. Weights without a master are kept aside.
 void put_evaluated_weights(const TrainingGraph& training, ValueStore& store);
-// Puts the weights in training back, to the last bit. REQUIRES: put_evaluated_weights() came before.
+// Restores the trained weights bit for bit. REQUIRES: put_evaluated_weights() was called before.
 void put_trained_weights(const TrainingGraph& training, ValueStore& store);
 
 }  // namespace spillway::train

@@ -1,4 +1,4 @@
-// What a feed that makes what it feeds needs to go on from a checkpoint.
+// The state of a feed that generates its own data, as a checkpoint keeps it.
 #pragma once
 
 #include <memory>

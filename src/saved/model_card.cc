@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxCardBytes = int64_t{1} << 20;
-// What tells a card of ours from a README of the user's.
+// A mark that distinguishes our cards from a README of the user's.
 constexpr std::string_view kMark = "\n<!-- written by spillway train; without this line it is not written again -->\n";
 
 bool is_name_character(char c) {
@@ -39,8 +39,8 @@ bool is_hub_id(std::string_view text) {
          std::all_of(name.begin(), name.end(), is_name_character);
 }
 
-// What the hub calls a model or data set: by the folder of its cache (`models--OWNER--NAME/snapshots/...`), or the id
-// itself where it names nothing on this machine. Empty where it has no such name.
+// Returns the hub's name of a model or data set: from the folder of its cache (`models--OWNER--NAME/snapshots/...`), or
+// the path itself if it is such a name and nothing on this machine. Empty if it has none.
 std::string hub_id(const std::string& path, std::string_view kind) {
   const std::string prefix = fmt::format("{}--", kind);
   for (const fs::path& part : fs::path(path)) {
@@ -96,7 +96,7 @@ config::YamlNode front_matter(const fs::path& readme) {
   }
 }
 
-// How a kind of job is called and its result used.
+// The words for a kind of job in its card, and the classes that load its result.
 struct Kind {
   std::string tag, method, task, model_class;
 };

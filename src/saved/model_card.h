@@ -14,7 +14,7 @@
 
 namespace spillway::train {
 
-// What a run has come to.
+// The results of a run.
 struct TrainedFacts {
   int64_t steps = 0, total_steps = 0;  // done, and those that were planned
   double epochs = 0;
@@ -35,13 +35,13 @@ struct TrainedFacts {
   std::vector<TierPeak> tiers;
 };
 
-// Of the base's card, a line each; empty where it has none.
+// Returns the license lines of the base model's card; empty if it has none.
 [[nodiscard]] std::string license_lines(const std::filesystem::path& base);
 
-// Markdown behind YAML, with these lines.
+// Returns the card: YAML front matter with the license lines, then Markdown.
 [[nodiscard]] std::string model_card(const Job& job, const TrainedFacts& facts, const std::string& license);
 
-// Writes it, but not over a file that is no such card.
+// Writes the card. Does not overwrite a file that is not such a card.
 void write_model_card(const std::filesystem::path& file, const Job& job, const TrainedFacts& facts,
                       const std::string& license);
 

@@ -26,7 +26,7 @@ std::string card_of(const Job& job, const TrainedFacts& facts) {
   return model_card(job, facts, license_lines(job.config.model.base_model));
 }
 
-// What the hub reads: the YAML between the first two --- lines.
+// Returns the part of the card that the hub reads: the YAML between the first two --- lines.
 config::YamlNode front_of(const std::string& card) {
   REQUIRE(card.starts_with("---\n"));
   return config::parse_yaml(card.substr(4, card.find("\n---\n", 4) - 4), "card");

@@ -1,4 +1,4 @@
-// What a job reads, and what of its output_dir is the job's (io/output_folder.h).
+// The inputs of a job, and the files of its output_dir that belong to the job (io/output_folder.h).
 #pragma once
 
 #include <filesystem>
@@ -10,23 +10,22 @@
 
 namespace spillway::train {
 
-// Models, adapters, tokenizers, data files and templates that the config names, where they are there. A checkpoint to
-// go on from is none: it belongs to output_dir.
+// Returns the models, adapters, tokenizers, data files and templates that the config names and that exist. A checkpoint
+// to resume from is not among them: it belongs to output_dir.
 [[nodiscard]] std::vector<CommandInput> inputs_of(const config::Config& config);
 
-// Whether training may write or remove a file of this name in output_dir itself.
+// Returns true if training may write or remove a file of this name directly in output_dir.
 [[nodiscard]] bool is_training_file(std::string_view name);
 
-// Returns true if a file of this name is part of the model or adapter that a run leaves, and not of what it says of
-// itself.
+// Returns true if a file of this name is part of the saved model or adapter, as opposed to logs and the like.
 [[nodiscard]] bool is_result_file(std::string_view name);
 
-// Removes from output_dir the model or adapter that an earlier run has left, as the folder's record names it
-// (io/folder_record.h): first what makes others take the folder for one. Logs, README.md, checkpoints and what others
-// keep there stay. Nothing where there is no record of a run.
+// Removes from output_dir the model or adapter of an earlier run that the folder's record names (io/folder_record.h),
+// first the files by which others recognise a model. Logs, README.md, checkpoints and files of others stay. Does
+// nothing without a record of a run.
 void remove_earlier_result(const std::filesystem::path& folder);
 
-// The rule for output_dir. Throws InputError where it holds something of the user's, or an input; changes nothing.
+// Returns the rules for output_dir. Throws InputError if it holds files of the user's, or an input. Changes nothing.
 [[nodiscard]] SharedOutput training_output(const config::Config& config);
 
 }  // namespace spillway::train

@@ -13,7 +13,7 @@ namespace spillway::train {
 int64_t checkpoints_to_come(const config::OutputSettings& output, int64_t step, int64_t total_steps,
                             int64_t steps_per_epoch, int64_t kept) {
   if (step >= total_steps) return 0;
-  // How often an evaluation is the best so far is not known.
+  // The number of evaluations that will be the best so far is not known.
   if (output.save.kind == config::Interval::Kind::kBest) return 1;
   const int64_t every = output.save.steps(total_steps, steps_per_epoch);
   const int64_t first = output.saves_first_step && step == 0 && every != 1 ? 1 : 0;

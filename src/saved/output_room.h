@@ -1,4 +1,4 @@
-// What a run writes into output_dir, and whether the disk has room for it.
+// Checks that the disk has room for what a run writes into output_dir.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct OutputBytes {
   int64_t checkpoint = 0;  // the same and state_bytes()
 };
 
-// How many checkpoints more a run of `total_steps` has in its folder at once, of which `kept` are there after `step`
-// steps. Before an old one is removed the new one is there.
+// Returns the largest number of additional checkpoints that a run of `total_steps` steps keeps at once after `step`
+// steps, if `kept` are there already. A new one is written before an old one is removed.
 [[nodiscard]] int64_t checkpoints_to_come(const config::OutputSettings& output, int64_t step, int64_t total_steps,
                                           int64_t steps_per_epoch, int64_t kept);
 
-// Throws InputError where the disk of `folder`, which need not be there, has not room for the model and one of the
-// checkpoints to come; warns where it has not room for all of them. Where the system does not say, it has.
+// Throws InputError if the disk of `folder`, which need not exist, has no room for the model and one of the checkpoints
+// to come; warns if it has no room for all of them. Does nothing if the free space is unknown.
 void check_room(const std::filesystem::path& folder, const OutputBytes& bytes, int64_t checkpoints);
 
 }  // namespace spillway::train

@@ -1,8 +1,9 @@
-// Which run a checkpoint belongs to. A run begins where training begins, and goes on where a checkpoint of it does.
+// The identity of a run, which tells to which run a checkpoint belongs. A run starts where training starts, and
+// continues when it resumes from one of its checkpoints.
 //
-// The run that last began in an output folder has its identity in OUTPUT/spillway_run.json, and every checkpoint has
-// that of the run that wrote it. Who goes on from a checkpoint of the user's choice begins a new run, which has what
-// the other did up to there as its own.
+// OUTPUT/spillway_run.json has the identity of the run that last started in an output folder, and every checkpoint has
+// that of the run that wrote it. Resuming from a checkpoint that the user names starts a new run; the steps of the old
+// run up to that checkpoint count as its own.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 namespace spillway::train {
 
 struct RunIdentity {
-  // A run that this one goes on from, up to a step.
+  // A run from which this one was resumed, and the step.
   struct Ancestor {
     std::string id;
     int64_t step = 0;
@@ -27,21 +28,21 @@ struct RunIdentity {
   std::vector<Ancestor> ancestors;
 
   bool operator==(const RunIdentity&) const = default;
-  // Whether a checkpoint that `other` wrote at `step` is part of this run.
+  // Returns true if a checkpoint that `other` wrote at `step` is part of this run.
   [[nodiscard]] bool holds(const RunIdentity& other, int64_t step) const;
 };
 
-// A run that begins now, from nothing.
+// Returns a run that starts now, from step 0.
 [[nodiscard]] RunIdentity fresh_run();
-// One that begins now, from a checkpoint of another.
+// Returns a run that starts now, from a checkpoint of another run.
 [[nodiscard]] RunIdentity run_from(const RunIdentity& other, int64_t step);
 
-// from_json throws what the JSON library throws.
+// run_from_json() throws the exceptions of the JSON library.
 [[nodiscard]] nlohmann::ordered_json to_json(const RunIdentity& run);
 [[nodiscard]] RunIdentity run_from_json(const nlohmann::ordered_json& json);
 
-// The run that last began in the folder; nothing where the folder does not say. Throws InputError for a file that is
-// none of ours.
+// Returns the run that last started in the folder; nothing if the folder does not say. Throws InputError for a file
+// that is not ours.
 [[nodiscard]] std::optional<RunIdentity> read_run(const std::filesystem::path& output);
 void write_run(const std::filesystem::path& output, const RunIdentity& run);
 

@@ -166,7 +166,7 @@ void add_ppo(RunSettings& settings, const config::PpoSettings& ppo) {
     settings[key] = config::print_value(value);
 }
 
-// What each kind of loss reads, and nothing that another one does.
+// Adds the settings that this kind of loss reads.
 void add_loss(RunSettings& settings, const config::OnlineSettings& online) {
   switch (online.kind) {
     case config::OnlineKind::kGrpo:
@@ -202,7 +202,7 @@ void add_online(RunSettings& settings, const config::OnlineSettings& online) {
     settings[key] = config::print_value(value);
 }
 
-// What is made large.
+// Adds the reward functions and their weights.
 void add_rewards(RunSettings& settings, const rewards::RewardSettings& rewards) {
   settings["reward_funcs"] = config::print_value(rewards::names_of(rewards.functions));
   std::vector<std::string> weights;
@@ -255,7 +255,7 @@ void add_batches(RunSettings& settings, const config::Config& config) {
   settings["shuffle_dataset"] = config::print_value(shuffles);
 }
 
-// What clips, which come as they are, do not have.
+// Adds settings of text batches, which clips do not have.
 void add_lines(RunSettings& settings, const config::Config& config) {
   const data::BatchOptions& options = config.data.batches;
   settings["sequence_len"] = config::print_value(config.batches.sequence_len);
@@ -338,7 +338,7 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
 
 RunSettings settings_from_json(const nlohmann::ordered_json& json) {
   auto settings = json.get<RunSettings>();
-  // Of schedule_free_adamw earlier versions wrote no name.
+  // Earlier versions wrote no name for schedule_free_adamw.
   if (const auto optimizer = settings.find("optimizer"); optimizer != settings.end() && optimizer->second.empty())
     settings.erase(optimizer);
   return settings;
@@ -346,8 +346,8 @@ RunSettings settings_from_json(const nlohmann::ordered_json& json) {
 
 namespace {
 
-// What of a setting the tensors follow from: of words that mean one optimizer its name; of starts of an adapter those
-// that its base is changed for.
+// Returns the part of a setting that the tensors depend on: for words that mean one optimizer its name; for adapter
+// starts only those that change the base.
 std::string_view tensors_of(std::string_view setting, const std::string& value) {
   if (setting == kInit) {
     const bool changes_base = value.starts_with("pissa") || value == "olora" || value == "loftq";

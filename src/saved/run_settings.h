@@ -1,4 +1,5 @@
-// The mathematics of a job as names and values: what may change when a run goes on, and is then said.
+// The settings of a job that its results depend on, as names and values. They may change when a run is resumed, which
+// is reported.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,23 +13,24 @@
 
 namespace spillway::train {
 
-// Name of a config key -> its value as it takes effect. Not those that make other rows, which a checkpoint refuses by
-// itself.
+// Maps the name of a config key to its effective value. Keys that select other rows are left out: checkpoints refuse
+// other rows by themselves.
 using RunSettings = std::map<std::string, std::string>;
 [[nodiscard]] RunSettings settings_of(const Job& job, const TrainingLength& length);
 
-// Those of them that a forward pass depends on: the adapter, the base's storage, the precision.
+// Returns the settings that a forward pass depends on: the adapter, the storage of the base, the precision.
 [[nodiscard]] RunSettings forward_settings_of(const Job& job);
 
-// Those that a checkpoint has. A version that did not write a setting says nothing of it: it may be any.
+// Returns the settings in a checkpoint. A setting that the version did not write yet is missing, and may have any
+// value.
 [[nodiscard]] RunSettings settings_from_json(const nlohmann::ordered_json& json);
 
-// Throws InputError where the tensors of a run with the old settings are others: for the adapter, its rank, the
-// optimizer and the precision, which decides which master weights there are; and where another model was computed.
-// `where` names what has the old ones.
+// Throws InputError if the tensors of a run with the settings `before` differ: if the adapter, its rank, the optimizer
+// or the precision, which decides which master weights there are, differ, or if another model was computed. `where`
+// names the holder of the old settings.
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where);
 
-// One warning a value that is now another.
+// Logs a warning for each value that differs.
 void warn_of_changes(const RunSettings& before, const RunSettings& now, std::string_view where);
 
 }  // namespace spillway::train

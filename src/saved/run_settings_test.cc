@@ -22,7 +22,8 @@ const std::set<std::string_view> kOtherSections = {"Model", "Device and memory",
 
 // Keys that other settings stand for, that make other rows or tensors, or that change no number.
 const std::set<std::string_view> kElsewhere = {
-    // What takes effect is there: max_steps, warmup_steps, bf16, gradient_accumulation_steps, sequence_len, adapter.
+    // The effective values are there: max_steps, warmup_steps, bf16, gradient_accumulation_steps, sequence_len,
+    // adapter.
     "num_epochs", "warmup_ratio", "dtype", "fp16", "batch_size", "use_peft", "dp_shard_size", "dp_replicate_size",
     // Likewise lora_dropout, steps_per_generation, num_iterations, rl_beta, group_by_length, shuffle_dataset.
     "disable_dropout", "generation_batch_size", "num_ppo_epochs", "orpo_alpha", "train_sampling_strategy",
@@ -66,7 +67,7 @@ RunSettings online_run(const config::OnlineSettings& online) {
   return settings_of(job, {.total_steps = 10});
 }
 
-// Those of runs of every kind, with all that can be on.
+// Returns the settings of runs of all kinds, with everything that can be on.
 RunSettings settings_of_all_kinds() {
   Job text;
   text.config.adapter.emplace();

@@ -23,7 +23,7 @@
 namespace spillway::train {
 namespace {
 
-// What of a trained weight is written into files of models and adapters.
+// The version of a trained weight that is written into files of models and adapters.
 enum class Written { kWeight, kEma };
 void read_written(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store, Written which,
                   const ValueStore::Visitor& use) {
@@ -31,7 +31,8 @@ void read_written(const TrainingGraph& training, const TrainedWeight& t, ValueSt
   training.optimizer->evaluated ? read_evaluated(training, t, store, use) : read_exact(training, t, store, use);
 }
 
-// Of an adapter's file, in f32: a factor whose start the base is without is [A; A_0], or [B, -B_0].
+// Returns the tensor of an adapter's file, in f32. If the start of a factor was subtracted from the base, it is [A;
+// A_0], or [B, -B_0].
 std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                                   Written which) {
   std::vector<float> values;

@@ -1,4 +1,4 @@
-// What a run leaves: folders that transformers, PEFT and diffusers read.
+// Writes the results of a run: folders that transformers, PEFT and diffusers can read.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace spillway::train {
 
-// What a run trains and what is written beside it. Borrowed.
+// The inputs of saving a model in training. Borrowed.
 struct ModelInTraining {
   const Job& job;
   const BaseFiles& base;
@@ -19,19 +19,18 @@ struct ModelInTraining {
   ValueStore& store;
 };
 
-// Of the model; the value model is part of checkpoints alone.
+// Saves the model; a value model is only saved in checkpoints.
 //
 // Writes adapter_model.safetensors and adapter_config.json (f32), or the whole model in the dtypes of the base's files,
-// with the tokenizer's files and a model card, into a folder that exists. A README.md that no card is stays. What an
-// earlier run has left there is removed first (saved/output.h), when all weights are written under other names, and
-// what makes others take the folder for a model comes last: whenever the process is killed, the folder holds the
-// earlier result, this one, or none that can be taken for a whole one. Returns
-// the sums of the weights. Opens nothing of the base's folder. REQUIRES: the weights in training are in place
-// (saved/evaluated_weights.h).
+// with the tokenizer's files and a model card, into an existing folder. Keeps a README.md that is not such a card.
+// Writes all weights under temporary names first, then removes the result of an earlier run (saved/output.h), and adds
+// the files by which others recognise a model last: if the process is killed at any time, the folder holds the earlier
+// result, this one, or none that could be mistaken for a complete one. Returns the sums of the weights. Opens no file
+// of the base's folder. REQUIRES: the weights in training are in place (saved/evaluated_weights.h).
 TensorSums save_model(const std::filesystem::path& folder, const ModelInTraining& model,
                       const TrainedFacts& facts = {});
 
-// What the weights of that take, without the headers of files.
+// Returns the size of the saved weights, without the headers of files.
 [[nodiscard]] int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training);
 
 }  // namespace spillway::train

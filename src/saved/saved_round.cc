@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kRoundPrefix = "round.";
 constexpr const char* kIds = "ids";
 
-// What there is of each token beside its id, or of none.
+// A field of completions with one number per token, or none.
 struct TokenNumbers {
   const char* name;
   std::vector<float> Completion::*numbers;

@@ -1,5 +1,5 @@
-// A round of online reinforcement learning in a checkpoint: what there is of a completion is JSON, and what there is of
-// a token, which may be millions, tensors of spillway_state.safetensors, of one completion after the other.
+// A round of online reinforcement learning in a checkpoint. The fields of completions are JSON; those of tokens, of
+// which there may be millions, are tensors in spillway_state.safetensors, the completions concatenated.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,18 +13,18 @@
 
 namespace spillway::train {
 
-// Whether a tensor of a checkpoint's state is a round's.
+// Returns true if a tensor of a checkpoint's state belongs to a round.
 [[nodiscard]] bool is_of_round(std::string_view tensor);
 
-// i32 or f32 [tokens]; none without elements.
+// Returns the tensors of a round, i32 or f32 [tokens], without empty ones.
 [[nodiscard]] std::vector<TensorSpec> tensors_of(const Round& round);
-// Appends all of each to a file that has them.
+// Appends the content of each of these tensors to a file that declares them.
 void append_tensors(const Round& round, SafetensorsWriter& writer);
 
-// With numbers of tokens in place of what the tensors hold.
+// Returns the JSON of a round, with numbers of tokens in place of the content of the tensors.
 [[nodiscard]] nlohmann::ordered_json to_json(const Round& round);
-// Also of what versions without tensors wrote, with lists in place of those numbers. Throws InputError for a tensor
-// that differs from `sums`, and nlohmann::json::exception for JSON of anything else.
+// Reads a round. Also reads rounds of versions without tensors, which have lists in place of the numbers. Throws
+// InputError for a tensor that differs from `sums`, and nlohmann::json::exception for invalid JSON.
 [[nodiscard]] Round round_from_json(const nlohmann::ordered_json& json, const SafetensorsFile& state,
                                     const TensorSums& sums);
 

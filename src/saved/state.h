@@ -1,5 +1,5 @@
-// The contents of a training job's persistent values: filled from model, adapter and checkpoint folders, and kept in
-// checkpoints. One value at a time, wherever it lives.
+// The state that checkpoints keep of a training job's persistent values. Handles one value at a time, in whichever
+// tier it lives.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,30 @@
 
 namespace spillway::train {
 
-// Name of a tensor of a file or a folder of files -> checksum of its bytes there (io/checksum.h).
+// Maps the name of a tensor in a file or a folder of files to the checksum of its bytes there (io/checksum.h).
 using TensorSums = std::map<std::string, std::string>;
 
-// What appends what is read, piece by piece, to a tensor of a file that is written in order. Both are borrowed.
+// Returns a visitor that appends each piece it reads to a tensor of a file that is written in order. Borrows its
+// arguments.
 template <typename Writer>
 ValueStore::Visitor appender(Writer& writer, const std::string& name) {
   return [&](const TensorView& piece, int64_t) { writer.append(name, piece.data, piece.dtype, piece.elems()); };
 }
 
-// Masters, moments, (where there is no master) the trained weights themselves, what the optimizer keeps for all of
-// them, and a reference that changes, bit for bit. Each is one tensor of the weight's shape, called "<state>.<weight>"
-// or as the weight, however the graph slices it. REQUIRES: the weights in training are in place
-// (saved/evaluated_weights.h). Beside it stand the tokens of a round of online training, where there is one
-// (saved/saved_round.h).
+// Saves the state bit for bit: masters, moments, the trained weights that have no master, the optimizer's common state,
+// and a reference that changes. Each is one tensor of the weight's shape, named "<state>.<weight>" or as the weight,
+// however the graph slices it. The tokens of a round of online training are saved with it (saved/saved_round.h).
+// REQUIRES: the weights in training are in place (saved/evaluated_weights.h).
 TensorSums save_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
                                 const Round* round = nullptr);
-// What the state takes in the file, without a round and the header.
+// Returns the size of the state in the file, without a round and the header.
 [[nodiscard]] int64_t state_bytes(const TrainingGraph& training);
-// A round's tensors are passed over. Throws InputError where the file belongs to another job, and where a tensor
+// Loads the state; skips a round's tensors. Throws InputError if the file belongs to another job, or if a tensor
 // differs from `sums`, which may be null.
 void load_optimizer_state(const std::filesystem::path& file, const TrainingGraph& training, ValueStore& store,
                           const TensorSums* sums = nullptr);
 
-// A tensor of a checkpoint that is not what was written.
+// Returns the error for a tensor of a checkpoint that is not as it was written.
 [[nodiscard]] InputError damaged_tensor(std::string_view file, std::string_view tensor);
 
 }  // namespace spillway::train

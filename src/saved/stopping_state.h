@@ -7,13 +7,14 @@
 
 namespace spillway::train {
 
-// An evaluation after a step, by the metric that is looked at.
+// An evaluation after a step, with the value of the metric that decides.
 struct JudgedEvaluation {
   int64_t step = 0;  // 0: none
   double value = 0;
   bool operator==(const JudgedEvaluation&) const = default;
 };
 
+// The state in a checkpoint, with which a resumed run ends where it would have ended.
 struct StoppingState {
   std::string metric;            // that the numbers are of
   bool has_evaluations = false;  // one at least
@@ -23,7 +24,7 @@ struct StoppingState {
   int64_t high_losses = 0;       // steps in a row
   bool operator==(const StoppingState&) const = default;
 };
-// from_json throws what the JSON library throws.
+// stopping_from_json() throws the exceptions of the JSON library.
 [[nodiscard]] nlohmann::ordered_json to_json(const StoppingState& state);
 [[nodiscard]] StoppingState stopping_from_json(const nlohmann::ordered_json& json);
 

@@ -1,4 +1,4 @@
-// The files beside saved weights that make a folder complete for generation.
+// The tokenizer files that make a folder of saved weights complete for generation.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,10 @@
 
 namespace spillway::train {
 
-// Adds the tokenizer that training used to `files`: its files as they are, but with the tokens and roles of
-// `special_tokens` and `tokens`, so that whoever loads the folder tokenizes as training did; the chat template that the
-// rows were made with; and generation_config.json where there is one. That and a config.json among `files` name the
-// tokens of roles that the model of `base` has otherwise (model/token_ids.h). Throws InputError for files that cannot
-// be read.
+// Adds the tokenizer that training used to `files`: its files, changed to have the tokens and roles of `special_tokens`
+// and `tokens`, so that the folder tokenizes as training did; the chat template of the rows; and generation_config.json
+// if there is one. That file, and a config.json among `files`, get the token ids of roles that differ from those of the
+// model `base` (model/token_ids.h). Throws InputError for files that cannot be read.
 void add_tokenizer_files(const config::TokenizerSettings& settings, const data::RowOptions& rows,
                          const std::filesystem::path& base, FileTexts& files);
 

@@ -6,7 +6,7 @@
 
 namespace spillway::train {
 
-// How long a run is. A stream has no epochs: all of its steps count as one.
+// The length of a run. A stream has no epochs: all of its steps count as one.
 struct TrainingLength {
   int64_t lines = 0, tokens = 0;  // of an epoch; a line is a row, or several that are packed; 0 for a stream
   EpochSize epoch{};

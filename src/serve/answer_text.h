@@ -1,4 +1,4 @@
-// The text of an answer as it grows, up to the first of the strings that end it.
+// The text of an answer as it grows, up to the first stop string.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,20 @@
 
 namespace spillway::serve {
 
-// Belongs to one thread.
+// Not thread-safe: belongs to one thread.
 class AnswerText {
  public:
-  // Borrows the tokenizer. Special tokens have no text unless they are to be seen. REQUIRES: no stop string is empty.
+  // Borrows the tokenizer. Special tokens have no text unless `skips_special_tokens` is false. REQUIRES: no stop string
+  // is empty.
   AnswerText(const text::Tokenizer& tokenizer, std::vector<std::string> stops, bool skips_special_tokens = true)
       : decoder_(tokenizer, skips_special_tokens), stops_(std::move(stops)) {}
 
-  // The text that is certain with this token: whole characters, and nothing that may be the beginning of a stop string.
+  // Returns the text that is certain with this token: whole characters, and nothing that may be the beginning of a stop
+  // string.
   [[nodiscard]] std::string push(int32_t id) { return add(decoder_.push(id)); }
-  // What is left at the end.
+  // Returns the text that was held back. The answer has ended.
   [[nodiscard]] std::string finish();
-  // A stop string has come; it and what follows are no part of the text.
+  // Returns true if a stop string has come. It and what follows are not part of the text.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:

@@ -33,7 +33,7 @@ Json usage_of(const Conversation& conversation) {
           {"total_tokens", conversation.prompt_tokens + answered}};
 }
 
-// What both kinds of answer, whole or in chunks, begin with.
+// Returns the common head of both kinds of answer, whole or in chunks.
 Json head_of(const Conversation& conversation, const char* chat_object, const std::string& model) {
   return {{"id", conversation.id},
           {"object", conversation.is_chat ? chat_object : "text_completion"},

@@ -1,4 +1,4 @@
-// OpenAI's interface without HTTP: what a request becomes for the scheduler, and what its answer is written as.
+// OpenAI's interface without HTTP: converts requests for the scheduler, and answers to JSON.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct ServedModel {
   Choice defaults;  // of requests that do not say
 };
 
-// An answer while it comes.
+// An answer in progress.
 struct Conversation {
   bool is_chat = false;
   std::string id;
@@ -37,20 +37,20 @@ struct Conversation {
   std::shared_ptr<Reply> reply;
 };
 
-// Any thread may call it, and many at once. All is borrowed but the model.
+// Thread-safe. Borrows all but the model.
 class Api {
  public:
   Api(ServedModel model, const text::Tokenizer& tokenizer, Scheduler& scheduler);
 
-  // Reads the body of a request and gives its choices to the scheduler. Throws RequestError: 400 for what is wrong with
-  // it, 503 where too many wait.
+  // Reads the body of a request and submits its choices to the scheduler. Throws RequestError: 400 for an invalid
+  // request, 503 if too many wait.
   [[nodiscard]] Conversation begin(std::string_view body, bool is_chat);
 
-  // The whole answer, after Reply::is_complete(), of the pieces in their order. Throws RequestError where the server
-  // failed or closed before the answer was complete.
+  // Returns the whole answer, made of all pieces in their order, after Reply::is_complete(). Throws RequestError if the
+  // server failed or closed before the answer was complete.
   [[nodiscard]] nlohmann::ordered_json whole(const Conversation& conversation, const std::vector<Piece>& pieces) const;
 
-  // The answer as server-sent events: what comes before the first piece, for each piece, and at the end.
+  // Return the answer as server-sent events: those before the first piece, those of a piece, and those at the end.
   [[nodiscard]] std::string first_events(const Conversation& conversation) const;
   [[nodiscard]] std::string events(const Conversation& conversation, const Piece& piece) const;
   [[nodiscard]] std::string last_events(const Conversation& conversation) const;

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-// Whether `events` came within so long.
+// Returns true if `events` came within `patience`.
 bool await(int socket, short events, Milliseconds patience) {
   const Clock::time_point until = Clock::now() + patience;
   for (;;) {

@@ -1,5 +1,5 @@
-// A client's connection, with limits that keep it harmless: how long it may take to ask, how much it may send, and how
-// long it may refuse to read.
+// A client's connection with limits that protect the server: the time for a request, its size, and the time in which
+// the client does not read.
 #pragma once
 
 #include <httplib.h>
@@ -25,15 +25,16 @@ class Connection : public httplib::Stream {
   ~Connection() override;
   Connection(Connection&&) = delete;
 
-  // Waits for the first byte of the next request, and begins to count; false where none comes, or `gives_up` says so.
+  // Waits for the first byte of the next request, and starts its time limit. Returns false if none comes, or if
+  // `gives_up` returns true.
   [[nodiscard]] bool await_request(const std::function<bool()>& gives_up);
-  // The client has not gone, as far as one can know: it has not closed its half of the connection, which may mean that
-  // it sends no more and reads on. Then only writing tells.
+  // Returns false if the client has closed its half of the connection. That may also mean that it sends no more but
+  // still reads; only writing to it tells.
   [[nodiscard]] bool is_alive() const;
-  // No request is read after this one.
+  // Reads no request after the current one.
   void refuse_more() { is_last_ = true; }
   [[nodiscard]] bool is_last() const { return is_last_; }
-  // Lets the client read what was written before the socket closes, where it sent more than was read.
+  // Lets the client read what was written before the socket closes, if it sent more than was read.
   void end_softly();
 
   [[nodiscard]] bool is_readable() const override;
@@ -42,8 +43,8 @@ class Connection : public httplib::Stream {
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
   [[nodiscard]] socket_t socket() const override { return socket_; }
-  // What httplib::Stream has in some versions: is_writable() until 0.19, duration() in milliseconds since then, and the
-  // waits since 0.20.
+  // Functions of httplib::Stream in some versions: is_writable() until 0.19, duration() in milliseconds since then, and
+  // the waits since 0.20.
 
   // NOLINTBEGIN(modernize-use-override, clang-diagnostic-inconsistent-missing-override)
   [[nodiscard]] bool is_writable() const;
@@ -53,7 +54,7 @@ class Connection : public httplib::Stream {
   // NOLINTEND(modernize-use-override, clang-diagnostic-inconsistent-missing-override)
 
  private:
-  // Of the time for this request.
+  // Returns the time that is left for this request.
   [[nodiscard]] std::chrono::milliseconds left() const;
 
   int socket_;

@@ -1,5 +1,5 @@
-// The threads that serve connections: one from the start, more as connections come, up to a number. Where the system
-// refuses one more, connections wait for those that are there.
+// The threads that serve connections: one from the start, more as connections come, up to a maximum. If the system
+// refuses a thread, connections wait for the existing ones.
 #pragma once
 
 #include <httplib.h>
@@ -20,13 +20,13 @@ class ConnectionThreads : public httplib::TaskQueue {
   using Body = std::function<void()>;
   using Start = std::function<std::thread(Body body)>;
 
-  // `start` is for tests, and may refuse with std::system_error as std::thread does.
-  // Throws std::system_error where not even one thread can be had. REQUIRES: max_threads >= 1.
+  // `start` is for tests; it may fail with std::system_error, as std::thread does. Throws std::system_error if not even
+  // one thread can be started. REQUIRES: max_threads >= 1.
   explicit ConnectionThreads(int64_t max_threads, Start start = &start_thread);
   ~ConnectionThreads() override;
   ConnectionThreads(ConnectionThreads&&) = delete;
 
-  // Whether a task is taken is told in some versions of the library; here each is.
+  // Some versions of the library return whether a task is taken; here each is.
   using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
   Taken enqueue(std::function<void()> task) override;
   // Returns when all tasks are done.

@@ -1,4 +1,4 @@
-// An HTTP server whose clients are harmless: cpp-httplib's, over connections with limits (serve/connection.h).
+// An HTTP server that is safe from its clients: cpp-httplib's, over connections with limits (serve/connection.h).
 #pragma once
 
 #include <httplib.h>
@@ -27,27 +27,28 @@ struct GuardedOptions {
 class GuardedServer : protected httplib::Server {
  public:
   [[nodiscard]] int port() const { return port_; }
-  // Serves until shut_down(), and until the last connection is closed. Once.
+  // Serves until shut_down() is called and the last connection is closed. Call it once.
   void run();
-  // Takes no request any more, lets those that are being answered end within `patience`, then cuts answers in chunks
-  // and takes no connection. Any thread.
+  // Accepts no more requests, lets those in progress end within `patience`, then cuts chunked answers and accepts no
+  // connections. Thread-safe.
   void shut_down(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
  protected:
   explicit GuardedServer(GuardedOptions options);
-  // Takes the port, and the first thread. Throws InputError at --port where that cannot be had, at --host where no port
-  // of it can, std::system_error where the system refuses the thread. Once, after the routes are set.
+  // Binds the port and starts the first thread. Throws InputError at --port if that port cannot be had, at --host if no
+  // port of the host can; std::system_error if the system refuses the thread. Call it once, after the routes are set.
   void bind();
   [[nodiscard]] const GuardedOptions& options() const { return options_; }
-  // That of the request which the calling thread answers.
+  // Returns the connection of the request that the calling thread answers.
   [[nodiscard]] static Connection& connection();
-  // For an answer before the body was read: what is left of it would be taken for the next request.
+  // Call it for an answer before the body was read: the rest of the body would be taken for the next request.
   static void leave_unread(httplib::Response& response);
 
  private:
   [[noreturn]] void throw_unbound() const;
   bool process_and_close_socket(socket_t socket) override;
-  // One request of `connection`, counted while it lasts; false where it cannot be read or the client is gone.
+  // Answers one request of `connection`, and counts it meanwhile. Returns false if it cannot be read or the client is
+  // gone.
   bool answer(Connection& connection, bool is_last, bool& closed);
 
   GuardedOptions options_;

@@ -37,8 +37,9 @@ RequestError host_error(const std::string& host) {
           "wrong_host"};
 }
 
-// Whether a client that has closed its half has gone altogether shows when something is written to it, which a whole
-// answer is at its end only: it would be made for nobody. One that reads on is told.
+// The error for a client that has closed its half of the connection. Only writing would show whether it has gone
+// altogether, which a whole answer does at its end: it might be made for nobody. A client that still reads gets this
+// error.
 RequestError half_closed() {
   return {400,
           "[connection] expected to be open until the answer is there, got its end; close it after the answer, or ask "
@@ -54,7 +55,7 @@ std::string_view method_of(std::string_view path) {
   return "";
 }
 
-// What went wrong before any route was taken.
+// Returns the error of a request that reached no route.
 RequestError error_of(const httplib::Request& request, int status) {
   switch (status) {
     case 404:
@@ -137,7 +138,7 @@ void HttpServer::generate(const httplib::Request& request, httplib::Response& re
     return;
   }
   std::string body;
-  // What was compressed, or comes in chunks, may be more than was announced.
+  // A compressed or chunked body may be larger than announced.
   bool is_too_long = false;
   const bool is_read = reader([&](const char* bytes, size_t size) {
     is_too_long = static_cast<int64_t>(body.size() + size) > options().max_body_bytes;

@@ -1,5 +1,6 @@
-// The HTTP front of `spillway serve`: routes of OpenAI's interface over an Api. A server of this machine alone answers
-// 403 to who asks by another name than its own (serve/host_check.h); one that others reach may have any name.
+// The HTTP front of `spillway serve`: routes of OpenAI's interface over an Api. A server that only this machine can
+// reach answers 403 to requests by another name than its own (serve/host_check.h); one that others can reach may have
+// any name.
 #pragma once
 
 #include <httplib.h>
@@ -13,7 +14,7 @@ using HttpOptions = GuardedOptions;
 
 class HttpServer : public GuardedServer {
  public:
-  // Takes the port. The Api is borrowed. Throws InputError where that cannot be had.
+  // Binds the port. Borrows the Api. Throws InputError if the port cannot be had.
   HttpServer(Api& api, const HttpOptions& options);
 
  private:

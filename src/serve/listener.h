@@ -1,4 +1,4 @@
-// A server at work on a thread of its own, while the caller waits for what ends it.
+// Runs a server on its own thread, while the caller waits for what ends it.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@ namespace spillway::serve {
 
 class Listener {
  public:
-  // The server is borrowed. Throws std::system_error where the system refuses the thread.
+  // Borrows the server. Throws std::system_error if the system refuses the thread.
   explicit Listener(GuardedServer& server);
   // Ends the server, and waits until its last connection is closed.
   ~Listener();
   Listener(Listener&&) = delete;
 
-  // The server takes no connections any more, and has none.
+  // Returns true if the server accepts no more connections and has none.
   [[nodiscard]] bool has_ended() const { return has_ended_; }
-  // Ends the server, waits as the destructor does, and throws what the server threw.
+  // Ends the server, waits as the destructor does, and rethrows the server's exception.
   void end();
 
  private:

@@ -1,4 +1,4 @@
-// What a request is answered, between the scheduler's thread, which fills it, and the connection's, which sends it.
+// The reply to a request, between the scheduler's thread, which fills it, and the connection's, which sends it.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace spillway::serve {
 
-// What is new of a choice.
+// A new part of a choice.
 struct Piece {
   int64_t choice = 0;
   std::string text;
@@ -24,17 +24,17 @@ struct Piece {
   std::string finish_reason;  // of its last piece: "stop", "length", or "error" where the server failed or closed
 };
 
-// Any thread may call it.
+// Thread-safe.
 class Reply {
  public:
   explicit Reply(int64_t choices) : open_(choices) {}
 
-  // The pieces since the last call, as soon as there are some; none after `patience`.
+  // Waits for new pieces and returns those since the last call; none after `patience`.
   [[nodiscard]] std::vector<Piece> wait(std::chrono::milliseconds patience);
-  // The last piece of every choice was taken.
+  // Returns true if the last piece of every choice was taken.
   [[nodiscard]] bool is_complete() const;
   [[nodiscard]] int64_t completion_tokens() const { return tokens_; }
-  // Nobody reads it any more: its sequences end.
+  // Nobody reads the reply any more: ends its sequences.
   void cancel() { cancelled_ = true; }
   [[nodiscard]] bool is_cancelled() const { return cancelled_; }
 
@@ -57,10 +57,10 @@ struct ChoiceOptions {
   std::optional<int32_t> first_of_prompt = {};  // where the prompt's log-probabilities are wanted
 };
 
-// A choice of a reply: tokens become text.
+// Turns the tokens of a choice into pieces of a reply.
 class ChoiceSink : public TokenSink {
  public:
-  // Borrows the tokenizer. What is echoed is in the reply at once.
+  // Borrows the tokenizer. Echoed text is in the reply at once.
   ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text::Tokenizer& tokenizer, ChoiceOptions options);
 
   [[nodiscard]] bool take(const infer::Chosen& chosen) override;

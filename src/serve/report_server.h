@@ -1,11 +1,11 @@
-// The HTTP front of `spillway watch`: the report of a run, as it is in the run's output folder now.
+// The HTTP front of `spillway watch`: serves the current report of a run from its output folder.
 //
-//   GET /, /report.html    the page; while there is none yet, one that asks again by itself
-//   GET /report.json       what the run leaves at its end
+//   GET /, /report.html    the page; while there is none yet, one that reloads itself
+//   GET /report.json       the report that a run writes at its end
 //
-// Answers have an ETag, so that who asks again is told quickly that nothing has changed, and `Spillway-Run: held` while
-// a process writes to the folder, `gone` where none has for a while. Who asks by another name than the server's own
-// (serve/host_check.h) is answered 403.
+// Answers have an ETag, so that repeated requests are cheap while nothing changes, and `Spillway-Run: held` while a
+// process writes to the folder, `gone` if none has for a while. Requests by another name than the server's own
+// (serve/host_check.h) are answered 403.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace spillway::serve {
 
 class ReportServer : public GuardedServer {
  public:
-  // Takes the port. Throws InputError where that cannot be had, or where the folder is not the output folder of a run.
+  // Binds the port. Throws InputError if the port cannot be had, or if the folder is not the output folder of a run.
   ReportServer(std::filesystem::path folder, const GuardedOptions& options);
 
  private:

@@ -78,7 +78,7 @@ infer::Penalties read_penalties(const JsonField& root, const infer::Penalties& d
           .logit_bias = read_logit_bias(root["logit_bias"])};
 }
 
-// What both kinds of request have.
+// Reads the fields that both kinds of request have.
 GenerationRequest read_common(const JsonField& root, const Choice& defaults, bool echo) {
   GenerationRequest request{.echo = echo};
   refuse_unsupported(root);

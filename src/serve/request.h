@@ -1,4 +1,4 @@
-// Requests of OpenAI's interface, read from JSON that anybody may have written.
+// Reads requests of OpenAI's interface from untrusted JSON.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class RequestError : public std::runtime_error {
   [[nodiscard]] int status() const { return status_; }
   [[nodiscard]] const std::string& param() const { return param_; }  // the field; empty: none
   [[nodiscard]] const std::string& code() const { return code_; }    // empty: none
-  // {"error": {"message", "type", "param", "code"}}
+  // Returns {"error": {"message", "type", "param", "code"}}.
   [[nodiscard]] nlohmann::ordered_json json() const;
 
  private:
@@ -35,14 +35,14 @@ class RequestError : public std::runtime_error {
 // A text, or token ids.
 using TextOrIds = std::variant<std::string, std::vector<int32_t>>;
 
-// How tokens are chosen; the length is the most that is asked for.
+// The sampling of tokens; its length is an upper limit.
 struct Choice {
   infer::Sampling sampling;
   infer::Penalties penalties = {};
 };
 
 struct GenerationRequest {
-  // Of chat: an object with `messages`, as text::chat_input reads it; the contents are texts.
+  // For chat: an object with `messages`, as text::chat_input reads it; the contents are texts.
   nlohmann::ordered_json conversation;
   std::vector<TextOrIds> prompts;  // of completions
 
@@ -59,8 +59,8 @@ struct GenerationRequest {
 
 constexpr int64_t kMaxChoices = 128;
 
-// The bodies of /v1/chat/completions and /v1/completions. What a request does not say is as in `defaults`; fields that
-// are not known are ignored, those that ask for something that is not there are refused. Throws RequestError.
+// Parse the bodies of /v1/chat/completions and /v1/completions. Missing fields are as in `defaults`; unknown fields are
+// ignored, and those that ask for something unsupported are refused. They throw RequestError.
 [[nodiscard]] GenerationRequest parse_chat_request(std::string_view body, const Choice& defaults);
 [[nodiscard]] GenerationRequest parse_completion_request(std::string_view body, const Choice& defaults);
 

@@ -1,5 +1,5 @@
-// Requests that arrive together are decoded together: one thread owns what decodes, and takes requests in and lets them
-// go between token positions.
+// Decodes requests that arrive together in one batch: one thread owns the decoder, and lets requests join and leave
+// between token positions.
 #pragma once
 
 #include <chrono>
@@ -17,21 +17,21 @@
 
 namespace spillway::serve {
 
-// What decodes; the scheduler's thread alone uses it.
+// A source of tokens; used only by the scheduler's thread.
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
-  // As train::Decoder; nothing where there is no room now.
+  // Adds a sequence, as train::Decoder; returns nothing if there is no room now.
   [[nodiscard]] virtual std::optional<infer::SequenceId> join(const infer::Prompt& prompt,
                                                               const infer::SequenceRules& rules) = 0;
-  // The next tokens of some sequences; of none where there was a prompt to read. Throws where the machine fails.
+  // Returns the next tokens of some sequences; of none if there was a prompt to read. Throws if the machine fails.
   [[nodiscard]] virtual std::vector<infer::Chosen> step() = 0;
   virtual void leave(infer::SequenceId sequence) = 0;
-  // How many sequences there may be at once. Any thread may ask.
+  // The largest number of sequences at once. Thread-safe.
   [[nodiscard]] virtual int64_t max_sequences() const = 0;
 };
 
-// A model's decoder. A step reads no more than one piece of the prompts, so that a long one delays the others little.
+// A model's decoder. A step reads at most one piece of the prompts, so that a long prompt delays the others little.
 class ModelTokens : public TokenSource {
  public:
   explicit ModelTokens(infer::Decoder decoder) : decoder_(std::move(decoder)) {}
@@ -58,13 +58,13 @@ enum class Ending {
   kFailed,    // the machine failed
 };
 
-// Where the tokens of a sequence go. The scheduler's thread calls it; it must not wait for anybody.
+// Receives the tokens of a sequence. Called by the scheduler's thread; must not block.
 class TokenSink {
  public:
   virtual ~TokenSink() = default;
-  // Whether it wants more.
+  // Takes a token; returns true if it wants more.
   [[nodiscard]] virtual bool take(const infer::Chosen& chosen) = 0;
-  // Asked between tokens, and while it waits for room.
+  // Asked between tokens, and while the sequence waits for room.
   [[nodiscard]] virtual bool is_wanted() const = 0;
   // The last call.
   virtual void end(Ending ending) = 0;
@@ -76,30 +76,30 @@ struct Job {
   std::shared_ptr<TokenSink> sink;
 };
 
-// Any thread may call it.
+// Thread-safe.
 class Scheduler {
  public:
-  // At most `max_waiting` jobs wait for room, beside those that there is room for but that have not joined yet. The
-  // source is borrowed.
+  // At most `max_waiting` jobs wait for room, in addition to those that have room but have not joined yet. Borrows the
+  // source.
   Scheduler(TokenSource& source, int64_t max_waiting);
-  // As close() without patience.
+  // Closes without patience.
   ~Scheduler();
   Scheduler(Scheduler&&) = delete;
 
-  // Takes all of them, which are decoded in their order, or none: where they are more than may wait, and once it is
-  // closed or has failed. REQUIRES: each fits the source when that is empty.
+  // Takes all of the jobs, which are decoded in their order, or none: none if they exceed the number that may wait, or
+  // after close() or a failure. REQUIRES: each fits the source when that is empty.
   [[nodiscard]] bool submit(std::vector<Job> jobs);
-  // Takes nothing any more; who is decoded or waits gets so long to end. Returns when all have ended.
+  // Accepts no more jobs. Those that run or wait may end within `patience`. Returns when all have ended.
   void close(std::chrono::milliseconds patience);
 
-  // The most jobs that it ever takes at a time; a request of more is never taken.
+  // The largest number of jobs that it takes at a time; a larger request is never taken.
   [[nodiscard]] int64_t capacity() const { return max_waiting_ + source_.max_sequences(); }
 
   struct Load {
     int64_t decoded = 0, waiting = 0;
   };
   [[nodiscard]] Load load() const;
-  // What the source has thrown, or nothing.
+  // Returns the exception of the source, or null.
   [[nodiscard]] std::exception_ptr failure() const;
 
  private:

@@ -1,4 +1,4 @@
-// Tokens of an answer with their log-probabilities, as OpenAI's two interfaces tell them.
+// Tokens of an answer with their log-probabilities, in the formats of OpenAI's two interfaces.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -26,8 +26,8 @@ struct ShownToken {
                                      std::optional<float> logprob = std::nullopt,
                                      std::span<const infer::TokenLogprob> top = {});
 
-// The member `logprobs` of a choice, of /v1/chat/completions and of /v1/completions. There, tokens whose text is the
-// same are one alternative, the likeliest.
+// Return the member `logprobs` of a choice of /v1/chat/completions and of /v1/completions. In the latter, tokens with
+// the same text are one alternative, the likeliest.
 [[nodiscard]] nlohmann::ordered_json chat_logprobs(std::span<const ShownToken> tokens);
 [[nodiscard]] nlohmann::ordered_json completion_logprobs(std::span<const ShownToken> tokens, bool with_top);
 

@@ -1,4 +1,4 @@
-// Evaluations between the steps of a run, with weights that may be others than those in training.
+// Evaluations between the steps of a run, possibly with other weights than those in training.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,23 @@
 
 namespace spillway::train {
 
-// What the micro-batch that ran last showed, added to `sums`.
+// Adds the metrics of the last micro-batch to `sums`, and returns what was observed.
 Observation observe(const Job& job, const TrainingSession& session, std::span<const data::MicroBatch> streams,
                     double loss, MetricSums& sums);
 
 class Evaluator {
  public:
-  // All is borrowed.
+  // Borrows its arguments.
   Evaluator(const Job& job, TrainingSession& session, const RunData& data)
       : job_(job), session_(session), data_(data) {}
 
-  // Sums what the rows that are kept for it show, or what `feed` makes of them. False where a signal asks the run to
-  // stop: the sums say nothing then. REQUIRES: the data have an evaluation.
+  // Adds the metrics of the validation rows, or those that `feed` computes itself, to `sums`. Returns false if a signal
+  // asks the run to stop; `sums` is incomplete then. REQUIRES: the data have an evaluation.
   [[nodiscard]] bool evaluate(StepFeed& feed, MetricSums& sums);
-  // Whatever happens in `body`, training goes on with its own weights.
+  // Runs `body` with the evaluated weights in place, and restores the trained weights afterwards, also if `body`
+  // throws.
   void with_evaluated_weights(const std::function<void()>& body);
-  // Throws MachineError where these could not be put back: nothing may be saved.
+  // Throws MachineError if the trained weights could not be restored, so that nothing is saved.
   void check_has_trained_weights(int64_t step) const;
 
  private:

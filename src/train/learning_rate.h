@@ -12,7 +12,7 @@ class LearningRate {
  public:
   LearningRate(const config::ScheduleSettings& settings, int64_t total_steps);
 
-  // Of a step, counted from 0.
+  // Returns the learning rate of a step, counted from 0.
   [[nodiscard]] double of(int64_t step) const { return schedules::rate_of(schedule_, span_, options_, step); }
 
  private:

@@ -1,4 +1,4 @@
-// precompute_ref_log_probs: what the reference says of every row, found once before the first step and kept in a file
+// precompute_ref_log_probs: the reference's scores of every row, computed once before the first step and kept in a file
 // for later runs.
 #pragma once
 
@@ -16,19 +16,19 @@ namespace spillway::train {
 struct KnownScoresFile {
   std::filesystem::path path;
   bool was_there = false;
-  // Of scoring, where it was not.
+  // The cost of computing the scores, if the file was not there.
   int64_t tokens = 0;
   double seconds = 0;
 };
 
-// Fills the scores of `data` from their file or, where there is none that is whole, by the session's reference, whose
-// weights are those of InitialState::reference(); then it writes the file: reference-HASH.safetensors in
-// dataset_prepared_path, or in output_dir without that. HASH is that of all that the scores depend on: the weights of
-// model and adapter, their form in memory, the rows, their lengths and (of objectives with further streams) their
-// micro-batches. It holds a tensor f32 [rows] for each score and each set of rows, "training.ref_chosen_logps", and in
-// its metadata the checksum of each, by the tensor's name (io/checksum.h).
-// `progress` is told how many rows have their scores. REQUIRES: the job's scores are precomputed, and the session's
-// weights are those at step 0. Throws MachineError where the file cannot be written.
+// Fills the scores of `data` from their file. If there is no intact file, computes them with the session's reference,
+// whose weights are those of InitialState::reference(), and writes the file: reference-HASH.safetensors in
+// dataset_prepared_path, or in output_dir without that. HASH covers all that the scores depend on: the weights of model
+// and adapter, their form in memory, the rows, their lengths and (for objectives with further streams) their
+// micro-batches. The file holds a tensor f32 [rows] for each score and each set of rows ("training.ref_chosen_logps");
+// its metadata holds the checksum of each, by the tensor's name (io/checksum.h). Calls `progress` with the number of
+// rows that have their scores. REQUIRES: the job's scores are precomputed, and the session's weights are those at step
+// 0. Throws MachineError if the file cannot be written.
 [[nodiscard]] KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned,
                                                 const SafetensorsFolder& reference, TrainingSession& session,
                                                 TrainingData& data,

@@ -6,9 +6,9 @@
 
 namespace spillway::train {
 
-// Each copy that the reference keeps of a trained weight becomes (1 - alpha) copy + alpha weight, of the weight's f32
-// master where it has one, computed in f32 and rounded to the copy's dtype. Between steps. Takes the memory of the
-// largest copy beside the plan's.
+// Sets each copy that the reference keeps of a trained weight to (1 - alpha) copy + alpha weight. Uses the weight's f32
+// master if it has one, computes in f32 and rounds to the copy's dtype. Takes the memory of the largest copy in
+// addition to the plan's. REQUIRES: no step is running.
 void sync_reference(const TrainingGraph& training, double alpha, ValueStore& store);
 
 }  // namespace spillway::train

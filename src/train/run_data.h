@@ -1,5 +1,4 @@
-// What a run is trained on, of whatever kind: rows of tokens that are all there, a stream of them, prompts that the
-// model answers, or clips.
+// The data of a run of any kind: rows of tokens in memory, a stream of rows, prompts that the model answers, or clips.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +16,17 @@
 
 namespace spillway::train {
 
-// Where the completions of a job that generates come from.
+// Creates the source of the completions of a job that generates them.
 using MakeRounds = std::function<std::unique_ptr<RoundSource>(TrainingSession& session, int64_t total_steps)>;
 
-// What a model of clips makes of a few texts, and once what it should make.
+// Clips that the model generates for a few texts; and once, before them, the originals.
 struct ClipsRecord {
   int64_t step = 0;
   bool are_originals = false;
   std::vector<SampledClip> clips;
 };
 
-// Whom to tell what. Absent functions are not called.
+// Callbacks for progress and results. Empty functions are not called.
 struct DataListeners {
   std::function<void(int64_t rows, int64_t of)> packing;  // as an epoch's rows are packed
   std::function<void(const RoundRecord&)> round;
@@ -38,26 +37,27 @@ struct DataListeners {
 class RunData {
  public:
   virtual ~RunData() = default;
-  // Throws InputError where there is nothing to train on.
+  // Throws InputError if there is nothing to train on.
   virtual void check() const {}
   [[nodiscard]] virtual TrainingLength length() const = 0;
-  // Fills in what says whether a checkpoint belongs to these data. `steps_per_epoch` as length() has it.
+  // Fills in the fields by which a checkpoint is recognised as one of these data. `steps_per_epoch` is that of
+  // length().
   virtual void identify(int64_t steps_per_epoch, TrainingPosition& position) const = 0;
-  // From the step of `position` on.
+  // Returns the feed for the steps after `position`.
   [[nodiscard]] virtual std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
                                                             const TrainingPosition& position) const = 0;
-  // Shows what the weights make of something, as its listener wants to see; before the first step, too.
+  // Generates samples with the current weights for the listener; also called before the first step.
   virtual void sample(TrainingSession& session, int64_t step) const {
     (void)session;
     (void)step;
   }
-  // Whether there is anything to evaluate.
+  // Returns true if there is anything to evaluate.
   [[nodiscard]] virtual bool has_evaluation() const = 0;
-  // Null where StepFeed::evaluate() does it. REQUIRES: has_evaluation().
+  // Returns the micro-batches of an evaluation; null if StepFeed::evaluate() evaluates. REQUIRES: has_evaluation().
   [[nodiscard]] virtual std::unique_ptr<EvaluationFeed> make_evaluation(const TrainingSession& session) const = 0;
 };
 
-// All is borrowed.
+// Creates the data of a job. Borrows its arguments.
 [[nodiscard]] std::unique_ptr<RunData> make_run_data(const Job& job, const TrainingData& data, DataListeners listeners,
                                                      MakeRounds make_rounds);
 

@@ -1,4 +1,4 @@
-// A training job in memory: the arena, its contents, and the sections of its program. One object, one thread.
+// A training job in memory: the arenas, their contents, and the executors of its programs. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace spillway::train {
 
-// Those of all streams of a micro-batch, without memory of its own. Borrows the rows.
+// Views of all streams of a micro-batch. Borrows the rows and allocates nothing.
 class BatchStreams {
  public:
   static constexpr size_t kMax = 2;
@@ -32,67 +32,71 @@ class BatchStreams {
 
 class TrainingSession {
  public:
-  // Allocates the arenas and checks the programs with the verifier. All is borrowed and must outlive the session.
-  // `options` say where the lower tiers are and who runs the lanes.
+  // Allocates the arenas and checks the programs with the verifier. Borrows its arguments, which must outlive the
+  // session. `options` say where the lower tiers are and which threads run the lanes.
   TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // Begins update `step` of the weights, counted from 0. Before its micro-batches, since they may update already.
-  // Between these the other programs may run.
+  // Begins update `step` of the weights, counted from 0. Must come before its micro-batches, which may already update
+  // weights. Other programs may run between its micro-batches.
   void begin_step(double learning_rate, int64_t step);
-  // Passes that score rows, forward and backward: adds to the gradients. `streams` as the objective says, `scale` is
-  // Objective::scale of the step; `micro_step` counts from 0 within it and chooses the dropout, with the step. Returns
-  // the micro-batch's share of the step's loss.
+  // Runs the passes that score rows, forward and backward, and adds to the gradients. `streams` are those of the
+  // objective, `scale` is Objective::scale() of the step; `micro_step` counts from 0 within the step and selects the
+  // dropout masks together with it. Returns the micro-batch's share of the step's loss.
   double micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step);
   double micro_step(const infer::Batch& batch, float scale, int64_t micro_step) {
     return this->micro_step(std::span(&batch, 1), scale, micro_step);
   }
-  // Clips, updates, clears, as far as the micro-batch has not. Returns the gradients' norm before clipping.
+  // Clips the gradients, updates the weights and clears the gradients, as far as the micro-batches have not done so.
+  // Returns the norm of the gradients before clipping.
   double update();
-  // The loss for a scale of one, without dropout and gradients. The first call starts the lanes of another program.
+  // Returns the loss for a scale of one, without dropout and gradients. The first call starts the lanes of another
+  // program.
   double evaluate(std::span<const infer::Batch> streams);
   double evaluate(const infer::Batch& batch) { return evaluate(std::span(&batch, 1)); }
-  // The scores of the passes that run before training, in the order of ScoringGraph::scores: f32 [rows] or [tokens],
-  // until the next call. REQUIRES: the job has such passes; of precomputed scores of the reference, that no step was
-  // made.
+  // Returns the scores of the passes that run before training, in the order of ScoringGraph::scores: f32 [rows] or
+  // [tokens], valid until the next call. REQUIRES: the job has such passes; for precomputed scores of the reference, no
+  // step has been made.
   [[nodiscard]] std::span<const std::vector<double>> score(std::span<const infer::Batch> streams);
-  // The score of each token by the job's reward model of that number, until the next call. REQUIRES: its program has
-  // room for the texts.
+  // Returns the score of each token by the job's reward model number `model`, valid until the next call. REQUIRES: its
+  // program has capacity for the texts.
   [[nodiscard]] std::span<const float> score_texts(size_t model, const data::MicroBatch& texts);
-  // The contents of that program's persistent values, training's among them. REQUIRES: as for score().
+  // Returns the persistent values of the scoring program, which include those of training. REQUIRES: as score().
   [[nodiscard]] ValueStore& scoring_store() { return started(planned_.scoring->plan).values(); }
-  // Loss::observed of the last micro-batch, until the next begins; after micro_step() or evaluate().
+  // Returns Loss::observed of the last micro_step() or evaluate(), valid until the next one begins.
   [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
-  // Generates with the weights as they are. The first call starts the lanes of two more programs. REQUIRES: the job
-  // generates, and its programs have room for each prompt.
+  // Generates with the current weights. The first call starts the lanes of two more programs. REQUIRES: the job
+  // generates, and its programs have capacity for each prompt.
   std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts,
                                          const infer::GenerationOptions& options);
-  // Of all programs that ran: as Executor::measured_peak_bytes, by tier.
+  // Returns the largest Executor::measured_peak_bytes() of all programs that ran, by tier.
   [[nodiscard]] std::array<int64_t, kTiers> measured_peak_bytes() const;
-  // The same since this was last asked for.
+  // Returns the same since the last call of this function.
   [[nodiscard]] std::array<int64_t, kTiers> take_recent_peak_bytes();
-  // Of each of programs_of() of the plan what its lanes did so far, null where it has not run. Of one beside training
-  // that is traced (ExecutorOptions), the trace is of its first runs in the last generate(), score() or score_texts().
+  // Returns the lane profile of each of programs_of() of the plan, null for one that has not run. The trace
+  // (ExecutorOptions) of a program beside training covers its first runs in the last generate(), score() or
+  // score_texts().
   [[nodiscard]] std::vector<const LaneProfile*> profiles() const;
-  // What came to the device from other tiers for it so far.
+  // Returns the bytes that generation has moved to the device from other tiers so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
-  // The answers to the job's sample prompts, which end with the tokenizer's ends and these. REQUIRES: it has some.
+  // Answers the job's sample prompts. Answers end with the tokenizer's end tokens and with `ends`. REQUIRES: the job
+  // has sample prompts.
   std::vector<infer::Generated> sample(std::span<const int32_t> ends);
 
-  // As Executor::home.
+  // Returns the memory of a value, as Executor::home().
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
-  // The contents of all persistent values, between steps.
+  // The contents of all persistent values, for use between steps.
   [[nodiscard]] ValueStore& store() { return executor_.values(); }
   [[nodiscard]] const Executor& executor() const { return executor_; }
-  // Between the two, the executor notes the times of every instruction: of one step.
+  // Start and stop recording the time of every instruction of a step.
   void start_trace() { executor_.start_trace(); }
   void stop_trace() { executor_.stop_trace(); }
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
   [[nodiscard]] const PlannedJob& planned() const { return planned_; }
 
  private:
-  // The number of the program that has this plan, one of planned_.
+  // Returns the index of the program with this plan, one of planned_.
   [[nodiscard]] size_t program_of(const Plan& plan) const;
-  // What runs it. The first call starts its lanes.
+  // Returns the executor of a plan. The first call starts its lanes.
   Executor& started(const Plan& plan);
   void set_step_values();
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const infer::Batch> streams,

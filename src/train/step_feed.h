@@ -1,4 +1,4 @@
-// The micro-batches of a run, step after step: out of rows that are all there, or out of a stream.
+// The micro-batches of a run, step by step, from rows in memory or from a stream.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@ namespace spillway::train {
 class StepFeed {
  public:
   virtual ~StepFeed() = default;
-  // Goes on to optimizer step `step`: the first call to any, then to each in turn. Throws InputError for rows of a
+  // Goes to optimizer step `step`: any step in the first call, then each in turn. Throws InputError for rows of a
   // stream.
   virtual void begin(int64_t step) = 0;
   [[nodiscard]] virtual StepTotals totals() const = 0;
-  // The streams of a micro-batch of the step, those of an update after those of the one before. Throws only in the
-  // step's first update. Valid until the next call of begin() or of this.
+  // Returns the streams of a micro-batch of the step, valid until the next call of this or of begin(). The
+  // micro-batches of an update follow those of the previous one. Throws only in the step's first update.
   [[nodiscard]] virtual std::span<const data::MicroBatch> micro_batch(int64_t index) = 0;
-  // Where the step after this one begins, of a stream.
+  // Returns where the next step begins in a stream.
   [[nodiscard]] virtual std::optional<data::StreamPosition> position() const { return std::nullopt; }
 
-  // Of feeds that make what they feed. What the micro-batches since the last call told beside what is trained.
+  // Adds metrics of the micro-batches since the last call that a feed computed when it generated them.
   virtual void add_metrics(MetricSums& sums) { (void)sums; }
-  // What a micro-batch showed when it was trained on.
+  // Receives the results of a micro-batch that was trained on.
   virtual void observe(const Observation& seen) { (void)seen; }
-  // How many tokens a step that was trained on so many has seen; for metrics.
+  // Returns how many tokens count as seen in a step that was trained on `trained` tokens; for metrics.
   [[nodiscard]] virtual int64_t seen_tokens(int64_t trained) { return trained; }
-  // What a checkpoint after this step needs to go on.
+  // Returns the state that a checkpoint after this step needs.
   [[nodiscard]] virtual FeedState state() const { return {}; }
-  // Evaluates by what the weights make of rows that are kept for it; of other feeds the trainer does.
+  // Evaluates the feed's own validation rows, for feeds that generate their data. The trainer evaluates all others.
   virtual void evaluate(MetricSums& sums) { (void)sums; }
 };
 
@@ -47,28 +47,30 @@ class StepFeed {
 class EvaluationFeed {
  public:
   virtual ~EvaluationFeed() = default;
-  // The streams of the next; empty at the end. Valid until the next call.
+  // Returns the streams of the next micro-batch; empty at the end. Valid until the next call.
   [[nodiscard]] virtual std::span<const data::MicroBatch> next() = 0;
-  // What the last showed, beside what the objective takes of it.
+  // Adds metrics of the last micro-batch that the objective does not add itself.
   virtual void observe(const Observation& seen, MetricSums& sums) {
     (void)seen;
     (void)sums;
   }
 };
 
-// Of a run whose epochs have so many.
+// Returns the number of steps of a run whose epochs have `steps_per_epoch` steps.
 [[nodiscard]] int64_t total_steps(const config::ScheduleSettings& schedule, int64_t steps_per_epoch);
-// As transformers counts: an epoch ends with a step of however many micro-batches are left.
+// Returns the length of a run. Counts as transformers does: the last step of an epoch has the micro-batches that are
+// left.
 [[nodiscard]] TrainingLength training_length(const config::ScheduleSettings& schedule,
                                              const data::BatchOptions& options, const TrainingData& data,
                                              const std::function<void(int64_t rows, int64_t of)>& packing = {});
 
-// Streams of the rows of one or more lines.
+// Fills the streams of a micro-batch with the rows of one or more lines.
 class StreamFiller {
  public:
-  // `tokens` is what the longest stream may hold.
+  // `tokens` is the capacity of the longest stream.
   StreamFiller(ObjectivePtr objective, int64_t tokens);
-  // As Objective::fill, with the scores of the reference that are known. Valid until the next call.
+  // Fills the streams as Objective::fill() does, and adds the known scores of the reference. The result is valid until
+  // the next call.
   [[nodiscard]] std::span<const data::MicroBatch> fill(const data::RowTable& rows, std::span<const data::Piece> pieces,
                                                        const KnownScores& known);
 
@@ -77,8 +79,8 @@ class StreamFiller {
   std::vector<data::MicroBatch> streams_;
 };
 
-// For the training rows; borrows the data. `from` is where a stream begins, and `tokens` what the longest
-// micro-batch may hold. `packing` is told as an epoch's rows are packed.
+// Returns the feed of the training rows. Borrows the data. A stream starts at `from`; `tokens` is the capacity of the
+// longest micro-batch. Calls `packing` as the rows of an epoch are packed.
 [[nodiscard]] std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, ObjectivePtr objective,
                                                        const TrainingData& data, const TrainingLength& length,
                                                        const std::optional<data::StreamPosition>& from, int64_t tokens,

@@ -1,5 +1,5 @@
-// Which evaluation of a run is the best so far, and whether the run ends before its last step: by transformers'
-// EarlyStoppingCallback (with its threshold of 0) and axolotl's loss watchdog.
+// Decides which evaluation of a run is the best so far, and whether the run ends before its last step, by the rules of
+// transformers' EarlyStoppingCallback (with its threshold of 0) and axolotl's loss watchdog.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ class Stopping {
  public:
   explicit Stopping(const config::OutputSettings& output);
 
-  // Goes on from a checkpoint. What it says of another metric does not count.
+  // Restores the state of a checkpoint. Ignores what it says of another metric.
   void restore(const StoppingState& state);
   void add_loss(double loss);
-  // Throws InputError where the metric that the config names is not among them.
+  // Throws InputError if the metric that the config names is not among them.
   void add_evaluation(int64_t step, std::span<const Metric> metrics);
-  // A checkpoint of `step` is about to be written.
+  // Notes that a checkpoint of `step` is about to be written.
   void add_checkpoint(int64_t step);
 
-  // Whether the last evaluation was that of `step`, and better than all before.
+  // Returns true if the last evaluation was that of `step`, and better than all before.
   [[nodiscard]] bool is_best(int64_t step) const { return step > 0 && state_.best.step == step; }
   [[nodiscard]] bool stops() const { return !reason().empty(); }
-  // Why the run ends here, for a message; empty where it does not.
+  // Returns why the run ends here, for a message; empty if it does not.
   [[nodiscard]] std::string reason() const;
-  // The checkpoint whose weights a run that is at `step` ends with; 0: those that it has.
+  // Returns the step of the checkpoint whose weights a run at `step` should end with; 0 for its current weights.
   [[nodiscard]] int64_t step_to_load(int64_t step) const;
   [[nodiscard]] const StoppingState& state() const { return state_; }
 

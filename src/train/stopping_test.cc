@@ -30,8 +30,8 @@ void evaluate(Stopping& stopping, int64_t step, double value, std::string_view k
   stopping.add_evaluation(step, metrics);
 }
 
-// What transformers' Trainer does with EarlyStoppingCallback(patience) and evaluations one after another, written anew
-// from its definition: the number of the evaluation after which it ends, 0 for never, and the best value.
+// The results of transformers' Trainer with EarlyStoppingCallback(patience), computed anew from its definition: the
+// number of the evaluation after which it ends, 0 for never, and the best value.
 struct Reference {
   size_t stop = 0;
   double best = 0;

@@ -103,7 +103,8 @@ int64_t Trainer::evaluation_interval() const {
   return job_.config.output.evaluate.steps(length_.total_steps, length_.epoch.steps());
 }
 
-// What the config alone does not say: how many steps a share or a part of an epoch is.
+// Throws InputError for intervals that do not fit together. Some are parts of an epoch or of the run, and known in
+// steps only now.
 void Trainer::check_intervals() const {
   const config::OutputSettings& output = job_.config.output;
   const int64_t save = output.save.steps(length_.total_steps, length_.epoch.steps());
@@ -228,8 +229,8 @@ bool Trainer::evaluate() {
   return true;
 }
 
-// Of the weights that the run ends with, if they are not those of the last evaluation. They are worth more than their
-// evaluation: an error in it ends nothing.
+// Evaluates the weights that the run ends with, unless they are those of the last evaluation. An error in it is only
+// logged: the weights are worth more than their evaluation.
 void Trainer::evaluate_kept(TrainingOutcome& outcome) {
   if (outcome.loaded_step > 0) {
     try {
@@ -247,8 +248,8 @@ void Trainer::tell_evaluation(int64_t weights_step) {
   if (weights_step == position_.step) position_.is_evaluated = true;
   facts_.evaluation_step = weights_step;
   facts_.evaluation = kept(metrics_);
-  // That before the first step says nothing about training: in transformers it does not count, either. That of a
-  // checkpoint's weights has been counted.
+  // An evaluation before the first step says nothing about training and does not count in transformers, either. One of
+  // a checkpoint's weights has been counted already.
   if (position_.step > 0 && weights_step == position_.step)
     or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
   if (!listeners_.evaluation) return;
@@ -352,8 +353,8 @@ bool Trainer::is_evaluation_due() const {
   return is_due(evaluation_interval()) && static_cast<double>(position_.step) >= output.eval_delay * unit;
 }
 
-// What comes between a step and the next. Where a signal cuts its evaluation short, a run that goes on from the
-// checkpoint does all of it.
+// Does the work between two steps. If a signal interrupts its evaluation, a run that resumes from the checkpoint does
+// all of it.
 void Trainer::finish_step(TrainingOutcome& outcome) {
   const config::Interval& saves = job_.config.output.save;
   const int64_t save_every = saves.steps(length_.total_steps, length_.epoch.steps());
@@ -377,8 +378,7 @@ void Trainer::finish_step(TrainingOutcome& outcome) {
     save(reason, outcome.interrupted ? CheckpointContent::kAll : usual);
 }
 
-// What comes before the first step of this process. Rows that were to be evaluated when a signal came are evaluated
-// now.
+// Does the work before the first step of this process. An evaluation that a signal interrupted is done now.
 void Trainer::begin_run(TrainingOutcome& outcome) {
   remove_old();  // what a process that was killed between a checkpoint and this has left
   outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();

@@ -1,4 +1,5 @@
-// The training loop: epochs, steps, evaluation, checkpoints. What a step computes is the plan's; this only feeds it.
+// The training loop: epochs, steps, evaluation, checkpoints. The computation of a step is that of the plan; the loop
+// only feeds it.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ struct SampleRecord {
   std::vector<SampleAnswer> answers;
 };
 
-// Whom to tell. Absent functions are not called.
+// Callbacks for progress and results. Empty functions are not called.
 struct TrainingListeners {
   std::function<void()> before_step;
   std::function<void(const StepRecord&)> step;
@@ -71,21 +72,21 @@ struct TrainingOutcome {
 
 class Trainer {
  public:
-  // All but `start` are borrowed. `base` is what the job's base weights are. Throws InputError where there is nothing
-  // to train on, and for a checkpoint that does not belong to job, data and base.
+  // Borrows all but `start`. `base` identifies the job's base weights. Throws InputError if there is nothing to train
+  // on, or if the checkpoint does not belong to job, data and base.
   Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
           TrainingListeners listeners, MakeRounds make_rounds = {});
 
   [[nodiscard]] const TrainingLength& length() const { return length_; }
-  // Reads the state of the checkpoint that the run starts from, if there is one, once the weights are there. Throws
-  // InputError for one that is damaged, or of another job.
+  // Loads the state of the checkpoint that the run starts from, if there is one. Call it after the weights are loaded.
+  // Throws InputError for a checkpoint that is damaged, or of another job.
   void load_checkpoint();
   [[nodiscard]] int64_t step() const { return position_.step; }
-  // Whether the weights of that step have been evaluated, by this process or before the checkpoint was written.
+  // Returns true if the weights of that step have been evaluated, by this process or before the checkpoint was written.
   [[nodiscard]] bool is_evaluated() const { return position_.is_evaluated == true; }
   // Trains to the end or to an interrupt, then writes the model into output_dir (a checkpoint, if interrupted). Throws
-  // InputError, and writes nothing more, where the loss or the gradients are no longer finite. REQUIRES: the caller's
-  // FinishFirst, so that an interrupt is only seen between steps.
+  // InputError, and writes nothing more, if the loss or the gradients are no longer finite. REQUIRES: the caller holds
+  // a FinishFirst, so that an interrupt is only seen between steps.
   TrainingOutcome run();
 
  private:
@@ -101,8 +102,8 @@ class Trainer {
   void tell_evaluation(int64_t weights_step);
   void sample_data();
   void sample();
-  // kDue: an undisturbed run has this checkpoint, too. kEarlyEnd: a signal or an error brought it about; it is not
-  // counted among those of which the best is kept, so that a run that goes on ends as one that nobody disturbed.
+  // kDue: an undisturbed run has this checkpoint, too. kEarlyEnd: a signal or an error caused it. It does not count
+  // among those of which the best is kept, so that a resumed run ends as an undisturbed one.
   enum class SaveReason { kDue, kEarlyEnd };
   void save(SaveReason reason, CheckpointContent content);
   void try_to_save();

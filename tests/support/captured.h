@@ -1,4 +1,4 @@
-// What a piece of code writes to standard output and standard error.
+// Captures what code writes to standard output and standard error.
 #pragma once
 
 #include <unistd.h>

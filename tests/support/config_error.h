@@ -1,4 +1,4 @@
-// What is wrong with a small config, by the rules of every error.
+// Checks the error for an invalid small config by the rules of all errors.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ inline config::LoadedConfig load(std::string_view more = "", std::vector<config:
   return config::load_config(small_config(more), "c.yml", overrides, config::ConfigUse::kTrain);
 }
 
-// Empty where nothing is.
+// Returns the error for a config; empty if it is valid.
 inline std::string error_of(std::string_view more, std::vector<config::ConfigOverride> overrides = {}) {
   try {
     (void)load(more, std::move(overrides));

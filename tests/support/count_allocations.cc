@@ -25,7 +25,7 @@ std::atomic<int64_t> until_failure{0};  // 0: none fails
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Whether this is the one that is to fail.
+// Returns true if this is the allocation that must fail.
 [[maybe_unused]] bool fails() {
   note();
   if (until_failure.load(std::memory_order_relaxed) <= 0) return false;

@@ -25,7 +25,7 @@ class AllocationFailure {
   ~AllocationFailure();
   AllocationFailure(AllocationFailure&&) = delete;
 
-  // Whether there was an nth.
+  // Returns true if there was an nth allocation.
   [[nodiscard]] bool happened() const;
 };
 

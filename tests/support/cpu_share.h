@@ -1,11 +1,11 @@
-// What threads have of the CPUs, in the place of what other programs on the test's machine leave them.
+// Fixes the share of the CPUs that threads have, so that other programs on the test's machine do not matter.
 #pragma once
 
 #include "runtime/cpu_share.h"
 
 namespace spillway::testing {
 
-// For as long as it lives; one at a time.
+// Acts during its lifetime; there may be one at a time.
 class FixedCpuShare {
  public:
   explicit FixedCpuShare(double share) {

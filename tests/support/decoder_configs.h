@@ -36,7 +36,7 @@ inline DecoderConfig parse(const nlohmann::json& changes, std::string_view archi
   return parse_decoder_config(config_text(changes, architecture), "config.json");
 }
 
-// Of what cannot be trained, too.
+// Returns the error for a config, including those that can run but not be trained.
 inline std::string config_error(const std::string& text) {
   try {
     const DecoderConfig config = parse_decoder_config(text, "config.json");

@@ -6,11 +6,11 @@
 
 namespace spillway::testing {
 
-// What may be off, as a share of what training changed.
+// The largest distance, as a share of the change by training.
 constexpr double kMostOffOfUpdate = 0.02;
 
-// How far `ours` is from `golden`, all tensors of `golden` together, as a share of how far that has come from `start`.
-// `prefix` stands before the names in `ours`.
+// Returns the distance of `ours` from `golden`, over all tensors of `golden`, as a share of the distance of `golden`
+// from `start`. `prefix` precedes the names in `ours`.
 [[nodiscard]] double distance_of_weights(const std::filesystem::path& golden, const std::filesystem::path& start,
                                          const std::filesystem::path& ours, std::string_view prefix = "");
 

@@ -39,7 +39,7 @@ std::vector<double> stored(const SafetensorsFile& file, const std::string& name)
   return {};
 }
 
-// What the other libraries have computed for a model and an adapter.
+// The results of the other libraries for a model and an adapter.
 struct Golden {
   json check, curve;
   size_t row = 0;                                // of padding_idx, where the digest of the embedding has that row

@@ -1,4 +1,4 @@
-// How reward functions outside of this process are tested: entries, completions, and what goes wrong.
+// Support for tests of reward functions outside of this process: entries, completions, and errors.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -67,7 +67,7 @@ inline Failure failure_of_entry(const RewardEntry& entry, double timeout = 60) {
 
 inline bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// Whether the process is there and no zombie.
+// Returns true if the process exists and is not a zombie.
 inline bool is_running(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string text;

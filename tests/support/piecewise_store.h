@@ -39,7 +39,7 @@ class PiecewiseStore final : public ValueStore {
     return std::find(in_files.begin(), in_files.end(), id) != in_files.end();
   }
 
-  // What has been written to a value; garbage before.
+  // The bytes that were written to a value; garbage before.
   [[nodiscard]] std::vector<std::byte>& bytes(ValueId id) {
     std::vector<std::byte>& result = bytes_[id];
     result.resize(static_cast<size_t>(graph_.value(id).type.bytes()), std::byte{0xA5});

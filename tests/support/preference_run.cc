@@ -27,7 +27,7 @@ std::map<std::string, double> by_name(std::span<const train::Metric> metrics) {
   return result;
 }
 
-// What listeners of a run put down.
+// Returns listeners that record a run.
 train::TrainingListeners listeners_of(PreferenceRun& run) {
   train::TrainingListeners listeners;
   listeners.step = [&run](const train::StepRecord& record) {
@@ -97,7 +97,7 @@ config::Config golden_config(const fs::path& folder, const fs::path& output,
   return config::load_config_file(file, all, config::ConfigUse::kTrain).config;
 }
 
-int64_t infer::device_bytes_of(const config::Config& config) {
+int64_t device_bytes_of(const config::Config& config) {
   const Machine machine = tiered_machine();
   return train::arena_bytes(train::plan_job(train::make_job(config, machine), machine), Tier::kDevice);
 }

@@ -36,11 +36,11 @@ struct PreferenceRun {
 [[nodiscard]] config::Config preference_config(const std::string& name, const std::filesystem::path& output,
                                                const std::vector<config::ConfigOverride>& changes = {});
 
-// That all programs of the job take, whether it fits or not.
-[[nodiscard]] int64_t infer::device_bytes_of(const config::Config& config);
+// Returns the device memory that all programs of the job take, whether they fit or not.
+[[nodiscard]] int64_t device_bytes_of(const config::Config& config);
 
-// Trains into `output`. Of a job that generates, `make_rounds` says where its completions come from, and `on_round` is
-// told of each round.
+// Trains into `output`. For a job that generates, `make_rounds` makes the source of its completions, and `on_round` is
+// called for each round.
 [[nodiscard]] PreferenceRun run_preference(const config::Config& config, train::MakeRounds make_rounds = {},
                                            std::function<void(const train::RoundRecord&)> on_round = {});
 

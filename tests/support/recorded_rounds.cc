@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMostOffRound = 1e-3, kMostOffOfNorm = 1e-2;
 
-// Of Online DPO and PPO scores.
+// Compares advantages, or for Online DPO and PPO scores.
 void check_advantages(const ordered_json& rounds, const train::RoundRecord& record) {
   const ordered_json& expected = rounds.at(static_cast<size_t>(record.round->number)).at("completions");
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -29,10 +29,10 @@ void check_advantages(const ordered_json& rounds, const train::RoundRecord& reco
   }
 }
 
-// All but where a line is.
+// Returns true unless the key says where a line is.
 bool is_comparable_round(const std::string& key) { return key != "step" && key != "epoch" && key != "step_time"; }
 
-// What a number's distance is at least a share of.
+// Returns the smallest magnitude to which a relative tolerance applies.
 double least_of(const std::string& key) {
   if (key == "learning_rate") return 0;
   return key == "loss" || key == "policy_loss" ? 0.1 : 1;

@@ -1,6 +1,6 @@
-// Whether tests use a GPU. A build without CUDA has no such tests: they are declared with `* doctest::skip(!kHasCuda)`.
-// In one with CUDA they fail where the machine has a GPU that cannot be used, and `./test --gpu` sets
-// SPILLWAY_REQUIRE_GPU, so that none of them passes without one.
+// Finds the GPU of tests. A build without CUDA has no such tests: they are declared with `* doctest::skip(!kHasCuda)`.
+// In one with CUDA they fail if the machine has a GPU that cannot be used; `./test --gpu` sets SPILLWAY_REQUIRE_GPU, so
+// that none of them passes without a GPU.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -13,7 +13,7 @@ constexpr double kLit = 0.5;                            // of light from 0 to 1
 constexpr int64_t kFramesBeforeWalls = 5;               // shapes start in the first half of their way, 9.6 pixels long
 constexpr double kLeastSpeed = 0.5, kMostAcross = 0.5;  // pixels a frame; of the speed along
 
-// What is lit in a frame, weighted by its light.
+// The light in a frame and its centre.
 struct Lit {
   double light = 0, x = 0, y = 0;       // sums
   std::array<double, 3> channels = {};  // likewise

@@ -1,4 +1,4 @@
-// What a clip of the moving-shapes example shows, found by plain arithmetic.
+// Detects the shape in a clip of the moving-shapes example by plain arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ struct DetectedShape {
   std::optional<int64_t> colour, direction;
 };
 
-// Of pixels as draw() makes them; what is beyond -1 to 1 is cut. A pixel is lit where one of its channels is above
-// half. The colour is that of the channels which are above half in the mean of all lit pixels. The direction is where
-// the centre of the lit pixels goes in the frames before any shape meets a wall: by half a pixel a frame at least
-// (shapes move by one), and half as much across at most.
+// Detects the shape in pixels as draw() makes them; clamps them to -1 to 1. A pixel is lit if one of its channels is
+// above half. The colour is given by the channels that are above half in the mean of all lit pixels. The direction is
+// that of the centre of the lit pixels in the frames before any shape meets a wall, if it moves at least half a pixel
+// per frame (shapes move by one) and at most half as much across.
 [[nodiscard]] DetectedShape detect_shape(std::span<const float> pixels);
 
 }  // namespace spillway::testing

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which of the words the prompt has between or behind its dashes.
+// Returns the word in the prompt, between or after its dashes.
 std::optional<int64_t> word_of(const std::string& prompt, std::span<const std::string_view> words) {
   for (size_t i = 0; i < words.size(); ++i) {
     if ((prompt + "-").find(fmt::format("-{}-", words[i])) != std::string::npos) return static_cast<int64_t>(i);

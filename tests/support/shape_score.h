@@ -1,4 +1,4 @@
-// How well a model draws the moving-shapes example's prompts, in the eyes of the detector.
+// Scores how well a model draws the moving-shapes example's prompts, by the detector.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ inline Graph graph_of_decoder(const DecoderConfig& config) {
   return graph;
 }
 
-// Of a folder of tests/golden/models.
+// Returns the graph of a model in tests/golden/models.
 inline Graph graph_of_tiny(std::string_view model) {
   return graph_of_decoder(read_decoder_config(kGoldenModels / model));
 }

@@ -1,4 +1,4 @@
-// What a tiny job's training comes to, for tests that hold it against another run's to the last bit.
+// The outcome of a tiny job's training, for tests that compare it with another run's to the last bit.
 #pragma once
 
 #include <cstddef>

@@ -180,7 +180,7 @@ class TinyTraining {
   [[nodiscard]] train::TrainingSession& session() { return *session_; }
   [[nodiscard]] const std::vector<train::TrainedWeight>& trained() const { return planned_.training.trained; }
   [[nodiscard]] const std::string& name(ValueId id) const { return planned_.training.graph.value(id).name; }
-  // Of a persistent value, wherever it lives. REQUIRES: it is f32.
+  // Returns the content of a persistent value, in whatever tier it lives. REQUIRES: it is f32.
   [[nodiscard]] std::vector<double> numbers(ValueId id) const {
     std::vector<double> result;
     session_->store().read(id, [&](const TensorView& piece, int64_t) {

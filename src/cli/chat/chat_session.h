@@ -1,4 +1,4 @@
-// A conversation with a model: what was said, and what the model answers next.
+// A conversation with a model: the messages so far, and the model's next answer.
 #pragma once
 
 #include <cstdint>
@@ -32,26 +32,26 @@ struct ChatAnswer {
       0;  // messages, from the oldest on, that the model was not shown this time for the first time
 };
 
-// Everything is borrowed.
+// Borrows its arguments.
 class ChatSession {
  public:
   ChatSession(const text::Tokenizer& tokenizer, const text::ChatTemplates& chats, infer::Decoder& decoder,
               ChatOptions options);
 
-  // Replaces the system message; empty: none.
+  // Replaces the system message; an empty text removes it.
   void set_system(const std::string& text);
-  // Forgets everything but the system message.
+  // Forgets all messages except the system message.
   void reset();
 
-  // Says something and shows the answer as it grows, in whole characters; both are part of the conversation from then
-  // on. `goes_on` is asked between tokens; an answer that was cut is kept as far as it came, unless there is nothing of
-  // it. Where the conversation leaves too little room in the context, the model is not shown the oldest messages, up to
-  // a user's; the system message stays. Throws InputError where the text alone does not fit, or the template refuses
-  // it; the conversation is then as it was.
+  // Sends a message of the user's and shows the answer as it grows, in whole characters. Both become part of the
+  // conversation. Calls `goes_on` between tokens; an answer that it cuts is kept as far as it came, unless that is
+  // nothing. If the conversation leaves too little room in the context, the model is not shown the oldest messages, up
+  // to one of the user's; the system message stays. Throws InputError if the text alone does not fit, or the template
+  // rejects it; the conversation is then unchanged.
   ChatAnswer ask(const std::string& text, const std::function<void(std::string_view)>& show,
                  const std::function<bool()>& goes_on);
 
-  // The whole conversation as a list of messages.
+  // Returns the whole conversation as a list of messages.
   [[nodiscard]] nlohmann::ordered_json messages() const;
 
  private:

@@ -165,7 +165,7 @@ constexpr cc_t kNoKey = 0xFF;
 
 bool is_edited() { return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0; }
 
-// Of a terminal that a process in the background has, this would wait.
+// A process in the background must not change its terminal: it would be stopped.
 bool is_in_foreground() { return ::tcgetpgrp(STDIN_FILENO) == ::getpgrp(); }
 
 }  // namespace

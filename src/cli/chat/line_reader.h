@@ -1,4 +1,4 @@
-// What a user types, line by line.
+// Reads lines that a user types.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@ struct TypedLine {
   bool interrupted = false;  // by Ctrl-C, and the text is lost
 };
 
-// While it lives, Ctrl-D at a terminal is a key like others, which waits for who reads keys: the system would take one
-// that is typed before as the end of a line that nobody reads, and it would be lost. Nothing where lines are not
-// edited at a terminal. One at a time, around all reading.
+// While an object of this class exists, Ctrl-D at a terminal is an ordinary key, which waits for a reader of keys: the
+// system would otherwise take one that is typed ahead as the end of a line that nobody reads, and lose it. Does nothing
+// where lines are not edited at a terminal. There may be one at a time; it must enclose all reading.
 class KeptEndOfFile {
  public:
   KeptEndOfFile();
@@ -31,12 +31,12 @@ class KeptEndOfFile {
 class LineReader {
  public:
   virtual ~LineReader() = default;
-  // Waits for a line behind `prompt`; nothing at the end of the input. Throws MachineError where it cannot be read.
+  // Waits for a line after `prompt`; returns nothing at the end of the input. Throws MachineError if it cannot be read.
   [[nodiscard]] virtual std::optional<TypedLine> read(const std::string& prompt) = 0;
 };
 
-// At a terminal lines can be edited and earlier ones called up, by libedit. Elsewhere the lines of standard input, and
-// no prompt. Borrows what takes Ctrl-C. One at a time.
+// Opens a reader. At a terminal, lines can be edited and earlier ones recalled, with libedit; elsewhere it reads the
+// lines of standard input, without a prompt. Borrows the handler of Ctrl-C. There may be one at a time.
 [[nodiscard]] std::unique_ptr<LineReader> open_line_reader(CatchInterrupt& interrupts);
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// Breaks a text that arrives in pieces between words, so that a terminal does not break it within them.
+// Breaks a text that arrives in pieces between words, so that a terminal does not break it within words.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace spillway {
 
-// Wraps one text that begins at the left edge. A character takes one column, of the East Asian scripts or an emoji two,
-// and a mark that combines with the character before it none. For one thread at a time.
+// Wraps one text that begins at the left edge. A character takes one column; one of the East Asian scripts or an emoji
+// takes two, and a combining mark none. Not thread-safe.
 class WordWrap {
  public:
-  // Lines take at most `columns` columns, but for words that are longer than a line: these stay in one piece, and the
-  // terminal breaks them. REQUIRES: columns > 0.
+  // Lines take at most `columns` columns, except for words that are longer than a line: these stay in one piece, and
+  // the terminal breaks them. REQUIRES: columns > 0.
   explicit WordWrap(int64_t columns) : columns_(columns) {}
 
-  // Returns what can be shown now: everything up to the last word of the pieces so far. That word is held back, since
-  // the next piece may go on with it, until it is longer than a line. A line break takes the place of the spaces before
-  // the word that did not fit. REQUIRES: valid UTF-8, a piece is whole characters, without control characters but line
-  // breaks and tabs.
+  // Returns the text that can be shown now: everything up to the last word of the pieces so far. That word is held back
+  // until it is longer than a line, since the next piece may continue it. A line break replaces the spaces before a
+  // word that does not fit. REQUIRES: a piece is whole characters in valid UTF-8, without control characters except
+  // line breaks and tabs.
   [[nodiscard]] std::string push(std::string_view piece);
   // Returns the word that was held back. The text has ended.
   [[nodiscard]] std::string finish();

@@ -1,4 +1,4 @@
-// What a shell can complete of a command, read from the page that its --help shows.
+// The completions of a command, read from the page that its --help shows.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace spillway {
 
-// What follows an option, or stands as an argument.
+// The kind of value of an option or a positional argument.
 enum class CompletedValue : uint8_t {
   kNothing,  // an option without a value
   kText,     // anything
@@ -32,19 +32,19 @@ struct CompletedCommand {
   bool takes_keys = false;                             // --KEY VALUE of a config
 };
 
-// A key of a config: "memory.device".
+// A config key: "memory.device".
 struct CompletedKey {
   std::string name, meaning;
 };
 
-// What a value is, by the name that stands for it: FOLDER, OUTPUT_DIR, FILE..., CONFIG.yml and MODEL are paths.
+// Returns the kind of a value by its name in the help: FOLDER, OUTPUT_DIR, FILE..., CONFIG.yml and MODEL are paths.
 [[nodiscard]] CompletedValue completed_value(std::string_view name);
 [[nodiscard]] inline bool is_path_name(std::string_view name) {
   const CompletedValue value = completed_value(name);
   return value == CompletedValue::kFolder || value == CompletedValue::kFile;
 }
 
-// "--out FOLDER" is an option, "MODEL" an argument, "--KEY VALUE" stands for all keys.
+// Reads the page of a command: "--out FOLDER" is an option, "MODEL" an argument, and "--KEY VALUE" stands for all keys.
 [[nodiscard]] CompletedCommand completed_command(std::string name, std::string summary, const HelpPage& page);
 
 }  // namespace spillway

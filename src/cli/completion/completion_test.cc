@@ -27,7 +27,7 @@ std::string output_of(std::vector<std::string> args) {
   return captured.out;
 }
 
-// What `command` prints, and whether it ends well.
+// The output of a shell command, and whether it succeeded.
 struct Said {
   bool is_fine = false;
   std::set<std::string> words;

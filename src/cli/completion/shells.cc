@@ -47,7 +47,7 @@ std::string fish_quoted(std::string_view text) {
   return fmt::format("'{}'", replaced(replaced(text, R"(\)", R"(\\)"), "'", R"(\')"));
 }
 
-// How fish is told what follows an option, or stands as an argument.
+// Returns how fish describes the value of an option or an argument.
 std::string_view fish_value(CompletedValue value) {
   switch (value) {
     case CompletedValue::kNothing:

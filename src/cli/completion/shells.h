@@ -11,10 +11,10 @@ namespace spillway {
 using Completion = std::string (*)(const std::vector<CompletedCommand>& commands,
                                    const std::vector<CompletedKey>& keys);
 
-// bash 4.4 and later; needs nothing of the package bash-completion.
+// For bash 4.4 and later; does not need the package bash-completion.
 [[nodiscard]] std::string bash_completion(const std::vector<CompletedCommand>& commands,
                                           const std::vector<CompletedKey>& keys);
-// A file `_spillway` of a folder in zsh's fpath.
+// The content of a file `_spillway` in a folder of zsh's fpath.
 [[nodiscard]] std::string zsh_completion(const std::vector<CompletedCommand>& commands,
                                          const std::vector<CompletedKey>& keys);
 [[nodiscard]] std::string fish_completion(const std::vector<CompletedCommand>& commands,

@@ -39,7 +39,7 @@ constexpr WanConfig kConfig{.patch_size = {1, 2, 2},
                             .ffn_dim = 640,
                             .num_layers = 6};
 
-// How far a point is outside of a shape at the origin; below 0 inside.
+// Returns the distance of a point from a shape at the origin; negative inside.
 double distance_to(int64_t shape, double x, double y) {
   const double ax = std::abs(x), ay = std::abs(y);
   switch (shape) {
@@ -54,7 +54,7 @@ double distance_to(int64_t shape, double x, double y) {
   }
 }
 
-// Of a movement between two walls that reflect it.
+// Returns the position after reflections between two walls.
 double bounced(double position, double low, double high) {
   const double span = high - low;
   double phase = std::fmod(position - low, 2 * span);
@@ -97,7 +97,7 @@ void write_row(const fs::path& path, const MovingShape& shape, const std::vector
   writer.commit();
 }
 
-// What a parameter of a fresh model starts as: linear layers as torch's, gates open, and nothing predicted.
+// Returns the initial values of a parameter: linear layers as torch's, open gates, and outputs of zero.
 std::vector<float> fresh(const Parameter& p, uint64_t number) {
   auto values = make_vector<float>(p.shape.elems());
   const bool is_matrix = p.role == ParameterRole::kLinear || p.role == ParameterRole::kProjection;

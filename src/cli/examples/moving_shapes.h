@@ -1,5 +1,5 @@
-// A video dataset and a model that need no download: shapes that move about, as pixels; a "text" is a row of a table
-// for each of its words. docs/video.md shows what becomes of it.
+// A video dataset and a model that need no download: moving shapes, as pixels. A "text" has a row of a table for each
+// of its words. docs/video.md shows the results.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace spillway {
 
-// Words, in the order of their rows in the table of texts. The last shape is in no clip of the first training.
+// The words, in the order of their rows in the table of texts. No clip of the first training has the last shape.
 inline constexpr std::array<std::string_view, 4> kShapeWords = {"disc", "square", "cross", "triangle"};
 inline constexpr std::array<std::string_view, 6> kColourWords = {"red", "green", "blue", "yellow", "magenta", "cyan"};
 inline constexpr std::array<std::string_view, 4> kDirectionWords = {"left", "right", "up", "down"};
@@ -28,8 +28,8 @@ struct MovingShape {
   [[nodiscard]] std::string caption() const;
 };
 
-// Pixels [3, kShapeFrames, kShapeSize, kShapeSize] from -1 to 1: black, and the shape with smooth edges, which moves a
-// pixel a frame and bounces off the walls.
+// Returns pixels [3, kShapeFrames, kShapeSize, kShapeSize] from -1 to 1: the shape with smooth edges on black, moving
+// by one pixel per frame and bouncing off the walls.
 [[nodiscard]] std::vector<float> draw(const MovingShape& shape);
 
 struct MovingShapesOptions {
@@ -39,10 +39,10 @@ struct MovingShapesOptions {
 };
 
 // Writes into `folder`, which exists and is empty:
-//   model/       a pipeline as diffusers lays it out: a random Wan of about 4 M parameters
+//   model/       a pipeline in diffusers' layout: a random Wan of about 4 M parameters
 //   clips/, triangles/    the rows, a safetensors file each
-//   prompts/     a text each, for `spillway sample --text`; prompts.json: word -> row of the table
-// The same for equal options. `progress` is told of clips.
+//   prompts/     one text per file, for `spillway sample --text`; prompts.json: word -> row of the table
+// Equal options give equal files. Calls `progress` with the number of clips.
 void write_moving_shapes(const std::filesystem::path& folder, const MovingShapesOptions& options,
                          const std::function<void(int64_t done, int64_t of)>& progress);
 

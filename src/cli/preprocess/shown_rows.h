@@ -1,4 +1,4 @@
-// Rows as a person reads them: what is learnt, what is only read, and how long rows are.
+// Shows rows to people: which tokens are learned, which are only read, and how long rows are.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct ShownRow {
   [[nodiscard]] int64_t targets() const;
 };
 
-// The first `count` rows. REQUIRES: the rows have labels.
+// Returns the first `count` rows. REQUIRES: the rows have labels.
 [[nodiscard]] std::vector<ShownRow> shown_rows(const data::RowTable& rows, int64_t count);
-// The completions of the first `count` rows, each behind its prompt.
+// Returns the completions of the first `count` rows, each after its prompt.
 [[nodiscard]] std::vector<ShownRow> shown_rows(std::span<const data::PreferenceRow> rows, int64_t count);
 
-// Text for a terminal: targets green, other special tokens yellow, the rest as it is; or without colours, targets
-// between ⟦ and ⟧. Control characters are escaped.
+// Returns text for a terminal: targets are green, other special tokens yellow; without colours, targets are between ⟦
+// and ⟧. Control characters are escaped.
 [[nodiscard]] std::string text_of_row(const ShownRow& row, const text::Tokenizer& tokenizer, bool colours);
-// name, text, ids, is_target (0 or 1 each).
+// The keys are name, text, ids, is_target (0 or 1 each).
 [[nodiscard]] nlohmann::ordered_json json_of_row(const ShownRow& row, const text::Tokenizer& tokenizer);
 
-// A line a bin, with a bar, of # for rows that stay whole; and what becomes of those that are longer.
+// Returns a line per bin with a bar, made of # for rows that stay whole, and the treatment of longer rows.
 [[nodiscard]] std::string text_of_lengths(const data::DatasetSummary& read);
 
 }  // namespace spillway

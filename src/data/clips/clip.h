@@ -1,5 +1,5 @@
-// Rows of a video dataset: latents that a VAE made of a clip, with the embedding of its text and what else a model
-// reads. docs/data/clips.md says how files hold them.
+// Rows of a video dataset: latents that a VAE computed from a clip, with the embedding of its text and the other inputs
+// of a model. docs/data/clips.md describes the files.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace spillway::data {
 
-// What a model asks of clips, in the names of a diffusers config in brackets.
+// A model's requirements of clips. The names of the diffusers config are in brackets.
 struct ClipDemands {
   int64_t channels = 0;                      // of latents [out_channels]
   std::array<int64_t, 3> patch = {1, 2, 2};  // frames, rows and columns of a patch [patch_size]
@@ -36,7 +36,7 @@ struct ClipShape {
 // "[16, 20, 60, 104]"
 [[nodiscard]] std::string to_string(const ClipShape& shape);
 
-// What is known of a row without its values.
+// The properties of a row without its values.
 struct ClipHeader {
   ClipShape latents;           // with the frames that num_latent_t leaves
   int64_t text_rows = 0;       // as stored

@@ -1,7 +1,7 @@
-// What is drawn for a sample of flow matching: timestep, noise, and whether its text is dropped. All are functions of
-// the seed and of the sample's number in the run (0, 1, 2, ... in the order of training) alone.
+// The random draws for a sample of flow matching: its timestep, its noise, and whether its text is dropped. They depend
+// only on the seed and on the sample's number in the run (0, 1, 2, ... in the order of training).
 //
-// Timesteps as FastVideo and diffusers draw them for Stable Diffusion 3 (Esser et al., 2024, section 3.1).
+// Timesteps are drawn as in FastVideo and diffusers for Stable Diffusion 3 (Esser et al., 2024, section 3.1).
 #pragma once
 
 #include <cstdint>
@@ -27,32 +27,32 @@ struct FlowOptions {
 
 constexpr int64_t kFlowSteps = 1000;
 
-// From high noise to low: x_i = (1000 - i) / 1000, sigma_i = shift x_i / (1 + (shift - 1) x_i), timestep_i = 1000
-// sigma_i, each operation in f32, as FlowMatchEulerDiscreteScheduler computes them.
+// The noise levels from high to low: x_i = (1000 - i) / 1000, sigma_i = shift x_i / (1 + (shift - 1) x_i), timestep_i =
+// 1000 sigma_i. Each operation is in f32, as in FlowMatchEulerDiscreteScheduler.
 struct FlowTable {
   std::vector<float> sigmas, timesteps;
 };
 [[nodiscard]] FlowTable make_flow_table(double shift);
 
-// Throws InputError naming the key: min_timestep above max_timestep, or a range that holds no timestep of the table or
-// only some that the scheme as good as never draws; a shift or deviations not above 0; rates outside 0 to 1; mean and
-// deviations of other lengths than `channels`.
+// Throws InputError naming the key if min_timestep is above max_timestep; if the range holds no timestep of the table,
+// or only some that the scheme almost never draws; if a shift or deviation is not above 0; if a rate is outside of 0 to
+// 1; or if mean and deviations have other lengths than `channels`.
 void check_flow_options(const FlowOptions& options, int64_t channels);
 
-// The noise's share at a timestep. Of drawn timesteps, too, so that a sample that was written with its timestep gives
-// the same bits: within a rounding of the table's sigma.
+// Returns the share of noise at a timestep. It is also used for drawn timesteps, so that a sample that was written with
+// its timestep gives the same bits; it differs from the table's sigma by a rounding.
 [[nodiscard]] inline float sigma_at(float timestep) { return timestep / 1000.0F; }
 
 struct FlowDraw {
   float timestep = 0;
   bool drops_text = false;
 };
-// u in [0, 1] by the scheme, index = floor(1000 u), at most 999, and that timestep of the table; outside of the range
-// it is drawn again. REQUIRES: check_flow_options() has passed; 0 <= sample < 2^48.
+// Draws u in [0, 1] by the scheme and takes the timestep of the table at index floor(1000 u), at most 999; draws again
+// if that is outside of the range. REQUIRES: check_flow_options() has passed; 0 <= sample < 2^48.
 [[nodiscard]] FlowDraw draw_flow(const FlowOptions& options, const FlowTable& table, int64_t sample);
 
-// Standard normal numbers in f32. Element i is a function of (seed, sample, first + i), so that parts may be filled in
-// any order. REQUIRES: 0 <= sample < 2^48; first is a multiple of 4.
+// Fills `noise` with standard normal numbers in f32. Element i is a function of (seed, sample, first + i), so that
+// parts may be filled in any order. REQUIRES: 0 <= sample < 2^48; first is a multiple of 4.
 void fill_noise(uint64_t seed, int64_t sample, int64_t first, std::span<float> noise);
 
 }  // namespace spillway::data

@@ -31,7 +31,7 @@ double distance(std::vector<double> draws, const std::function<double(double)>& 
   return largest;
 }
 
-// Of Kolmogorov and Smirnov: a distance that chance exceeds once in 10,000 times.
+// The critical distance of the Kolmogorov-Smirnov test: chance exceeds it once in 10,000 times.
 double critical(size_t draws) { return 2.23 / std::sqrt(static_cast<double>(draws)); }
 
 double normal_share(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
@@ -155,7 +155,7 @@ TEST_CASE("only timesteps of the range are drawn, in the scheme's proportions") 
   };
   CHECK(distance(timesteps, [&](double t) { return (share(t) - share(299)) / (share(400) - share(299)); }) <
         critical(kSamples));
-  // What is in the range without it stays as it was.
+  // Timesteps that are in the range without the limits stay as they were.
   const std::vector<double> all = timesteps_of({.weighting_scheme = WeightingScheme::kLogitNormal, .flow_shift = 1});
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i] >= 300 && all[i] <= 400) CHECK(timesteps[i] == all[i]);

@@ -1,4 +1,4 @@
-// Files of a video dataset, each with some rows.
+// The files of a video dataset, each with some rows.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace spillway::data {
 
-// One file. Any thread.
+// A file with rows. Any thread may use it.
 class ClipFile {
  public:
   virtual ~ClipFile() = default;
@@ -22,18 +22,19 @@ class ClipFile {
   [[nodiscard]] virtual const TensorNames& names() const = 0;
   // "FILE, row 2".
   [[nodiscard]] virtual std::string where(int64_t row) const = 0;
-  // Of all rows. Throws InputError for what cannot be read as a row's header.
+  // Returns the headers of all rows. Throws InputError for an invalid header.
   [[nodiscard]] virtual std::vector<RowHeader> headers() const = 0;
-  // Values in f32 and finite. Throws InputError naming row and tensor. REQUIRES: `values` is what headers() has said,
-  // and check_row() has passed.
+  // Returns the values of a tensor, in f32 and finite. Throws InputError naming row and tensor. REQUIRES: `values` is
+  // from headers(), and check_row() has passed.
   [[nodiscard]] virtual std::vector<float> read(int64_t row, RowTensor which, const StoredValues& values) const = 0;
 };
 
-// By its name, FILE.parquet or FILE.safetensors. Throws InputError for another. `cursors` outlives it.
+// Opens FILE.parquet or FILE.safetensors. Throws InputError for any other name. `cursors` must outlive the result.
 [[nodiscard]] std::unique_ptr<ClipFile> open_clip_file(const std::filesystem::path& path, PageCursors& cursors);
 
-// What a dataset's `path` means: a file; what a pattern matches; the files in a folder at any depth, but for hidden
-// ones and FastVideo's map_style_cache, in the order of their paths. Throws InputError where there is none.
+// Returns the files that a dataset's `path` names, in the order of their paths: a file; the matches of a pattern; or
+// the files in a folder at any depth, except hidden ones and FastVideo's map_style_cache. Throws InputError if there
+// are none.
 [[nodiscard]] std::vector<std::filesystem::path> clip_files(const DatasetConfig& config);
 
 }  // namespace spillway::data

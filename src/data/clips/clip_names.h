@@ -5,15 +5,15 @@
 
 namespace spillway::data {
 
-// In safetensors files.
+// Names in safetensors files.
 inline constexpr std::string_view kLatents = "latents", kTextEmbedding = "text_embedding",
                                   kClipFeature = "clip_feature", kFirstFrame = "first_frame_latent", kNoise = "noise",
                                   kTimestep = "timestep";
-// Of either: a column, and an entry of the header's metadata.
+// The caption, in both formats: a column, and an entry in the metadata of the header.
 inline constexpr const char* kCaption = "caption";
-// What the header's metadata says under `latents` where those are in normalised units.
+// The value of `latents` in the metadata of the header for latents in normalised units.
 inline constexpr const char* kNormalised = "normalized";
-// In Parquet: NAME_bytes, NAME_shape, NAME_dtype, with this in the place of `latents`.
+// The name in place of `latents` in Parquet files, whose columns are NAME_bytes, NAME_shape, NAME_dtype.
 inline constexpr std::string_view kVaeLatent = "vae_latent";
 
 }  // namespace spillway::data

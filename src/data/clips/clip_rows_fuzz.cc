@@ -19,7 +19,7 @@ namespace {
 using namespace spillway;
 namespace fs = std::filesystem;
 
-// Of the files in tests/golden/clips.
+// The demands that the files in tests/golden/clips meet.
 constexpr data::ClipDemands kDemands{.channels = 2, .patch = {1, 2, 2}, .max_positions = 64, .text_width = 3};
 
 void read_rows(const char* name, std::string_view content) {

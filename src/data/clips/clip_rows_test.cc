@@ -45,7 +45,7 @@ std::string read_text(const fs::path& path) {
 
 Document golden(const char* name) { return Document::parse(read_text(kClipsGolden / name)); }
 
-// What opening a dataset and reading all its rows says.
+// Returns the error of opening a dataset and reading all its rows.
 std::string clips_error(const fs::path& path, const ClipDemands& demands = text_demands(), int64_t num_latent_t = 0) {
   try {
     const ClipRows rows({dataset(path)}, demands, "datasets", num_latent_t);
@@ -84,7 +84,7 @@ void write_row(const fs::path& path, const Tensors& tensors, const std::string& 
   writer.commit();
 }
 
-// Of a folder with one row.
+// Returns the error of a folder with one row.
 std::string error_of_row(const Tensors& tensors, const ClipDemands& demands = text_demands(),
                          const std::string& latents = "") {
   const TemporaryFolder folder;

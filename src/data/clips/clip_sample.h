@@ -1,4 +1,4 @@
-// A clip made ready for training: what a step sees of it, and what `spillway preprocess` writes.
+// A clip that is ready for training: the inputs of a step, which `spillway preprocess` also writes.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,20 @@ struct ClipSample {
   std::vector<float> image;        // [image_rows, image_width], or empty
   std::vector<float> first_frame;  // [image_channels, frames, height, width], or empty
 
-  // Of all values.
+  // The size of all values.
   [[nodiscard]] int64_t bytes() const;
 };
 
-// Normalises latents as (z - mean) * (1 / std) in f32, unless the row says that they are, and draws what the row does
-// not carry. `timestep` stands for the drawn one, not for the row's own. REQUIRES: check_flow_options() has passed.
+// Normalises latents as (z - mean) * (1 / std) in f32, unless the row says that they are normalised, and draws what the
+// row does not contain. `timestep` replaces the drawn one, but not the row's own. REQUIRES: check_flow_options() has
+// passed.
 [[nodiscard]] ClipSample prepare_sample(Clip clip, int64_t row, const FlowOptions& options, const FlowTable& table,
                                         int64_t sample, std::optional<float> timestep = {});
 
 // "000017.safetensors"
 [[nodiscard]] std::string sample_file_name(int64_t sample);
-// As a row of a dataset (clip_rows.h) that gives this sample's bits again, whatever is drawn. Throws MachineError.
+// Writes the sample as a row of a dataset (clip_rows.h) that gives the same bits again, whatever is drawn. Throws
+// MachineError.
 void write_sample(const std::filesystem::path& path, const ClipSample& sample);
 
 }  // namespace spillway::data

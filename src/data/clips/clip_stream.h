@@ -1,4 +1,4 @@
-// Samples that a thread of its own reads, checks and prepares ahead of need.
+// Samples that a separate thread reads, checks and prepares ahead of need.
 #pragma once
 
 #include <atomic>
@@ -19,30 +19,30 @@
 
 namespace spillway::data {
 
-// The rows of an epoch in order: in file order, or shuffled (whatever else the order says), another way each epoch. A
-// pure function.
+// Returns the rows of an epoch: in file order, or shuffled for any other `order`, differently in each epoch. A pure
+// function.
 [[nodiscard]] std::vector<int64_t> order_of_epoch(int64_t rows, RowOrder order, uint64_t seed, int64_t epoch);
 
-// A row's turn in the run.
+// A use of a row in the run.
 struct ClipTurn {
   int64_t row = 0, sample = 0;
   std::optional<float> timestep;  // in the place of a drawn one, as prepare_sample() has it
 };
-// The turns one after the other; nothing at the end. Called from the stream's thread.
+// Returns the next turn, nothing at the end. Called from the stream's thread.
 using ClipTurns = std::function<std::optional<ClipTurn>()>;
 
 class ClipStream {
  public:
-  // At most `in_flight` samples are held: those that wait, and the one that is being prepared. Memory is that many
-  // times the largest sample, and what ClipRows::read() takes. REQUIRES: check_flow_options() has passed; in_flight
-  // >= 1. Throws MachineError where the system refuses a thread.
+  // Holds at most `in_flight` samples: those that wait, and the one that is being prepared. Takes the memory of that
+  // many of the largest sample, and that of ClipRows::read(). REQUIRES: check_flow_options() has passed; in_flight >=
+  // 1. Throws MachineError if the system cannot start a thread.
   ClipStream(std::shared_ptr<const ClipRows> rows, FlowOptions options, ClipTurns turns, int64_t in_flight);
-  // Done when the sample that is being prepared is.
+  // Waits for the sample that is being prepared.
   ~ClipStream();
   ClipStream(ClipStream&&) = delete;
 
-  // Waits for the next sample; nothing behind the last. Throws what reading it threw, once those before it are taken,
-  // and again from then on. One thread.
+  // Waits for the next sample; returns nothing after the last. Throws the error of reading it once the samples before
+  // it are taken, and again in later calls. Not thread-safe.
   [[nodiscard]] std::optional<ClipSample> next();
 
  private:
@@ -52,7 +52,7 @@ class ClipStream {
   };
 
   void run();
-  // False where the stream is to end.
+  // Returns false if the stream is to end.
   [[nodiscard]] bool wait_for_room();
   void put(Item item);
 

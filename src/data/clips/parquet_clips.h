@@ -1,4 +1,4 @@
-// Rows of a Parquet file as FastVideo's preprocessing writes it.
+// Rows of Parquet files in the format of FastVideo's preprocessing.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace spillway::data {
 
-// Columns NAME_bytes, NAME_shape and NAME_dtype for vae_latent, text_embedding and so on (clip_names.h), and timestep.
-// A shape that is empty or null stands for a tensor that is not there. The columns of bytes are not read for headers().
-// Throws InputError for a file that is none, or lacks a column.
+// Opens a file with the columns NAME_bytes, NAME_shape and NAME_dtype for vae_latent, text_embedding and so on
+// (clip_names.h), and timestep. An empty or null shape means that the tensor is missing. headers() does not read the
+// columns of bytes. Throws InputError for any other file, and if a column is missing.
 [[nodiscard]] std::unique_ptr<ClipFile> make_parquet_clips(const std::filesystem::path& path, PageCursors& cursors);
 
 }  // namespace spillway::data

@@ -109,7 +109,7 @@ class RowCheck {
     if (tensor(kImageTensor).is_there) out_.image_rows = check_rows(kImageTensor, demands_.image_width);
   }
 
-  // Of a row's other tensors that have the latents' frames, heights and widths.
+  // Checks the shape of a tensor that must have the latents' frames, heights and widths.
   void check_like_latents(RowTensor which, int64_t channels) const {
     std::vector<int64_t> shape = tensor(which).shape, wanted = tensor(kLatentsTensor).shape;
     for (auto* one : {&shape, &wanted}) {

@@ -1,4 +1,4 @@
-// What a row's headers say, whichever file they are in, and the check that it can be what a model asks for.
+// The header of a row in any file format, and the check that it suits a model.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace spillway::data {
 
 enum class StoredType { kF32, kF16, kBF16, kF64 };
 
-// "float32", "torch.bfloat16", ...; empty: float32. Nothing for others.
+// Parses "float32", "torch.bfloat16", ...; empty means float32. Returns nothing for other names.
 [[nodiscard]] std::optional<StoredType> stored_type(std::string_view name);
 [[nodiscard]] int64_t bytes_of(StoredType type);
 
@@ -41,24 +41,24 @@ struct RowHeader {
   std::string caption;
 };
 
-// Names of the tensors where the row is, for messages.
+// The names of the tensors in the row's file, for messages.
 using TensorNames = std::array<std::string_view, kRowTensors>;
 
-// Sizes above 0 of at most 1 GiB of values a tensor; latents [C, T, H, W] or [C, H, W] that the model's patch divides
-// and its positions reach, once T is cut to num_latent_t (0: not); text [L, D] or [1, L, D]; images that the model
-// reads, and none that it does not; noise of the latents' shape; a timestep from 0 to 1000. Throws InputError naming
-// `where` and the tensor.
+// Checks a row against the demands of a model: sizes above 0, at most 1 GiB of values per tensor; latents [C, T, H, W]
+// or [C, H, W] that the model's patch divides and its positions reach, once T is cut to num_latent_t (0: not); text [L,
+// D] or [1, L, D]; images if and only if the model reads them; noise of the latents' shape; a timestep from 0 to 1000.
+// Throws InputError naming `where` and the tensor.
 [[nodiscard]] ClipHeader check_row(const RowHeader& row, const ClipDemands& demands, const TensorNames& names,
                                    std::string_view where, int64_t num_latent_t);
 
-// The frames of the latents as stored. REQUIRES: check_row() has passed.
+// Returns the number of frames of the latents as stored. REQUIRES: check_row() has passed.
 [[nodiscard]] int64_t stored_frames(const StoredValues& latents);
 
-// Values as stored, in f32. Throws InputError naming `where` and the tensor for NaN and infinity, before and after.
-// REQUIRES: bytes of whole values.
+// Converts stored values to f32. Throws InputError naming `where` and the tensor for NaN and infinity, before and after
+// the conversion. REQUIRES: `bytes` are whole values.
 [[nodiscard]] std::vector<float> to_floats(std::span<const std::byte> bytes, StoredType type, std::string_view name,
                                            std::string_view where);
-// The same check of what is f32 already.
+// Checks values that are f32 already in the same way.
 void check_finite(std::span<const float> values, std::string_view name, std::string_view where);
 
 }  // namespace spillway::data

@@ -1,4 +1,4 @@
-// A safetensors file that is a row of a video dataset.
+// A safetensors file with one row of a video dataset.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,8 @@
 
 namespace spillway::data {
 
-// Tensors `latents`, `text_embedding` and so on (clip_names.h), F32, F16, BF16 or F64. Other tensors are not looked at.
+// Opens a file with the tensors `latents`, `text_embedding` and so on (clip_names.h), F32, F16, BF16 or F64. Ignores
+// other tensors.
 [[nodiscard]] std::unique_ptr<ClipFile> make_safetensors_clip(const std::filesystem::path& path);
 
 }  // namespace spillway::data

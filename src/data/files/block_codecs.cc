@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kHistoryBytes = size_t{1} << 16, kAheadBytes = size_t{1} << 18;
 
-// What both formats are: literal bytes, and copies of bytes that came before.
+// The common part of both formats: literal bytes, and copies of earlier bytes.
 class BlockBytes {
  public:
   BlockBytes(ByteSource source, std::string name, std::string_view format)

@@ -1,4 +1,4 @@
-// The bytes of a file, decompressed where the file is compressed.
+// The bytes of a file, decompressed if necessary.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,14 @@
 
 namespace spillway::data {
 
-// Reads the next bytes into the buffer; 0 at the end.
+// Reads the next bytes into the buffer and returns how many; 0 at the end.
 using ByteSource = std::function<size_t(char* into, size_t size)>;
 
-// Of a regular file. Content that begins as gzip or Zstandard does is decompressed on the way, in bounded memory,
-// whatever the file's name. Throws InputError, also later, where the compressed data is broken or cut short.
+// Opens a regular file. Decompresses content that begins as gzip or Zstandard, in bounded memory, whatever the file's
+// name. Throws InputError, also while reading, if the compressed data is corrupt or truncated.
 [[nodiscard]] ByteSource open_bytes(const std::filesystem::path& path);
 
-// The same over another source, for content whose first bytes say how it is compressed; `name` stands for the file in
-// messages.
+// The same for another source whose first bytes say how it is compressed; `name` stands for the file in messages.
 [[nodiscard]] ByteSource decompress(ByteSource source, std::string name);
 
 }  // namespace spillway::data

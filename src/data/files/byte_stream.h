@@ -1,4 +1,4 @@
-// Characters of a file, with the line they stand on.
+// Reads characters and keeps track of their line.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 namespace spillway::data {
 
-// A buffered view of a ByteSource. Skips a byte order mark at the start; throws InputError for one of UTF-16.
+// A buffered view of a ByteSource. Skips a UTF-8 byte order mark at the start; throws InputError for one of UTF-16.
 class ByteStream {
  public:
   ByteStream(ByteSource source, std::string name)
@@ -31,7 +31,7 @@ class ByteStream {
     if (at_ == end_) fill();
     return at_ == end_;
   }
-  // REQUIRES: !at_end(), just asked.
+  // REQUIRES: at_end() was called last, and returned false.
   [[nodiscard]] char peek() const { return buffer_[at_]; }
   char take() {
     const char c = buffer_[at_++];
@@ -47,7 +47,7 @@ class ByteStream {
   [[nodiscard]] int64_t column() const { return column_; }  // in bytes, from 1
   [[nodiscard]] std::string where(int64_t line) const { return fmt::format("{}:{}", name_, line); }
   [[nodiscard]] std::string where() const { return where(line_); }
-  // Of byte `at` of a text that began at this line and column: "FILE:LINE:COLUMN".
+  // Returns the position "FILE:LINE:COLUMN" of byte `at` of a text that began at this line and column.
   [[nodiscard]] std::string where(std::string_view text, size_t at, int64_t line, int64_t column) const {
     const std::string_view before = text.substr(0, at);
     const size_t newline = before.rfind('\n');

@@ -21,12 +21,12 @@ bool is_there(const fs::path& path) {
 
 bool has_format(const std::string& path) { return format_named(path) || format_of(path); }
 
-// Whether the path is the name of a data set on the hub.
+// Returns true if the path is the name of a data set on the hub.
 bool is_on_hub(const DatasetConfig& config) {
   return is_hub_name(config.path) && !has_format(config.path) && !is_there(config.path);
 }
 
-// The folder of the dataset's files: `data_dir` alone where `path` merely names a format.
+// Returns the folder of the dataset's files: only `data_dir` if `path` merely names a format.
 fs::path base_folder(const DatasetConfig& config) {
   if (is_on_hub(config)) return hub_snapshot(config.path, config.revision) / config.data_dir;
   const bool is_format = !config.data_dir.empty() && format_named(config.path) && !is_there(config.path);
@@ -59,7 +59,7 @@ std::vector<fs::path> files_of_data_dir(const DatasetConfig& config, std::string
 
 std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_view split) {
   std::vector<fs::path> files;
-  // What names files has no other splits, as with the datasets library.
+  // As in the datasets library, paths of files have only the split train.
   const auto check_split = [&](const fs::path& place) {
     if (split != "train") throw no_such_split(place, "train", split);
   };

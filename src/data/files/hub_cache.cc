@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the datasets library prepared.
+// Returns the folder of the data sets that the datasets library prepared.
 fs::path prepared_folder() {
   const char* own = std::getenv("HF_DATASETS_CACHE");
   return own != nullptr && *own != '\0' ? fs::path(own) : hub::home_folder() / "datasets";

@@ -11,7 +11,7 @@ namespace spillway::data {
 
 enum class PageType { kData = 0, kIndex = 1, kDictionary = 2, kDataV2 = 3 };
 
-// Parquet's numbers of encodings of values.
+// Parquet's codes for the encodings of values.
 constexpr int64_t kPlain = 0, kPlainDictionary = 2, kRle = 3, kRleDictionary = 8;
 
 struct PageHeader {
@@ -24,8 +24,8 @@ struct PageHeader {
   bool is_packed = true;                               // of kDataV2: compressed as the column is
 };
 
-// Nothing where `bytes` end before the header does. Throws InputError, naming `where`, for what is no header: of
-// another protocol, nested without end, sizes below zero.
+// Parses a header. Returns nothing if `bytes` end before the header does. Throws InputError, naming `where`, for an
+// invalid header: of another protocol, nested without end, with sizes below zero.
 [[nodiscard]] std::optional<PageHeader> parse_page_header(std::span<const std::byte> bytes, std::string_view where);
 
 }  // namespace spillway::data

@@ -1,4 +1,4 @@
-// The content of a page of a Parquet file, unpacked as it is read.
+// The content of a page of a Parquet file, decompressed as it is read.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@
 
 namespace spillway::data {
 
-// One thread at a time. Throws InputError, also later, for data that is broken or cut short.
+// Not thread-safe. Throws InputError, also while reading, for data that is corrupt or truncated.
 class PageStream {
  public:
-  // The `bytes` of the file from `offset` on, which unpack to `unpacked_bytes`. Holds a buffer, and the window of what
-  // unpacks. REQUIRES: codec is not kOther.
+  // Reads the `bytes` of the file from `offset` on, which decompress to `unpacked_bytes`. Holds a buffer, and the
+  // window of the decompressor. REQUIRES: codec is not kOther.
   PageStream(std::shared_ptr<const ReadFile> file, int64_t offset, int64_t bytes, PageCodec codec,
              int64_t unpacked_bytes);
 
   // Fills `into`.
   void read(std::span<std::byte> into);
   void skip(int64_t bytes);
-  // Little-endian, 32 bits.
+  // Reads a little-endian number of 32 bits.
   [[nodiscard]] uint32_t read_number();
-  // Bytes that are still to come.
+  // Returns the number of bytes that are left.
   [[nodiscard]] int64_t left() const { return unpacked_bytes_ - at_; }
 
  private:

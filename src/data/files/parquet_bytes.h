@@ -1,9 +1,9 @@
-// Columns of bytes of a Parquet file, value by value, in any order, in bounded memory.
+// Reads columns of bytes of a Parquet file, value by value, in any order, in bounded memory.
 //
-// A value may have megabytes and a page gigabytes: pyarrow puts all values of a row group into one page, its
-// dictionary, unless it is told otherwise. So no page is held: it is unpacked as a stream up to the value. Pages that
-// do not have the value cost nothing but their headers; what comes before it in its own page is unpacked and thrown
-// away, unless the page is stored as it is. Some such streams are kept for values further on.
+// A value may have megabytes and a page gigabytes: by default pyarrow puts all values of a row group into one page, its
+// dictionary. So pages are not held in memory but decompressed as streams up to the value. Other pages cost only the
+// reading of their headers. In the page of the value, what comes before it is decompressed and discarded, unless the
+// page is uncompressed. Some streams are kept for later values.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,10 @@ struct PageCursor {
 };
 
 // Cursors of many files that wait to be used again: the 16 used last, each with an open file, its buffers and the
-// window of its decompressor (pyarrow's Zstandard: 0.5 MiB at its usual level). Any thread.
+// window of its decompressor (pyarrow's Zstandard: 0.5 MiB at its default level). Thread-safe.
 class PageCursors {
  public:
-  // The one nearest before `value`; null where there is none.
+  // Returns the cursor nearest before `value`; null if there is none.
   [[nodiscard]] std::unique_ptr<PageCursor> take(const void* chunk, int64_t page, int64_t value);
   void give_back(std::unique_ptr<PageCursor> cursor);
 
@@ -45,8 +45,9 @@ class PageCursors {
 
 class ParquetBytes {
  public:
-  // Reads the footer. Throws InputError for a file that is none, and for columns that are no bytes, or compressed or
-  // nested in a way that this cannot read; a column may be missing (ParquetLayout). `cursors` outlives this.
+  // Reads the footer. Throws InputError for a file that is not Parquet, and for columns that are not bytes, or are
+  // compressed or nested in an unsupported way; a column may be missing (ParquetLayout). `cursors` must outlive this
+  // object.
   ParquetBytes(std::filesystem::path path, const std::vector<std::string>& columns, PageCursors& cursors);
   ~ParquetBytes();
   ParquetBytes(ParquetBytes&&) = delete;
@@ -54,9 +55,10 @@ class ParquetBytes {
   [[nodiscard]] const ParquetLayout& layout() const { return layout_; }
   [[nodiscard]] int64_t rows() const { return rows_; }
 
-  // Where a value of so many bytes goes, or -1 for null, or where the column is not there. May throw.
+  // Returns the memory for a value of so many bytes; -1 for null, or if the column is missing. May throw.
   using Room = std::function<std::span<std::byte>(int64_t bytes)>;
-  // Reads a value into what `room` returns for its size. Throws InputError. Any thread. REQUIRES: the row is there.
+  // Reads a value into the memory that `room` returns for its size. Thread-safe. Throws InputError. REQUIRES: the row
+  // exists.
   void read(size_t column, int64_t row, const Room& room) const;
 
  private:

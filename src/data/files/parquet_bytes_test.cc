@@ -1,4 +1,4 @@
-// Of the parts of what reads columns of bytes; clips/clip_rows_test.cc reads whole files that pyarrow wrote.
+// Tests the parts of the reader of columns of bytes; clips/clip_rows_test.cc reads whole files that pyarrow wrote.
 #include "data/files/parquet_bytes.h"
 
 #include <doctest/doctest.h>

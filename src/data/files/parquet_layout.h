@@ -1,4 +1,4 @@
-// Where a Parquet file has the values of its columns of bytes, as its footer says.
+// The layout of the columns of bytes of a Parquet file, as its footer says.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace spillway::data {
 
 enum class PageCodec { kNone, kSnappy, kGzip, kBrotli, kZstd, kLz4, kOther };
 
-// The pages of a column in a row group, one behind the other: perhaps a dictionary, then values.
+// The pages of a column in a row group, one after the other: possibly a dictionary, then values.
 struct ColumnChunk {
   bool is_there = false;
   int64_t first_byte = 0, bytes = 0;  // in the file, with the pages' headers

@@ -5,7 +5,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What an allocation takes beside what was asked for, and what a string holds without one.
+// The overhead of an allocation, and the longest string without one.
 constexpr int64_t kAllocationBytes = 16, kInPlaceBytes = 15;
 
 int64_t text_bytes(const std::string& text) {
@@ -13,7 +13,7 @@ int64_t text_bytes(const std::string& text) {
   return capacity > kInPlaceBytes ? capacity + kAllocationBytes : 0;
 }
 
-// Behind the value itself.
+// Returns the memory that the value owns, without its own size.
 int64_t owned_bytes(const Json& value) {
   if (value.is_string())
     return static_cast<int64_t>(sizeof(std::string)) + kAllocationBytes +

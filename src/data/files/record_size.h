@@ -1,4 +1,4 @@
-// How much memory records take while they wait.
+// Estimates the memory of records that wait.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace spillway::data {
 
-// Of the record with all its values and names, about.
+// Returns the approximate size of the record with all its values and names.
 [[nodiscard]] int64_t held_bytes(const Record& record);
 
 }  // namespace spillway::data

@@ -1,4 +1,4 @@
-// Parquet's hybrid of run lengths and packed bits, which levels and indices into dictionaries are in:
+// Decodes Parquet's hybrid of run lengths and packed bits, the format of levels and dictionary indices:
 // https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace spillway::data {
 
-// `count` numbers of `width` bits. Throws InputError, naming `where`, where the bytes end before. REQUIRES: 0 <= width
-// <= 32.
+// Returns `count` numbers of `width` bits. Throws InputError, naming `where`, if the bytes end early. REQUIRES: 0 <=
+// width <= 32.
 [[nodiscard]] std::vector<int32_t> unpack_run_lengths(std::span<const std::byte> bytes, int width, int64_t count,
                                                       std::string_view where);
 

@@ -104,7 +104,7 @@ std::vector<fs::path> data_files_in(const fs::path& folder) {
 
 constexpr std::string_view kSeparators = "-._ 0123456789";
 
-// Whether a name has a split's keyword as a word; a file's name must go on behind it (with its extension).
+// Returns true if a name has a split's keyword as a word; a file's name must have more after it (its extension).
 bool has_word(std::string_view name, std::string_view word, bool is_folder) {
   for (size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
     const size_t end = at + word.size();

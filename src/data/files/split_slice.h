@@ -10,7 +10,7 @@
 
 namespace spillway::data {
 
-// One end of a slice: a row, or a percentage of all rows; below 0 it counts from the end.
+// An end of a slice: a row, or a percentage of all rows; a negative value counts from the end.
 struct SliceEnd {
   int64_t value = 0;
   bool percent = false;
@@ -21,14 +21,14 @@ struct SplitSlice {
   std::optional<SliceEnd> from, to;
   bool whole_percents = false;  // (pct1_dropremainder): a percent is the same number of rows everywhere
 
-  // Whether rows must be counted before the slice is known.
+  // Returns true if rows must be counted to know the slice.
   [[nodiscard]] bool needs_count() const;
-  // Rows [first, second) of `rows`, as far as there are so many; without a count only where !needs_count(), and the end
-  // may be the largest number. Throws InputError for whole percents of fewer than 100 rows.
+  // Returns the range [first, second) of `rows` rows, clipped to their number. Without a count, which is only allowed
+  // if !needs_count(), the end may be the largest number. Throws InputError for whole percents of fewer than 100 rows.
   [[nodiscard]] std::pair<int64_t, int64_t> range(std::optional<int64_t> rows) const;
 };
 
-// Throws InputError naming what is not a split.
+// Throws InputError that names the part which is not a split.
 [[nodiscard]] std::vector<SplitSlice> parse_split(std::string_view text);
 
 }  // namespace spillway::data

@@ -1,5 +1,5 @@
-// Best fit decreasing, with TRL's ties: the longest first, equal lengths in their order; each goes into the line with
-// the least room that is enough, of equal ones into the one that has had that room for the longest time.
+// Best fit decreasing with TRL's tie-breaking: the longest first, equal lengths in their order; each goes into the line
+// with the least sufficient room, among equal ones into the one that has had that room for the longest time.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 
 namespace spillway::data {
 
-// A set of integers in [0, size) that finds the next one in a few steps: a tree of 64-bit words, each bit saying
-// whether the word below has any.
+// A set of integers in [0, size) that finds the next element in a few steps: a tree of 64-bit words, in which each bit
+// says whether the word below it has any bits.
 class NextSet {
  public:
   explicit NextSet(int64_t size);
   void insert(int64_t value);
   void erase(int64_t value);
-  // The least element >= value; -1 where there is none.
+  // Returns the least element >= value; -1 if there is none.
   [[nodiscard]] int64_t next(int64_t value) const;
 
  private:
   std::vector<std::vector<uint64_t>> levels_;  // the leaves first
 };
 
-// Keeps its memory from call to call. One thread.
+// Keeps its memory between calls. Not thread-safe.
 class BestFitPacker {
  public:
   // REQUIRES: 1 <= capacity < 2^31.
   explicit BestFitPacker(int64_t capacity);
 
-  // Appends the lines, in the order in which they were begun. `progress` is told now and then how many pieces have a
-  // line. REQUIRES: each piece is a sequence of 1 to `capacity` tokens; fewer than 2^31 of them.
+  // Appends the lines, in the order in which they were begun. Calls `progress` now and then with the number of pieces
+  // that have a line. REQUIRES: each piece is a sequence of 1 to `capacity` tokens; fewer than 2^31 of them.
   void pack(std::span<const Piece> sequences, Lines& lines, const std::function<void(int64_t)>& progress = {});
 
  private:
-  // Lines with `room` tokens free wait in a queue of their own.
+  // Lines with `room` free tokens wait in a queue of their own.
   void wait(int32_t line, int64_t room);
   int32_t take(int64_t room);
   void forget_waiting();

@@ -1,5 +1,5 @@
-// Lines: what stands together in a micro-batch's row. A line holds whole sequences, each made of one piece of tokens
-// or, where rows are wrapped, of several.
+// Lines: the sequences that share a row of a micro-batch. A line holds whole sequences, each made of one piece of
+// tokens or, if rows are wrapped, of several.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Lines {
   }
   [[nodiscard]] std::span<const Piece> line(int64_t index) const { return between(index, index + 1); }
   void end_line() { ends.push_back(std::ssize(pieces)); }
-  // Drops those behind the first `count`. REQUIRES: there are so many.
+  // Drops the lines after the first `count`. REQUIRES: there are that many.
   void keep_first(int64_t count) {
     resize(ends, count);
     resize(pieces, end_before(count));
@@ -38,9 +38,9 @@ struct Lines {
   [[nodiscard]] int64_t end_before(int64_t line) const { return line == 0 ? 0 : nth(ends, line - 1); }
 };
 
-// What decreasing strategies begin with: the indices 0, 1, ..., count - 1, the longest first, equal lengths in their
-// order. They are sorted as numbers, with the length above and the index below. REQUIRES: count <= 2^32, lengths from 0
-// to 2^31 - 1.
+// Sorts the indices 0, 1, ..., count - 1, the longest first and equal lengths in their order, as decreasing strategies
+// need them. Sorts them as numbers with the length above the index. REQUIRES: count <= 2^32, lengths from 0 to 2^31 -
+// 1.
 class LongestFirst {
  public:
   template <typename LengthAt>
@@ -61,7 +61,7 @@ class LongestFirst {
   std::vector<uint64_t> keys_;
 };
 
-// Appends `count` lines: piece(i) goes to the end of line line_of[i] of them. Each gets at least one.
+// Appends `count` lines: piece(i) goes to the end of line line_of[i] of them. REQUIRES: each gets at least one piece.
 template <typename PieceAt>
 void append_lines(std::span<const int32_t> line_of, int64_t count, const PieceAt& piece, Lines& lines) {
   auto places = make_vector<int64_t>(count);  // how many, then where the next one goes

@@ -1,7 +1,7 @@
-// Rows into lines of at most so many tokens, by one of the strategies.
+// Packs rows into lines with a limit of tokens, by one of the strategies.
 //
 // Working memory is about 40 bytes per row of the scope, and 16 bytes per sequence for the result; tokens stay where
-// they are. One thread; deterministic.
+// they are. Single-threaded and deterministic.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct PackOptions {
   std::function<void(int64_t rows, int64_t of)> progress{};  // where there is one: told now and then
 };
 
-// TRL's strategies give the lines of trl.pack_dataset, in its order; rows without tokens are left out, and `bfd` cuts
-// longer rows. REQUIRES: no row longer than the capacity for kFirstFit and kSequential.
+// Returns the lines. TRL's strategies give those of trl.pack_dataset, in its order; rows without tokens are left out,
+// and `bfd` cuts longer rows. REQUIRES: for kFirstFit and kSequential, no row is longer than the capacity.
 [[nodiscard]] Lines pack(const RowTable& rows, const PackOptions& options);
 
 }  // namespace spillway::data

@@ -63,7 +63,7 @@ class SummedFile {
   int64_t bytes_ = 0;
 };
 
-// Of the index, whose own field for it does not count.
+// Returns the checksum of the index without its own field for it.
 std::string sum_of(const Json& index) {
   Json rest = index;
   rest.erase("xxh3");
@@ -119,7 +119,7 @@ class MappedRows final : public RowTokens {
     largest_id = largest;
   }
 
-  // Whether each column has a number for each token or row.
+  // Returns true if each column has a number for each token or row.
   [[nodiscard]] bool has_whole_columns() const {
     for (size_t i = 0; i < columns.size(); ++i) {
       const size_t expected = schema[i].axis == RowColumn::Axis::kToken ? ids.size() : offsets.size() - 1;
@@ -200,7 +200,7 @@ PreparedRows prepare_rows(const fs::path& base, std::string_view identity, RowSc
                           const std::function<DatasetSummary(RowSink&)>& read) {
   const fs::path folder = base / checksum_text(std::as_bytes(std::span(identity)));
   if (auto dataset = try_open(folder, identity, schema)) return {std::move(*dataset), folder, true};
-  // Of other identities, too: the same job's changes with its data.
+  // Removes those of other identities, too: the identity of a job changes with its data.
   clear_leftovers(base);
   PreparedWriter writer(folder, schema);
   const DatasetSummary summary = read(writer);

@@ -30,7 +30,7 @@ using Json = nlohmann::ordered_json;
 // A turn's end token counts as its own this far behind its content.
 constexpr int64_t kEndDistance = 3;
 
-// What a stand-in takes the place of.
+// The part of a turn that a stand-in replaces.
 enum class Replaced { kTurn, kContent, kReasoning };
 
 class ChatRows : public RowBuilder {
@@ -239,7 +239,7 @@ class ChatRows : public RowBuilder {
     }
   }
 
-  // Of the turns that mark_targets asks about.
+  // Finds the places of the turns that mark_targets() asks about.
   [[nodiscard]] std::vector<TurnPlace> find_turns(const Record& record, const Conversation& conversation,
                                                   const std::string& text, const std::vector<int32_t>& ids) const {
     std::vector<size_t> whole, contents, reasonings;
@@ -286,7 +286,7 @@ class ChatRows : public RowBuilder {
     return -1;
   }
 
-  // What is searched for: `replaced` of these turns.
+  // The object of a search: the parts `replaced` of these turns.
   struct Wanted {
     const Record& record;
     const Conversation& conversation;

@@ -59,7 +59,7 @@ void read_function_field(const Record& record, Json& items, const char* name) {
   }
 }
 
-// Whether a part of a content is a target, by its own `train` or `weight`.
+// Returns whether a part of a content is a target, by its own `train` or `weight`; nothing if it does not say.
 std::optional<bool> own_training(const Record& record, const Json& part) {
   for (const char* name : {"train", "weight"}) {
     if (part.contains(name) && !part[name].is_null()) return truth_of(record, part[name], name);

@@ -1,4 +1,4 @@
-// A record's messages as axolotl's type chat_template reads them.
+// Reads a record's messages as axolotl's type chat_template does.
 #pragma once
 
 #include <map>
@@ -18,16 +18,15 @@ struct TrainedPart {
   bool train = false;
 };
 
-// The role that a template knows for what the field's data sets call it: human is user and gpt is assistant; another
-// stays as it is.
+// Returns the role in templates for a role in data sets: user for human, assistant for gpt; others are unchanged.
 [[nodiscard]] std::string usual_role(const std::string& role);
-// Returns true where a message has "weight": 0, with which OpenAI's format says that it is not learned.
+// Returns true if a message has "weight": 0, which in OpenAI's format means that it is not learned.
 [[nodiscard]] bool has_no_weight(const nlohmann::ordered_json& message);
 
 struct Turn {
   nlohmann::ordered_json message;  // as the template sees it
   std::optional<bool> training;    // the row's own word on it
-  // What the row says of parts of its content and of its reasoning.
+  // The row's marks for parts of its content and of its reasoning.
   std::optional<std::vector<TrainedPart>> parts, reasoning_parts;
   int64_t media = 0;  // images and the like in its contents, which are not in `message`
 
@@ -39,14 +38,14 @@ struct Conversation {
   nlohmann::ordered_json tools;
 };
 
-// Immutable: any number of threads may read at once.
+// Immutable: any number of threads may use it at once.
 class ConversationReader {
  public:
   explicit ConversationReader(const DatasetConfig& config);
 
-  // Throws InputError naming the record's place and what its fields should hold.
+  // Throws InputError naming the record's place and the expected content of its fields.
   [[nodiscard]] Conversation read(const Record& record) const;
-  // The template's role for a row's; itself where `roles` does not have it.
+  // Returns the template's role for a row's; the same if `roles` does not have it.
   [[nodiscard]] std::string mapped_role(const std::string& role) const;
 
  private:

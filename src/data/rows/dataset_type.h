@@ -1,4 +1,4 @@
-// Whether a dataset's `type` exists.
+// Checks the `type` of datasets.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace spillway::data {
 
-// Rows that are clips, for models of video; what reads them is not a tokenizer (clips/clip_rows.h).
+// The type of rows that are clips, for models of video. They are not tokenised (clips/clip_rows.h).
 inline constexpr std::string_view kVideoLatents = "video_latents";
 
-// Throws InputError where rows of the objective cannot be made by `config.type`, naming the types that there are.
+// Throws InputError if rows of the objective cannot be made by `config.type`, naming the types that exist.
 void check_dataset_type(const DatasetConfig& config, Objective objective);
 
 }  // namespace spillway::data

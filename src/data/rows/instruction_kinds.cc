@@ -110,8 +110,8 @@ constexpr std::array kKinds = {
     InstructionKind{"metharme", kBare, "{prompt}", "", "{generation}", "", "", "", 3},
 };
 
-// Of those, what may still carry a style, which changes nothing. The others are modules of axolotl's, whose functions
-// are named behind a dot.
+// The kinds among them that may have a style, which changes nothing. The others are modules of axolotl's, whose
+// functions are named after a dot.
 constexpr std::array<std::string_view, 2> kStyleIgnored = {"concisechoice", "summarizetldr"};
 
 template <typename Kinds>

@@ -1,4 +1,4 @@
-// What axolotl's types of prompt and answer are made of: their columns, the text around them, their system texts.
+// The parts of axolotl's prompt types: their columns, the text around them, and their system texts.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace spillway::data {
 
-// The text around a prompt, as patterns over {system}, {instruction} and {input}. `alone` is for a row without input.
+// The text around a prompt, as patterns with {system}, {instruction} and {input}. `alone` is for a row without input.
 struct PromptLayout {
   std::string_view system, turn, alone;
 };
 
-// A type. `instruction`, `input` and `output` are patterns over the row's columns, where {a|b} is the first of the two
+// A prompt type. `instruction`, `input` and `output` are patterns with the row's columns: {a|b} is the first of the two
 // that the row has, {a?} may be missing, and {a*} is a list, shown as lines of `- "item"`.
 struct InstructionKind {
   std::string_view type;
@@ -24,12 +24,12 @@ struct InstructionKind {
   int end_tokens = 1;                   // EOS behind an answer
 };
 
-// By a config's `type`: `alpaca`, `alpaca:chat`, `alpaca_chat.load_qa`. Nothing for a type of another family and for a
-// colon in a dot's place ("alpaca_chat:load_qa"); throws InputError for a style that does not exist ("alpaca:nosuch"),
-// naming those that do.
+// Returns the kind for a config's `type`: `alpaca`, `alpaca:chat`, `alpaca_chat.load_qa`. Returns nothing for a type of
+// another family and for a colon in place of a dot ("alpaca_chat:load_qa"); throws InputError for an unknown style
+// ("alpaca:nosuch"), naming those that exist.
 [[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type);
 
-// All their names, without styles.
+// Returns the names of all kinds, without styles.
 [[nodiscard]] std::vector<std::string_view> instruction_types();
 
 }  // namespace spillway::data

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 3> kPromptNames = {"system", "instruction", "input"};
 
-// What the pattern's {name} stands for in a row; instruction_kinds.h has the forms.
+// Returns the text of the pattern's {name} in a row; instruction_kinds.h has the forms.
 std::string column_text(const Record& record, std::string_view name, std::string_view key) {
   const bool optional = name.ends_with('?'), list = name.ends_with('*');
   if (optional || list) name.remove_suffix(1);

@@ -1,4 +1,4 @@
-// Counts of what chat templates leave out of the conversations of rows (text/left_out.h).
+// Counts the parts of conversations that chat templates leave out (text/left_out.h).
 #pragma once
 
 #include <array>
@@ -27,21 +27,21 @@ struct LeftOutParts {
   [[nodiscard]] bool any() const { return rows > 0; }
 };
 
-// Returns true for a message, by its index, whose tokens are targets, or that is to be answered.
+// Returns true for the index of a message whose tokens are targets, or which is to be answered.
 using IsLearned = std::function<bool(size_t message)>;
 
 // Adds `parts`, which the template left out of `messages`, and the media of the record's own columns (`images`) to the
-// counts of its row. Throws InputError naming the record's place for text, tool calls or media of a message that is
-// learned; a thought beside text that is shown is counted.
+// counts of its row. Throws InputError naming the record's place if text, tool calls or media of a learned message are
+// left out; reasoning beside text that is shown is only counted.
 void take_left_out(const Record& record, const nlohmann::ordered_json& messages,
                    const std::vector<text::LeftOut>& parts, const IsLearned& is_learned, LeftOutParts& counts);
 
-// Returns the text of a warning that says what is left out of how many of `rows` rows, and what to do. REQUIRES:
+// Returns a warning that says which parts of how many of `rows` rows are left out, and what to do. REQUIRES:
 // parts.any().
 [[nodiscard]] std::string left_out_warning(const LeftOutParts& parts, int64_t rows);
 
-// {"rows", "system", "developer", "user", "assistant", "tool", "other", "thoughts", "tool_calls", "media"}; the second
-// throws what the JSON library throws.
+// The keys are "rows", "system", "developer", "user", "assistant", "tool", "other", "thoughts", "tool_calls", "media".
+// left_out_from_json() throws the exceptions of the JSON library.
 [[nodiscard]] nlohmann::ordered_json to_json(const LeftOutParts& parts);
 [[nodiscard]] LeftOutParts left_out_from_json(const nlohmann::ordered_json& json);
 

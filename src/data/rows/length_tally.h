@@ -1,4 +1,4 @@
-// How long rows are, before anything is cut or dropped.
+// Tallies the lengths of rows before anything is cut or dropped.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace spillway::data {
 
-// How many rows have at least `from` and at most `to` tokens.
+// The number of rows with `from` to `to` tokens.
 struct LengthBin {
   int64_t from = 0, to = 0, count = 0;
   bool is_over = false;  // longer than the limit
@@ -18,17 +18,18 @@ struct LengthBin {
 class LengthTally {
  public:
   LengthTally() = default;
-  // `limit`: the most tokens of a row that stays whole.
+  // `limit` is the largest number of tokens of a row that stays whole.
   explicit LengthTally(int64_t limit) : limit_(limit) {}
 
   void add(int64_t length);
   [[nodiscard]] int64_t limit() const { return limit_; }
   [[nodiscard]] int64_t rows() const;
   [[nodiscard]] int64_t rows_over() const;
-  // By powers of two, from the bin of the shortest to that of the longest; one that the limit lies in is two.
+  // Returns the bins: powers of two, from that of the shortest to that of the longest row. A bin that the limit lies in
+  // is split in two.
   [[nodiscard]] std::vector<LengthBin> bins() const;
-  // The least power of two above the limit that no more than this share of the rows are longer than; 0 where the limit
-  // is such.
+  // Returns the least power of two above the limit that at most this share of the rows exceed; 0 if at most this share
+  // exceed the limit itself.
   [[nodiscard]] int64_t length_for(double share_over) const;
 
  private:
@@ -40,7 +41,8 @@ class LengthTally {
   std::array<int64_t, kWidths> within_{}, over_{};
 };
 
-// {"sequence_len", "bins": [{"from", "to", "rows", "longer"}]}; the second throws what the JSON library throws.
+// The keys are "sequence_len", "bins": [{"from", "to", "rows", "longer"}]. lengths_from_json() throws the exceptions of
+// the JSON library.
 [[nodiscard]] nlohmann::ordered_json to_json(const LengthTally& tally);
 [[nodiscard]] LengthTally lengths_from_json(const nlohmann::ordered_json& json);
 

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How a chat format writes turns.
+// The marks with which a chat format writes turns.
 struct TurnMarks {
   std::string_view name;
   std::string_view open, opened;  // around a role

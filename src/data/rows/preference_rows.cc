@@ -12,7 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What both begin with: whole messages, or characters, where a space at the end stays with what follows.
+// Removes the common start of both and returns it: whole messages, or characters; a space at the end stays with what
+// follows.
 Json take_common_start(Json& chosen, Json& rejected) {
   if (chosen.is_array()) {
     const size_t limit = std::min(chosen.size(), rejected.size());

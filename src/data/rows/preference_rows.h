@@ -1,7 +1,7 @@
-// Rows of preferences: a prompt with a chosen and a rejected completion, or with one completion that is wanted or not.
+// Preference rows: a prompt with a chosen and a rejected completion, or with one completion that is desirable or not.
 //
-// A dataset's `type` (or TRL's columns, where it has none) says how a record becomes PreferenceExamples;
-// preference_rows.cc tokenises those as the objective wants them.
+// A dataset's `type` (or, without one, TRL's columns) says how a record becomes PreferenceExamples; preference_rows.cc
+// tokenises those for the objective.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ struct PreferenceRow {
   LeftOutParts left_out;                          // of the conversations
 };
 
-// As one run of tokens with the columns of the objective's schema.
+// Joins the parts into one run of tokens with the columns of the objective's schema.
 [[nodiscard]] Row joined_row(const PreferenceRow& row, Objective objective);
-// What was joined, of the objective's schema.
+// The inverse of joined_row(), for rows of the objective's schema.
 [[nodiscard]] PreferenceRow preference_of(const Row& row, Objective objective);
 [[nodiscard]] PreferenceRow preference_of(const RowTable& rows, int64_t index);
 
@@ -46,44 +46,45 @@ struct PreferenceExample {
 class PreferenceFormat {
  public:
   virtual ~PreferenceFormat() = default;
-  // Throws InputError naming the record's place and what its fields should hold.
+  // Throws InputError naming the record's place and the expected content of its fields.
   [[nodiscard]] virtual PreferenceExample read(const Record& record) const = 0;
 };
 
-// Throws InputError where `config.type` is none that rows of the objective are made by, naming those that are.
+// Throws InputError if `config.type` makes no rows of the objective, naming the types that do.
 void check_preference_type(const DatasetConfig& config, Objective objective);
 
-// By the dataset's `type`: axolotl's for DPO, ORPO and KTO, a mapping, and bradley_terry's. Throws InputError for a
-// type that does not exist, naming those that do. Borrows tokenizer and renderer.
+// Returns the format of the dataset's `type`: axolotl's for DPO, ORPO and KTO, a mapping, and bradley_terry's. Throws
+// InputError for an unknown type, naming those that exist. Borrows tokenizer and renderer.
 [[nodiscard]] std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
                                                                        const ChatRenderer& renderer);
 // The same for a mapping.
 [[nodiscard]] std::unique_ptr<PreferenceFormat> make_user_defined_format(const DatasetType& type, Objective objective);
-// TRL's columns: prompt (or none, where the completions begin alike), chosen and rejected; or prompt, completion,
-// label.
+// The format of TRL's columns: prompt (optional if the completions have a common start), chosen and rejected; or
+// prompt, completion, label.
 [[nodiscard]] std::unique_ptr<PreferenceFormat> make_preference_columns(const DatasetConfig& config);
 
-// A column that says whether a completion is wanted: true, false, 1, 0, or one of these as text. Throws InputError.
+// Reads a column that says whether a completion is desirable: true, false, 1, 0, or one of these as text. Throws
+// InputError.
 [[nodiscard]] bool label_of(const Record& record, std::string_view column);
 
-// Records to rows. Immutable: any number of threads may build at once.
+// Makes rows from records. Immutable: any number of threads may build at once.
 class PreferenceBuilder : public RowBuilder {
  public:
   PreferenceBuilder(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer);
 
-  // Appends one row, or, where an unpaired objective reads pairs, two: the wanted completion first. Prompt and
-  // completion are encoded together and split where the encodings of prompt and whole part. Rows of a reward model have
-  // whole conversations as completions and no prompt. Throws InputError.
+  // Appends one row; or, if an unpaired objective reads pairs, two, the desirable completion first. Prompt and
+  // completion are encoded together and split where the encodings of the prompt and of the whole diverge. Rows of a
+  // reward model have whole conversations as completions and no prompt. Throws InputError.
   void build(const Record& record, std::vector<PreferenceRow>& rows) const;
   // The same, joined.
   void build(const Record& record, std::vector<Row>& rows) const override;
 
  private:
   using Ids = std::vector<int32_t>;
-  // A rendered conversation brings its special tokens along.
+  // A rendered conversation contains its special tokens.
   [[nodiscard]] Ids encode(const std::string& text, bool is_rendered) const;
   [[nodiscard]] Ids encode_prompt(const Record& record, const PreferenceExample& example) const;
-  // Adds to `left_out` what a template leaves out of it.
+  // Adds the parts that a template leaves out of it to `left_out`.
   [[nodiscard]] Ids encode_whole(const Record& record, const PreferenceExample& example,
                                  const nlohmann::ordered_json& completion, LeftOutParts& left_out) const;
   [[nodiscard]] PreferenceRow tokenize(const Record& record, const PreferenceExample& example) const;

@@ -22,19 +22,20 @@ struct PromptRow {
   LeftOutParts left_out;           // of a list of messages
 };
 
-// Makes rows of prompts out of records, by the function MODULE.FUNCTION that the dataset's type names: as many, in
-// their order.
+// Makes prompt rows from records with the function MODULE.FUNCTION that the dataset's type names; returns as many, in
+// the same order.
 using RowTransform = std::function<std::vector<nlohmann::ordered_json>(const std::string& function,
                                                                        std::vector<nlohmann::ordered_json> records)>;
 
-// Throws InputError where `config.type` is one that makes other rows.
+// Throws InputError if `config.type` makes other rows than prompts.
 void check_prompt_type(const DatasetConfig& config);
 
-// The rows of all datasets, one after the other. A text is encoded with the special tokens that the tokenizer adds, or
-// without; messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. With
-// options.deduplicate the first of rows stays that are equal, prompt and columns. Throws InputError: for files that are
-// not there or not readable (with the line), records without a prompt, prompts without a token; and what `transform`
-// throws. It is called for datasets whose type is a function's name, with some of their records at a time.
+// Loads the rows of all datasets, one after the other. A text is encoded with or without the special tokens that the
+// tokenizer adds; messages are rendered with the chat template of the dataset, else of the config, else of the
+// tokenizer. No prompt is cut. With options.deduplicate only the first of equal rows (prompt and columns) stays. Calls
+// `transform` for datasets whose type is a function's name, with some of their records at a time. Throws InputError for
+// files that are missing or unreadable (with the line), records without a prompt, and prompts without a token; and what
+// `transform` throws.
 [[nodiscard]] std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, const RowOptions& options,
                                                   const text::Tokenizer& tokenizer, bool adds_special_tokens = true,
                                                   const RowTransform& transform = {});

@@ -17,7 +17,7 @@ std::string numbered_stand_in(size_t kind, size_t number) {
   return kind == 0 ? fmt::format("[[dummy_message_{}]]", number) : fmt::format("zzdummymessage_{}_zz", number);
 }
 
-// What stands before, between and behind the stand-ins; nothing where they are not there, in this order.
+// Returns the text before, between and after the stand-ins; nothing if they are not all there, in this order.
 std::optional<std::vector<std::string_view>> pieces_around(std::string_view rendered,
                                                            std::span<const std::string> stand_ins) {
   std::vector<std::string_view> pieces;
@@ -102,7 +102,7 @@ class Search {
     return true;
   }
 
-  // Whether replacing these parts shows where they are: where they were found before, unless this is the first time.
+  // Returns true if replacing these parts shows their places: the same as before, unless this is the first time.
   bool find_some(std::span<const size_t> parts, size_t kind, bool is_first) {
     std::vector<std::string> stand_ins;
     for (const size_t part : parts) stand_ins.push_back(numbered_stand_in(kind, part));

@@ -26,7 +26,7 @@ struct Conversation {
   }
 };
 
-// What a search finds, as text, and what replacing one part at a time does; both are equal.
+// Returns the parts that the search finds, as text. Checks that replacing one part at a time finds the same.
 Parts found(const Conversation& conversation) {
   const std::string text = conversation.show(conversation.parts);
   const auto replaced = [&](std::span<const size_t> parts, std::span<const std::string> texts) {

@@ -1,4 +1,4 @@
-// One tokenised row: its tokens, and named columns of numbers beside them, one per token or one per row.
+// One tokenised row: its tokens, and named columns of numbers, one per token or one per row.
 #pragma once
 
 #include <algorithm>
@@ -21,19 +21,23 @@ struct RowColumn {
   bool operator==(const RowColumn&) const = default;
 };
 
-// The columns of an objective's rows. "labels" stands first where there is one.
+// The columns of an objective's rows. "labels" comes first if there is one.
 using RowSchema = std::span<const RowColumn>;
 
-// Of text: a token that is to be learned carries its own id, others -100. Of steps: 0 or 1 at the last token of a step.
+// The columns of text: a label is the token's id if it is to be learned, else -100. For rows of steps it is 0 or 1 at
+// the last token of a step.
 inline constexpr RowColumn kTextColumns[] = {{"labels", RowColumn::Axis::kToken}};
-// Tokens are those of the prompt, the chosen and the rejected completion, one after the other.
+// The columns of pairs. The tokens are those of the prompt, the chosen and the rejected completion, one after the
+// other.
 inline constexpr RowColumn kPairColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
                                              {"chosen_tokens", RowColumn::Axis::kRow}};
-// Of whole conversations, the chosen and the rejected one; the margin is an f32, by its bits.
+// The columns of a reward model's rows, two whole conversations, the chosen one first. The margin is the bits of an
+// f32.
 inline constexpr RowColumn kRewardColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
                                                {"chosen_tokens", RowColumn::Axis::kRow},
                                                {"margin", RowColumn::Axis::kRow}};
-// Tokens are those of the prompt and the completion; the label is 1 where that is wanted, else 0.
+// The columns of unpaired rows. The tokens are those of the prompt and the completion; the label is 1 if that is
+// desirable, else 0.
 inline constexpr RowColumn kUnpairedColumns[] = {{"prompt_tokens", RowColumn::Axis::kRow},
                                                  {"label", RowColumn::Axis::kRow}};
 
@@ -58,7 +62,7 @@ struct Row {
   LeftOutParts left_out;        // of the conversation that it was made of
   RowEnds ends;                 // before it is cut
 
-  // Of ids and labels: either may be beyond a model's vocabulary.
+  // Returns the largest of ids and labels: either may be outside of a model's vocabulary.
   [[nodiscard]] int32_t largest_id() const {
     int32_t largest = -1;
     for (const auto* numbers : {&input_ids, &labels}) {
@@ -68,7 +72,7 @@ struct Row {
   }
 };
 
-// What is no target, as in PyTorch.
+// The label of a token that is not a target, as in PyTorch.
 constexpr int32_t kIgnoredLabel = -100;
 
 }  // namespace spillway::data

@@ -1,4 +1,4 @@
-// Takes built rows in, by the length rules, and counts what becomes of them.
+// Collects built rows, applies the length rules, and counts the outcomes.
 #pragma once
 
 #include <cstdint>
@@ -38,16 +38,17 @@ struct DatasetSummary {
   }
 };
 
-// Rows of preferences come joined, and are cut and counted as what they are. One thread. Borrows the sink.
+// Collects rows. Preference rows come joined, and are cut and counted by their parts. Not thread-safe. Borrows the
+// sink.
 class RowCollector {
  public:
   RowCollector(const RowOptions& options, RowSink& sink);
 
   void add_record();
-  // Of the last record. Throws InputError at `where` for a row that is longer than may be.
+  // Adds a row of the last record. Throws InputError at `where` for a row that is too long, if the options say so.
   void add(Row row, std::string_view where);
-  // Behind the last record of a dataset: where pairs become unpaired rows, TRL takes the chosen completions of every
-  // 1000 records before the rejected ones.
+  // Call it after the last record of a dataset: where pairs become unpaired rows, TRL takes the chosen completions of
+  // every 1000 records before the rejected ones.
   void end_dataset();
   [[nodiscard]] const DatasetSummary& summary() const { return summary_; }
 
@@ -55,9 +56,9 @@ class RowCollector {
   struct HashOf {
     size_t operator()(const Hash128& hash) const { return hash.low; }
   };
-  // Of ids and columns.
+  // Returns the hash of ids and columns.
   [[nodiscard]] Hash128 hash_of(const Row& row);
-  // Before it is cut.
+  // Returns the length before it is cut.
   [[nodiscard]] int64_t length_of(const Row& row) const;
   void take(Row row, std::string_view where);
   void count_ends(const Row& row);

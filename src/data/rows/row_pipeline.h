@@ -1,4 +1,4 @@
-// From records to rows on all cores: one thread reads, many build, and rows arrive in the order of the records,
+// Makes rows from records on all cores: one thread reads, many build, and rows arrive in the order of the records,
 // whatever the number of threads.
 #pragma once
 
@@ -14,23 +14,23 @@
 
 namespace spillway::data {
 
-// Of records that wait in memory; a single one may be larger.
+// The limit of the memory of records that wait; a single record may be larger.
 constexpr int64_t kMaxBytesInFlight = int64_t{64} << 20;
 
-// One thread feeds it. Borrows the collector.
+// Must be fed by one thread. Borrows the collector.
 class RowPipeline {
  public:
-  // `progress`, where there is one, is told now and then how many records have become rows.
+  // Calls `progress`, if there is one, now and then with the number of records that have become rows.
   RowPipeline(int threads, RowCollector& collector, std::function<void(int64_t records)> progress);
 
-  // Builds the rows of all records that the reader has; the builder must outlive finish(). Of several things that are
-  // wrong the first in the order of the files is thrown.
+  // Builds the rows of all records of the reader; the builder must outlive finish(). If there are several errors,
+  // throws the first in the order of the files.
   void read(RecordReader& reader, const RowBuilder& builder);
-  // Waits for the rest.
+  // Waits for the remaining rows.
   void finish();
 
  private:
-  // Records on their way; what a chunk holds does not depend on the number of threads.
+  // Records that are being processed. The content of a chunk does not depend on the number of threads.
   struct Chunk {
     const RowBuilder* builder = nullptr;
     std::vector<Record> records;
@@ -41,7 +41,7 @@ class RowPipeline {
   };
 
   static void build(Chunk& chunk);
-  // False where the reader came to its end; the chunk may hold records all the same.
+  // Returns false at the reader's end; the chunk may hold records nevertheless.
   [[nodiscard]] bool fill(RecordReader& reader, Chunk& chunk);
   void collect_oldest();
 

@@ -29,14 +29,14 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-// Where rows go as they are made, one thread at a time.
+// Receives rows as they are made. Not thread-safe.
 class RowSink {
  public:
   virtual ~RowSink() = default;
   virtual void add(const Row& row) = 0;
 };
 
-// The run itself: who owns it also owns what the spans see.
+// The run of tokens. Subclasses own the memory that the spans view.
 class RowTokens {
  public:
   explicit RowTokens(RowSchema said) : schema(said), columns(said.size()) {}
@@ -47,12 +47,13 @@ class RowTokens {
   std::span<const int64_t> offsets;               // [rows + 1]
   int32_t largest_id = -1;                        // of ids and labels
 
-  // Of the bytes of ids, of each column, and of offsets.
+  // Checksums of the bytes of ids, of each column, and of offsets.
   using Checksums = std::vector<std::string>;
   [[nodiscard]] virtual Checksums checksums() const;
 };
 
-// The numbers of each column of a row, in the order of the schema. REQUIRES: the row has what the schema says.
+// Returns the numbers of each column of a row, in the order of the schema. REQUIRES: the row has the columns of the
+// schema.
 [[nodiscard]] std::vector<std::span<const int32_t>> columns_of(const Row& row, RowSchema schema);
 
 class MemoryRows final : public RowTokens, public RowSink {
@@ -66,7 +67,7 @@ class MemoryRows final : public RowTokens, public RowSink {
   std::vector<int64_t> offsets_;
 };
 
-// Immutable; any thread. Copies share the tokens.
+// Immutable; any thread may use it. Copies share the tokens.
 class RowTable {
  public:
   RowTable();  // without rows
@@ -79,29 +80,29 @@ class RowTable {
   [[nodiscard]] int32_t length(int64_t index) const { return row(index).length; }
   [[nodiscard]] std::span<const int32_t> ids(const Piece& piece) const { return part(tokens_->ids, piece); }
   [[nodiscard]] RowSchema schema() const { return tokens_->schema; }
-  // The first label of a row is as its type made it; who begins a sequence with it ignores it. REQUIRES: the schema
-  // begins with labels.
+  // Returns the labels of a piece. The first label of a row is as its type made it; a sequence that begins with it
+  // ignores it. REQUIRES: the schema begins with labels.
   [[nodiscard]] std::span<const int32_t> labels(const Piece& piece) const {
     return part(tokens_->columns.front(), piece);
   }
   [[nodiscard]] bool has_labels() const { return !schema().empty() && schema().front().name == "labels"; }
-  // Of a column per row. REQUIRES: the schema has it.
+  // Returns a row's number in a column per row. REQUIRES: the schema has the column.
   [[nodiscard]] int32_t value(std::string_view column, int64_t row) const;
   [[nodiscard]] int32_t value(std::string_view column, const Piece& row) const;
-  // The row's number among all that were read, selected or not.
+  // Returns the row's number among all rows that were read, selected or not.
   [[nodiscard]] int64_t number_of(const Piece& row) const;
   [[nodiscard]] int64_t all_rows() const { return std::ssize(tokens_->offsets) - 1; }
-  // Of all tokens and labels, also of rows that were not selected; -1 where there are none.
+  // Returns the largest of all ids and labels, including those of rows that were not selected; -1 if there are none.
   [[nodiscard]] int32_t largest_id() const { return tokens_->largest_id; }
-  // Of all that was read and of which of it these rows are: the same in every run over the same data, wherever the
-  // tokens live.
+  // Returns a checksum of all that was read and of the selection. It is the same in every run over the same data,
+  // wherever the tokens live.
   [[nodiscard]] std::string checksum() const;
-  // These rows of the table, in this order.
+  // Returns a table of these rows, in this order.
   [[nodiscard]] RowTable select(std::vector<int64_t> rows) const;
 
  private:
   [[nodiscard]] int32_t value_at(std::string_view column, size_t place) const;
-  // Among all rows, selected or not.
+  // Returns the index among all rows, selected or not.
   [[nodiscard]] size_t place_of(int64_t index) const {
     return static_cast<size_t>(selection_ ? nth(*selection_, index) : index);
   }

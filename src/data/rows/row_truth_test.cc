@@ -1,4 +1,4 @@
-// What rows say of their parts by true and false is Python's truth in axolotl: data written for it has 0 and 1, too.
+// Tests that rows mark their parts by Python's truth, as in axolotl: data written for it has 0 and 1, too.
 #include <doctest/doctest.h>
 
 #include "base/error.h"

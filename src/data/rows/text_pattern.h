@@ -1,4 +1,4 @@
-// Texts with {names} in them, as users of Python's str.format write them: {{ and }} are braces.
+// Texts with {names} in them, in the syntax of Python's str.format: {{ and }} are braces.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@ namespace spillway::data {
 class TextPattern {
  public:
   TextPattern() = default;
-  // Throws InputError "[where] ..." for a brace without its partner and for a name that is not among `names`; no
-  // `names` at all allow any.
+  // Throws InputError "[where] ..." for an unmatched brace and for a name that is not among `names`; empty `names`
+  // allow any.
   TextPattern(std::string_view pattern, std::string_view where, std::span<const std::string_view> names = {});
 
-  // `value_of(name)` gives the text for a name; each may come several times.
+  // Returns the text with each name replaced by `value_of(name)`, which may be called several times for a name.
   template <typename ValueOf>
   [[nodiscard]] std::string fill(ValueOf&& value_of) const {
     std::string text;

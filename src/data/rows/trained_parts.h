@@ -1,4 +1,4 @@
-// Which tokens of a text are targets, where a row says so of its characters.
+// Selects the tokens of a text that are targets, for rows that mark characters.
 #pragma once
 
 #include <span>
@@ -10,9 +10,9 @@
 
 namespace spillway::data {
 
-// One flag for each token of the text's own encoding (without special tokens), as axolotl decides it: a part grows to
-// the tokens that it begins and ends in, and a token is a target where it lies in a part with `train`. All false where
-// the tokens have no certain place in the text.
+// Returns one flag for each token of the text's own encoding (without special tokens), as axolotl decides it: a part is
+// extended to the tokens that it begins and ends in, and a token is a target if it lies in a part with `train`. All
+// flags are false if the tokens have no certain place in the text.
 [[nodiscard]] std::vector<bool> trained_tokens(const text::Tokenizer& tokenizer, std::string_view text,
                                                std::span<const TrainedPart> parts);
 

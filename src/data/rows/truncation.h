@@ -1,4 +1,4 @@
-// How long rows become short enough: pure rules, without files or tokenizers.
+// Length rules for rows: pure functions, without files or tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace spillway::data {
 
-// What became of a row.
+// The outcome of a length rule for a row.
 enum class Fit { kWhole, kTruncated, kEmpty, kTooShort, kTooLong, kNoTargets };
 
-// What is done with a row of more than `sequence_len` tokens.
+// The treatment of a row of more than `sequence_len` tokens.
 enum class LongRows { kDrop, kTruncate, kRaise, kKeep };
 
 struct LengthRule {
@@ -25,12 +25,12 @@ struct LengthRule {
   bool keep_without_targets = false;
 };
 
-// axolotl's rule or TRL's, as the options say. TRL's packing cuts (bfd) or splits (bfd_split, wrapped) by itself, and
-// keeps rows without targets.
+// Returns axolotl's rule or TRL's, as the options say. TRL's packing cuts (bfd) or splits (bfd_split, wrapped) rows
+// itself, and keeps rows without targets.
 [[nodiscard]] LengthRule length_rule(const RowOptions& options);
 
-// Applies the rule to a row, cutting it where it is to be cut; a row is to be dropped unless kWhole or kTruncated comes
-// back. The first label is no target. Throws InputError at `where` under kRaise.
+// Applies the rule to a row and truncates it if necessary. The row is to be dropped unless the result is kWhole or
+// kTruncated. The first label is not a target. Throws InputError at `where` under kRaise.
 [[nodiscard]] Fit fit_row(Row& row, const LengthRule& rule, std::string_view where);
 
 // The limits of preference rows: TRL's older max_prompt_length and max_completion_length (0: none) cut a prompt to its
@@ -45,12 +45,12 @@ struct PreferenceRule {
 
 [[nodiscard]] PreferenceRule preference_rule(const RowOptions& options);
 
-// Applies the rule to a prompt and its completions: two of a pair, one of an unpaired row. As in TRL, kKeepStart takes
-// from the ends of the completions, and a row whose prompt fills sequence_len is dropped (kNoTargets). kKeepEnd takes
-// from the prompt's start as much as the longest completion needs, so that all completions follow one prompt, and from
-// the start of a completion that is too long by itself. axolotl's rule drops or refuses rows in which prompt and any
-// completion are too long, or cuts the ends of completions and drops rows whose prompt leaves no room (kTooLong).
-// Throws InputError at `where` under kRaise.
+// Applies the rule to a prompt and its completions: two for a pair, one for an unpaired row. As in TRL, kKeepStart
+// truncates the ends of the completions, and a row whose prompt fills sequence_len is dropped (kNoTargets). kKeepEnd
+// truncates the prompt's start by as much as the longest completion needs, so that all completions follow the same
+// prompt, and the start of a completion that is too long by itself. axolotl's rule drops or rejects rows in which the
+// prompt and any completion are too long, or truncates the ends of completions and drops rows whose prompt leaves no
+// room (kTooLong). Throws InputError at `where` under kRaise.
 [[nodiscard]] Fit fit_preference(std::vector<int32_t>& prompt, std::span<std::vector<int32_t>> completions,
                                  const PreferenceRule& rule, std::string_view where);
 

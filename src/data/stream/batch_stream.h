@@ -1,4 +1,4 @@
-// Micro-batches out of a RowStream that a thread of its own fills ahead of need.
+// Micro-batches from a RowStream that a separate thread fills ahead of need.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@ namespace spillway::data {
 
 class BatchStream {
  public:
-  // Begins with the line of `from`. At most `ahead` micro-batches wait; beyond those the stream holds a block and the
-  // one behind it, its shuffle buffer, and the records that are being tokenised.
+  // Begins with the line of `from`. At most `ahead` micro-batches wait; in addition the stream holds a block and the
+  // next one, its shuffle buffer, and the records that are being tokenised.
   BatchStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from, int64_t ahead);
-  // Soon done, wherever the stream is.
+  // Ends the thread soon, wherever the stream is.
   ~BatchStream();
   BatchStream(BatchStream&&) = delete;
 
-  // Waits for the next one: options().batches.rows lines, across blocks and epochs. Throws what reading threw, once
-  // what was read before it is taken.
+  // Waits for the next micro-batch: options().batches.rows lines, across blocks and epochs. Throws the errors of
+  // reading once everything read before is taken. Not thread-safe.
   [[nodiscard]] MicroBatch next();
-  // Where the micro-batch that comes next begins. Both are for one thread.
+  // Returns where the next micro-batch begins.
   [[nodiscard]] const StreamPosition& position() const { return position_; }
 
  private:
@@ -39,9 +39,9 @@ class BatchStream {
 
   void run();
   void read_blocks();
-  // Throws InputError where the block that the stream begins in has other rows than it had.
+  // Throws InputError if the block that the stream begins in does not have the rows that it had.
   void check_seen(const RowBlock& block, std::string_view checksum) const;
-  // False where the stream is to end.
+  // Returns false if the stream is to end.
   [[nodiscard]] bool put(Item item);
 
   std::shared_ptr<const StreamSource> source_;

@@ -1,9 +1,9 @@
-// Rows that are read, tokenised and packed as they are needed, in bounded memory: for data that are too many to hold,
+// Rows that are read, tokenised and packed as they are needed, in bounded memory: for data that are too large to hold,
 // or that are never read to their end.
 //
-// A stream is a sequence of blocks. A block is what becomes of so many records of the shuffled datasets, packed by
-// itself; where the data end, the next epoch begins in another order. What a block holds is a pure function of the
-// data, the options and its place, so that a run is resumed at a StreamPosition, not with a copy of what was in memory.
+// A stream is a sequence of blocks. A block is made of a number of records of the shuffled datasets, packed by itself;
+// at the end of the data the next epoch begins in another order. The content of a block is a pure function of the data,
+// the options and its place, so that a run resumes from a StreamPosition without a copy of the memory.
 #pragma once
 
 #include <atomic>
@@ -31,11 +31,11 @@ struct StreamOptions {
   std::function<void(const RowTable& rows)> inspect{};  // told of each block's rows by the thread that reads; may throw
 };
 
-// What a stream of long records holds at most, about: its shuffle buffer, records that are being tokenised, the block
-// that is fed and the one behind it, with text of four bytes per token.
+// Returns the approximate maximum of the memory of a stream of long records: its shuffle buffer, records that are being
+// tokenised, the current block and the next one, with text of four bytes per token.
 [[nodiscard]] int64_t max_bytes(const StreamOptions& options);
 
-// Where a line of a stream is.
+// The position of a line in a stream.
 struct StreamPosition {
   int64_t epoch = 0, block = 0, line = 0;  // of all epochs, of the epoch, of the block
   std::string rows_checksum{};             // RowTable::checksum of the block; empty: not known
@@ -49,17 +49,17 @@ struct RowBlock {
   StreamPosition first;  // of lines
 };
 
-// What streams are made from. Immutable; any number of streams on any threads.
+// The inputs of streams. Immutable; any number of streams on any threads may use it.
 class StreamSource {
  public:
-  // Throws InputError for datasets that are not there and for types that do not exist.
+  // Throws InputError for missing datasets and unknown types.
   StreamSource(std::vector<DatasetConfig> datasets, StreamOptions options,
                std::shared_ptr<const text::Tokenizer> tokenizer);
   StreamSource(StreamSource&&) = delete;
 
   [[nodiscard]] const std::vector<DatasetConfig>& datasets() const { return datasets_; }
   [[nodiscard]] const StreamOptions& options() const { return options_; }
-  // For records of any of the datasets.
+  // The builder for records of any of the datasets.
   [[nodiscard]] const RowBuilder& builder() const { return *builder_; }
 
  private:
@@ -69,29 +69,29 @@ class StreamSource {
   std::unique_ptr<RowBuilder> builder_;
 };
 
-// One thread, and those that tokenise.
+// Not thread-safe; has its own threads that tokenise.
 class RowStream {
  public:
-  // Begins with the block of `from`, whose line does not matter. The records before it are read over. Where there is a
-  // `stop`, reading throws StreamStopped soon after it is set, the constructor's included.
+  // Begins with the block of `from`, whose line does not matter, and skips the records before it. If `stop` is given,
+  // reading, also in the constructor, throws StreamStopped soon after it is set.
   explicit RowStream(std::shared_ptr<const StreamSource> source, const StreamPosition& from = {},
                      const std::atomic<bool>* stop = nullptr);
   RowStream(RowStream&&) = delete;
 
-  // Has lines. Throws InputError for what is wrong with a record, and where a whole epoch has no row.
+  // Returns the next block, which has lines. Throws InputError for an invalid record, and if a whole epoch has no row.
   [[nodiscard]] RowBlock next();
-  // Of what was read and not read over.
+  // Returns the summary of what was read and not skipped.
   [[nodiscard]] const DatasetSummary& summary() const { return collector_.summary(); }
 
  private:
   class Records;
-  // Rows on their way to the block, joined where the options say so.
+  // Rows on their way to the block, joined if the options say so.
   class Sink : public RowSink {
    public:
     explicit Sink(const RowOptions& options)
         : joins_(options.pretrain_text == PretrainText::kJoined), capacity_(options.sequence_len) {}
     void add(const Row& row) override;
-    // The rows since the last call.
+    // Returns the rows since the last call.
     [[nodiscard]] RowTable take();
 
    private:
@@ -103,7 +103,7 @@ class RowStream {
   };
 
   void begin_epoch(int64_t epoch);
-  // Logs once what chat templates leave out of the rows so far.
+  // Logs once which parts chat templates have left out of the rows so far.
   void warn_of_left_out();
 
   std::shared_ptr<const StreamSource> source_;

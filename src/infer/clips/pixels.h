@@ -1,5 +1,5 @@
-// Models whose latents are pixels, as those of the moving-shapes example: vae/config.json beside the transformer says
-// `"latents": "pixels"`. A pixel is from -1 to 1 before latents are normalised.
+// Models whose latents are pixels, as in the moving-shapes example: vae/config.json beside the transformer says
+// `"latents": "pixels"`. Pixels are in [-1, 1] before the latents are normalised.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace spillway::infer {
 
-// What a VAE's config.json says of its latents, a number a channel.
+// The mean and the standard deviation of a VAE's latents, from its config.json: one number per channel.
 struct LatentNumbers {
   std::vector<float> mean, deviation;
 };
@@ -21,12 +21,12 @@ struct LatentNumbers {
 struct Pixels {
   std::vector<float> mean, deviation;  // of the latents, a number a channel: what normalising them takes away
 
-  // [3, frames, height, width] from latents in normalised units.
+  // Returns [3, frames, height, width] for latents in normalised units.
   [[nodiscard]] std::vector<float> of(std::span<const float> latents, const data::ClipShape& shape) const;
 };
 
-// `folder` is the transformer's. Nothing where a VAE makes its latents. Throws InputError for a file that says
-// otherwise than three channels.
+// Reads the statistics of the model whose transformer is in `folder`; returns nothing if a VAE makes its latents.
+// Throws InputError unless there are three channels.
 [[nodiscard]] std::optional<Pixels> read_pixels(const std::filesystem::path& folder);
 
 }  // namespace spillway::infer

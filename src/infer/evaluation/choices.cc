@@ -66,7 +66,7 @@ ScoredText encode_pair(const text::Tokenizer& tokenizer, std::string context, st
     result.context =
         std::min(std::ssize(tokenizer.encode(context, encoding.adds_special_tokens)), std::ssize(result.ids));
   }
-  // What is read is all but the last token.
+  // The model reads all tokens but the last.
   const int64_t over = std::ssize(result.ids) - (encoding.most_tokens + 1);
   if (over > 0) {
     result.ids.erase(result.ids.begin(), result.ids.begin() + over);

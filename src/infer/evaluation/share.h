@@ -1,4 +1,4 @@
-// A share of items, as lm-evaluation-harness reports it.
+// A share of items as lm-evaluation-harness reports it.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace spillway::infer {
 
-// Adds `name` and `name_stderr`, the deviation of such a mean (sample standard deviation over the root of the items);
-// null of a single item.
+// Adds `name`, and as `name_stderr` the standard error of the mean (sample standard deviation over the root of the
+// number of items), null for a single item.
 inline void add_share(nlohmann::ordered_json& json, const std::string& name, int64_t right, size_t items) {
   const double share = static_cast<double>(right) / static_cast<double>(items);
   json[name] = share;

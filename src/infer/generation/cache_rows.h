@@ -1,4 +1,4 @@
-// Which rows of the key-value caches belong to which sequence.
+// Allocates rows of the key-value caches to sequences.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ class CacheRows {
  public:
   explicit CacheRows(int64_t capacity) : free_{{0, capacity}} {}
 
-  // What `take` takes for a sequence of so many tokens.
+  // Returns the number of rows that take() uses for a sequence of `tokens` tokens.
   [[nodiscard]] static int64_t rows_for(int64_t tokens);
 
-  // The first of rows_for(tokens) consecutive rows, the lowest that are free; nothing where there are none.
+  // Takes the lowest rows_for(tokens) consecutive free rows and returns the first of them; nothing if there are none.
   [[nodiscard]] std::optional<int64_t> take(int64_t tokens);
   void give_back(int64_t first, int64_t tokens);
 

@@ -1,5 +1,5 @@
-// What choosing the next tokens takes. The host does it between two runs of the decoding program, so that no plan knows
-// it: it is measured as operations are, and kept with them.
+// The time that choosing the next tokens takes. The host does it between two runs of the decoding program, so that no
+// plan includes it; it is measured and cached as the times of operations are.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace spillway::infer {
 
-// One token of each of `sequences` sequences, as Decoder::decode chooses them.
+// The choice of one token for each of `sequences` sequences, as Decoder::decode() makes it.
 struct ChoosingWork {
   int64_t sequences = 0, vocabulary = 0;
   Sampling sampling;
   std::optional<double> logprob_temperature;
 };
 
-// Adds to machine.operations what it takes with the machine's threads, or on one less busy than before (cpu_share.h);
-// false where that is known already.
+// Measures the work with the machine's threads and adds its time to machine.operations. Returns false, and measures
+// nothing, if it is known already from a machine that was not busier than now (cpu_share.h).
 bool measure_choosing(const ChoosingWork& work, Machine& machine);
 
-// As measured; else no more than reading the logits takes.
+// Returns the measured time; if there is none, the time to read the logits.
 [[nodiscard]] double choosing_seconds(const ChoosingWork& work, const Machine& machine);
 
 }  // namespace spillway::infer

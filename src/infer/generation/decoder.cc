@@ -92,8 +92,8 @@ int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier
   return differing.first - sequence.ids.begin();
 }
 
-// Of the sequences before this one whose prompts are read by read_prompts(), that with which it shares most, where that
-// is worth waiting for.
+// Returns the earlier sequence with which this one shares the longest beginning, among those whose prompts
+// read_prompts() reads; none if that is too short to be worth waiting for.
 Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
   constexpr int64_t kWorthACopy = 32;
   Shared most;
@@ -144,7 +144,7 @@ void Decoder::read_prompts(int64_t runs) {
     for (Sequence& sequence : sequences_) {
       const int64_t tokens = std::min(sequence.unread(), room);
       if (tokens <= 0 || sequence.rules.prompt_logprobs) continue;
-      // What an earlier one will have read is copied then.
+      // The tokens that an earlier sequence is about to read are copied from it later.
       if (shared_with_earlier(sequence).with != nullptr) continue;
       pieces.push_back({&sequence, tokens});
       room -= tokens;

@@ -1,5 +1,5 @@
-// Sequences that are decoded together over one set of key-value caches. They join and leave between token positions,
-// and the tokens of each depend on nothing but its prompt, its sampling and its rules, to the bit.
+// Decodes several sequences together over one set of key-value caches. Sequences join and leave between token
+// positions. The tokens of each depend only on its prompt, sampling and rules, bit for bit.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace spillway::infer {
 
-// What holds for a sequence beside its sampling.
+// The options of a sequence in addition to its sampling.
 struct SequenceRules {
   std::vector<int32_t> stop_ids;
   Penalties penalties = {};
@@ -41,33 +41,33 @@ struct Chosen {
   bool is_last = false;       // it stopped, or max_new_tokens are there
 };
 
-// Belongs to one thread.
+// Not thread-safe: belongs to one thread.
 class Decoder {
  public:
   explicit Decoder(const GenerationPrograms& programs);
 
-  // Gives the prompt rows of the caches for sequence_tokens(), or for more where it is to be renewed, and counts up its
-  // name; nothing where there is no room now. The penalty is that of `rules`. REQUIRES: the prompt is not empty, and
-  // its ids are in the vocabulary.
+  // Adds a sequence. Reserves cache rows for prompt.sequence_tokens(), or for `reserved_tokens` if that is more (for
+  // renew()). Returns its name, or nothing if there is no room now. Penalties are those of `rules`. REQUIRES: the
+  // prompt is not empty, and its ids are in the vocabulary.
   [[nodiscard]] std::optional<SequenceId> join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens = 0);
-  // Gives a sequence another prompt. What both prompts begin with is not read again, where it was read as a prompt:
-  // what was decoded is, so that the tokens are those of a sequence that has just joined. REQUIRES: as of join(), and
-  // no more tokens than it has rows for.
+  // Gives a sequence another prompt. The common beginning of both prompts is not read again if it was read as a prompt.
+  // Tokens that were decoded are read again, so that the results are those of a sequence that has just joined.
+  // REQUIRES: as join(); the sequence has rows for all its tokens.
   void renew(SequenceId sequence, const Prompt& prompt, SequenceRules rules);
-  // Its rows are free.
+  // Removes a sequence and frees its rows.
   void leave(SequenceId sequence);
 
-  // Reads prompts in the order of joining, in at most so many runs of the program; all tokens but the last of each,
-  // which is the first to be decoded. What sequences begin with in common, the first of them reads, and the others
-  // copy. Prompts whose log-probabilities are wanted are left to decode().
+  // Reads the prompts in the order of joining, in at most `runs` runs of the program: all tokens but the last of each,
+  // which is the first that decode() reads. If several prompts begin alike, the first sequence reads that part and the
+  // others copy it. Prompts whose log-probabilities are wanted are left to decode().
   void read_prompts(int64_t runs = std::numeric_limits<int64_t>::max());
-  // One token for every sequence whose prompt is read, in the order of joining. Who got its last one leaves, or is
-  // renewed, before the next call. A prompt whose log-probabilities are wanted is read here, its next tokens in place
-  // of one: as many as max_sequences() leaves room for.
+  // Returns one token for every sequence whose prompt is read, in the order of joining. A sequence that got its last
+  // token must leave or be renewed before the next call. A prompt whose log-probabilities are wanted is read here: the
+  // result has its next tokens instead of one chosen token, as many as max_sequences() leaves room for.
   [[nodiscard]] std::vector<Chosen> decode();
 
   [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }
-  // So many sequences at once, as far as their rows of the caches reach.
+  // The largest number of sequences at once, if the cache has rows for them.
   [[nodiscard]] int64_t max_sequences() const { return programs_.graphs.decode.graph.tokens(); }
 
  private:
@@ -81,7 +81,8 @@ class Decoder {
     int64_t cached = 0;  // tokens whose keys are in the caches
     RandomStream random;
 
-    // Of the prompt, but for its last token, by read_prompts(): what decode() reads has other bits.
+    // Returns how many prompt tokens read_prompts() has read. Tokens that decode() reads do not count: their bits
+    // differ.
     [[nodiscard]] int64_t read() const { return rules.prompt_logprobs ? 0 : std::min(cached, prompt_tokens - 1); }
     [[nodiscard]] int64_t unread() const { return prompt_tokens - 1 - cached; }
   };

@@ -33,7 +33,7 @@ class Fixture {
 
   [[nodiscard]] Decoder& decoder() { return decoder_; }
 
-  // What the prompt is answered in a generator of its own.
+  // Returns the answer of a generator that has only this prompt.
   [[nodiscard]] std::vector<int32_t> alone(const Prompt& prompt) {
     Generator generator({.model = kModel, .sizes = generation_sizes({prompt.sequence_tokens()})}, pool_);
     return generator.generate({&prompt, 1})[0].ids;
@@ -228,7 +228,7 @@ TEST_CASE("the likeliest tokens are transformers', with the logs of their shares
 
 TEST_CASE("a prompt's tokens have the log-probabilities that they would be chosen with, beside other sequences") {
   const std::vector<int32_t> ids = ids_of(3, 21);
-  // What each token would have been chosen with, after those before it.
+  // The log-probability of each token if it were chosen after those before it.
   std::vector<float> expected;
   for (size_t i = 1; i < ids.size(); ++i) {
     Fixture fixture;

@@ -1,5 +1,5 @@
-// Answers many prompts at once: as many sequences as fit are decoded together, and one that ends makes room for the
-// next. What a prompt is answered depends on nothing but the prompt and its sampling, to the bit.
+// Answers many prompts: as many sequences as fit are decoded together, and when one ends the next takes its place. An
+// answer depends only on the prompt and its sampling, bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Prompt {
   std::vector<int32_t> ids;
   Sampling sampling;
 
-  // With all that may follow it.
+  // The tokens of the prompt and of the longest answer.
   [[nodiscard]] int64_t sequence_tokens() const { return std::ssize(ids) + sampling.max_new_tokens; }
 };
 
@@ -35,15 +35,16 @@ struct GenerationOptions {
   bool keeps_stop = false;  // the token that stopped belongs to the answer
   bool logprobs = false;
   double logprob_temperature = 1;
-  // Gets each new token of a prompt as it is chosen.
+  // Called with each new token of a prompt as it is chosen.
   std::function<void(size_t prompt, int32_t id)> on_token = nullptr;
-  // Gets each answer when it and all before it are done.
+  // Called with each answer once it and all before it are done.
   std::function<void(size_t prompt, const Generated&)> on_answer = nullptr;
-  // Asked of each new token of a prompt: whether the answer ends with it, beside stop_ids and max_new_tokens.
+  // Called with each new token of a prompt; returns true if the answer ends with it. Checked in addition to stop_ids
+  // and max_new_tokens.
   std::function<bool(size_t prompt, int32_t id)> ends_with = nullptr;
 };
 
-// Executors of the two graphs over one memory, with weights in place. All is borrowed.
+// Executors of the two graphs, which share one memory with the weights in place. All is borrowed.
 struct GenerationPrograms {
   const GenerationGraphs& graphs;
   Executor& decode;
@@ -51,8 +52,8 @@ struct GenerationPrograms {
   ThreadPool& pool;
 };
 
-// The answers in the order of the prompts. REQUIRES: no prompt is empty, its ids are in the vocabulary, and each fits
-// the caches of the graphs.
+// Returns the answers in the order of the prompts. REQUIRES: no prompt is empty, its ids are in the vocabulary, and
+// each fits the caches of the graphs.
 [[nodiscard]] std::vector<Generated> generate(const GenerationPrograms& programs, std::span<const Prompt> prompts,
                                               const GenerationOptions& options);
 

@@ -15,7 +15,7 @@ namespace {
 
 // Enough to keep the matrix products busy.
 constexpr int64_t kPromptTokens = 256;
-// Of the names of copies.
+// The prefix of the names of copies.
 constexpr std::string_view kGatheredPrefix = "gathered.";
 
 TokenChoice append_choice(Builder& builder, ValueId logits) {

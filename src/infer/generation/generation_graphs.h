@@ -1,5 +1,5 @@
-// Generation as two programs over the same weights and key-value caches: one takes prompts in, one decodes. Alone, or
-// beside a training job, whose weights they then use where training has them.
+// Generation as two programs over the same weights and key-value caches: one reads prompts, one decodes. They run
+// alone, or beside a training job, whose weights they use in place.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace spillway::infer {
 
-// The most that is ever worked on together.
+// The capacities of the programs.
 struct GenerationSizes {
   int64_t sequences = 1;  // that are decoded at once
   int64_t cache_rows = 0;
@@ -19,23 +19,23 @@ struct GenerationSizes {
   int64_t prompt_tokens = 1;  // of a run
 };
 
-// Of a value of kind kCache: a copy of a weight, and no keys or values.
+// Returns true if a value of kind kCache is a copy of a weight rather than keys or values.
 [[nodiscard]] bool is_gathered(const Value& value);
 
-// What the sequences of these lengths take, up to `at_once` of them at once.
+// Returns the capacities for sequences of these lengths, up to `at_once` of them at once.
 constexpr int64_t kMaxSequences = 32;
 [[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once = kMaxSequences);
 
-// What a decoding program chooses tokens by (ops/draw_token/draw_token.h): ids that are barred, i32 [T, kMaxBarred],
-// and f32 [T] each.
+// The inputs by which the decoding program chooses tokens (ops/draw_token/draw_token.h): barred ids, i32 [T,
+// kMaxBarred]; the others are f32 [T].
 struct TokenChoice {
   ValueId barred = kNone;
   ValueId inverse_temperature = kNone, uniform = kNone, logprob_inverse_temperature = kNone;
 };
 inline constexpr int64_t kMaxBarred = 8;
 
-// Results of a decoding program, by their places in Graph::results: of each token its logits, f32 [T, vocab_size], and
-// which token follows it, i32 [T], with its log-probability, f32 [T].
+// The results of a decoding program, by their index in Graph::results: the logits of each token, f32 [T, vocab_size];
+// the next token, i32 [T]; and its log-probability, f32 [T].
 inline constexpr size_t kLogitsResult = 0, kIdsResult = 1, kLogprobsResult = 2;
 
 struct CachedGraph {
@@ -47,16 +47,17 @@ struct CachedGraph {
 struct GenerationGraphs {
   CachedGraph decode;
   CachedGraph prompt;  // adopts `decode`
-  // Where these read copies of weights that live in a cache (ModelOptions::copies): what fills the copies from where
-  // training has the weights, once before they run. Adopts `prompt`.
+  // If the programs read copies of weights that live in a cache (ModelOptions::copies): the program that fills the
+  // copies from the training weights, which runs once before them. Adopts `prompt`.
   std::optional<Graph> gather;
 };
 
-// The names of parameters, for build_generation_graphs().
+// Names of parameters, for build_generation_graphs().
 using ParameterNames = std::set<std::string, std::less<>>;
 
-// `options.tokens` is not read; dropout is left out. With `training`, the graph of a job with the same options,
-// `decode` adopts it; of the weights `gathered` there are copies then, which stay on the device while the programs run.
+// Builds the programs. Ignores `options.tokens` and dropout. `training` is the graph of a job with the same options,
+// which `decode` adopts. The weights named in `gathered` are copied then, and the copies stay on the device while the
+// programs run.
 [[nodiscard]] GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options,
                                                        const GenerationSizes& sizes, const Graph* training = nullptr,
                                                        ParameterNames gathered = {});

@@ -1,4 +1,4 @@
-// Generation without training: a model folder, perhaps with an adapter, in memory of its own.
+// Generation without training: loads a model folder, optionally with an adapter, into its own memory.
 #pragma once
 
 #include <filesystem>
@@ -26,17 +26,17 @@ struct GeneratorOptions {
 
 class Generator {
  public:
-  // Plans, and reads the weights. Pool and device are borrowed. Throws InputError for folders that do not fit together
-  // and a budget that nothing fits, MachineError where the device has too little memory.
+  // Plans, and reads the weights. Borrows pool and device. Throws InputError for folders that do not fit together and a
+  // budget that is too small, MachineError if the device has too little memory.
   Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device = cpu_device());
 
-  // With penalties() for those of the options. REQUIRES: as the free function of that name.
+  // Generates with penalties() in place of those in `options`. REQUIRES: as the free function generate().
   [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
-  // For sequences that come and go; in the generator's memory, so that of both one is used at a time.
+  // Returns a decoder for sequences that come and go. It uses the generator's memory: do not use both at the same time.
   [[nodiscard]] Decoder decoder() { return Decoder({graphs_, *decode_, *prompt_, pool_}); }
   [[nodiscard]] const Penalties& penalties() const { return penalties_; }
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
-  // What it takes of the device's memory.
+  // The device memory that the programs take.
   [[nodiscard]] int64_t device_bytes() const { return device_bytes_of(plans_); }
 
  private:

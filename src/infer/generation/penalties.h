@@ -1,4 +1,4 @@
-// What changes logits before a token is chosen from them.
+// Changes to the logits before a token is chosen from them.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 namespace spillway::infer {
 
 struct Penalties {
-  // transformers': the logits of tokens that the prompt or the answer has are divided by it where they are positive and
-  // multiplied by it where they are negative, once each. 1: none.
+  // transformers' repetition_penalty: divides the positive logits and multiplies the negative logits of tokens that
+  // occur in the prompt or the answer, once each. 1: none.
   double repetition = 1;
-  // OpenAI's, of the answer's tokens alone as vLLM has it: subtracted for each time that it has the token, and once.
+  // OpenAI's penalties, over the tokens of the answer as in vLLM: `frequency` is subtracted for each occurrence,
+  // `presence` once.
   double frequency = 0, presence = 0;
-  // OpenAI's: ids and what is added to their logits.
+  // OpenAI's logit_bias: ids, and the numbers that are added to their logits.
   std::vector<std::pair<int32_t, float>> logit_bias = {};
 
   [[nodiscard]] bool change_logits() const {
@@ -22,7 +23,8 @@ struct Penalties {
   }
 };
 
-// `ids` are the prompt's first `prompt_tokens`, and the answer's. REQUIRES: they, and those of the bias, have logits.
+// Applies the penalties. `ids` are the prompt's first `prompt_tokens` tokens followed by the answer's. REQUIRES: these
+// and the ids of the bias have logits.
 void penalise(std::span<float> logits, std::span<const int32_t> ids, int64_t prompt_tokens, const Penalties& penalties);
 
 }  // namespace spillway::infer

@@ -35,7 +35,7 @@ class Distribution {
 std::vector<int32_t> by_likelihood(std::span<const float> logits, int64_t count) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
-  // What is no number comes last: sorting wants an order.
+  // NaNs come last, since sorting needs a strict order.
   const auto score = [&](int32_t id) {
     const float logit = nth(logits, id);
     return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit;

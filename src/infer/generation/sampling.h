@@ -1,4 +1,4 @@
-// The choice of the next token from its logits.
+// Chooses the next token from its logits.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct Sampling {
   double min_p = 0;            // those at least this share as likely as the most likely one
   uint64_t seed = 0;
 
-  // Of all tokens, by their probabilities alone.
+  // Returns true if a token is drawn from all tokens by their probabilities.
   [[nodiscard]] bool draws_from_all() const { return temperature > 0 && top_k <= 0 && top_p >= 1 && min_p <= 0; }
-  // Whether the decoding program chooses itself (ops::draw_token), as long as nothing changes the logits.
+  // Returns true if the decoding program chooses the token (ops::draw_token), provided that nothing changes the logits.
   [[nodiscard]] bool is_of_program() const { return temperature == 0 || draws_from_all(); }
 };
 
-// As ops::draw_token takes it: infinite for 0.
+// Returns the inverse as ops::draw_token takes it: infinity for 0.
 [[nodiscard]] float inverse_temperature(double temperature);
 
 // Chooses a token: greedy, or by temperature, top-k, top-p and min-p in that order, as transformers does. `uniform` is
@@ -39,12 +39,13 @@ struct Choice {
   float logprob = 0;
   std::vector<TokenLogprob> top = {};  // of the likeliest tokens, if wanted
 };
-// As sample() of `scores`, which are the logits or what penalties made of them. With `logprob_temperature`, the log of
-// the token's share of softmax(logits / *logprob_temperature) besides.
+// Chooses a token as sample() does from `scores`, which are the logits with penalties applied. With
+// `logprob_temperature`, also computes the log of the token's probability under softmax(logits / *logprob_temperature).
 [[nodiscard]] Choice choose_token(std::span<const float> logits, std::span<const float> scores,
                                   const Sampling& sampling, std::optional<double> logprob_temperature, double uniform);
 
-// The logs of tokens' shares of softmax(logits / temperature): of `id`, and of the `count` likeliest in their order.
+// Return log-probabilities under softmax(logits / temperature): of `id`, and of the `count` likeliest tokens, likeliest
+// first.
 [[nodiscard]] float log_probability(std::span<const float> logits, double temperature, int32_t id);
 [[nodiscard]] std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, double temperature,
                                                          int64_t count);

@@ -1,5 +1,5 @@
-// A folder of a classifier of one label that scores completions: what it reads of a prompt with its completion, and
-// which number its score is. No weights; what runs it is a RewardProgram.
+// The folder of a classifier with one label that scores completions: how a prompt with its completion is tokenised, and
+// which number is its score. Holds no weights; a RewardProgram runs the model.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@ namespace spillway::infer {
 // Immutable: any thread may use it.
 class RewardModel {
  public:
-  // Reads config.json, the headers of the weights where they are there, and the tokenizer's files. `template_kwargs`:
-  // variables of chat templates, a JSON object as text or empty; `now`: the time that they show. Throws InputError, at
-  // `entry.where` for a folder that is no classifier of one label, and for a tokenizer with more tokens than the model
-  // has.
+  // Reads config.json, the headers of the weights if they are there, and the tokenizer's files. `template_kwargs` are
+  // variables of chat templates, a JSON object as text or empty; `now` is the time that templates show. Throws
+  // InputError at `entry.where` if the folder is not a classifier with one label, or the tokenizer has more tokens than
+  // the model.
   RewardModel(const rewards::RewardEntry& entry, const std::string& template_kwargs, const std::tm& now);
 
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const ModelPtr& model() const { return model_; }
   [[nodiscard]] const ModelOptions& options() const { return options_; }  // dtype: that of the files
 
-  // What TRL 1.16 gives a reward model: of messages its own chat template over all of them, else prompt and completion
-  // as one text; tokens of its own tokenizer, without those that mark an end. May be empty. Throws InputError for
-  // messages that the template does not take.
+  // Returns the tokens that TRL 1.16 passes to a reward model: messages as a whole through the model's own chat
+  // template, otherwise prompt and completion as one text; tokenised by the model's own tokenizer without end tokens.
+  // May be empty. Throws InputError for messages that the template rejects.
   [[nodiscard]] std::vector<int32_t> tokens_of(const nlohmann::ordered_json& prompt,
                                                const nlohmann::ordered_json& completion) const;
-  // The token that fills batches of other programs up (scored_token()).
+  // The token with which other programs pad batches (scored_token()).
   [[nodiscard]] std::optional<int32_t> padding() const { return tokenizer_.fill_id(); }
 
  private:
@@ -51,8 +51,8 @@ class RewardModel {
   std::tm now_;
 };
 
-// The token of a text whose score counts: the last that is not padding, as transformers' classifiers have it, else the
-// first. REQUIRES: there are tokens.
+// Returns the index of the token whose score is the score of the text: the last that is not padding, as in
+// transformers' classifiers, else the first. REQUIRES: there are tokens.
 [[nodiscard]] size_t scored_token(std::span<const int32_t> ids, std::optional<int32_t> padding);
 
 }  // namespace spillway::infer

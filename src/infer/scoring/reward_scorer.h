@@ -1,4 +1,4 @@
-// A reward model without training, in memory of its own.
+// A reward model that runs without training, in its own memory.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace spillway::infer {
 
-// Reads the weights when it is first prepared; it has room for any text then.
+// Reads the weights in the first call of prepare(). Has capacity for texts of any length.
 class RewardScorer final : public RewardProgram {
  public:
-  // Reads the headers of the weights. Pool and device are borrowed. Throws InputError for weights that are missing or
-  // do not fit the config.
+  // Reads the headers of the weights. Borrows pool and device. Throws InputError for weights that are missing or do not
+  // fit the config.
   RewardScorer(std::shared_ptr<const RewardModel> model, ThreadPool& pool, Device& device);
 
   // Throws InputError for weights with NaN or infinity, MachineError where the device has too little memory.

@@ -7,7 +7,7 @@
 namespace spillway::infer {
 namespace {
 
-// What each token predicts.
+// The token that each position predicts.
 const Column kLabels{"labels", fill_typical_ids};
 
 void append_scores(Builder& builder, ModelGraph& model) {

@@ -1,5 +1,5 @@
-// What a model says of the tokens of texts that exist: the log-probability of each. Without training, in memory of its
-// own; never [tokens, vocabulary].
+// Computes the log-probabilities that a model gives to the tokens of texts. Runs without training, in its own memory,
+// and never holds [tokens, vocabulary].
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct TokenScorerOptions {
   InferenceBudget budget = {};
 };
 
-// Of each token's label, in the order of the batch; 0 where it has none.
+// The scores of each token's label, in the order of the batch; 0 for tokens without a label.
 struct TokenScores {
   std::vector<float> log_probs;
   std::vector<float> are_likeliest;  // 1 where no token is likelier
@@ -28,12 +28,12 @@ struct TokenScores {
 
 class TokenScorer {
  public:
-  // Plans, and reads the weights. Pool and device are borrowed. Throws InputError for a budget that nothing fits,
-  // MachineError where the device has too little memory.
+  // Plans, and reads the weights. Borrows pool and device. Throws InputError if the budget is too small, MachineError
+  // if the device has too little memory.
   TokenScorer(InferenceModel model, const TokenScorerOptions& options, ThreadPool& pool, Device& device = cpu_device());
 
-  // Until the next call. REQUIRES: the batch has no more tokens and sequences than the options say, and at least one
-  // token; its ids are in the vocabulary.
+  // Scores a batch; the result is valid until the next call. REQUIRES: the batch has at most as many tokens and
+  // sequences as the options say, and at least one token; its ids are in the vocabulary.
   [[nodiscard]] const TokenScores& score(const data::MicroBatch& batch);
   [[nodiscard]] const TextModel& text() const { return *program_.model().text(); }
 

@@ -1,5 +1,5 @@
-// Machines and models that are known by name: machines/*.json, machines/models/*.json. They let a user ask what would
-// fit before there is any file.
+// The catalogue of known machines and models: machines/*.json, machines/models/*.json. It lets a user ask what would
+// fit before there are any files.
 #pragma once
 
 #include <optional>
@@ -18,22 +18,22 @@ struct ModelShape {
   std::string config;  // of the model, config.json
 };
 
-// By the whole name, or one that means it (job/fit/known_name.h); a model also by its beginning where no other begins
-// so. Throws InputError at `where`, naming those that are meant or near.
+// Return an entry by its whole name, or a variant of it (job/fit/known_name.h); a model also by an unambiguous prefix.
+// Throw InputError at `where`, naming the entries that may be meant or are near.
 [[nodiscard]] Machine machine_by_name(std::string_view name, std::string_view where);
 [[nodiscard]] ModelShape model_by_name(std::string_view name, std::string_view where);
 
-// A model as a folder that plans are made of, and what a config calls it.
+// A model as a folder for which plans can be made, and its name for a config.
 struct NamedModel {
   std::string folder, name;
 };
-// A folder or a GGUF file of the user's, or else a folder in `room`, which is made where it is not there, with the
-// config.json of a known model, or the hub's cache where a name with a slash is of none. A name of the hub stays what
-// the model is called. Throws InputError as above.
+// Returns a folder or GGUF file of the user's; else the folder of a known model's config.json in `room`, which is
+// created if necessary; or, for an unknown name with a slash, the folder in the hub's cache. The name of the model
+// stays its hub name. Throws InputError as above.
 [[nodiscard]] NamedModel named_model(const std::string& name, std::optional<TemporaryFolder>& room,
                                      std::string_view where);
 
-// In the order of their letters.
+// The names in alphabetical order.
 [[nodiscard]] std::vector<std::string> machine_names();
 [[nodiscard]] std::vector<std::string> model_names();
 

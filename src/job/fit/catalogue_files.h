@@ -1,4 +1,4 @@
-// The files of machines/ that the program holds: JSON objects of each file's content by the stem of its name.
+// The files of machines/ in the program: JSON objects that map the stem of a file's name to its content.
 #pragma once
 
 #include <string_view>

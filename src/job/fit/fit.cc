@@ -36,7 +36,7 @@ std::array<int64_t, 4> usual_clip(const VideoModel& model) {
   return {model.out_channels, 1 + 80 / 4, 480 / pixels, 832 / pixels};
 }
 
-// Of how many rows micro-batches are tried: what the user says, else powers of two.
+// Returns the micro-batch sizes to try: only the user's if given, else powers of two.
 std::vector<int64_t> row_counts(const FitQuestion& question) {
   const auto is_said = [](const config::ConfigOverride& one) {
     return one.key == "micro_batch_size" || one.key == "micro-batch-size";
@@ -69,7 +69,7 @@ FitRow row_of(const train::Job& job, const Machine& machine) {
   return row;
 }
 
-// Of one job, for each share of the device memory; one row where the whole is too little.
+// Returns the rows of one job: one for each share of the device memory, or a single one if the whole is too small.
 std::vector<FitRow> rows_of(train::Job job, const Machine& machine,
                             const std::function<void(int64_t device_bytes)>& on_plan) {
   const Budget whole = job.budget;
@@ -78,7 +78,7 @@ std::vector<FitRow> rows_of(train::Job job, const Machine& machine,
     Budget budget = whole;
     if (budget.device) budget.device = static_cast<int64_t>(static_cast<double>(*budget.device) * share);
     if (!rows.empty() && rows.back().fits && rows.back().peak_bytes[0] <= *budget.device) {
-      // What is the fastest in more is so in less that has room for it.
+      // The fastest plan stays the fastest with less memory if it fits there.
       rows.push_back(rows.back());
       rows.back().budget = budget;
       continue;
@@ -91,7 +91,7 @@ std::vector<FitRow> rows_of(train::Job job, const Machine& machine,
   return rows;
 }
 
-// Whether `row` is to be shown in the place of `best`, which has fewer rows a micro-batch.
+// Returns true if `row` is to be shown in place of `best`, which has smaller micro-batches.
 bool is_better(const FitRow& row, const FitRow& best) {
   if (row.fits != best.fits) return row.fits;
   return row.fits ? row.tokens_per_second >= kWorthMoreRows * best.tokens_per_second
@@ -135,7 +135,7 @@ std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method
     }
     if (!any_better && best.front().fits) break;
   }
-  // What is the fastest in less is not slower in more.
+  // The fastest plan for less memory is no slower with more.
   for (size_t i = best.size(); i > 1; --i) {
     FitRow &more = best[i - 2], less = best[i - 1];
     if (!less.fits || !is_preferred_in_more(less, more)) continue;

@@ -1,4 +1,4 @@
-// Will it fit? Plans of one model under several ways of training and several sizes of device memory.
+// Answers which ways of training fit: plans one model with several methods and several sizes of device memory.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@
 
 namespace spillway {
 
-// A way of training, by the keys that make it.
+// A training method, defined by config keys.
 struct FitMethod {
   std::string_view name;  // "lora"
   std::string_view keys;  // lines of YAML
 };
-// Shares of the device memory that are planned for.
+// The shares of the device memory for which plans are made.
 inline constexpr std::array kFitShares = {1.0, 0.75, 0.5, 0.25};
 
-// What models of a family are trained on, and how.
+// The training data and methods of a family of models.
 struct FitFamily {
   std::string rows;  // lines of YAML: where rows are, and how long
   int64_t rows_per_step = 1;
@@ -31,10 +31,11 @@ struct FitFamily {
   std::string_view unit;  // "tokens": what a plan's speed counts
   std::span<const FitMethod> methods;
 };
-// By the folder's config.json: packed chats of 2,048 tokens, or clips of 81 frames of 480 x 832 pixels.
+// Returns the family by the folder's config.json: packed chats of 2,048 tokens, or clips of 81 frames of 480 x 832
+// pixels.
 [[nodiscard]] FitFamily fit_family(const std::string& model_folder);
 
-// What is asked: the same for all plans.
+// The question, common to all plans.
 struct FitQuestion {
   std::string model_folder;  // holds config.json
   FitFamily family;
@@ -53,20 +54,20 @@ struct FitRow {
   std::string title;  // of the job
 };
 
-// The text of a config, whole but for the rows that a user has.
+// Returns the text of a config, complete except for the user's rows.
 [[nodiscard]] std::string fit_config(std::string_view base_model, const FitFamily& family, const FitMethod& method,
                                      int64_t micro_batch_size);
 
-// Hears which plan is looked for next: method, micro-batch and the budget of the device. Called by several threads.
+// Called before each plan with its method, micro-batch and device budget, by several threads.
 using OnFitPlan = std::function<void(const FitRow& tried)>;
 
-// Of each method, for each share of the device memory, the fastest plan and micro-batch; where the whole is too little,
-// one row that says what is missing. The methods are planned beside each other, since a search is mostly one thread's.
-// Throws InputError for what the overrides make wrong.
+// Returns for each method and each share of the device memory the fastest plan and micro-batch; if even the whole
+// memory is too small, one row that says what is missing. Plans the methods in parallel, since a search mostly uses one
+// thread. Throws InputError for invalid overrides.
 [[nodiscard]] std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods,
                                            const OnFitPlan& on_plan);
 
-// Returns, of the rows that are as fast as the fastest (plan/search.h), the one that takes least host memory and disk;
+// Returns the row that takes least host memory and disk among those that are as fast as the fastest (plan/search.h);
 // null if none fits.
 [[nodiscard]] const FitRow* fastest(std::span<const FitRow> rows);
 

@@ -1,4 +1,4 @@
-// Names as people write them, found among those that are known: "RTX 4090" is rtx4090, "Qwen/Qwen3-8B" is qwen3-8b.
+// Finds known names for names as people write them: "RTX 4090" is rtx4090, "Qwen/Qwen3-8B" is qwen3-8b.
 #pragma once
 
 #include <span>
@@ -8,16 +8,18 @@
 
 namespace spillway {
 
-// In small letters: runs of letters, and numbers with the dots in them. "Llama-3.1-8B" has llama, 3.1, 8 and b.
+// Returns the words of a name in lower case: runs of letters, and numbers with the dots in them. "Llama-3.1-8B" has
+// llama, 3.1, 8 and b.
 [[nodiscard]] std::vector<std::string> name_words(std::string_view name);
 
-// Those of `known` that have all words of `asked` side by side, but for words of makers (NVIDIA GeForce); of several
-// those with the fewest words, which the laptop's version of a card is not among. In the order of `known`.
+// Returns the names among `known` that have all words of `asked` side by side, ignoring words of makers (NVIDIA
+// GeForce). Of several, only those with the fewest words, which excludes the laptop version of a card. In the order of
+// `known`.
 [[nodiscard]] std::vector<std::string_view> machines_meant(std::string_view asked,
                                                            std::span<const std::string_view> known);
 
-// Whether both name a model of the same shape: their words are equal but for an organisation before a slash, and words
-// for what was made of a base (instruct, chat, it, ...).
+// Returns true if both names mean models of the same shape: their words are equal except for an organisation before a
+// slash, and words for variants of a base (instruct, chat, it, ...).
 [[nodiscard]] bool is_same_shape(std::string_view a, std::string_view b);
 
 }  // namespace spillway

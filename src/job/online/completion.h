@@ -1,4 +1,4 @@
-// The completions of a round of online reinforcement learning, and what is known of them until they are trained on.
+// The completions of a round of online reinforcement learning, with what is computed for them before training.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct Completion {
   double advantage = 0;                     // of the whole completion
   double score = 0;                         // of Online DPO and PPO, in the place of that
   std::vector<float> old_logps, ref_logps;  // of each token, where the objective has passes that score them
-  // Of PPO, whose rounds no checkpoint holds: what the value model says of each state and of the one behind the last
-  // token, and what came of it.
+  // For PPO; checkpoints do not keep them. The value model's estimate of each state and of the one after the last
+  // token, and what is computed from these.
   std::vector<float> values, advantages, returns;
 
   [[nodiscard]] std::string_view finish_reason() const { return is_truncated ? "length" : "stop"; }
@@ -26,8 +26,8 @@ struct Completion {
 struct Round {
   int64_t number = 0;                   // from 0, over the whole run
   std::vector<Completion> completions;  // in the order of generation: those of a prompt follow each other
-  // The numbers of the completions in the order in which they are trained on: slice k of a round has
-  // [k x micro_batch_size, (k + 1) x micro_batch_size) of it.
+  // The indices of the completions in the order in which they are trained on: slice k of a round has the indices at [k
+  // x micro_batch_size, (k + 1) x micro_batch_size).
   std::vector<int64_t> order;
 };
 

@@ -130,7 +130,7 @@ std::vector<int32_t> stop_ids_of(const config::Config& config, const text::Token
   return ids;
 }
 
-// What does not depend on the sizes of batches.
+// Reads the parts of the job that do not depend on the sizes of batches.
 OnlineJob read_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now) {
   OnlineJob job;
   job.tokenizer = std::make_shared<text::Tokenizer>(

@@ -1,4 +1,5 @@
-// What online reinforcement learning knows before weights are read: its prompts, and how large a round is.
+// The part of a job that online reinforcement learning needs before weights are read: its prompts, and the size of a
+// round.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace spillway::train {
 
-// A reward model of the job, and what its program has room for.
+// A reward model of the job, and the capacity of its program.
 struct JobRewardModel {
   std::shared_ptr<const infer::RewardModel> model;
   int64_t longest_prompt = 0;  // of the job, in its tokens
@@ -33,15 +34,14 @@ struct OnlineJob {
   int64_t most_at_once = 0;                   // completions that are generated together, at most
   std::vector<JobRewardModel> reward_models;  // each folder once
 
-  // What the generator is asked for; `number` counts the completions of the round.
+  // Returns the request to the generator for a row; `number` is the index of the completion in the round.
   [[nodiscard]] infer::Prompt prompt_of(const config::Config& config, const data::PromptRow& row, int64_t round,
                                         int64_t number) const;
 };
 
-// Reads the prompts. Throws InputError for what cannot be read, for tokens that the model does not have, and for a
-// prompt that leaves no room for its completion, by its row; and what RewardModel's constructor throws. REQUIRES:
-// config.online. `now` is the time that chat templates show. Prompts and reward models are those of `before`, where
-// there is one.
+// Reads the prompts; takes prompts and reward models from `before` if given. `now` is the time that chat templates
+// show. Throws InputError for files that cannot be read, for tokens that the model does not have, for a prompt that
+// leaves no room for its completion, by its row, and as RewardModel's constructor does. REQUIRES: config.online.
 [[nodiscard]] OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now,
                                         const OnlineJob* before = nullptr);
 

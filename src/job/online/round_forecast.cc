@@ -12,7 +12,7 @@
 namespace spillway::train {
 namespace {
 
-// Of one run: what comes to the device from elsewhere.
+// Returns the bytes that one run moves to the device from other tiers.
 double streamed_bytes(const Plan& plan) {
   const auto& lanes = plan.simulation.lanes;
   const double from_host = nth(lanes, Lane::kHostToDevice).bytes;
@@ -30,8 +30,8 @@ int64_t cache_bytes(const PlannedJob::Generation& generation) {
 
 using Phase = PlanContext::Generation::Phase;
 
-// Of a run that has a share of the tokens that its program has room for: computing takes that share of the time, and
-// what comes from elsewhere all of its own.
+// Returns the time of a run with a share of the tokens that its program has room for: computing takes that share of its
+// full time, moving data takes all of it.
 double part_seconds(const Simulation& simulation, double share) {
   if (share == 0) return 0;
   double streaming = 0;
@@ -62,7 +62,7 @@ class RoundPhases {
   PlanContext::Generation& result_;
 };
 
-// How often each program of the generation runs in a round, with all tokens that it has room for.
+// The number of runs of each generation program in a round, counted in runs with all the tokens that it has room for.
 struct GenerationRuns {
   double prompt = 0, decode = 0;
 };
@@ -81,7 +81,7 @@ void add_generation(const Job& job, const PlannedJob& planned, const Machine& ma
   for (const Phase& phase : result.phases) result.seconds += phase.seconds;
 }
 
-// What is found out of completions before they are trained on, but for functions that are not the engine's.
+// Adds the phases that score completions before they are trained on, except for external reward functions.
 void add_scores(const Job& job, const PlannedJob& planned, double completions, PlanContext::Generation& result) {
   RoundPhases phases(planned, result);
   for (size_t i = 0; i < planned.rewards.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a round of completions will take, for those who read the plan.
+// Predicts the time of a round of completions, for display with the plan.
 #pragma once
 
 #include "infer/generation/choosing_cost.h"
@@ -6,11 +6,11 @@
 
 namespace spillway::train {
 
-// What the host chooses behind each run of the decoding program, with so many sequences at once; nothing where the
-// program does. REQUIRES: the job is online.
+// Returns the work of the host after each run of the decoding program with `sequences` sequences at once; nothing if
+// the program chooses the tokens itself. REQUIRES: the job is online.
 [[nodiscard]] std::optional<infer::ChoosingWork> choosing_work(const Job& job, int64_t sequences);
 
-// With completions that are all as long as they may be, and the longest prompts. REQUIRES: the job is online, and its
+// Predicts a round in which all prompts and completions have their maximal length. REQUIRES: the job is online, and its
 // programs are planned.
 [[nodiscard]] PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned, const Machine& machine);
 

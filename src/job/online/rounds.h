@@ -1,4 +1,4 @@
-// Which prompts a round answers, and when there is one.
+// The schedule of rounds: which prompts each answers, and which steps train on it.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace spillway::train {
 
-// TRL's order (RepeatSampler): each epoch shuffles the prompts and cuts them into rounds; an incomplete last one is
-// left out. A round is trained on several times: in the same micro-batches, or, as PPO has it, shuffled again for each.
-// A pure function of config and number of prompts.
+// Prompts in the order of TRL's RepeatSampler: each epoch shuffles the prompts and cuts them into rounds; an incomplete
+// last round is left out. A round is trained on several times, in the same micro-batches or, for PPO, reshuffled each
+// time. A pure function of the config and the number of prompts.
 class RoundSchedule {
  public:
-  // Throws InputError where the prompts are fewer than a round has.
+  // Throws InputError if there are fewer prompts than a round has.
   RoundSchedule(const config::Config& config, int64_t prompts);
 
   [[nodiscard]] int64_t rounds_per_epoch() const { return rounds_per_epoch_; }
-  // Micro-batches that a round is trained on, and how many different ones they are.
+  // The number of micro-batches that train on a round, and of different ones among them.
   [[nodiscard]] int64_t micro_batches_per_round() const { return slices_ * iterations_; }
   [[nodiscard]] int64_t slices() const { return slices_; }
   [[nodiscard]] int64_t micro_batches_per_epoch() const { return rounds_per_epoch_ * micro_batches_per_round(); }
@@ -26,8 +26,8 @@ class RoundSchedule {
     return {.micro_batches = micro_batches_per_epoch(), .step_batches = accumulation_};
   }
 
-  // The micro-batches of optimizer step `step`, numbered over the whole run; those of an epoch's last step are what is
-  // left.
+  // The micro-batches of optimizer step `step`, numbered over the whole run. The last step of an epoch has those that
+  // are left.
   struct Range {
     int64_t first = 0, last = 0;
   };
@@ -36,9 +36,9 @@ class RoundSchedule {
   [[nodiscard]] int64_t slice_of(int64_t micro_batch) const { return micro_batch % slices_; }
 
   [[nodiscard]] int64_t epoch_of(int64_t round) const { return round / rounds_per_epoch_; }
-  // The prompt of each completion of a round, in the order of generation.
+  // Returns the prompt of each completion of a round, in the order of generation.
   [[nodiscard]] std::vector<int64_t> prompts_of(int64_t round) const;
-  // In which order the completions of a round are trained on, slice after slice: pairs stay together.
+  // Returns the order in which the completions of a round are trained on, slice after slice. Pairs stay together.
   [[nodiscard]] std::vector<int64_t> training_order(int64_t round) const;
 
  private:

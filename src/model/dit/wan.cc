@@ -28,7 +28,7 @@ enum Part : int64_t { kShift, kScale, kGate, kFfnShift, kFfnScale, kFfnGate, kPa
 constexpr int64_t kHeadParts = 2;
 constexpr double kImageEps = 1e-5;  // of the image embedder's norms
 
-// What describes clips, beside the stream. Offsets are i32 [C + 1].
+// The values that describe clips, in addition to the stream. Offsets are i32 [C + 1].
 struct Conditions {
   ValueId positions = kNone, clips = kNone;      // of the stream
   ValueId timestep = kNone;                      // f32 [C, D]
@@ -210,7 +210,7 @@ ValueId WanBuilder::attend_to_clip(const std::string& prefix, const Conditions& 
   return linear(prefix + "to_out.0", ops::attention(b_, q, k, v, seen.clips, attention_options(0)));
 }
 
-// What is attended to, of the text and, with the same queries, of the image.
+// Returns the cross-attention to the text plus, with the same queries, to the image.
 ValueId WanBuilder::attend_to_text(const std::string& prefix, const Conditions& seen, ValueId x) {
   const ValueId q = normal_heads(prefix, "to_q", "norm_q", x);
   const ValueId k = normal_heads(prefix, "to_k", "norm_k", seen.text), v = linear(prefix + "to_v", seen.text);

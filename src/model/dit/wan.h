@@ -1,7 +1,7 @@
-// The family of diffusion transformers for video (Peebles and Xie, 2022), with diffusers' names
-// ("blocks.0.attn1.to_q.weight"). Each transformer block is one block of the graph, called as its module; the embedding
-// of the patches and the head are two more. What every block reads, the embeddings of timestep, text and image, belongs
-// to none.
+// The Wan family of diffusion transformers for video (Peebles and Xie, 2022), with diffusers' names
+// ("blocks.0.attn1.to_q.weight"). Each transformer block is one block of the graph, named as its module; the patch
+// embedding and the head are two more. The embeddings of timestep, text and image, which every block reads, belong to
+// no block.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@
 
 namespace spillway {
 
-// `overrides`: with which its config was read (model/config_overrides.h).
+// `overrides` are those with which its config was read (model/config_overrides.h).
 [[nodiscard]] ModelPtr make_wan(const WanConfig& config, std::string overrides = {});
 
-// Throws InputError as read_wan_config does.
+// Throws InputError as read_wan_config() does.
 [[nodiscard]] ModelPtr read_wan(const std::filesystem::path& folder, const std::string& overrides = {});
 
-// Columns of a micro-batch of clips, whose sequences are clips; C is their capacity, p the elements of a patch.
+// Columns of a micro-batch of clips. Its sequences are clips; C is their capacity, p the number of elements in a patch.
 extern const Column kPatches;            // f32 [T, in_channels * p], channels outermost in each patch
 extern const Column kPatchPositions;     // i32 [T, 3]: frame, row, column of each patch in its clip
 extern const Column kTimestepEmbedding;  // f32 [C, timestep_size]
@@ -27,7 +27,7 @@ extern const Column kTextOffsets;        // i32 [C + 1]: where the text of each 
 extern const Column kImage;              // f32 [C * kImageTokens, image_width]
 extern const Column kImageOffsets;       // i32 [C + 1]
 
-// Features of an image beside a clip: CLIP's patches and its class.
+// The number of an image's features beside a clip: CLIP's patches and its class token.
 constexpr int64_t kImageTokens = 257;
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// What is usual in the columns of clips, for measuring.
+// Typical content of the columns of clips, for measuring.
 #include <algorithm>
 
 #include "base/random.h"
@@ -12,7 +12,7 @@ void fill_typical_floats(const TensorView& view, const TypicalBatch&) {
   std::generate_n(view.as<float>(), view.elems(), [&] { return 2 * random.uniform() - 1; });
 }
 
-// Those of one row of patches.
+// Fills in the positions of a clip with one row of patches.
 void fill_typical_patch_positions(const TensorView& view, const TypicalBatch& batch) {
   for (int64_t i = 0; i < view.shape[0]; ++i) {
     int32_t* const position = view.as<int32_t>() + 3 * i;

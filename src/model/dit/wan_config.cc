@@ -26,7 +26,7 @@ constexpr int64_t kMaxPatch = 64;
 
 constexpr std::string_view kClass = "WanTransformer3DModel";
 
-// What would silently change the numbers if it were passed over.
+// Throws InputError for keys that would silently change the numbers if they were ignored.
 void refuse_unsupported_wan(const JsonField& json) {
   const std::string class_name = json["_class_name"].string_or("");
   if (class_name != kClass) {

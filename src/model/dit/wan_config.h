@@ -26,11 +26,11 @@ struct WanConfig {
   [[nodiscard]] int64_t patch_elems() const { return patch_size[0] * patch_size[1] * patch_size[2]; }
 };
 
-// `where` names the file in errors. Throws InputError for another class of model, for sizes that cannot be, and for
-// keys whose meaning is not computed.
+// `where` names the file in errors. Throws InputError for another class of model, for impossible sizes, and for keys
+// whose meaning is not implemented.
 [[nodiscard]] WanConfig parse_wan_config(std::string_view json, std::string_view where);
 
-// Whether the folder's config.json is that of a model of diffusers. False where there is none.
+// Returns true if the folder has the config.json of a diffusers model.
 [[nodiscard]] bool is_diffusers_folder(const std::filesystem::path& folder);
 
 // Reads FOLDER/config.json.

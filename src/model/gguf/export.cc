@@ -129,10 +129,11 @@ void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
                     lora.dora ? "DoRA's magnitudes" : "modules_to_save");
 }
 
-// llama.cpp's scale of a product is alpha of the file over the rank of the factor, and 1 for an alpha of 0.
+// Returns the alpha for the file. llama.cpp scales a product by the file's alpha over the rank of the factor, or by 1
+// for an alpha of 0.
 double file_alpha(const LoraOptions& lora) { return lora.alpha == 0 ? 1 : lora.alpha; }
 
-// What is left of PEFT's scale goes into B.
+// Returns the rest of PEFT's scale, which is multiplied into B.
 double left_scale(const LoraOptions& lora, const std::string& module) {
   return lora.scale_of(module) / (file_alpha(lora) / static_cast<double>(lora.rank_of(module)));
 }

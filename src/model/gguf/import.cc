@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kCommand = "import";
 
-// How one tensor goes over.
+// The conversion of a tensor.
 struct Transfer {
   const GgufTensor* from = nullptr;
   TensorSpec to;
@@ -106,7 +106,7 @@ Json generation_config(const Json& config) {
   return generation;
 }
 
-// What the reader of the folder will refuse, it refuses before any weight is converted.
+// Throws InputError for a config that the reader of the folder would refuse, before any weight is converted.
 void check_is_readable(const Json& config, const fs::path& source) {
   check_config(json_text(config), fmt::format("{}: config.json", source.string()));
 }

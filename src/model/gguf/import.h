@@ -1,5 +1,6 @@
-// A Hugging Face folder out of a GGUF file: config.json, generation_config.json, weights as safetensors, tokenizer.json
-// and tokenizer_config.json. The inverse of what llama.cpp's converter does, so that transformers and Spillway load it.
+// Makes a Hugging Face folder from a GGUF file: config.json, generation_config.json, weights as safetensors,
+// tokenizer.json and tokenizer_config.json. The inverse of llama.cpp's converter, so that transformers and Spillway can
+// load it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 namespace spillway {
 
 struct ImportOptions {
-  // kBF16: what models are trained in, and half the size; values of 4-bit blocks are rounded to it. kF32: exact.
+  // kBF16 is the usual dtype for training and takes half the size; values of 4-bit blocks are rounded to it. kF32 is
+  // exact.
   DType dtype = DType::kBF16;
   int64_t max_shard_bytes = SafetensorsFolderWriter::kDefaultShardBytes;
   std::function<void(int64_t done, int64_t total)> progress = nullptr;  // bytes of the result; may throw to end it
@@ -24,8 +26,8 @@ struct ImportReport {
   int64_t tensors = 0, parameters = 0, bytes = 0;
 };
 
-// Writes `folder`, by the rule of io/output_folder.h; it appears only when it is complete. Holds one block of weights
-// at a time in memory. Throws InputError for a file that is broken or of an architecture that is not supported.
+// Writes `folder` by the rules of io/output_folder.h; it appears when it is complete. Holds one block of weights at a
+// time in memory. Throws InputError for a file that is corrupt or of an unsupported architecture.
 ImportReport import_gguf(const std::filesystem::path& file, const std::filesystem::path& folder,
                          const ImportOptions& options = {});
 

@@ -16,7 +16,7 @@ constexpr GgufFileType kTypes[] = {
     {"bf16", GgufType::kBF16, 32},
 };
 
-// Of "blk.12.attn_v.weight".
+// Returns 12 for "blk.12.attn_v.weight".
 int64_t layer_number(std::string_view name) {
   int64_t layer = 0;
   constexpr std::string_view kStart = "blk.";

@@ -98,7 +98,7 @@ const Family kFamilies[] = {
        return GgufPreTokenizer{.pre_tokenizer = sequence({split("\\p{N}{1,3}"), split("[一-龥぀-ゟ゠-ヿ]+"),
                                                           split(kDeepSeekWords), byte_level(false)})};
      }},
-    // What llama.cpp runs for files that name no pre-tokenizer.
+    // The pre-tokenizer that llama.cpp uses for files that name none.
     {{"default"},
      [] {
        return GgufPreTokenizer{.pre_tokenizer =

@@ -132,7 +132,7 @@ Json template_processor(const Vocabulary& vocabulary, std::optional<int64_t> bos
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}};
 }
 
-// What differs between the two kinds of BPE.
+// The parts that differ between the two kinds of BPE.
 struct Pipeline {
   Json normalizer, pre_tokenizer, post_processor, decoder, model;
   bool add_bos = false;  // where the file does not say

@@ -1,7 +1,7 @@
-// The tokenizer files of a Hugging Face folder, out of a GGUF file's metadata.
+// Makes the tokenizer files of a Hugging Face folder from a GGUF file's metadata.
 //
 // GGUF keeps the vocabulary, the merges or scores, the kind of each token and the name of the pre-tokenizer; the rest
-// of tokenizer.json follows from those names, as the tokenizers of the original models are written.
+// of tokenizer.json follows from those names, as in the tokenizers of the original models.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -32,25 +32,25 @@ struct GgufTokenizerFiles {
   std::vector<int64_t> eos;
 };
 
-// Throws InputError where the file has no tokenizer, one of a kind that is not supported (named), or a broken one.
+// Throws InputError if the file has no tokenizer, one of an unsupported kind (named), or a corrupt one.
 [[nodiscard]] GgufTokenizerFiles convert_gguf_tokenizer(const GgufFile& file);
 
-// What the name of a byte-level pre-tokenizer (`tokenizer.ggml.pre`) stands for.
+// The parts of tokenizer.json that a byte-level pre-tokenizer (`tokenizer.ggml.pre`) stands for.
 struct GgufPreTokenizer {
   nlohmann::ordered_json pre_tokenizer, normalizer;  // of tokenizer.json; null where there is none
   bool ignore_merges = false;                        // whole words of the vocabulary are looked up before any merge
   bool add_bos = false;                              // where tokenizer.ggml.add_bos_token does not say
 };
-// Nothing for a name that is not known.
+// Returns the pre-tokenizer of a name; nothing if the name is unknown.
 [[nodiscard]] std::optional<GgufPreTokenizer> gguf_pre_tokenizer(std::string_view name);
-// A name for each that differs, in the order of preference.
+// Returns a name for each different pre-tokenizer, in the order of preference.
 [[nodiscard]] std::vector<std::string> gguf_pre_tokenizer_families();
-// The known names, for messages.
+// Returns the known names, for messages.
 [[nodiscard]] std::string gguf_pre_tokenizer_names();
 
-// The merges of a SentencePiece BPE vocabulary, which only stores a score for each piece: every way to put a piece
-// together from two others, best score first (as Hugging Face converts such models). `usable[i]`: piece i is text,
-// rather than a control token or a single byte. Returns "left right".
+// Returns the merges of a SentencePiece BPE vocabulary, which only stores a score for each piece, as "left right": all
+// pairs of pieces that form a piece, the best score first (as Hugging Face converts such models). `usable[i]` says that
+// piece i is text, rather than a control token or a single byte.
 [[nodiscard]] std::vector<std::string> merges_from_scores(const std::vector<std::string>& pieces,
                                                           const std::vector<double>& scores,
                                                           const std::vector<bool>& usable);

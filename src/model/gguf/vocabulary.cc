@@ -106,7 +106,7 @@ class Converter {
   GgufMetadata metadata_;
 };
 
-// What looks like a control token is one, as the converter has it, whatever the file says of it.
+// Returns true for a text that the converter makes a control token, whatever the file says about it.
 bool looks_special(std::string_view token) {
   const auto is_between = [&](std::string_view before, std::string_view behind) {
     return token.starts_with(before) && token.ends_with(behind);
@@ -172,7 +172,7 @@ void Converter::read_merges(const Document& merges) {
   }
 }
 
-// What decides of a step of the pre-tokenizer where it splits.
+// Returns the properties of a step of the pre-tokenizer that decide where it splits.
 Document essence_of(const Document& step) {
   if (!step.is_object()) return step;
   const std::string type = text_of(member(step, "type"));
@@ -249,7 +249,7 @@ std::vector<float> Converter::scores() const {
   return result;
 }
 
-// Whether a text gets a space in front.
+// Returns true if texts get a space in front.
 bool Converter::has_space_prefix() const {
   const Document &normalizer = member(json_, "normalizer"), &pre = member(json_, "pre_tokenizer");
   if (text_of(member(pre, "type")) == "Metaspace") {
@@ -311,7 +311,7 @@ void Converter::add_further_ends() {
   }
 }
 
-// What stands before and behind every text.
+// Adds the tokens before and after every text.
 void Converter::add_marks() {
   const text::Tokenizer::Marks marks = tokenizer_.marks();
   const auto is_mark = [&](const std::vector<int32_t>& ids, std::optional<int32_t> token, std::string_view what) {

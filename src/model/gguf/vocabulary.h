@@ -1,5 +1,5 @@
-// The metadata of a GGUF file that stands for a tokenizer, out of the tokenizer files of a Hugging Face folder: the
-// inverse of model/gguf/tokenizer.h.
+// Makes the metadata of a GGUF tokenizer from the tokenizer files of a Hugging Face folder: the inverse of
+// model/gguf/tokenizer.h.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace spillway {
 
-// `vocab_size`: rows of the embedding; ids without a token become "[PAD<id>]", as llama.cpp's converter has it.
-// `folder`: tokenizer.json and what is beside it. `model`: the folder whose config.json names ids that the tokenizer's
-// files do not. Throws InputError, naming the file and the place, for a tokenizer that llama.cpp cannot run to the same
-// ids.
+// `vocab_size` is the number of rows of the embedding; ids without a token become "[PAD<id>]", as in llama.cpp's
+// converter. `folder` has tokenizer.json and the files beside it. `model` is the folder whose config.json names ids
+// that the tokenizer's files do not. Throws InputError, naming the file and the place, for a tokenizer that llama.cpp
+// cannot run with the same ids.
 [[nodiscard]] GgufMetadata gguf_vocabulary(const std::filesystem::path& folder, const std::filesystem::path& model,
                                            int64_t vocab_size);
 

@@ -1,5 +1,4 @@
-// What GGUF calls the weights of a decoder, and in which order llama.cpp keeps their rows: one table for what is
-// imported and what is exported.
+// GGUF's names of the weights of a decoder, and llama.cpp's order of their rows: one table for import and export.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace spillway {
 
-// What the names and shapes of weights depend on.
+// The properties of a model that determine the names and shapes of its weights.
 struct GgufModel {
   std::string architecture;  // "llama", "qwen2" or "qwen3"
   int64_t layers = 0, hidden = 0, intermediate = 0, vocabulary = 0;
@@ -22,7 +21,7 @@ struct GgufModel {
   bool mlp_bias = false;
 };
 
-// One tensor under both names.
+// A tensor under both names.
 struct GgufWeight {
   std::string gguf;            // "blk.0.attn_q.weight"
   std::string name;            // Hugging Face's: "model.layers.0.self_attn.q_proj.weight"
@@ -30,24 +29,24 @@ struct GgufWeight {
   int64_t permuted_heads = 0;  // > 0: the rows of each of so many heads are interleaved in GGUF
 };
 
-// All weights of a model, in the order in which a forward pass reads them.
+// Returns all weights of a model, in the order in which a forward pass reads them.
 [[nodiscard]] std::vector<GgufWeight> gguf_weights(const GgufModel& model);
 
-// llama.cpp rotates neighbouring rows of a head, Hugging Face row i and row i + size / 2: so its converter interleaves
-// the two halves of each head, and an import parts them again. `from` and `to`: [head_dim, row].
+// Convert between the orders of a head's rows, [head_dim, row]. llama.cpp rotates neighbouring rows of a head, Hugging
+// Face rows i and i + size / 2. So its converter interleaves the two halves of each head, and an import separates them.
 void part_halves(const float* from, float* to, int64_t head_dim, int64_t row);
 void interleave_halves(const float* from, float* to, int64_t head_dim, int64_t row);
 
-// What a GGUF file says of a model besides its weights' values and its tokenizer. Keys begin with the architecture.
+// The metadata of a GGUF file, apart from its tokenizer. Keys begin with the architecture.
 struct GgufDescription {
   GgufModel model;
   GgufMetadata metadata;
-  // rope_freqs.weight, by which the pairs of a head turn slower; or empty.
+  // The content of rope_freqs.weight, factors by which the pairs of a head rotate more slowly; or empty.
   std::vector<float> rope_factors;
 };
 
-// Of the model whose config.json this is; `where` names that in errors. Throws InputError naming the key for what
-// llama.cpp would compute otherwise or has no converter for.
+// Returns the description of the model with this config.json; `where` names that in errors. Throws InputError naming
+// the key for what llama.cpp would compute differently or has no converter for.
 [[nodiscard]] GgufDescription gguf_description(std::string_view config_json, std::string_view where);
 
 }  // namespace spillway

@@ -1,5 +1,5 @@
-// How a run quantised its base, as the adapter that it trained says: in the metadata of adapter_model.safetensors,
-// which PEFT passes over.
+// The quantisation of a run's base, recorded in the metadata of the adapter's adapter_model.safetensors, which PEFT
+// ignores.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,14 @@
 
 namespace spillway {
 
-// What to write beside the default metadata; nothing for a base that was as its files have it.
+// Returns the additional metadata; empty for a base as in its files.
 [[nodiscard]] std::map<std::string, std::string> base_format_metadata(const std::optional<LinearStorage>& base);
 
-// What FOLDER/adapter_model.safetensors says; empty where it says nothing. Throws InputError for what is malformed.
+// Returns the format that FOLDER/adapter_model.safetensors records; nothing if it records none. Throws InputError for a
+// malformed record.
 [[nodiscard]] std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapter);
 
-// A linear layer that the run which made an adapter kept otherwise, by the names of the storages.
+// A linear layer that the run which trained an adapter stored differently, by the names of the storages.
 struct BaseChange {
   std::string module;
   std::string then, now;
@@ -27,8 +28,8 @@ struct BaseChange {
   [[nodiscard]] std::string text(const std::filesystem::path& adapter) const;
 };
 
-// The first in a model with these parameters; empty where there is none, or where FOLDER/adapter_model.safetensors is
-// not there or says nothing. Reads a header. Throws InputError.
+// Returns the first change in a model with these parameters; nothing if there is none, or if
+// FOLDER/adapter_model.safetensors is missing or records nothing. Reads a header. Throws InputError.
 [[nodiscard]] std::optional<BaseChange> find_base_change(const std::filesystem::path& adapter,
                                                          const ParameterTable& parameters);
 

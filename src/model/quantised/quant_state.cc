@@ -35,7 +35,7 @@ Shape shape_of(const JsonField& field) {
   return {dims[0], dims[1]};
 }
 
-// Whether the state has the keys of double quantisation: all of them or none.
+// Returns true if the state has the keys of double quantisation. Throws InputError if only some of them are there.
 bool is_nested(const JsonField& json) {
   constexpr std::array<std::string_view, 3> kKeys = {"nested_blocksize", "nested_dtype", "nested_offset"};
   int there = 0;

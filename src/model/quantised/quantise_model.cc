@@ -80,7 +80,7 @@ std::vector<TensorTransfer> tensor_transfers(const ParameterTable& parameters, c
   for (const auto& [name, entry] : base.tensors()) {
     const StoredTensor& tensor = *entry.tensor;
     TensorTransfer transfer{.from = &tensor, .dtype = tensor.dtype().value()};
-    // What is no weight, as rotary frequencies in old files, keeps its dtype.
+    // Tensors that are not weights, such as rotary frequencies in old files, keep their dtype.
     if (options.dtype && (linear.contains(name) || others.contains(name))) transfer.dtype = *options.dtype;
     if (linear.contains(name)) {
       const Shape shape{tensor.shape[0], tensor.shape[1]};

@@ -1,4 +1,4 @@
-// A model's folder with the linear layers quantised, as transformers and bitsandbytes save one.
+// Quantises the linear layers of a model's folder, in the format of transformers and bitsandbytes.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace spillway {
 
 struct QuantiseOptions {
   QuantisedFormat format{};  // whose weight_dtype is what each weight has, or `dtype`
-  // That all weights of the model are converted to, before some of them are quantised; empty: as the files have them.
+  // The dtype to which all weights of the model are converted before some are quantised; empty: as in the files.
   std::optional<DType> dtype;
   int64_t max_shard_bytes = SafetensorsFolderWriter::kDefaultShardBytes;
-  // Told after every piece how many bytes of the model have been read.
+  // Called after every piece with the number of bytes of the model that have been read.
   std::function<void(int64_t done, int64_t total)> progress = nullptr;
 };
 
@@ -25,10 +25,10 @@ struct QuantiseReport {
   int64_t bytes_before = 0, bytes = 0;  // of all tensors
 };
 
-// Writes `out`: the weights of linear layers as codes, the others as they are, the model's other files, and config.json
-// with `quantization_config`. Head, embedding, norms and biases stay. One piece of a weight is in memory at a time, and
-// its scales. Throws InputError for a model that is quantised already or of video, for weights that have no codes, and
-// where `out` is not as io/output_folder.h wants it; then nothing is written.
+// Writes `out`: the weights of linear layers as codes, all other weights unchanged, the model's other files, and
+// config.json with `quantization_config`. Head, embedding, norms and biases are not quantised. One piece of a weight is
+// in memory at a time, with its scales. Throws InputError, before anything is written, for a model that is quantised
+// already or of video, for weights that cannot be quantised, and if `out` breaks the rules of io/output_folder.h.
 QuantiseReport quantise_model(const std::filesystem::path& model, const std::filesystem::path& out,
                               const QuantiseOptions& options = {});
 

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
+// The output of transformers and bitsandbytes for tools/make_quantised_goldens.py.
 const fs::path kQuantiseGolden = spillway::testing::source_folder() / "tests/golden/quantised";
 
 std::string text_of(const fs::path& path) { return read_file(path, 1 << 24); }

@@ -26,13 +26,13 @@ struct QuantisedTensor {
   Shape shape;                     // of the weight: [out_features, in_features]
   std::optional<QuantState> four;  // of 4 bits; empty: int8
 
-  // Of the tensors that hold the parts; the last two are of double quantisation.
+  // The names of the tensors that hold the parts; the last two are for double quantisation.
   [[nodiscard]] std::string absmax() const;  // SCB of int8
   [[nodiscard]] std::string quant_map() const;
   [[nodiscard]] std::string quant_state() const;
   [[nodiscard]] std::string nested_absmax() const;
   [[nodiscard]] std::string nested_quant_map() const;
-  // NAME.weight_format, of int8; files may lack it.
+  // NAME.weight_format, for int8; files may lack it.
   [[nodiscard]] std::string weight_format() const;
   // All tensors that hold the weight, `name` first.
   [[nodiscard]] std::vector<std::string> tensors() const;
@@ -40,11 +40,11 @@ struct QuantisedTensor {
 
 using QuantisedTensors = std::map<std::string, QuantisedTensor, std::less<>>;
 
-// Those of the folder, by name. Reads headers and quant_states alone, and checks that every part is there, with the
-// dtype and the shape that follow from the quant_state. A folder of dense weights has none.
+// Returns the quantised tensors of the folder, by name; none for a folder of dense weights. Reads only headers and
+// quant_states, and checks that every part is there, with the dtype and the shape that follow from the quant_state.
 [[nodiscard]] QuantisedTensors find_quantised_tensors(const SafetensorsFolder& folder);
 
-// Reads the tables that the codes stand for and refuses those that are not bitsandbytes' own. The last bits of a nested
+// Reads the tables of code values. Throws InputError for tables other than bitsandbytes' own; the last bits of a nested
 // map may differ, as they do between versions of torch.
 void check_quant_maps(const SafetensorsFolder& folder, const QuantisedTensor& tensor);
 

@@ -23,7 +23,7 @@ using spillway::testing::dequantised;
 
 namespace {
 
-// What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
+// The output of transformers and bitsandbytes for tools/make_quantised_goldens.py.
 const std::filesystem::path kTensorsGolden = spillway::testing::source_folder() / "tests/golden/quantised";
 
 constexpr const char* kQ = "model.layers.0.self_attn.q_proj.weight";

@@ -1,4 +1,4 @@
-// Weights as bitsandbytes' 4-bit and 8-bit codes: in files, in the graph and in every tier.
+// Stores weights as bitsandbytes' 4-bit and 8-bit codes: in files, in the graph and in every tier.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace spillway {
 
-// One value per part (ops::quantised_parts), whose products decode as they go.
+// Returns a storage with one value per part (ops::quantised_parts); its products decode on the fly.
 [[nodiscard]] StoragePtr quantised_storage(const QuantisedFormat& format);
 
-// The format of what quantised_storage() made; empty for other storages.
+// Returns the format of a storage made by quantised_storage(); nothing for other storages.
 [[nodiscard]] std::optional<QuantisedFormat> quantised_format(const Storage& storage);
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// The linear layers of a folder that bitsandbytes has quantised (model/quantised/quantised_tensors.h).
+// The storage of linear layers in a folder that bitsandbytes has quantised (model/quantised/quantised_tensors.h).
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace spillway {
 
-// As the folder's files keep them: those without codes are dense. Reads headers and quant_states. In a graph they are
-// as those of quantised_storage(); what decodes codes is checked as it is read. Throws InputError where the folder has
-// no codes, or codes in several formats.
+// Returns the storage in the folder's files: layers without codes are dense. Reads headers and quant_states. In a graph
+// the weights are as those of quantised_storage(); the tensors that decode them are checked as they are read. Throws
+// InputError if the folder has no codes, or codes in several formats.
 [[nodiscard]] LinearStorage stored_linear_storage(const SafetensorsFolder& folder);
 
-// The format of what stored_linear_storage() found; empty for other storages.
+// Returns the format of a storage that stored_linear_storage() found; nothing for other storages.
 [[nodiscard]] std::optional<QuantisedFormat> stored_format(const Storage& storage);
 
 }  // namespace spillway

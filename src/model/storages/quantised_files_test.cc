@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What tools/make_quantised_goldens.py had transformers and bitsandbytes write.
+// The output of transformers and bitsandbytes for tools/make_quantised_goldens.py.
 const fs::path kFilesGolden = testing::source_folder() / "tests/golden/quantised";
 
 std::vector<float> floats_of(const SafetensorsFolder& folder, const std::string& name) {
@@ -62,7 +62,7 @@ void write_adapter(const fs::path& folder, const std::optional<LinearStorage>& b
   writer.commit();
 }
 
-// Of a weight with the adapter's product, rounded to bf16 as the files have it.
+// Returns a weight with the adapter's product added, rounded to bf16 as in the files.
 std::vector<float> with_product(const std::string& name, std::vector<float> values) {
   if (name.find("q_proj") != std::string::npos) values[0] += 1;
   for (float& value : values) value = to_float(to_bf16(value));

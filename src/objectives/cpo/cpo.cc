@@ -79,7 +79,7 @@ class Cpo final : public PairObjective {
     return pw::affine(builder, pw::exp(builder, pw::affine(builder, log_prob, -alpha)), -1 / alpha, 1 / alpha);
   }
 
-  // Of the difference of rewards. Formulas are TRL 1.16's CPOTrainer.
+  // Returns the loss of each pair from the difference of its rewards. Formulas are TRL 1.16's CPOTrainer.
   ValueId of_pairs(Builder& builder, ValueId difference) const {
     const double beta = settings().beta, smoothing = settings().label_smoothing;
     const auto logistic = [&](double factor, double constant) {

@@ -1,5 +1,5 @@
-// Contrastive preference optimization (Xu et al., 2024) and SimPO (Meng et al., 2024): a chosen completion against a
-// rejected one by their log-probabilities alone, without a reference, and beside it the chosen text.
+// Contrastive preference optimization (Xu et al., 2024) and SimPO (Meng et al., 2024): compare a chosen with a rejected
+// completion by their log-probabilities without a reference, and add the loss of the chosen text.
 #pragma once
 
 #include "config/preference_settings.h"
@@ -7,7 +7,7 @@
 
 namespace spillway::train {
 
-// REQUIRES: settings of PreferenceKind::kCpo.
+// Returns the objective. REQUIRES: settings of PreferenceKind::kCpo.
 [[nodiscard]] ObjectivePtr cpo_objective(const config::PreferenceSettings& settings);
 
 }  // namespace spillway::train

@@ -1,5 +1,5 @@
-// Direct preference optimization and its relatives: a chosen completion against a rejected one of the same prompt, both
-// measured by how much likelier the policy holds them than the reference.
+// Direct preference optimization and its variants: compare a chosen with a rejected completion of the same prompt by
+// how much likelier the policy makes each of them than the reference does.
 #pragma once
 
 #include "config/preference_settings.h"
@@ -7,7 +7,7 @@
 
 namespace spillway::train {
 
-// REQUIRES: settings of PreferenceKind::kDpo.
+// Returns the objective. REQUIRES: settings of PreferenceKind::kDpo.
 [[nodiscard]] ObjectivePtr dpo_objective(const config::PreferenceSettings& settings);
 
 }  // namespace spillway::train

@@ -1,5 +1,5 @@
-// Kahneman-Tversky optimization (Ethayarajh et al., 2024): single completions that are wanted or not, measured against
-// the reference and against how far the policy is from it on completions that do not belong to their prompts.
+// Kahneman-Tversky optimization (Ethayarajh et al., 2024): single completions that are desirable or not, compared with
+// the reference and with the policy's divergence from it on completions of other prompts.
 #pragma once
 
 #include "config/preference_settings.h"
@@ -7,7 +7,8 @@
 
 namespace spillway::train {
 
-// `sequence_len` is what sequences of mismatched completions are cut to. REQUIRES: settings of PreferenceKind::kKto.
+// Returns the objective. `sequence_len` is the length to which sequences of mismatched completions are cut. REQUIRES:
+// settings of PreferenceKind::kKto.
 [[nodiscard]] ObjectivePtr kto_objective(const config::PreferenceSettings& settings, int64_t sequence_len);
 
 }  // namespace spillway::train

@@ -11,7 +11,7 @@ namespace {
 namespace pw = ops::pointwise;
 using config::PolicyLoss;
 
-// What a token that counts adds to the loss, times this; and what the entropy of a micro-batch does.
+// The weight of each token that counts in the loss, and the coefficient of the entropy of a micro-batch.
 constexpr std::string_view kLossWeights = "loss_weights", kEntropyCoef = "entropy_coef";
 
 // In Loss::observed: sums over each completion.
@@ -96,7 +96,7 @@ class Grpo final : public OnlineObjective {
     sums.add_share("clip_ratio/low_mean", clipped_share(seen, {kLowClipped}));
     sums.add_share("clip_ratio/high_mean", clipped_share(seen, {kHighClipped}));
     sums.add_share("clip_ratio/region_mean", clipped_share(seen, {kLowClipped, kHighClipped}));
-    // Of each completion; one without tokens has no share, but a ratio.
+    // One number per completion. A completion without tokens has no share of clipped tokens, but it has a ratio.
     const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
     const auto extremes = [&](size_t value) {
       std::vector<double> shares;
@@ -115,8 +115,8 @@ class Grpo final : public OnlineObjective {
  private:
   [[nodiscard]] bool rewards_entropy() const { return settings().entropy_coef != 0 || settings().adaptive_entropy; }
 
-  // Of each token of a completion of `own` tokens in a micro-batch of `rows` completions and `all` tokens, before the
-  // division by accumulation.
+  // Returns the weight of each token of a completion with `own` tokens, in a micro-batch of `rows` completions and
+  // `all` tokens, before the division by accumulation.
   [[nodiscard]] double token_weight(int64_t own, int64_t all, int64_t rows, const RoundTotals& round) const {
     const auto most_one = [](int64_t n) { return static_cast<double>(std::max<int64_t>(1, n)); };
     const auto completions = static_cast<double>(rows);
@@ -141,7 +141,7 @@ class Grpo final : public OnlineObjective {
     return is_mean_over_round(settings().loss) ? loss / static_cast<double>(accumulation_) : loss;
   }
 
-  // Of tokens, or of completions where ratios are theirs.
+  // Returns the share of clipped tokens; of clipped completions if ratios are per completion.
   [[nodiscard]] double clipped_share(const Observation& seen, std::initializer_list<size_t> values) const {
     const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
     double sum = 0, count = 0;

@@ -1,11 +1,11 @@
-// Group relative policy optimization (Shao et al., 2024) and the losses that came of it.
+// Group relative policy optimization (Shao et al., 2024) and the losses derived from it.
 #pragma once
 
 #include "objectives/online/online.h"
 
 namespace spillway::train {
 
-// REQUIRES: settings of OnlineKind::kGrpo; steps of `accumulation` micro-batches.
+// Returns the objective for steps of `accumulation` micro-batches. REQUIRES: settings of OnlineKind::kGrpo.
 [[nodiscard]] std::shared_ptr<const OnlineObjective> grpo_objective(const config::OnlineSettings& settings,
                                                                     bool has_old_logps, int64_t accumulation);
 

@@ -1,9 +1,9 @@
-// What the objectives share that are trained on completions which the run itself generates: the completions of a round
-// in a stream, and what their losses look at. Formulas and names are TRL 1.16's (GRPOTrainer, RLOOTrainer,
+// Shared parts of the objectives that train on completions which the run itself generates: the completions of a round
+// in a stream, and the inputs of their losses. Formulas and names are TRL 1.16's (GRPOTrainer, RLOOTrainer,
 // OnlineDPOTrainer) and 1.10's (PPOTrainer).
 //
-// A row is a completion: one sequence, its prompt and it; of Online DPO two of them. What a token has is at the
-// position that predicts it.
+// A row is one sequence: a prompt with its completion; Online DPO has two of them per row. The numbers of a token stand
+// at the position that predicts it.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace spillway::train {
 
-// A completion that is trained on. Numbers of tokens are as many as `ids`, or none where the objective does not ask for
-// them.
+// A completion that is trained on. Per-token numbers have as many elements as `ids`, or none if the objective does not
+// ask for them.
 struct TrainedCompletion {
   std::span<const int32_t> prompt, ids;
   bool is_masked = false;  // its tokens count for nothing: mask_truncated_completions
   double advantage = 0;    // of the whole completion
   double score = 0;        // of Online DPO and PPO, in the place of that
   std::span<const float> old_logps, ref_logps;
-  // Of PPO: of each token; of each state; of each state and of the one behind the last token.
+  // For PPO: one per token; one per state; one per state and one for the state after the last token.
   std::span<const float> advantages, returns, values;
 
   [[nodiscard]] int64_t tokens() const { return is_masked ? 0 : std::ssize(ids); }
 };
 
-// Of the round that a micro-batch is of, and of the step.
+// Totals of the round of a micro-batch, and numbers of the step.
 struct RoundTotals {
   int64_t tokens = 0;       // that count, of all completions
   int64_t longest = 0;      // of the longest completion
@@ -37,7 +37,7 @@ struct RoundTotals {
   int64_t epoch = 0;        // that the round is of
 };
 
-// The entropy of the tokens that the loss acts on.
+// The entropy of the tokens that the policy loss acts on.
 struct ActingEntropy {
   double sum = 0, tokens = 0;
 };
@@ -50,23 +50,23 @@ class OnlineObjective : public Objective {
   [[nodiscard]] std::string_view name() const override { return settings_.name; }
   [[nodiscard]] int64_t sequences_per_row() const override { return 1; }
   [[nodiscard]] bool generates() const final { return true; }
-  // As TRL: micro-batches count alike.
+  // Weights the micro-batches equally, as TRL does.
   [[nodiscard]] float scale(const StepTotals& step) const override {
     return 1.0f / static_cast<float>(step.micro_batches);
   }
   [[nodiscard]] std::vector<ScorePass> passes() const override;
   [[nodiscard]] std::vector<ValueId> append_scores(Builder& builder, const ScorePass& pass,
                                                    const ObjectiveInputs& inputs) const override;
-  // Fills a micro-batch with completions over what it held; without a round, for passes before training.
+  // Replaces the content of a micro-batch with completions. `round` is null for passes that run before training.
   virtual void fill(data::MicroBatch& stream, std::span<const TrainedCompletion> rows, const RoundTotals* round) const;
   using Objective::fill;
 
-  // Of a micro-batch. REQUIRES: settings().adaptive_entropy.
+  // Returns the entropy of a micro-batch. REQUIRES: settings().adaptive_entropy.
   [[nodiscard]] virtual ActingEntropy acting_entropy(const Observation& seen) const;
 
   [[nodiscard]] const config::OnlineSettings& settings() const { return settings_; }
-  // Whether the log-probabilities that completions had at their generation are scored then: an update may come before
-  // they are trained on. Else training has them itself.
+  // Returns true if the log-probabilities of completions are scored when they are generated, because an update may come
+  // before they are trained on. Otherwise training computes them itself.
   [[nodiscard]] bool has_old_logps() const { return has_old_logps_; }
   [[nodiscard]] bool has_reference() const {
     return settings_.beta() != 0 || settings_.kind == config::OnlineKind::kPpo;
@@ -74,16 +74,17 @@ class OnlineObjective : public Objective {
 
  protected:
   [[nodiscard]] std::vector<LossColumn> shared_columns() const;
-  // What logits are divided by in training: as they were where a token was drawn.
+  // The divisor of the logits in training: the sampling temperature.
   [[nodiscard]] virtual double temperature() const { return settings_.completions.temperature; }
-  // Puts numbers of the last sequence's completion where its tokens are predicted, and 0 at its other positions.
+  // Appends the numbers of the last sequence's completion to a column at the positions that predict its tokens, and 0
+  // at its other positions.
   static void add_per_token(std::vector<float>& column, const TrainedCompletion& row, std::span<const float> numbers);
-  // The log-probability and the entropy of each token.
+  // Appends the log-probability and the entropy of each token.
   [[nodiscard]] ops::LogProb tokens(Builder& builder, const ObjectiveInputs& inputs) const;
-  // f32 [rows]: the sum over each completion of f32 [tokens].
+  // Returns f32 [rows]: the sum of `per_token`, f32 [tokens], over each completion.
   [[nodiscard]] static ValueId sum(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token,
                                    ValueId weights = kNone);
-  // f32 [tokens]: each completion's number at all of its tokens.
+  // Returns f32 [tokens]: each completion's number at all of its tokens.
   [[nodiscard]] static ValueId spread(Builder& builder, const ObjectiveInputs& inputs, ValueId per_row);
 
  private:
@@ -91,13 +92,13 @@ class OnlineObjective : public Objective {
   bool has_old_logps_;
 };
 
-// Scores of the passes, and columns: of rows the advantage and the number of tokens that count; of tokens 1 where one
-// counts.
+// Names of the scores of the passes, and of columns: per row the advantage and the number of tokens that count; per
+// token 1 if it counts, else 0.
 inline constexpr std::string_view kOldLogps = "old_logps", kRefLogps = "ref_logps", kValues = "values";
 inline constexpr std::string_view kAdvantages = "advantages", kCompletionTokens = "completion_tokens",
                                   kTokenMask = "token_mask";
 
-// REQUIRES: micro-batches of `micro_batch_size` completions and steps of `accumulation` micro-batches.
+// Returns the objective for steps of `accumulation` micro-batches.
 [[nodiscard]] std::shared_ptr<const OnlineObjective> online_objective(const config::OnlineSettings& settings,
                                                                       int64_t accumulation);
 

@@ -15,8 +15,8 @@ namespace pw = ops::pointwise;
 // Numbers of a row that only metrics read.
 constexpr std::string_view kScores = "scores", kScoreMargin = "scores_margin";
 
-// Of a micro-batch: what the distance from the reference counts in its epoch, and for metrics, which want that as the
-// config has it, the epoch.
+// Numbers of a micro-batch: the coefficient beta in its epoch, and the epoch, by which metrics look up beta as the
+// config has it, unrounded.
 constexpr std::string_view kBeta = "beta", kEpoch = "epoch";
 
 // In Loss::observed.

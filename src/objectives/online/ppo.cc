@@ -13,8 +13,8 @@ namespace {
 
 namespace pw = ops::pointwise;
 
-// Of each state what it turned out to be worth. One over the micro-batch's tokens where there is one, and one over its
-// states.
+// Columns: the return of each state; 1 / the micro-batch's number of tokens at each token; and 1 / its number of states
+// at each state.
 constexpr std::string_view kReturns = "returns", kTokenWeights = "token_weights", kStateWeights = "state_weights";
 // Only metrics read it: the length of the round's longest completion, which TRL pads the others to.
 constexpr std::string_view kLongest = "longest";
@@ -129,7 +129,7 @@ class Ppo final : public OnlineObjective {
     sums.add(kRatioKey, ratio);
     sums.add(kRatioVarianceKey, ratio * ratio);
   }
-  // Of the sums of squares the variance over the micro-batches of a step.
+  // Computes the variance over the micro-batches of a step from the mean of squares.
   void metrics(const MetricSums& sums, std::vector<Metric>& into) const override {
     sums.means(into);
     const double mean = sums.mean(kRatioKey);
@@ -143,7 +143,8 @@ class Ppo final : public OnlineObjective {
  private:
   static constexpr std::string_view kRatioKey = "val/ratio", kRatioVarianceKey = "val/ratio_var";
 
-  // Of each state. A value within the range stays what it is to the last bit, so that its two losses are equal.
+  // Returns the loss of each state. A value within the range stays the same to the last bit, so that its two losses are
+  // equal.
   [[nodiscard]] ClippedLoss value_loss(Builder& b, ValueId values, ValueId old_values, ValueId returns) const {
     const double range = settings().ppo.cliprange_value;
     const ValueId change = pw::sub(b, values, old_values);

@@ -5,7 +5,7 @@
 
 namespace spillway::train {
 
-// REQUIRES: settings of OnlineKind::kRloo.
+// Returns the objective. REQUIRES: settings of OnlineKind::kRloo.
 [[nodiscard]] std::shared_ptr<const OnlineObjective> rloo_objective(const config::OnlineSettings& settings);
 
 }  // namespace spillway::train

@@ -1,5 +1,5 @@
-// The losses of GRPO and of what came of it, as graphs over a few numbers a token. Formulas and names are TRL 1.16's
-// GRPOTrainer.
+// The losses of GRPO and its variants as graphs over a few numbers per token. Formulas and names are those of TRL
+// 1.16's GRPOTrainer.
 #pragma once
 
 #include "config/online_settings.h"
@@ -7,25 +7,25 @@
 
 namespace spillway::train {
 
-// 1 where a number of f32 is above the limit, else 0; a constant to gradients.
+// Returns 1 where x, f32, is above the limit, else 0. Has no gradient.
 [[nodiscard]] ValueId is_above(Builder& builder, ValueId x, double limit);
-// x within the limits; the gradient passes where x is the result.
+// Returns x clamped to the limits. The gradient passes where x is within them.
 [[nodiscard]] ValueId clamp(Builder& builder, ValueId x, double least, double most);
 
-// The larger of a loss and of that with a clipped number in it, for each number.
+// The elementwise maximum of a loss and of the same loss with a clipped input.
 struct ClippedLoss {
   ValueId loss = kNone;
   ValueId excess = kNone;  // by which clipping makes it larger
 };
-// PPO's -min(ratio A, within A) (Schulman et al., 2017), where `within` is the ratio within its limits.
+// Returns PPO's loss -min(ratio A, within A) (Schulman et al., 2017), where `within` is the clipped ratio.
 [[nodiscard]] ClippedLoss clipped_surrogate(Builder& builder, ValueId ratio, ValueId within, ValueId advantages);
 
-// Whether a loss clips the ratio itself.
+// Returns true if a loss clips the ratio itself.
 [[nodiscard]] bool is_clipped(config::PolicyLoss loss);
-// Whether it is a mean over the tokens of a round, not of a micro-batch or a completion.
+// Returns true if the loss is a mean over the tokens of a round, not of a micro-batch or a completion.
 [[nodiscard]] bool is_mean_over_round(config::PolicyLoss loss);
 
-// What the loss of a micro-batch is made of.
+// The inputs of the loss of a micro-batch.
 struct GrpoTokens {
   // f32 [tokens]; 0 outside of completions.
   ValueId log_prob = kNone, old_log_prob = kNone, ref_log_prob = kNone, entropy = kNone;  // ref: kNone without beta
@@ -38,20 +38,20 @@ struct GrpoTokens {
 
 class GrpoLoss {
  public:
-  // Settings and builder are borrowed.
+  // Borrows settings and builder.
   GrpoLoss(Builder& builder, const config::OnlineSettings& settings, const GrpoTokens& tokens);
 
-  // f32 [1], the micro-batch's loss. `entropy_coef` f32 [1] where the entropy is rewarded. Once.
+  // Appends the loss of the micro-batch, f32 [1]. `entropy_coef` is f32 [1] if the entropy is rewarded. Call it once.
   [[nodiscard]] ValueId total(ValueId entropy_coef);
 
-  // For metrics, f32 [tokens], of constants: the distance from the reference, 0 without one; 1 where a ratio was
-  // clipped.
+  // Values for metrics, f32 [tokens], without gradients: the KL estimate to the reference (0 without one), and 1 where
+  // a ratio was clipped, else 0.
   [[nodiscard]] ValueId kl() const { return kl_; }
   [[nodiscard]] ValueId low_clipped();
   [[nodiscard]] ValueId high_clipped();
-  // 1 for the tokens that the loss of the policy acts on: those that count, or the ones of the largest entropy.
+  // 1 for the tokens that the policy loss acts on: those that count, or those among them with the largest entropy.
   [[nodiscard]] ValueId acting() const { return acting_; }
-  // VESPO's weights, f32 [rows]; kNone of other losses.
+  // VESPO's weights, f32 [rows]; kNone for other losses.
   [[nodiscard]] ValueId phi() const { return phi_; }
 
  private:

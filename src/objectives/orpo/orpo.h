@@ -1,5 +1,5 @@
-// Odds ratio preference optimization (Hong et al., 2024): the text of the chosen completion is learned, and the odds of
-// the completions are drawn apart. There is no reference.
+// Odds ratio preference optimization (Hong et al., 2024): the loss of the chosen text, plus a term for the odds ratio
+// of the two completions. There is no reference.
 #pragma once
 
 #include "config/preference_settings.h"
@@ -7,7 +7,7 @@
 
 namespace spillway::train {
 
-// REQUIRES: settings of PreferenceKind::kOrpo.
+// Returns the objective. REQUIRES: settings of PreferenceKind::kOrpo.
 [[nodiscard]] ObjectivePtr orpo_objective(const config::PreferenceSettings& settings);
 
 }  // namespace spillway::train

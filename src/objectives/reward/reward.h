@@ -1,5 +1,5 @@
-// Reward models: a score of a whole conversation, trained so that the chosen one of a pair has the higher score
-// (Bradley and Terry, 1952).
+// Reward models: train a score of whole conversations so that the chosen one of a pair has the higher score (Bradley
+// and Terry, 1952).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace spillway::train {
 
-// A conversation's score is taken at its last token that is not `padding`, as transformers' classifiers do. REQUIRES:
-// settings of PreferenceKind::kReward, and a model whose head is a score.
+// Returns the objective. The score of a conversation is that of scored_token(). REQUIRES: settings of
+// PreferenceKind::kReward, and a model whose head is a score.
 [[nodiscard]] ObjectivePtr reward_objective(const config::PreferenceSettings& settings, std::optional<int32_t> padding);
 
 }  // namespace spillway::train

@@ -1,5 +1,5 @@
-// Process reward models: whether each step of a solution is right, told at the step's last token (Uesato et al., 2022;
-// Lightman et al., 2023).
+// Process reward models: classify each step of a solution as right or wrong at the step's last token (Uesato et al.,
+// 2022; Lightman et al., 2023).
 #pragma once
 
 #include "config/preference_settings.h"
@@ -7,7 +7,7 @@
 
 namespace spillway::train {
 
-// The mean cross-entropy of two classes over the labels of a micro-batch. REQUIRES: settings of
+// Returns the objective: the mean cross-entropy of two classes over the labels of a micro-batch. REQUIRES: settings of
 // PreferenceKind::kSteps, rows of data::Objective::kSteps, and a model whose head scores each token in two classes.
 [[nodiscard]] ObjectivePtr steps_objective(const config::PreferenceSettings& settings);
 

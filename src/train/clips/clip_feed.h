@@ -1,5 +1,5 @@
-// The micro-batches of a run over clips: rows come in an order that depends on seed and epoch, and are read ahead of
-// the step by a thread of its own.
+// The micro-batches of a run over clips. Rows come in an order that depends on seed and epoch; a thread reads them
+// ahead of the step.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,11 @@ struct SampleSeen {
   double loss = 0;  // of the clip
 };
 
-// How many samples are held ahead of the step: two micro-batches, and one more.
+// Returns how many samples are held ahead of the step: those of two micro-batches, and one more.
 [[nodiscard]] inline int64_t samples_in_flight(int64_t rows_per_batch) { return 2 * rows_per_batch + 1; }
 
-// What the samples of an epoch are: a pure function, so that going on needs nothing but a position.
+// The order in which the rows are trained on. It is a pure function of its members, so that a position is enough to go
+// on.
 struct ClipOrder {
   int64_t rows = 0, rows_per_batch = 1, step_batches = 1;
   data::RowOrder order = data::RowOrder::kShuffled;
@@ -37,18 +38,19 @@ struct ClipOrder {
 
   [[nodiscard]] int64_t micro_batches() const;  // of an epoch; the last may hold fewer rows
   [[nodiscard]] EpochSize epoch() const { return {.micro_batches = micro_batches(), .step_batches = step_batches}; }
-  // The number of the first sample of a step, and how many the step has.
+  // Returns the number of the first sample of a step, and below how many samples the step has.
   [[nodiscard]] int64_t first_sample(int64_t step) const;
   [[nodiscard]] int64_t samples_of(int64_t step) const { return first_sample(step + 1) - first_sample(step); }
 };
 [[nodiscard]] ClipOrder clip_order(const config::Config& config, const ClipSet& set);
 
-// The turns of all samples from number `first` to before `last`.
+// Returns the turns of the samples `first` to `last` - 1.
 [[nodiscard]] data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last);
 
 class ClipFeed final : public StepFeed {
  public:
-  // All is borrowed but the set's rows. From step `first_step` on, up to `total_steps`.
+  // Feeds the steps `first_step` to `total_steps` - 1, counted from 0. Borrows everything but the set's rows. Calls
+  // `on_sample`, if there is one, for each sample that was trained on.
   ClipFeed(const ClipJob& job, const ClipSet& set, const ClipOrder& order, int64_t first_step, int64_t total_steps,
            std::function<void(const SampleSeen&)> on_sample);
 

@@ -1,4 +1,4 @@
-// Clips that a model in training makes of the texts of a few rows, from the same noise each time.
+// Clips that a model in training generates from the texts of a few rows, from the same noise each time.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@ struct SampledClip {
 
 class ClipSampler {
  public:
-  // Of up to six rows, spread over those that validate, else those that are trained on. All is borrowed.
+  // Chooses up to six rows, evenly spread over the validation rows, or over the training rows if there are none.
+  // Borrows its arguments.
   ClipSampler(const ClipJob& job, const ClipSets& sets);
 
-  // By the evaluation program, with the weights as they are.
+  // Generates the clips with the evaluation program and the current weights.
   [[nodiscard]] std::vector<SampledClip> sample(TrainingSession& session) const;
-  // The rows themselves.
+  // Returns the clips of the rows themselves.
   [[nodiscard]] std::vector<SampledClip> originals() const;
 
  private:

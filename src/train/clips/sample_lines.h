@@ -7,7 +7,7 @@
 
 namespace spillway::train {
 
-// With a line break.
+// Returns the line of a sample, with a line break.
 [[nodiscard]] std::string sample_line(const SampleSeen& sample);
 
 }  // namespace spillway::train

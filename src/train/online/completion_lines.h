@@ -1,4 +1,4 @@
-// Completions as users see them: completions.jsonl, a JSON line a completion, and what a report shows.
+// Completions for users: completions.jsonl, with a JSON object per completion and line, and the texts of a report.
 #pragma once
 
 #include <span>
@@ -9,13 +9,14 @@
 
 namespace spillway::train {
 
-// Those of a round, in the order of generation, each with a line break. `names` are the reward functions'.
+// Returns the lines of a round's completions in the order of generation, each with a line break. `names` are those of
+// the reward functions.
 [[nodiscard]] std::string completion_lines(const Job& job, std::span<const std::string> names,
                                            const RoundRecord& record);
 
-// A prompt as one text: of messages the content of the last.
+// Returns a prompt as one text; for a list of messages, the content of the last one.
 [[nodiscard]] std::string shown_prompt(const data::PromptRow& row);
-// The weighted sum of the rewards that there are.
+// Returns the weighted sum of the rewards that apply.
 [[nodiscard]] double weighted_reward(const rewards::RewardSettings& settings, const Completion& completion);
 
 }  // namespace spillway::train

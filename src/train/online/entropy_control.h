@@ -1,4 +1,4 @@
-// The weight of the entropy in the loss, which may follow the entropy itself: TRL 1.16's use_adaptive_entropy.
+// The coefficient of the entropy bonus in the loss, which may adapt to the entropy: TRL 1.16's use_adaptive_entropy.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,14 +13,14 @@ class EntropyControl {
       : adaptive_(settings.adaptive_entropy), coef_(settings.entropy_coef) {}
 
   [[nodiscard]] bool is_adaptive() const { return adaptive_.has_value(); }
-  // What the entropy counts in the micro-batches of a step.
+  // The coefficient for the micro-batches of a step.
   [[nodiscard]] double applied() const;
   [[nodiscard]] double coef() const { return coef_; }
   void add(const ActingEntropy& micro_batch);
-  // After the last micro-batch of a step.
+  // Adapts the coefficient. Call it after the last micro-batch of a step.
   void end_step();
 
-  // Of a checkpoint. Where the weight does not follow the entropy any more, the config's counts.
+  // The state for a checkpoint. restore() keeps the config's coefficient if it is not adaptive any more.
   [[nodiscard]] nlohmann::ordered_json state() const;
   void restore(const nlohmann::ordered_json& state);
 

@@ -1,4 +1,4 @@
-// Rounds whose completions the session's own weights generate, and the config's reward functions score.
+// Rounds whose completions are generated with the session's weights and scored by the config's reward functions.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace spillway::train {
 
 class GeneratedRounds final : public RoundSource {
  public:
-  // All is borrowed. `progress` is told as completions are done. REQUIRES: the job is online.
+  // Borrows its arguments. Calls `progress` as completions are done. REQUIRES: the job is online.
   GeneratedRounds(const Job& job, TrainingSession& session, rewards::RewardFunctions& functions, int64_t total_steps,
                   std::function<void(int64_t done, int64_t of)> progress);
 
@@ -33,7 +33,7 @@ class GeneratedRounds final : public RoundSource {
   std::function<void(int64_t done, int64_t of)> progress_;
 };
 
-// What reward functions see of a completion: its text, or a message where the prompt is a list of messages.
+// Returns the completion as reward functions get it: its text, or a message if the prompt is a list of messages.
 [[nodiscard]] nlohmann::ordered_json completion_json(const Job& job, const data::PromptRow& row,
                                                      const std::vector<int32_t>& ids);
 

@@ -1,4 +1,4 @@
-// The reward models of a job as reward functions, which are made before there is a session.
+// Reward functions for the reward models of a job. They are made before there is a session.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,16 @@
 
 namespace spillway::train {
 
-// Makes functions that score once they are attached.
+// Makes functions that can score once attach() has been called.
 class JobRewards {
  public:
   // Borrows the job.
   explicit JobRewards(const Job& job) : job_(job) {}
 
-  // What makes the function of an entry; it may not outlive this object.
+  // Returns the factory of the functions; it must not outlive this object.
   [[nodiscard]] rewards::ModelRewardFactory factory();
-  // All functions made so far and later run in the session, which must outlive them. REQUIRES: it is of the job.
+  // Lets all functions, those made so far and later ones, run in the session, which must outlive them. REQUIRES: the
+  // session is of the job.
   void attach(TrainingSession& session) { *session_ = &session; }
 
  private:

@@ -32,7 +32,7 @@ Lengths lengths_of(const std::vector<int64_t>& lengths) {
   return {sum / static_cast<double>(lengths.size()), static_cast<double>(*least), static_cast<double>(*most)};
 }
 
-// What each of the session's programs took so far.
+// Returns the time that each of the session's programs has taken so far.
 std::vector<double> program_seconds(const TrainingSession& session) {
   std::vector<double> seconds;
   for (const LaneProfile* lanes : session.profiles())
@@ -46,7 +46,7 @@ double distance_of(const Completion& one) {
   return sum;
 }
 
-// Of the tokens, from the reference: the first-order estimate of the KL.
+// Returns the mean over tokens of the first-order estimate of the KL to the reference.
 double mean_distance(const std::vector<Completion>& completions) {
   double sum = 0, tokens = 0;
   for (const Completion& one : completions) {
@@ -61,7 +61,8 @@ std::vector<float>& scores_of(Completion& completion, ScoredBy by) {
   return by == ScoredBy::kReference ? completion.ref_logps : completion.old_logps;
 }
 
-// What a completion's tokens are at in a micro-batch: numbers of positions, behind `begin`, that predict them.
+// Returns the numbers of a completion's tokens in a micro-batch: those at the positions after `begin` that predict the
+// tokens.
 std::vector<float> at_predicting_positions(const std::vector<double>& numbers, size_t begin, size_t prompt,
                                            size_t tokens) {
   const auto first = numbers.begin() + static_cast<std::ptrdiff_t>(begin + prompt - 1);
@@ -192,7 +193,7 @@ void RolloutFeed::cut_prompts(const std::vector<Completion>& completions) {
   most_of_prompt_ = static_cast<size_t>(*most) - longest;
 }
 
-// What the passes before training say of each token.
+// Fills the scores of each token by the passes that run before training.
 void RolloutFeed::score(std::vector<Completion>& completions) {
   const std::vector<ScorePass> passes = job_.online->objective->passes();
   if (passes.empty()) return;

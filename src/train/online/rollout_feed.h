@@ -1,5 +1,5 @@
-// The micro-batches of online reinforcement learning: rounds of completions, made when a step needs the first of them,
-// with what they are worth, and trained on as often as the config says.
+// The micro-batches of online reinforcement learning. A round of completions is generated when a step needs the first
+// of them; it is scored, and trained on as often as the config says.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ namespace spillway::train {
 
 class RolloutFeed final : public StepFeed {
  public:
-  // Job and session are borrowed. The run goes on from `position`, whose `feed` is what state() said there. REQUIRES:
-  // the job is online.
+  // Borrows job and session. The run goes on from `position`, whose `feed` came from state(). REQUIRES: the job is
+  // online.
   RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
               std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position);
 
@@ -38,14 +38,14 @@ class RolloutFeed final : public StepFeed {
  private:
   void restore(const FeedState& state);
   void make_round(int64_t number);
-  // Makes it the round that is trained on.
+  // Makes it the current round.
   void take(std::shared_ptr<const Round> round);
-  // As OnlineObjective::fill.
+  // Fills the streams, as OnlineObjective::fill().
   void fill(std::span<const Completion* const> completions, const RoundTotals* round);
   void score(std::vector<Completion>& completions);
   void value_tokens(std::vector<Completion>& completions);
   [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
-  // `seconds`: what each program took.
+  // Reports the round to the listener. `seconds` are the times of the programs.
   void tell(const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds);
   void warn_of_equal_rewards(double frac_reward_zero_std);
   void warn_of_no_reward(const rewards::RewardTable& rewards);
@@ -70,7 +70,7 @@ class RolloutFeed final : public StepFeed {
   std::shared_ptr<const Round> round_;  // a checkpoint may share it
   RoundTotals round_totals_;            // of it; the entropy's coefficient is that of the micro-batch made last
   std::vector<Metric> pending_;         // metrics since the last add_metrics()
-  // Of prompts and completions: of all rounds, and of those since the last seen_tokens().
+  // Tokens of prompts and completions: of all rounds, and of those since the last seen_tokens().
   int64_t seen_tokens_, new_tokens_ = 0;
   size_t most_of_prompt_ = SIZE_MAX;  // tokens that are trained on, the last ones
   std::vector<data::MicroBatch> streams_;

@@ -8,7 +8,7 @@
 
 namespace spillway::train {
 
-// A round that was made; its parts until the next.
+// A round that was generated. Its parts are valid until the next one.
 struct RoundRecord {
   int64_t step = 0;  // the optimizer step that was next, from 1
   const Round* round = nullptr;

@@ -1,4 +1,4 @@
-// Where the completions of a round come from.
+// A source of the completions of rounds.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct RoundRequest {
 struct RoundAnswer {
   std::vector<Completion> completions;  // with rewards; as many as prompts
   std::vector<int64_t> order;           // in which they are trained on; empty: the schedule's
-  // What reward functions log beside the rewards.
+  // Values that reward functions log in addition to the rewards.
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();  // column -> list, one item a completion
   std::vector<std::pair<std::string, double>> metrics;
   double generation_seconds = 0, reward_seconds = 0;
@@ -34,9 +34,9 @@ struct RoundAnswer {
 class RoundSource {
  public:
   virtual ~RoundSource() = default;
-  // Of the functions that give rewards, in the order of Completion::rewards.
+  // The names of the reward functions, in the order of Completion::rewards.
   [[nodiscard]] virtual const std::vector<std::string>& reward_names() const = 0;
-  // Throws InputError, MachineError and Interrupted.
+  // Makes a round. Throws InputError, MachineError and Interrupted.
   [[nodiscard]] virtual RoundAnswer make(const RoundRequest& request) = 0;
 };
 
