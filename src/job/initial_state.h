@@ -1,5 +1,5 @@
-// What a training job begins with: its persistent values, filled from the folders of models and adapters. One value at
-// a time, wherever it lives.
+// Loads the persistent values with which a training job begins from the folders of models and adapters. Handles one
+// value at a time, in whichever tier it lives.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a checkpoint keeps of the evaluations so far, so that a run that goes on ends where it would have ended.
+// The state of early stopping in a checkpoint, so that a resumed run ends where it would have ended.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The length of a run in rows, tokens and steps.
 #pragma once
 
 #include <cstdint>

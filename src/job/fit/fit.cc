@@ -51,7 +51,7 @@ std::vector<int64_t> row_counts(const FitQuestion& question) {
 constexpr double kWorthMoreRows = 1.03;
 
 // The plan of a job, found as `train` finds it.
-FitRow row_of(const train::Job& job, const Machine& machine) {
+FitRow fit_row(const train::Job& job, const Machine& machine) {
   const train::PlannedJob planned = train::plan_job(job, machine);
   const PlanContext& context = planned.context;
   const double seconds = context.step_seconds(planned.plan.simulation);
@@ -85,7 +85,7 @@ std::vector<FitRow> rows_of(train::Job job, const Machine& machine,
     }
     job.budget = budget;
     on_plan(budget.device.value_or(0));
-    rows.push_back(row_of(job, machine));
+    rows.push_back(fit_row(job, machine));
     if (!budget.device || !rows.front().fits) break;
   }
   return rows;

@@ -1,3 +1,4 @@
+// The record of a round of online training, for reports.
 #pragma once
 
 #include <cstdint>
