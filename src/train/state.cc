@@ -22,7 +22,7 @@
 namespace spillway::train {
 namespace {
 
-// A tensor of the state as files hold it, whole, and the values that make it up in the order of its elements.
+// A whole tensor of the state in files, and the values that hold its elements, in order.
 struct StateTensor {
   struct Part {
     ValueId value = kNone;
@@ -40,7 +40,7 @@ StateTensor tensor_of(const TrainingGraph& training, ValueId id) {
   return {value.name, value.type, {{id, 0}}};
 }
 
-// `value_of` says which value of a slice; no parts where the job has none.
+// Returns the tensor of the value that `value_of` selects in each slice; without parts if the job has no such value.
 template <typename ValueOf>
 StateTensor sliced_tensor(const TrainingGraph& training, const TrainedWeight& t, const ops::StateSpec& spec,
                           const ValueOf& value_of) {
@@ -66,13 +66,13 @@ StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, 
   return sliced_tensor(training, t, t.schema.values[i], [i](const StateSlice& slice) { return slice.states[i]; });
 }
 
-// The most exact copy of a trained weight: its master, or itself.
+// Returns the most exact copy of a trained weight: its master, or the weight itself.
 StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   StateTensor master = master_tensor(training, t);
   return master.parts.empty() ? tensor_of(training, t.weight) : master;
 }
 
-// The average of a trained weight; no parts where there is none.
+// Returns the average of a trained weight; without parts if there is none.
 StateTensor ema_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   return sliced_tensor(training, t, {.name = "ema"}, [](const StateSlice& slice) { return slice.ema; });
 }
@@ -97,7 +97,7 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
   return result;
 }
 
-// Fills or reads a tensor in pieces that know their place in the whole.
+// Fills or reads a tensor in pieces, each with its offset in the whole.
 void write_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore::Visitor& fill) {
   for (const StateTensor::Part& part : tensor.parts) {
     store.write(part.value, [&](const TensorView& piece, int64_t first) { fill(piece, part.first_elem + first); });
@@ -111,7 +111,7 @@ void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore:
 
 void clear(const TensorView& piece, int64_t) { fill_memory(piece.data, 0, piece.bytes()); }
 
-// The norms of the rows of a module's weight, beside a B of zeros.
+// Returns the norms of the rows of the module's weight, the start of a magnitude while B is zero.
 std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& magnitude, ValueStore& store) {
   std::vector<float> norms;
   const Parameter* squares = parameters.find(row_squares_name(magnitude.module + ".weight"));
@@ -121,7 +121,7 @@ std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& 
   return norms;
 }
 
-// As PEFT initialises a factor and a magnitude, and transformers a score.
+// Initialises a factor and a magnitude as PEFT does, and a score as transformers does.
 void initialise(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
   const Parameter& p = training.parameter_of(t);
   const auto seed = static_cast<uint64_t>(job.config.seed);
@@ -144,7 +144,7 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
               [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
 }
 
-// As transformers initialises a model that it makes from a config.
+// Initialises a weight as transformers does for a model that it makes from a config.
 void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, const FreshWeights& fresh, uint64_t seed) {
   if (p.role == ParameterRole::kNorm || p.role == ParameterRole::kBias) {
     const double content = p.role == ParameterRole::kNorm ? fresh.norm : 0;
