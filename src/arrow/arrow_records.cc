@@ -143,7 +143,7 @@ class Converter {
     return parsed;
   }
 
-  // Images and the like stand beside texts, in columns that nobody asks for.
+  // Images and the like may be in columns that are not used.
   [[nodiscard]] Json bytes(std::string_view value) { return is_valid_utf8(value) ? text(value) : Json(); }
 
   template <typename Array>

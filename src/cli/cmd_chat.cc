@@ -39,13 +39,13 @@ struct ChatFlags {
   int64_t context = 0;
 };
 
-// Reads what is typed, and lets the session answer.
+// Reads lines, and lets the session answer.
 class Chat {
  public:
   Chat(ChatSession& session, CatchInterrupt& interrupts)
       : session_(session), interrupts_(interrupts), lines_(open_line_reader(interrupts)) {}
 
-  // The exit status.
+  // Returns the exit status.
   int run() {
     for (;;) {
       const std::optional<TypedLine> line = read();
@@ -64,7 +64,7 @@ class Chat {
   }
 
  private:
-  // A line with those that it goes on in.
+  // Reads a line with its continuation lines.
   std::optional<TypedLine> read() {
     std::optional<TypedLine> line = lines_->read("> ");
     while (line && !line->interrupted && line->text.ends_with('\\')) {
@@ -125,7 +125,7 @@ class Chat {
     return true;
   }
 
-  // Over a file that is there only where it is from here.
+  // Overwrites a file only if this chat wrote it.
   void save(const std::string& path) {
     if (path.empty()) throw input_error("/save", "expected a file's name, got none; write for example /save chat.json");
     if (std::filesystem::exists(path) && !saved_.contains(path))

@@ -34,7 +34,7 @@ struct EvalOptions {
   bool json = false, training = false, special = false;
 };
 
-// Enough to keep products busy.
+// Enough for efficient matrix products.
 constexpr int64_t kBatchTokens = 2048;
 
 // Keeps the scorer and what it runs on.
@@ -82,7 +82,7 @@ config::Config read_config(const EvalOptions& options) {
   return config;
 }
 
-// The rows that validate, or where there are none, or the user asks for them, those that are trained on.
+// Scores the validation rows; if there are none, or the user asks for them, the training rows.
 Totals score_rows(const EvalOptions& options, const config::Config& config, Progress& progress) {
   infer::InferenceModel model = infer::read_inference_model(options.model.model, options.model.adapter, &config);
   train::check_data_files(config.data);

@@ -99,7 +99,7 @@ void print_json(const GenerateOptions& options, const text::Tokenizer& tokenizer
                            {.stop_ids = tokenizer.stop_ids(), .logprobs = options.logprobs, .on_answer = print});
 }
 
-// A terminal sees the text as it grows.
+// At a terminal, shows the text as it grows.
 void print_text(const text::Tokenizer& tokenizer, infer::Generator& generator, const infer::Prompt& prompt) {
   text::Tokenizer::StreamDecoder decoder(tokenizer, true);
   const auto print = [&](size_t, int32_t id) {

@@ -85,7 +85,7 @@ void print_verdicts(const std::string& path, const config::LoadedConfig& loaded,
   }
 }
 
-// The verdict on every key; then the first that is not fine is the command's error.
+// Prints the verdict on every key; then the first problem is the command's error.
 int check_keys(const ConfigArguments& arguments) {
   const config::LoadedConfig loaded =
       config::check_config_file(arguments.path, arguments.overrides, config::ConfigUse::kTrain);

@@ -179,7 +179,7 @@ void print_preview(const Preview& preview, const ordered_json& summary, const te
              summary["lines"].get<int64_t>(), percent(tokens, tokens + unfilled));
 }
 
-// The summary with what --show asks for.
+// Adds what --show asks for to the summary.
 ordered_json with_preview(ordered_json summary, const Preview& preview, const text::Tokenizer& tokenizer) {
   summary["shown"] = ordered_json::array();
   for (const ShownRow& row : preview.rows) summary["shown"].push_back(json_of_row(row, tokenizer));

@@ -36,7 +36,7 @@
 namespace spillway {
 namespace {
 
-// A small clip is looked at more easily so.
+// The factor by which small clips are enlarged.
 constexpr int64_t kGifScale = 8;
 
 constexpr double kMaxGuidance = 1e3;

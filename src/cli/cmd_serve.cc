@@ -65,7 +65,7 @@ serve::ServedModel served_model(const ServeOptions& options, const text::Tokeniz
   return served;
 }
 
-// Serves until a signal comes or the machine fails, and lets what is decoded end. The exit status.
+// Serves until a signal comes or the machine fails, and lets running answers end. Returns the exit status.
 int serve_until_told(serve::HttpServer& server, serve::Scheduler& scheduler) {
   serve::Listener listener(server);
   while (!interrupt_requested() && !scheduler.failure() && !listener.has_ended()) std::this_thread::sleep_for(50ms);

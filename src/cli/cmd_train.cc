@@ -37,8 +37,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder of a run, made and held before the data are read: that nothing can be written there is better known then
-// than when a model has been trained. Where the run leaves nothing, it is gone again.
+// The folder of a run, created and locked before the data are read, so that an unwritable folder is an error before
+// training rather than after. It is removed again if the run leaves nothing in it.
 class OutputFolder {
  public:
   OutputFolder(const fs::path& path, SharedOutput shared)
@@ -60,7 +60,7 @@ class OutputFolder {
   }
   OutputFolder(OutputFolder&&) = delete;
 
-  // The run is over: records what it left.
+  // Records the files that the run left, at its end.
   void finish() {
     const FinishFirst finish(EvenInterrupted{});
     shared_.finish();
@@ -114,7 +114,7 @@ int cmd_train(std::span<const std::string> args) {
   const std::optional<std::tm> now = time_from_text(started);
   const train::Job job = train::make_job(loaded.config, machine, {.now = now});
   for (const std::string& note : job.notes) log_line(note);
-  // Before anything that takes long: what cannot be opened is wrong.
+  // Checks that everything can be opened, before anything that takes long.
   (void)train::open_weight_files(job);
   if (!job.online && !job.clips) train::check_data_files(loaded.config.data);
   train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
@@ -131,7 +131,7 @@ int cmd_train(std::span<const std::string> args) {
   busy.say();
   log_text(print_plan(planned.training.graph, planned.plan, planned.context));
   OutputFolder output(loaded.config.output.output_dir, std::move(shared));
-  // A log that nobody reads any more (`| tee` that Ctrl-C ended first) is no reason to lose what was learnt.
+  // A log whose reader has gone (`| tee` that Ctrl-C ended first) must not end the training.
   std::signal(SIGPIPE, SIG_IGN);
   planned.context.frontier = std::move(frontier);
   train::RunStart start = train::choose_start(loaded.config.output);

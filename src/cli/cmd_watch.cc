@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 constexpr int64_t kConnections = 16;
 constexpr int64_t kMaxBodyBytes = 4096;  // of requests that have none
 
-// Serves until a signal comes. The exit status.
+// Serves until a signal comes. Returns the exit status.
 int watch_until_told(serve::ReportServer& server) {
   serve::Listener listener(server);
   while (!interrupt_requested() && !listener.has_ended()) std::this_thread::sleep_for(50ms);

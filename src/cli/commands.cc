@@ -93,7 +93,7 @@ int dispatch(std::span<const std::string> args) {
                     near.empty() ? "see spillway --help" : fmt::format("did you mean {}?", near));
 }
 
-// A result that did not arrive is no result.
+// Throws if the result could not be written to standard output.
 void flush_results() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw machine_error("standard output", "expected to write the result, got an error; make room or read all of it");
@@ -108,7 +108,7 @@ int dispatch_with_named_errors(std::span<const std::string> args) {
     throw_file_error(error);
   } catch (const std::system_error& error) {
     flush_results();  // fmt's, where it could not print
-    // std::thread's, and nobody else's.
+    // Only std::thread throws this error.
     if (error.code() == std::errc::resource_unavailable_try_again)
       throw machine_error("threads", "expected to start one more, got \"{}\"; raise the limit on threads (ulimit -u)",
                           error.code().message());

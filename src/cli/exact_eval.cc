@@ -156,7 +156,7 @@ class ItemReader {
   int64_t cut_ = 0;
 };
 
-// Answers, and says of each whether it is right.
+// Generates the answers, and decides for each whether it is right.
 class ExactRun {
  public:
   ExactRun(const std::vector<ExactItem>& items, const infer::ExactRules& rules, const text::Tokenizer& tokenizer)

@@ -48,7 +48,7 @@ std::terminate_handler usual_end = nullptr;
 int main(int argc, char** argv) {
   hold_standard_streams();
   usual_end = std::set_terminate(end_program);
-  // A file that grows beyond a limit (ulimit -f) is an error of that write, not the sudden end of the process.
+  // Makes a write beyond the file size limit (ulimit -f) an error instead of the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   const spillway::InterruptHandlers handlers;
   std::vector<std::string> args;

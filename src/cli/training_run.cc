@@ -111,7 +111,7 @@ class TrainingRun {
     if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
     progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
     load();
-    // From here on there is something to lose: a signal is heard between steps, and all files are finished.
+    // From here on there are results to lose: signals are handled between steps, and all files are completed.
     const FinishFirst finish;
     const bool keeps_report = is_reported();
     clear_leftovers(output_);
@@ -157,7 +157,7 @@ class TrainingRun {
     }
   }
 
-  // Adds what this run found out to what is known by now, which other runs may have changed since this one began.
+  // Merges this run's measurements into the current cache, which other runs may have changed since this one began.
   void update_machine_cache() {
     if (cpu_share_) {
       cpu_share_->complete();
@@ -175,7 +175,7 @@ class TrainingRun {
     trainer_.load_checkpoint();
   }
 
-  // While the weights are those of the reference.
+  // This must happen while the weights are those of the reference.
   void score_rows() {
     const auto progress = [&](int64_t rows, int64_t of) {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
@@ -362,7 +362,7 @@ class TrainingRun {
   fs::path output_;
   train::RunIdentity identity_;
   std::unique_ptr<rewards::RewardFunctions> functions_;  // of a job that generates
-  // Of a model whose latents are some. One with a VAE samples nothing: there would be nothing to look at.
+  // Only for models whose latents are pixels. Models with a VAE are not sampled: their latents cannot be shown.
   std::optional<infer::Pixels> pixels_;
   train::InitialState initial_;
   ThreadPool pool_;
@@ -382,7 +382,7 @@ class TrainingRun {
 }  // namespace
 
 int run_training(const RunInputs& inputs, train::RunStart start) {
-  // Before memory is filled, and before any weight is read: a misspelt module ends the run at once.
+  // This comes before memory is filled and weights are read, so that a misspelt module ends the run at once.
   std::unique_ptr<rewards::RewardFunctions> functions;
   train::JobRewards reward_models(inputs.job);
   if (const auto& settings = inputs.job.config.rewards)

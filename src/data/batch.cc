@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kEpochStream = 0x65706F63680000, kBinStream = 0x62696E73000000, kValidationStream = 0x76616C,
                    kBeforePackingStream = 0x7061636B;
 
-// Rows that were left whole for a strategy that splits them are cut where they do not go through it.
+// Returns lines of one row each. Truncates rows that were kept whole for a packing strategy that splits them.
 Lines one_row_a_line(const RowTable& rows, int64_t capacity) {
   Lines lines;
   reserve(lines.pieces, rows.size());
@@ -30,8 +30,8 @@ Lines one_row_a_line(const RowTable& rows, int64_t capacity) {
   return lines;
 }
 
-// As transformers groups: stretches of up to 50 steps of the shuffled order, each sorted by length, the longest first;
-// the longest of all comes first, so that a lack of memory shows at once.
+// Groups by length as transformers does: stretches of up to 50 steps of the shuffled order, each sorted by length, the
+// longest first; the longest row of all comes first, so that a lack of memory shows at once.
 void group_by_length(std::vector<int64_t>& order, const Lines& lines, int64_t lines_per_step) {
   std::vector<int64_t> lengths;
   for (int64_t i = 0; i < lines.size(); ++i) lengths.push_back(count_tokens(lines.line(i)));
@@ -68,7 +68,7 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
 
 void put_in_order(EpochPlan& plan, const BatchOptions& options, int64_t epoch) {
   if (options.order == RowOrder::kFile) return;
-  // Lines of first fit come by their earliest rows, and lines of many short rows have early ones.
+  // First fit orders lines by their earliest rows, which tends to put lines of many short rows first.
   const uint64_t stream = is_first_fit(options) ? kBinStream : kEpochStream;
   std::vector<int64_t> order = shuffled(plan.lines.size(), options.seed, stream + static_cast<uint64_t>(epoch));
   if (options.order == RowOrder::kGroupedByLength)

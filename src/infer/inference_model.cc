@@ -34,7 +34,7 @@ InferenceModel read(const ModelPtr& model, const std::filesystem::path& folder, 
     result.model = fit_to_adapter(model, *options.lora, adapter);
   }
   ParameterTable parameters = parameters_of(*result.model, options);
-  // After the adapter: the bits of LoftQ are those of the layers that it has.
+  // This comes after the adapter, since LoftQ's bits apply to the layers that it adapts.
   if (config != nullptr) options.linear_storage = linear_storage(*config, parameters, options.dtype);
   if (adapter.empty()) return result;
   if (options.linear_storage) parameters = parameters_of(*result.model, options);

@@ -28,15 +28,16 @@ std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const 
   Budget first;
   if (budget.device_bytes) {
     policy.own_files.held = stored.held(graphs.front()->values.size());
-    // A disk tier, but no room on it: of the disk there are only the model's files. What they do not hold, such as an
-    // adapter's factors, is small, and stays.
+    // The disk tier has no room: only the model's files are on the disk. Weights that they do not hold, such as an
+    // adapter's factors, are small and stay in memory.
     policy.own_files.are_all_of_disk = true;
     first = {.device = budget.device_bytes, .host = 0, .disk = 1};
   }
   const Budget others{.device = budget.device_bytes};
   std::vector<Plan> plans = plan_all(graphs, machine, first, others, policy);
   int64_t needed = device_bytes_of(plans);
-  // Others may need more beside the weights than the first: then that is planned again, with as much less.
+  // Other programs may need more memory beside the weights than the first: then the first is planned again with that
+  // much less.
   while (budget.device_bytes && plans.front().fits && needed > *budget.device_bytes) {
     first.device = plans.front().peaks[0].bytes - (needed - *budget.device_bytes);
     plans = plan_all(graphs, machine, first, others, policy);

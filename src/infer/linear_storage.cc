@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
 
-// Calls visit(parameter) for those of the modules that an entry of llm_int8_skip_modules means, as transformers decides
-// which modules it converts (quantizers_utils.py).
+// Calls visit(parameter) for the modules that an entry of llm_int8_skip_modules matches, by transformers' rule
+// (quantizers_utils.py).
 template <typename Visit>
 void for_skipped(const ParameterTable& parameters, const std::string& entry, const Visit& visit) {
   const text::Regex start(fmt::format(R"(^(?:{})(?:(?<=\.)|(?=\.|$)))", entry), kSkipKey);
@@ -37,7 +37,7 @@ void add_skipped(const ParameterTable& parameters, const std::string& entry,
   });
 }
 
-// The first weight whose files hold codes; null where none does.
+// Returns the first weight whose files hold codes; null if there is none.
 const Parameter* find_coded(const ParameterTable& parameters) {
   const auto found = std::find_if(parameters.begin(), parameters.end(),
                                   [](const Parameter& p) { return p.source.storage->is_coded(); });
@@ -75,7 +75,7 @@ void check_said(const config::SaidQuantisation& said, const ParameterTable& para
   if (said.skip_modules) check_same_modules(*said.skip_modules, parameters);
 }
 
-// As PEFT's loftq_init quantises: what is adapted, NF4 without nested scales, or int8.
+// Returns the storage of PEFT's loftq_init: adapted layers in NF4 without nested scales, or in int8.
 LinearStorage loftq_storage(int64_t bits, const ParameterTable& parameters, DType dtype) {
   LinearStorage result{.storage = quantised_storage({.coding = bits == 8 ? WeightCoding::kInt8 : WeightCoding::kNf4,
                                                      .double_quant = false,
@@ -130,7 +130,7 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
   std::vector<std::string> notes;
   if (config.quantisation) {
     for (const std::string& entry : config.quantisation->skip_modules) {
-      // A tied head is the embedding, and is dense in any case, as other parts of the model are.
+      // A tied head is the embedding, which is always dense, like other parts of the model.
       bool is_known = entry == "lm_head" || parameters.has_other_parts();
       for_skipped(parameters, entry, [&](const Parameter&) { is_known = true; });
       if (!is_known) notes.push_back(skips_nothing(entry));

@@ -49,7 +49,7 @@ class StartLoader {
   [[nodiscard]] const ParameterTable& parameters() const { return training_.model.parameters; }
   [[nodiscard]] double scale_of(const Parameter& weight) const { return lora_.scale_of(weight.module); }
 
-  // The elements become those that are left, as training sees them.
+  // Replaces the elements with the rest after the factors' product is subtracted, as training reads it.
   LowRankFactors load_rest(const Parameter& weight, std::vector<float>& elements) {
     LowRankFactors factors = factors_of(weight, elements);
     add_low_rank_product(elements, factors, -scale_of(weight), weight.shape[0], pool_);
@@ -65,7 +65,7 @@ class StartLoader {
                                        static_cast<uint64_t>(job_.config.seed), random_stream_of(weight.module));
   }
 
-  // The elements become what the codes stand for. PEFT's factors are without the scale.
+  // Replaces the elements with the values of their codes. PEFT's factors do not include the scale.
   LowRankFactors load_quantised(const Parameter& weight, std::vector<float>& elements) {
     std::vector<float> loss = elements;
     write_parts(weight, encode_and_decode(weight, elements, pool_));

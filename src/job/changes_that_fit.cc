@@ -112,7 +112,7 @@ class NearestSearch {
     return known->second;
   }
 
-  // Absent where the config cannot be changed so, or no more plans may be made.
+  // Returns the trial of a road; null if the config cannot be changed so, or no more plans may be made.
   const Trial* tried(const Road& road) {
     const Overrides overrides = road.overrides();
     const std::string text = text_of(overrides);
@@ -136,7 +136,7 @@ class NearestSearch {
     return trial && trial->fits;
   }
 
-  // As far as they go, but for those that do not go with those before them.
+  // Pulls levers as far as they go, except for those that cannot be combined with those before them.
   [[nodiscard]] Road all_of(const LeverSet& levers) {
     Road road;
     for (const size_t lever : levers) {
@@ -146,7 +146,7 @@ class NearestSearch {
     return road;
   }
 
-  // Without the levers that are not needed, those first that ask most; then each is pulled only as far as it must be.
+  // Removes the levers that are not needed, those that ask most first; then pulls each only as far as necessary.
   // REQUIRES: the road suffices.
   [[nodiscard]] Road reduced(Road road, const Suffices& suffices) {
     const auto is_enough = [&](const Road& less) {
@@ -214,7 +214,7 @@ class NearestSearch {
     }
   }
 
-  // Alone, or with all that helps beside them.
+  // Tries each lever alone, and then together with all that help.
   void look_at_last_resorts() {
     LeverSet levers = helpers_;
     for (size_t lever = 0; lever < levers_.size(); ++lever) {
@@ -225,7 +225,7 @@ class NearestSearch {
     look_at_sets(levers, &NearestSearch::with_larger_budgets);
   }
 
-  // Where accumulation begins with fewer rows, gradients stay that would not have.
+  // If fewer rows start accumulation, gradients stay in memory that otherwise would not.
   [[nodiscard]] bool does_harm(size_t lever) {
     if (!levers_[lever].is_enough_alone) return false;
     const Trial* trial = tried(all_of({lever}));
@@ -254,7 +254,7 @@ class NearestSearch {
     const Road all = all_of(levers);
     if (!fits(all)) return {};
     const Road road = reduced(all, kFits);
-    // Where the count has ended, a lever may have stayed that nobody needs.
+    // When no more plans may be made, an unnecessary lever may be left.
     if (searches_ == kMaxSearches) return {};
     return with_tiers_as_used(road);
   }
@@ -269,7 +269,7 @@ class NearestSearch {
     return sum;
   }
 
-  // Where levers do not keep the budgets, those that bring down what must be added.
+  // If levers do not keep the budgets, finds those that reduce the memory that must be added.
   [[nodiscard]] std::optional<Road> with_larger_budgets(const LeverSet& levers) {
     const Road all = all_of(levers);
     const Trial* farthest = tried(all);
@@ -278,13 +278,13 @@ class NearestSearch {
     Road road = reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= most; });
     road.more_memory = raised_budgets(job_, tried(road)->missing_bytes, machine_);
     if (road.more_memory.empty() || !fits(road)) return {};
-    // Budgets are of whole MiB: what they have beyond what is missing may do for a lever.
+    // Budgets are whole MiB: the rounding may make a lever unnecessary.
     road = reduced(std::move(road), kFits);
     if (searches_ == kMaxSearches) return {};
     return with_tiers_as_used(std::move(road));
   }
 
-  // The best of what was tried, all helpers at once and without those that do not help among it.
+  // Returns the best of all trials, which include all helpers at once, and all without those that do not help.
   [[nodiscard]] PlanContext::Change least() {
     const Road all = all_of(helpers_);
     if (const Trial* farthest = tried(all)) {

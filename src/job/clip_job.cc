@@ -58,7 +58,7 @@ void check_keys(const config::Config& config) {
   check("test_datasets", config.data.test_datasets);
 }
 
-// The longest of the rows, or that of clip_shape.
+// Returns the number of patches of the longest row.
 int64_t max_patches_of(const ClipSets& sets, const data::ClipDemands& demands) {
   int64_t most = 0;
   for (const ClipSet* set : {&sets.training, &sets.validation}) {

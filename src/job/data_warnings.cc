@@ -35,7 +35,7 @@ std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::
   return fmt::format("{} have fewer than {} tokens; lower min_sample_len", dropped.too_short, options.min_sample_len);
 }
 
-// The limits of prompts and completions that the config sets: "max_prompt_length: 3 and max_completion_length: 2".
+// Returns the limits of prompts and completions in the config: "max_prompt_length: 3 and max_completion_length: 2".
 std::string limits_of_sides(const data::RowOptions& options) {
   std::string text;
   for (const auto& [key, tokens] : {std::pair{"max_prompt_length", options.max_prompt_length},
@@ -45,11 +45,11 @@ std::string limits_of_sides(const data::RowOptions& options) {
   return text;
 }
 
-// Rows that are cut to the length: how many, what that loses, and what would keep it.
+// Returns the warning about truncated rows: how many, what they lose, and how to avoid it.
 std::string truncation_warning(const data::DatasetSummary& summary, const data::RowOptions& options) {
   const std::string_view length = options.length_rules == data::LengthRules::kAxolotl ? "sequence_len" : "max_length";
   const int64_t enough = summary.lengths.length_for(kMaxTruncated);
-  // Where hardly any row is longer than a row may be, a side's own limit has cut it.
+  // If hardly any row exceeds the row limit, the limit of prompts or of completions has truncated them.
   if (const std::string sides = limits_of_sides(options); enough == 0 && !sides.empty()) {
     return fmt::format(
         "{} of {} rows are truncated by {}, which loses {} of {} tokens; raise these limits, or leave long rows out of "

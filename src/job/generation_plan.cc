@@ -29,8 +29,8 @@ bool fits(const Generation& generation) {
   return generation.decode.fits && generation.prompt.fits && (!generation.gather || generation.gather->fits);
 }
 
-// As many completions at once as fit beside what training keeps, by halves; where not even one fits, one is planned
-// for, and what it lacks is said.
+// Plans for as many completions at once as fit beside training, by halving. If not even one fits, returns the plan for
+// one, which says what is missing.
 Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned,
                           const infer::ParameterNames& gathered = {}) {
   for (int64_t at_once = in.job.online ? in.job.online->most_at_once : 0;; at_once /= 2) {
@@ -39,7 +39,7 @@ Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned,
   }
 }
 
-// Weights that training has elsewhere than on the device.
+// Returns the weights that training keeps away from the device.
 infer::ParameterNames weights_elsewhere(const PlannedJob& planned) {
   std::vector<bool> is_elsewhere(planned.training.graph.values.size());
   for (const Operand& home : planned.plan.program.homes)

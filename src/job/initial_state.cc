@@ -21,7 +21,7 @@ namespace {
 
 void clear(const TensorView& piece, int64_t) { fill_memory(piece.data, 0, piece.bytes()); }
 
-// The norms of the rows of a module's weight, beside a B of zeros.
+// Returns the norms of the rows of the module's weight, the start of a magnitude while B is zero.
 std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& magnitude, ValueStore& store) {
   std::vector<float> norms;
   const Parameter* squares = parameters.find(row_squares_name(magnitude.module + ".weight"));
@@ -31,7 +31,7 @@ std::vector<float> row_norms(const ParameterTable& parameters, const Parameter& 
   return norms;
 }
 
-// As PEFT initialises a factor and a magnitude, and transformers a score.
+// Initialises a factor and a magnitude as PEFT does, and a score as transformers does.
 void initialise(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
   const Parameter& p = training.parameter_of(t);
   const auto seed = static_cast<uint64_t>(job.config.seed);
@@ -54,7 +54,7 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
               [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
 }
 
-// As transformers initialises a model that it makes from a config.
+// Initialises a weight as transformers does for a model that it makes from a config.
 void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, const FreshWeights& fresh, uint64_t seed) {
   if (p.role == ParameterRole::kNorm || p.role == ParameterRole::kBias) {
     const double content = p.role == ParameterRole::kNorm ? fresh.norm : 0;

@@ -35,7 +35,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
   options.tokens =
       std::max(batches.micro_batch_size * sequences_per_row * batches.sequence_len, batches.eval_sequence_len);
   options.sequence_len = std::max(batches.sequence_len, batches.eval_sequence_len);
-  // A sequence has two tokens at least, or it has no target; a clip is one.
+  // A sequence has at least two tokens, or it has no target; a clip is one sequence.
   options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
   if (text_tokens > 0) {
     options.max_sequences = batches.micro_batch_size;
@@ -47,7 +47,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
   return options;
 }
 
-// Options of the adapter that is trained; none: all weights are.
+// Returns the options of the adapter that is trained; none if all weights are trained.
 std::optional<LoraOptions> take_adapter(Job& job) {
   if (!job.config.adapter) return {};
   return lora_options(*job.config.adapter, job.model, job.notes);
@@ -89,7 +89,7 @@ void take_optimizer(Job& job) {
   if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
 }
 
-// Weights that do not learn at the rate of the others.
+// Sets the learning rates of weights that differ from the others.
 void take_rates(Job& job) {
   const config::Config& config = job.config;
   const ParameterTable parameters = parameters_of(*job.model, job.graph.model);
@@ -101,7 +101,7 @@ void take_rates(Job& job) {
   job.graph.undecayed = groups.undecayed;
 }
 
-// Fresh weights replace all that a folder has: not a part of a larger model.
+// Fresh weights replace all weights of a folder, which is not possible for a part of a larger model.
 void check_reinitialised(const Job& job) {
   if (!job.config.model.reinitialised) return;
   if (job.model->text() == nullptr || !job.model->text()->wrapper.empty())
@@ -124,7 +124,8 @@ void take_base(const ParameterTable& parameters, Job& job) {
   for (std::string& note : infer::notes_on_base(job.config, kept)) job.notes.push_back(std::move(note));
 }
 
-// A fresh adapter trains the score in full, as PEFT's do for classifiers. One that goes on says itself what it trains.
+// A fresh adapter trains the score in full, as PEFT's adapters of classifiers do. A continued adapter says itself what
+// it trains.
 void save_score(config::AdapterSettings& adapter, const Model& model) {
   std::vector<std::string>& saved = adapter.modules_to_save;
   const bool is_fresh = adapter.model_dir.empty();
@@ -137,7 +138,7 @@ void save_score(config::AdapterSettings& adapter, const Model& model) {
                       quote(adapter.model_dir));
 }
 
-// A reward model has a score for a head, whatever its base has; all else predicts tokens. Texts are scored at their
+// Gives a reward model a score head, whatever its base has; all other models predict tokens. Texts are scored at their
 // last token that is not padding.
 void take_score(const config::Config& config, Job& job) {
   if (!config.preference || !trains_score(config.preference->kind))
@@ -162,7 +163,7 @@ void take_preference(const config::Config& config, Job& job) {
   if (has_reference) job.graph.reference = reference_options(config, *job.model, job.graph.model);
 }
 
-// The streams of a job over clips are as long as the clips can be.
+// Sets the capacity of the streams of a job over clips to the length of the longest clips.
 void take_clips(const Job* rows, Job& job) {
   if (job.config.data.batches.drops_last)
     throw input_error("dataloader_drop_last", "expected rows of text beside it, got clips; remove it");
@@ -170,7 +171,7 @@ void take_clips(const Job* rows, Job& job) {
   job.config.batches.sequence_len = job.clips->max_patches;
 }
 
-// The context that a model of text has, and what it answers while it is trained.
+// Checks the context of a text model, and reads its sample prompts.
 void take_text(Job& job) {
   const config::Config& config = job.config;
   const TextModel& text = text_of(*job.model, "base_model");
@@ -185,7 +186,7 @@ void take_text(Job& job) {
   }
 }
 
-// The streams of a job that generates are as long as its prompts and completions can be.
+// Sets the capacity of the streams of a job that generates to the longest prompts and completions.
 void take_prompts(const Job* rows, Job& job) {
   job.online = make_online_job(job.config, text_of(*job.model, "base_model"), job.now, rows ? &*rows->online : nullptr);
   job.config.batches.sequence_len = job.online->sequence_len;
@@ -223,7 +224,7 @@ std::string adapter_text(const TrainingGraphOptions& options) {
 std::string make_title(const Job& job, const Machine& machine) {
   std::filesystem::path folder = job.config.model.base_model;
   if (!folder.has_filename()) folder = folder.parent_path();
-  // A transformer of diffusers goes by its pipeline's name.
+  // The title of a diffusers transformer is its pipeline's name.
   const bool is_part = job.clips && folder.filename().string().starts_with("transformer");
   if (is_part && folder.has_parent_path()) folder = folder.parent_path();
   const std::string name = folder.filename().string();

@@ -16,7 +16,7 @@
 namespace spillway::train {
 namespace {
 
-// Refuses layers that the model does not have.
+// Throws InputError for layers that the model does not have.
 void check_layers(const ParameterTable& parameters, const LoraOptions& lora) {
   std::set<int64_t> there;
   for (const Parameter& p : parameters) {
@@ -51,7 +51,7 @@ void resolve_patterns(const config::AdapterSettings& adapter, const ParameterTab
   for (const config::PatternNumber& one : adapter.alpha_pattern) resolve(one, lora.alphas);
 }
 
-// The two enumerations are one to configs and to models.
+// The enumerations of configs and of models have the same values.
 static_assert(static_cast<int>(config::LoraStart::kLoftq) == static_cast<int>(LoraStart::kLoftq));
 
 std::set<std::string, std::less<>> usual_targets(const Model& model) {
@@ -60,8 +60,7 @@ std::set<std::string, std::less<>> usual_targets(const Model& model) {
   return {names.begin(), names.end()};
 }
 
-// A layer that is the first of a list of modules goes by the list's name, too: FastVideo's `to_out` is diffusers'
-// `to_out.0`.
+// The first layer of a list of modules can also be named by the list: FastVideo's `to_out` is diffusers' `to_out.0`.
 void name_first_of_lists(const ParameterTable& parameters, std::set<std::string, std::less<>>& targets) {
   std::set<std::string, std::less<>> known;
   for (const Parameter& p : parameters) {
@@ -90,7 +89,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     name_first_of_lists(parameters_of(model), lora.target_modules);
   }
   if (adapter.target_linear) {
-    // As in axolotl both count: what is named is among all linear layers, or is no layer.
+    // As in axolotl both keys apply: a named module is one of the linear layers anyway, or is not a layer.
     (void)lora_targets(parameters_of(model), lora, "lora_target_modules");
     lora.target_modules.clear();
   }
@@ -122,7 +121,7 @@ class Differences {
     if (said_.dora && !held_.dora) note("peft_use_dora", false, true);
   }
 
-  // Notes where the config means other layers or modules than the adapter has. Throws InputError for those that the
+  // Notes if the config selects other layers or modules than the adapter has. Throws InputError for those that the
   // model does not have.
   void note_modules(const Model& model) {
     const bool has_targets = said_.target_linear || !said_.target_modules.empty();
@@ -168,11 +167,11 @@ class Differences {
   std::vector<std::string>& notes_;
 };
 
-// An adapter brings its rank, scale and layers along, as in PEFT, whatever the config says.
+// Returns the options of a continued adapter: its own rank, scale and layers, as in PEFT, whatever the config says.
 LoraOptions continued_lora(const config::AdapterSettings& adapter, const Model& model,
                            std::vector<std::string>& notes) {
   LoraOptions lora = read_adapter_options(adapter.model_dir);
-  // Files of diffusers may leave alpha out; where they say one, it wins.
+  // Files of diffusers may lack alpha; if they have one, it takes precedence.
   const bool is_diffusers = layout_of_adapter(adapter.model_dir) == Layout::kDiffusers;
   if (is_diffusers && adapter.alpha != 0 && !says_alpha(adapter.model_dir)) lora.alpha = adapter.alpha;
   Differences differences(adapter, lora, notes);
@@ -187,7 +186,7 @@ std::string_view head_of(const Model& model) {
   return model.text()->score->is_of_tokens ? "scores steps" : "scores texts";
 }
 
-// The model beside an adapter that goes on. That may bring a score, which must be of the kind that is trained.
+// Returns the model for a continued adapter, which may have a score; that must be of the kind that is trained.
 ModelPtr fit_to_continued(const ModelPtr& model, const std::string& folder) {
   ModelPtr fitted = fit_to_adapter(model, read_adapter_options(folder), folder);
   const std::string_view trained = head_of(*model), found = head_of(*fitted);

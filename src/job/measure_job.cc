@@ -27,8 +27,7 @@ bool is_other_rate(const TrainingGraph& training, ValueId id) {
                      [&](const OtherRate& one) { return one.value == id; });
 }
 
-// Content for batch values like that of a training step: a stream of sequences of the usual length, each token of which
-// is a target.
+// Fills batch values as in a training step: a stream of sequences of the usual length, each token of which is a target.
 class TypicalValues {
  public:
   TypicalValues(const Job& job, const Model& model)
@@ -48,7 +47,7 @@ class TypicalValues {
     }
   }
 
-  // A column, or what dropout is chosen by.
+  // Fills a batch value: either a column, or the seed of dropout.
   void fill(const Graph& graph, std::span<const BatchColumn> columns, ValueId id, const TensorView& view,
             int64_t tokens) const {
     for (const BatchColumn& column : columns) {
@@ -66,8 +65,8 @@ class TypicalValues {
   int64_t sequence_len_, vocab_size_, text_tokens_;
 };
 
-// Content for the programs that generate a round. Prompts are read one behind the other; while decoding, half of each
-// completion is there.
+// Fills batch values of the programs that generate a round. Prompts are read one after the other; while decoding, half
+// of each completion is there.
 class TypicalRound {
  public:
   TypicalRound(const Job& job, const infer::GenerationSizes& sizes)
@@ -119,8 +118,8 @@ class TypicalRound {
   bool program_chooses_;
 };
 
-// The graphs of all of a job's programs, with typical content; those of a round with as many completions at once as
-// there may be.
+// The graphs of all of a job's programs, with typical content; those of a round with the largest number of completions
+// at once.
 class JobGraphs {
  public:
   // Both are borrowed.
@@ -136,7 +135,7 @@ class JobGraphs {
   JobGraphs(JobGraphs&&) = delete;
 
   [[nodiscard]] std::span<const MeasuredGraph> list() const { return list_; }
-  // At once, of a job that generates.
+  // The number of completions at once, for a job that generates.
   [[nodiscard]] int64_t sequences() const { return generation_->sizes.sequences; }
 
  private:
@@ -207,7 +206,7 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
       job.online ? choosing_work(job, graphs.sequences()) : std::nullopt;
   if (choosing) is_new |= infer::measure_choosing(*choosing, machine);
   if (!is_new) return;
-  // Another run may have written there since this one read it.
+  // Another run may have written to the cache since this one read it.
   Machine known = cached_machine(device).value_or(machine);
   for (const auto& [signature, seconds] : machine.operations) {
     const auto [entry, is_first] = known.operations.try_emplace(signature, seconds);

@@ -13,7 +13,7 @@
 namespace spillway::train {
 namespace {
 
-// With the revision behind the name, where it is a name of the hub.
+// Appends the revision to a name of the hub.
 std::string with_revision(const std::string& named, const std::string& revision) {
   std::error_code ignored;
   const std::optional<hub::Repository> repository = hub::repository_named(named);

@@ -9,7 +9,7 @@
 namespace spillway::train {
 namespace {
 
-// Everything in a block but its output: what can be recomputed.
+// The saved groups inside a block, which can be recomputed.
 constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
 
 using TreatmentChoice = std::optional<Treatment>;
@@ -37,7 +37,7 @@ void fix_offloading(Policy& policy, const config::OffloadSettings& settings) {
   policy[SavedGroup::kBoundary] = away;
   policy.synchronous = mode == config::ActivationOffloading::kLegacy;
   if (mode == config::ActivationOffloading::kHiddenStates || settings.gradient_checkpointing == true) return;
-  // Without checkpointing everything moves, unless the plan may find something better for a whole model's activations.
+  // Without checkpointing all activations move, unless the plan may choose something better.
   const bool plan_decides =
       settings.plan == config::PlanMode::kAuto && !settings.has_frozen_weights && !settings.gradient_checkpointing;
   if (!plan_decides) fix_inner(policy, away);
@@ -57,7 +57,7 @@ void fix_selective(Policy& policy, const config::OffloadSettings& settings) {
   for (const config::SavedOutputs outputs : selective.save) policy[group_of(outputs)] = saved;
 }
 
-// A window that no row is longer than hides nothing.
+// Returns the type of a layer. A window that no row exceeds counts as full attention.
 config::LayerType layer_type(int64_t window, int64_t sequence_len) {
   return window > 0 && window < sequence_len ? config::LayerType::kSlidingAttention : config::LayerType::kFullAttention;
 }
@@ -76,7 +76,7 @@ void fix_recomputed_layers(Policy& policy, const config::SelectiveCheckpointing&
   }
 }
 
-// `left_out` stands for a key that is not given.
+// `left_out` is the choice for a missing key.
 std::optional<Tier> home_of(std::optional<config::Offload> key, std::optional<Tier> left_out) {
   if (!key) return left_out;
   switch (*key) {
@@ -99,7 +99,7 @@ bool uses(const Policy& policy, Tier tier) {
          policy.gradients == tier || policy.optimizer_state == tier;
 }
 
-// Where device and host are the same RAM: what one of them leaves to the other.
+// Returns the part of the same RAM that one of device and host leaves to the other.
 int64_t left_by(int64_t other, std::string_view other_key, int64_t ram) {
   const int64_t left = usable_bytes(ram) - other;
   if (left > 0) return left;
@@ -123,14 +123,15 @@ void split_ram(Budget& budget, const config::MemorySettings& memory, int64_t ram
   }
 }
 
-// No budget can be met that is more than all there is. What is free now may be less, and may change.
+// Throws InputError for a budget above the capacity of a tier. Less may be free now, but that may change.
 void check_total(std::optional<int64_t> budget, int64_t total, std::string_view key) {
   if (!budget || total == 0 || *budget <= total) return;
   throw input_error(key, "expected at most the {} that this machine has, got {}; lower it", format_bytes(total),
                     format_bytes(*budget));
 }
 
-// A GPU's memory holds the arena and what comes to be beside it, or the run fails halfway.
+// Throws InputError if a GPU's memory cannot hold the arena and the later allocations, which would fail in the middle
+// of a run.
 void leave_reserve(Budget& budget, const config::MemorySettings& memory, int64_t free) {
   const int64_t most = std::max<int64_t>(0, free - kGpuReserve);
   if (memory.device.size.empty()) budget.device = std::min(*budget.device, most);

@@ -19,7 +19,7 @@
 namespace spillway::train {
 namespace {
 
-// A folder without weights can be planned for, too.
+// Returns the weights that may stay in the model's files; none if the folder has no weights, which plans do not need.
 StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
   StoredWeights stored;
   const auto add = [&](const ParameterTable& parameters, const std::filesystem::path& folder) {
@@ -55,7 +55,7 @@ Budget arena_budget(const Job& job, bool direct_files) {
   return budget;
 }
 
-// With what the user's files hold.
+// Returns the policy, completed by the weights in the user's files.
 Policy policy_of(const Job& job, const PlannedJob& planned) {
   Policy policy = job.policy;
   if (job.budget.disk.value_or(0) > 0)
@@ -96,7 +96,7 @@ void note_others(PlannedJob& planned) {
   }
 }
 
-// For those who read the plan.
+// Describes the reference for users.
 std::optional<PlanContext::Reference> reference_of(const Job& job, const PlannedJob& planned) {
   const ReferenceOptions& reference = job.graph.reference;
   if (!reference.model) return {};

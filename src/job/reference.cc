@@ -13,14 +13,15 @@ namespace {
 
 constexpr const char* kReferenceKey = "ref_model";
 
-// It reads the ids of the other's tokenizer, and their log-probabilities are compared.
+// Throws InputError unless the vocabularies are equal: the reference reads the ids of the policy's tokenizer, and their
+// log-probabilities are compared.
 ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
   ModelPtr other = read_model(config.preference->ref_model);
   const TextModel& text = text_of(*other, kReferenceKey);
   check_predicts_tokens(text, kReferenceKey);
   const int64_t wanted = text_of(model, "base_model").vocab_size;
   if (text.vocab_size == wanted) return other;
-  // Tokens that are added to the model are added to its reference.
+  // Tokens that are added to the model are also added to its reference.
   if (text.vocab_size ==
       text_of(*read_model(config.model.base_model, config.model.config_overrides), "base_model").vocab_size)
     return other->with_vocab_size(wanted);
@@ -28,7 +29,7 @@ ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
                     wanted, quote(config.model.base_model), text.vocab_size, quote(config.preference->ref_model));
 }
 
-// Linear layers are held as those of the base: quantised where the config says so, unless the files have codes.
+// Linear layers are stored like those of the base: quantised if the config says so, unless the files have codes.
 std::optional<LinearStorage> storage_of(const config::Config& config, const ParameterTable& parameters, DType dtype) {
   const bool has_codes = std::any_of(parameters.begin(), parameters.end(),
                                      [](const Parameter& p) { return p.source.storage->is_coded(); });
@@ -36,7 +37,7 @@ std::optional<LinearStorage> storage_of(const config::Config& config, const Para
   return infer::linear_storage(config, parameters, dtype);
 }
 
-// sync_ref_model mixes weights with their copies.
+// Throws InputError unless sync_ref_model can mix the weights with their copies.
 void check_shapes(const config::Config& config, const ParameterTable& model, const ParameterTable& other) {
   for (const Parameter& p : model) {
     if (!p.is_of_model()) continue;
@@ -55,7 +56,7 @@ ModelOptions policy_at_first(const config::Config& config, const Model& model, M
   for (const Parameter& p : parameters_of(model, options)) {
     if (p.trained) options.copies.insert(p.name);
   }
-  // Beside a B of zeros the adapter is nothing.
+  // With B zero, the adapter has no effect.
   options.adapter_is_off = config.adapter && config.adapter->model_dir.empty() && !options.lora->starts_from_weights();
   return options;
 }

@@ -7,7 +7,7 @@ ScoringGraph build_scoring_graph(const Model& model, const TrainingGraphOptions&
   ScoringGraph result;
   result.graph.name = "reference";
   ReferenceOptions reference = options.reference;
-  // Before the first step the weights in training are the reference's.
+  // Before the first step the weights in training are those of the reference.
   if (reference.is_precomputed && !reference.other) reference.model->copies.clear();
   ObjectiveBuilder objective(model, options.model, options.objective, reference, options.value);
   Section first;

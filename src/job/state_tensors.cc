@@ -14,7 +14,7 @@ StateTensor tensor_of(const TrainingGraph& training, ValueId id) {
   return {value.name, value.type, {{id, 0}}};
 }
 
-// `value_of` says which value of a slice; no parts where the job has none.
+// Returns the tensor of the value that `value_of` selects in each slice; without parts if the job has no such value.
 template <typename ValueOf>
 StateTensor sliced_tensor(const TrainingGraph& training, const TrainedWeight& t, const ops::StateSpec& spec,
                           const ValueOf& value_of) {

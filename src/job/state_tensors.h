@@ -11,7 +11,7 @@
 
 namespace spillway::train {
 
-// A tensor of the state as files hold it, whole, and the values that make it up in the order of its elements.
+// A whole tensor of the state in files, and the values that hold its elements, in order.
 struct StateTensor {
   struct Part {
     ValueId value = kNone;
@@ -24,17 +24,17 @@ struct StateTensor {
   const TrainedWeight* exact_of = nullptr;  // whose most exact copy it is: what fills it fills the working copy, too
 };
 
-// The most exact copy of a trained weight: its f32 master, or itself.
+// Returns the most exact copy of a trained weight: its f32 master, or the weight itself.
 [[nodiscard]] StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t);
 
-// The average of a trained weight, in f32; without parts where the job has none.
+// Returns the average of a trained weight, in f32; without parts if the job has none.
 [[nodiscard]] StateTensor average_tensor(const TrainingGraph& training, const TrainedWeight& t);
 
 // Returns what an exact continuation needs, as a checkpoint has it: of each trained weight its most exact copy, the
 // optimizer's state and the average, then what the optimizer keeps for all weights and a reference that changes.
 [[nodiscard]] std::vector<StateTensor> state_tensors(const TrainingGraph& training);
 
-// Fills or reads a tensor in pieces that know their place in the whole.
+// Fills or reads a tensor in pieces, each with its offset in the whole.
 void write_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore::Visitor& fill);
 void read_tensor(ValueStore& store, const StateTensor& tensor, const ValueStore::Visitor& use);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kShortestSequence = 64;
 
-// Device and host are made of the same RAM.
+// Returns true if device and host are the same RAM.
 bool has_one_ram(const Machine& machine) { return nth(machine.capacity_bytes, Tier::kHost) == 0; }
 
 int64_t free_bytes(const Machine& machine, Tier tier) {
@@ -39,7 +39,7 @@ class Levers {
   }
 
  private:
-  // As the config spells it.
+  // Returns the key as the config spells it.
   [[nodiscard]] std::string spelled(const std::string& key) const {
     const auto found = loaded_.spelled.find(key);
     return found == loaded_.spelled.end() ? key : found->second;
@@ -84,7 +84,7 @@ class Levers {
   void add_homes() {
     const Policy& policy = job_.policy;
     const bool has_adapter = config_.adapter.has_value();
-    // Some keys have a word for it; others are left out.
+    // Some keys have a value for it; others must be left out.
     const auto choice = [&](const std::string& key, const char* word) {
       return config::ConfigOverride{spelled(key), word};
     };
@@ -102,7 +102,8 @@ class Levers {
     }
   }
 
-  // With as much more accumulation, and as many more micro-batches a round: the same step, of the same completions.
+  // Increases accumulation, and the micro-batches per round, by the same factor, so that a step has the same
+  // completions.
   void add_rows() {
     Lever lever;
     const config::BatchSettings& batches = config_.batches;

@@ -14,7 +14,8 @@ namespace spillway::train {
 
 namespace {
 
-// The budget of a disk tier is what its disks have free, which would be nothing here, and no fault of the budget.
+// The budget of a disk tier is the free space of its disks. A full disk would make it zero, which is not an error of
+// the budget.
 void check_disks(const config::MemorySettings& memory) {
   if (!memory.disk.size.empty() || !memory.disks_are_named) return;
   for (const std::string& folder : memory.disk_paths) {

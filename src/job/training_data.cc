@@ -18,7 +18,7 @@
 namespace spillway::train {
 namespace {
 
-// The model's, with the tokens that the config adds.
+// Loads the model's tokenizer with the tokens that the config adds.
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const config::TokenizerSettings& settings) {
   check_named_tokens(settings);
   return std::make_shared<text::Tokenizer>(text::Tokenizer::load(settings.folder, settings.special_tokens));
@@ -94,8 +94,8 @@ class RowLoader {
     };
     return std::make_shared<data::StreamSource>(settings_.datasets, std::move(stream), tokenizer_);
   }
-  // Returns the ends of answers that the first rows of a stream teach, and warns where these have answers and teach
-  // none. Of data that cannot be read it says nothing: the run will. REQUIRES: the settings have a stream.
+  // Returns the ends of answers that the first rows of a stream teach, and warns if these have answers and teach none.
+  // Ignores data that cannot be read: the run will report it. REQUIRES: the settings have a stream.
   [[nodiscard]] std::vector<int32_t> ends_of_stream(const data::RowOptions& options) const {
     constexpr int64_t kRecords = 256;
     data::Dataset first;

@@ -211,7 +211,8 @@ class TrainingGraphBuilder {
     return std::find_if(result_.other_rates.begin(), result_.other_rates.end(), has_ratio)->value;
   }
 
-  // `operands` has what is not the slice's own. Returns the next version of the weight, which `weight` is a version of.
+  // Appends the update of a slice. `operands` are those that slices share. Returns the next version of the weight, of
+  // which `weight` is the current one.
   ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ops::UpdateOperands operands) {
     ops::OptimizerOptions options = options_.optimizer_options;
     const Parameter& p = result_.parameter_of(t);

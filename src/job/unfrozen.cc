@@ -24,7 +24,7 @@ struct Pattern {
   std::optional<Rows> rows;
 };
 
-// A dot that is escaped already stays so.
+// Returns the pattern with its dots escaped, unless they are already.
 std::string with_plain_dots(std::string_view text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -34,7 +34,7 @@ std::string with_plain_dots(std::string_view text) {
   return result;
 }
 
-// Empty texts are none.
+// Parses a number; nothing for an empty text.
 std::optional<int64_t> row_of(std::string_view text, std::string_view entry) {
   if (text.empty()) return {};
   int64_t row = 0;
@@ -81,7 +81,7 @@ ops::RowSlice slice_of(const Rows& rows, const Parameter& p, std::string_view en
   return {rows.begin, end - rows.begin};
 }
 
-// Ascending, without overlaps.
+// Returns the ranges in ascending order without overlaps.
 std::vector<ops::RowSlice> united(std::vector<ops::RowSlice> slices) {
   std::sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ops::RowSlice> result;
@@ -108,7 +108,7 @@ UnfrozenWeights unfrozen_weights(const ParameterTable& parameters, std::span<con
     bool is_known = false;
     for (const Parameter& p : parameters) {
       if (!p.is_written()) continue;
-      // A head that is the embedding is no parameter of its own in transformers, either.
+      // In transformers, too, a tied head is not a parameter of its own.
       is_known |= !p.copy_in_files.empty() && matches(regex, scratch, p.copy_in_files);
       if (!matches(regex, scratch, p.name)) continue;
       is_known = true;

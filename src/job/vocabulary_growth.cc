@@ -18,7 +18,7 @@ text::Tokenizer tokenizer_of(const config::TokenizerSettings& settings) {
   return text::Tokenizer::load(settings.folder, settings.special_tokens);
 }
 
-// The key that names the first token whose id is not below `rows`; there is one.
+// Returns the key that names the first token whose id is not below `rows`. REQUIRES: there is one.
 std::string key_of_new_token(const text::SpecialTokenNames& names, const text::Tokenizer& tokenizer, int64_t rows) {
   const auto is_new = [&](const std::string& token) { return tokenizer.token_to_id(token).value_or(0) >= rows; };
   for (const auto& [key, token] :

@@ -12,7 +12,8 @@
 namespace spillway::train {
 namespace {
 
-// A factor's name in files lacks the adapter's; PyTorch's has it before the last part, or at the end of a vector's.
+// Returns PyTorch's name of a weight: a factor's name has the adapter's before its last part, that of a vector at the
+// end; names in files lack it.
 std::string name_in_torch(const Parameter& p, bool has_adapter) {
   if (!has_adapter) return p.name;
   constexpr std::string_view kAdapter = ".default", kWeight = ".weight";
@@ -30,7 +31,7 @@ struct GroupedModule {
   size_t group = 0;
 };
 
-// A module that several groups name is in the last of them, and stands where the first has it.
+// A module that several groups name belongs to the last of them, at the position of the first.
 std::vector<GroupedModule> grouped_modules(const std::vector<config::LrGroup>& groups) {
   std::vector<GroupedModule> modules;
   for (size_t i = 0; i < groups.size(); ++i) {

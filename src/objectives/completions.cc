@@ -39,7 +39,7 @@ void PairObjective::fill(std::span<data::MicroBatch> streams, const data::RowTab
   }
 }
 
-// Refuses rows none of which has completions that differ, and warns of some.
+// Throws InputError if no row has completions that differ, and warns if some have not.
 void PairObjective::check(const data::RowTable& rows) const {
   int64_t equal = 0;
   for (int64_t i = 0; i < rows.size(); ++i) {

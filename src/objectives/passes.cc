@@ -86,7 +86,7 @@ void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
   for (size_t i = 0; i < scores.size(); ++i) scores_.emplace_back(pass.scores[i], scores[i]);
 }
 
-// The model's own of the stream, and the objective's that describe it; each once.
+// Adds the model's columns of the stream and those of the objective, each once.
 void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, int stream) {
   const int64_t per_row = result_.objective->sequences_per_row();
   if (per_row > 0) {

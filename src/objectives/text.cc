@@ -1,5 +1,5 @@
-// Text, as supervised fine-tuning and pretraining have it: the cross-entropy of each token that has a label, and a mean
-// over all of the optimizer step.
+// Supervised fine-tuning and pretraining on text: the cross-entropy of each token that has a label, as a mean over the
+// optimizer step.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ constexpr std::string_view kAccuracy = "mean_token_accuracy", kLogProb = "log_pr
 
 class Text : public Objective {
  public:
-  // transformers' label_smoothing_factor, of evaluations, too.
+  // transformers' label_smoothing_factor, which also applies to evaluations.
   explicit Text(double label_smoothing = 0) : label_smoothing_(label_smoothing) {}
 
   [[nodiscard]] std::string_view name() const override { return "text"; }
@@ -59,8 +59,8 @@ class Text : public Objective {
   double label_smoothing_;
 };
 
-// DFT: a token's cross-entropy counts as much as the model already gives it (Wu et al., On the Generalization of SFT,
-// 2025), as a weight without a gradient, as TRL has it.
+// DFT (Wu et al., On the Generalization of SFT, 2025): a token's cross-entropy is weighted by the token's probability,
+// without a gradient of the weight, as in TRL.
 class WeightedText final : public Text {
  public:
   [[nodiscard]] std::string_view name() const override { return "dft"; }

@@ -45,7 +45,7 @@ std::unique_ptr<ValueStore::Writer> LoadProgress::writer(ValueId id) {
 }
 
 void LoadProgress::count(int64_t bytes) {
-  // The end is finish()'s to show.
+  // finish() shows the end.
   state_.bytes = std::min(state_.bytes + bytes, state_.total_bytes - 1);
   progress_.load(state_, now_seconds());
 }

@@ -41,7 +41,7 @@ struct Span {
 
 ordered_json span_json(const Span& span) { return {span.start, span.seconds}; }
 
-// A phase with its place on the axes.
+// A phase and its place on the time axes.
 struct PlacedPhase {
   std::string name;
   double runs = 0;

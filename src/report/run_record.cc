@@ -60,7 +60,7 @@ void RunningMedian::add(double number) {
 
 RunRecord::RunRecord(const Program& program, int64_t steps)
     : trace_(program.instructions.size()), newest_(program.instructions.size()) {
-  // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
+  // Touches the memory now, so that a long run does not grow page by page; bounded by the steps of a few days.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
   const int64_t touched = std::clamp<int64_t>(steps, 0, kMaxTouched);
   resize(losses_, touched);

@@ -23,23 +23,23 @@ constexpr double kMaxChangeOfOperation = 1.25, kMaxChangeOfLane = 1.5;
 // The largest change that all runs together may make to a measured value. A larger difference means other load.
 constexpr double kMaxCorrection = 1.5;
 
-// However busy other lanes were, some of an operation's time was its own.
+// The least share of an operation's time that is its own, however busy other lanes were.
 constexpr double kMinOwnShare = 0.2;
 
 // The bytes that a lane must move in a micro-batch and an update for its time to be more than latency.
 constexpr double kMinBytesOfLane = 16.0 * (1 << 20);
 
-// Steps that differ by more than this had to share the computer.
+// Steps that vary by more than this shared the computer with other work.
 constexpr double kMaxSpread = 1.15;
 
-// The sample that this share of all is no larger than.
+// Returns the quantile of samples.
 double quantile(std::vector<double> samples, double share) {
   const auto at = samples.begin() + static_cast<int64_t>(share * static_cast<double>(samples.size() - 1));
   std::nth_element(samples.begin(), at, samples.end());
   return *at;
 }
 
-// `known`, moved towards what a run has seen; `measured` keeps what it was before any run moved it.
+// Moves `known` towards the value of a run; `measured` keeps the value before any correction.
 void correct(double& known, double seen, double max_change, double& measured) {
   if (measured <= 0) measured = known;
   const double step = std::clamp(seen, known / max_change, known * max_change);
@@ -100,7 +100,7 @@ double Calibration::transfer_seconds(std::span<const LaneTime> times, size_t lan
   const LaneTime& own = nth(times, instructions_[lane][index]);
   const double begin = begin_of(times, lane, index);
   const double seconds = undisturbed_seconds(times, lane, {begin, own.finish});
-  // One that follows another has its latency where the other had it: behind both.
+  // A transfer that directly follows another shares its latency, which comes after both.
   const double latency = begin > own.start ? 0 : latency_seconds_[lane];
   return std::max(kMinOwnShare * seconds, seconds - latency);
 }

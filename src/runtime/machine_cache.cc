@@ -170,7 +170,7 @@ void measure_new_disks(Machine& machine, const std::vector<std::string>& folders
   if (!disks.problem.empty()) log_warning("the disk tier could not be measured: {}", disks.problem);
   if (disks.cpu_share < kMinCpuShare) say_busy("the rates of its disks", disks.cpu_share);
   set_disks(machine, folders, disks);
-  // Another run may have written there since this one read it.
+  // Another run may have written to the cache since this one read it.
   Machine known = cached_machine(device).value_or(machine);
   set_disks(known, folders, disks);
   cache_machine(known, device);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMaxProcessorBytes = int64_t{1} << 26;
 
-// Makes the files of a model that is written whole be in `dtype`. Weights of 32 bits beside others of 16 stay as they
+// Sets the dtype of the files of a model that is written whole. Weights of 32 bits beside others of 16 stay as they
 // are: such files keep them wide on purpose.
 void write_in(DType dtype, const Job& job, BaseFiles& files) {
   const bool has_narrow = std::any_of(files.dtypes.begin(), files.dtypes.end(),

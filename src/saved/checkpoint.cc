@@ -156,7 +156,7 @@ void check_data(const std::string& path, const TrainingPosition& position, const
   }
 }
 
-// Rewards of another model would be another training.
+// Rewards of another model would change the training.
 void check_reward_models(const fs::path& checkpoint, const TrainingPosition& position,
                          const TrainingPosition& expected) {
   if (!position.reward_models || !expected.reward_models) return;
@@ -250,7 +250,7 @@ std::optional<CheckpointRecord> find_checkpoint(const fs::path& output, const Ru
       CheckpointRecord record = read_checkpoint(found.folder);
       if (run.holds(record.position.run, step)) return record;
     } catch (const InputError&) {
-      // As if it were not there.
+      // A checkpoint that cannot be read counts as missing.
     }
   }
   return {};

@@ -42,7 +42,7 @@ std::vector<float> numbers_of(const TrainingGraph& training, ValueId state, Valu
   return numbers;
 }
 
-// Rounds what is appended to the dtype of a weight.
+// Rounds values to the dtype of a weight and appends them.
 class RoundingWriter {
  public:
   RoundingWriter(const TrainingGraph& training, ValueId weight, ValueStore& store)
@@ -58,7 +58,7 @@ class RoundingWriter {
   std::unique_ptr<ValueStore::Writer> writer_;
 };
 
-// As read_evaluated(), of a weight that is kept aside already.
+// As read_evaluated(), for a weight that is kept aside already.
 void read_from_kept(const TrainingGraph& training, const TrainedWeight& t, ValueStore& store,
                     const ValueStore::Visitor& use) {
   const ops::EvaluatedWeights& evaluated = *training.optimizer->evaluated;

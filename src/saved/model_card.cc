@@ -67,14 +67,14 @@ std::string json_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// As a plain scalar where it reads back as the same text.
+// Returns YAML for a text: a plain scalar if that reads back as the same text.
 std::string yaml_text(const std::string& text) {
   if (!is_path(text) || std::isalpha(static_cast<unsigned char>(text.front())) == 0) return json_string(text);
   const config::YamlNode node = config::parse_yaml(text, "a model card");
   return node.is_null() || config::boolean_of(node) ? json_string(text) : text;
 }
 
-// As a word of a shell's command.
+// Returns a text as a word of a shell command.
 std::string shell_text(const std::string& text) {
   if (is_path(text)) return text;
   std::string quoted = "'";
@@ -82,7 +82,7 @@ std::string shell_text(const std::string& text) {
   return quoted + "'";
 }
 
-// The block between --- lines at the top; null where there is none that can be read.
+// Returns the front matter between --- lines at the top; null if there is none that can be parsed.
 config::YamlNode front_matter(const fs::path& readme) {
   std::error_code error;
   if (!fs::is_regular_file(readme, error)) return {};
@@ -156,13 +156,13 @@ std::string intro(const Job& job, const Kind& kind) {
   return text;
 }
 
-// In diffusers.
+// The usage with diffusers.
 std::string use_of_video(const Job& job, const Kind& kind) {
   const config::Config& c = job.config;
   const std::string output = json_string(c.output.output_dir);
   const std::string component = component_name(c.model.base_model);
   const char* const pipeline = kind.task == "image-to-video" ? "WanImageToVideoPipeline" : "WanPipeline";
-  // The pipeline's folder is above the transformer's.
+  // The pipeline's folder is the parent of the transformer's.
   const std::string base = json_string(fs::path(base_name(c)).parent_path().string());
   if (job.graph.model.lora)
     return fmt::format(
@@ -185,7 +185,7 @@ std::string use(const Job& job, const Kind& kind) {
   std::string text = "\n## Use\n\n```python\n";
   text += fmt::format("from {} import {}\nfrom transformers import AutoTokenizer\n\n", lora ? "peft" : "transformers",
                       model_class);
-  // Without being told, PEFT makes a base of two labels.
+  // By default PEFT creates a base with two labels.
   const bool is_scorer = lora && kind.task == "text-classification";
   text += fmt::format("model = {}.from_pretrained({}{})\ntokenizer = AutoTokenizer.from_pretrained({})\n```\n",
                       model_class, folder, is_scorer ? ", num_labels=1" : "", folder);

@@ -88,7 +88,7 @@ bool is_result_file(std::string_view name) {
 
 namespace {
 
-// Returns true if a run wrote the folder as a component of its pipeline, and not another run as its output_dir.
+// Returns true if a run wrote the folder as a component of its pipeline, rather than as the output_dir of another run.
 bool is_component(const fs::path& folder) {
   const std::optional<FolderRecord> record = read_record(folder);
   return record && record->command == kTrain &&
@@ -101,7 +101,7 @@ bool is_component(const fs::path& folder) {
 void remove_earlier_result(const fs::path& folder) {
   const std::optional<FolderRecord> record = read_record(folder);
   if (!record || record->command != kTrain) return;
-  // Without these nobody takes the folder for a model or an adapter.
+  // Without these files, the folder is not recognised as a model or an adapter.
   constexpr std::array<std::string_view, 2> kConfigs = {"config.json", "adapter_config.json"};
   std::error_code none;
   for (const std::string_view name : kConfigs) {
@@ -120,7 +120,7 @@ void remove_earlier_result(const fs::path& folder) {
 
 SharedOutput training_output(const config::Config& config) {
   check_apart("output_dir", config.output.output_dir, inputs_of(config));
-  // Other folders that the config names may be in there.
+  // Other folders of the config may be in it.
   const std::vector<std::string>& disks = config.memory.disk_paths;
   std::vector<fs::path> known(disks.begin(), disks.end());
   known.emplace_back(config.data.prepared_path);

@@ -63,7 +63,7 @@ std::optional<RunIdentity> read_run(const fs::path& output) {
     const Json json = parse_json<Json>(read_file(path, kMaxFileBytes), path.string());
     if (json.at("version") == kIdentityVersion) return run_from_json(json);
   } catch (const nlohmann::json::exception&) {
-    // As for another version.
+    // It counts as a file of another version.
   }
   throw input_error(path.string(),
                     "expected the identity of a run, version {}, got something else; remove the file, or name the "

@@ -139,7 +139,7 @@ void add_rloo(RunSettings& settings, const config::OnlineSettings& online) {
   settings["normalize_advantages"] = config::print_value(online.normalize_advantages);
 }
 
-// Ratios of rounds that several updates train on.
+// Adds the settings of ratios, for rounds that several updates train on.
 void add_clipping(RunSettings& settings, const config::OnlineSettings& online) {
   settings["mask_truncated_completions"] = config::print_value(online.mask_truncated_completions);
   settings["epsilon"] = config::print_value(online.epsilon);
@@ -227,7 +227,7 @@ void add_video(RunSettings& settings, const ClipJob& clips) {
     settings[key] = config::print_value(value);
 }
 
-// Packing by the keys that choose it: axolotl's or TRL's.
+// Adds packing under the keys that selected it: axolotl's or TRL's.
 void add_packing(RunSettings& settings, const data::BatchOptions& options) {
   using data::PackingStrategy;
   const bool sequential = options.packing == PackingStrategy::kSequential;
@@ -263,7 +263,7 @@ void add_lines(RunSettings& settings, const config::Config& config) {
   settings["group_by_length"] = config::print_value(options.order == data::RowOrder::kGroupedByLength);
 }
 
-// Each option as it is, given or not.
+// Adds each option with its effective value, given or not.
 void add_optimizer(RunSettings& settings, const Job& job) {
   if (!job.graph.masters) {
     settings["bf16"] = "full";
@@ -274,7 +274,7 @@ void add_optimizer(RunSettings& settings, const Job& job) {
     settings[spelled_name(option)] = config::print_value(job.graph.optimizer_options.real(option.name));
 }
 
-// Each option as it is, given or not.
+// Adds each option with its effective value, given or not.
 void add_schedule(RunSettings& settings, const config::ScheduleSettings& schedule) {
   settings["lr_scheduler"] = schedule.lr_scheduler.name;
   for (const schedules::ScheduleOption& option : schedules::find_schedule(schedule.lr_scheduler.name)->options) {

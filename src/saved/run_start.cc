@@ -24,8 +24,8 @@ RunStart start_from(const fs::path& folder) {
   return {std::move(run), std::move(checkpoint)};
 }
 
-// The last checkpoint of the run that last began there. Where the folder does not say which that is, as when it was
-// copied together, the run of the last checkpoint.
+// Returns the last checkpoint of the run that last started in the folder. If the folder does not say which run that is,
+// because its files were copied from elsewhere, takes the run of the last checkpoint.
 RunStart start_from_last(const fs::path& output, const std::vector<FoundCheckpoint>& found) {
   const std::optional<RunIdentity> run = read_run(output);
   if (!run) return found.empty() ? RunStart{fresh_run(), {}} : start_from(found.back().folder);
@@ -41,7 +41,7 @@ RunStart start_from_last(const fs::path& output, const std::vector<FoundCheckpoi
   return {fresh_run(), {}};
 }
 
-// One that cannot be read is nobody's.
+// Returns true if a checkpoint is of the run. One that cannot be read belongs to no run.
 bool is_of(const RunIdentity& run, const FoundCheckpoint& checkpoint) {
   try {
     return run.holds(read_checkpoint(checkpoint.folder).position.run, checkpoint.step);

@@ -58,7 +58,7 @@ std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWe
   return result;
 }
 
-// With the options that the config says of it.
+// Returns the shape of a weight in the file of an adapter with the options `saved`.
 Shape adapter_shape(const Parameter& p, const LoraOptions& saved) {
   if (p.role == ParameterRole::kLoraA) return {saved.rank_of(p.module), p.shape[1]};
   if (p.role == ParameterRole::kLoraB) return {p.shape[0], saved.rank_of(p.module)};
@@ -77,7 +77,7 @@ std::vector<TensorSpec> adapter_specs(const Job& job, const TrainingGraph& train
   return specs;
 }
 
-// A function that is called when all of a file's weights are written and before any takes its name.
+// A function that is called when all of a file's weights are written, before any gets its final name.
 using BeforeCommit = std::function<void()>;
 
 TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraining& model, Written which,
@@ -107,7 +107,7 @@ TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraini
   return writer.checksums();
 }
 
-// Writes config.json last: nobody takes a folder without it for a model.
+// Writes config.json last: a folder without it is not recognised as a model.
 void write_files(const FileTexts& files, const std::filesystem::path& folder) {
   constexpr std::string_view kConfig = "config.json";
   for (const bool is_last : {false, true}) {
@@ -131,7 +131,7 @@ TensorSums save_adapters(const std::filesystem::path& folder, const ModelInTrain
   return sums;
 }
 
-// A tensor of a model that is written whole, and what trains it.
+// A tensor of a model that is written whole, and its trained weight.
 struct WrittenTensor {
   const Parameter* parameter;
   const TrainedWeight* trained;  // null: it is written as the run has it
@@ -151,7 +151,7 @@ std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGr
   return tensors;
 }
 
-// The weights and the files beside them. Returns the sums.
+// Writes the weights and the other files. Returns the sums of the weights.
 TensorSums write_weights(const std::filesystem::path& folder, const ModelInTraining& model, Written which,
                          const BeforeCommit& before_commit) {
   const auto& [job, base, training, store] = model;
@@ -204,7 +204,7 @@ int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& 
 
 TensorSums save_model(const std::filesystem::path& folder, const ModelInTraining& model, const TrainedFacts& facts) {
   const Job& job = model.job;
-  // Once: the second component of a pipeline finds the first one's, which is this result's.
+  // Only once: for the second component of a pipeline, the first one belongs to this result.
   bool is_gone = false;
   const auto before_commit = [&] {
     if (!std::exchange(is_gone, true)) remove_earlier_result(folder);

@@ -42,7 +42,7 @@ void read_numbers(const Json& json, std::vector<float>& numbers) {
 }
 void read_numbers(const Json& json, std::vector<int32_t>& numbers) { json.get_to(numbers); }
 
-// A tensor of a round, which gives each completion its part.
+// A tensor of a round, split into parts for the completions.
 template <typename T>
 class TokenReader {
  public:
@@ -61,7 +61,7 @@ class TokenReader {
     }
   }
 
-  // `json` is how many, or, in version 2, a list of them.
+  // `json` is the number of values or, in version 2, a list of them.
   void next(const Json& json, std::vector<T>& numbers) {
     if (json.is_array()) return read_numbers(json, numbers);
     const auto count = json.get<int64_t>();

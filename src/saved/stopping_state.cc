@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 Json evaluation_json(const JudgedEvaluation& one) {
   if (one.step == 0) return nullptr;
   Json json = {{"step", one.step}, {"value", one.value}};
-  // JSON has no word for what is not finite.
+  // JSON cannot express numbers that are not finite.
   if (!std::isfinite(one.value)) json["value"] = one.value > 0 ? "inf" : "-inf";
   return json;
 }

@@ -29,7 +29,7 @@ Json object_of(const std::string& text, const fs::path& file) {
   return json;
 }
 
-// Roles and added tokens as transformers keeps them beside tokenizer.json.
+// Writes roles and added tokens as transformers stores them beside tokenizer.json.
 void add_to_config(const text::SpecialTokenNames& names, const Json& added, Json& config) {
   for (const auto& [key, token] : {std::pair("bos_token", &names.bos_token),
                                    {"eos_token", &names.eos_token},
@@ -69,8 +69,8 @@ text::Tokenizer add_tokens(const text::SpecialTokenNames& names, const fs::path&
   return tokenizer;
 }
 
-// In a file of its own, as transformers 5 saves one, and in the place where the config of the tokenizer had another:
-// programs that know only that place would go on with the one that training did not use.
+// Writes the template to its own file, as transformers 5 does, and replaces one in the tokenizer's config: programs
+// that only read that would use another template than training.
 void add_template(const std::string& source, const fs::path& from, FileTexts& files) {
   files[kTemplate] = source;
   const auto file = files.find(kConfig);

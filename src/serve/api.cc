@@ -126,7 +126,7 @@ void Api::check(const infer::Penalties& penalties) const {
   }
 }
 
-// Room for fewer never comes.
+// A larger request would never fit.
 void Api::check_count(int64_t prompts, int64_t choices) const {
   const int64_t capacity = scheduler_.capacity();
   if (prompts * choices <= capacity) return;
@@ -218,7 +218,7 @@ std::string Api::first_events(const Conversation& conversation) const {
 
 std::string Api::events(const Conversation& conversation, const Piece& piece) const {
   if (piece.finish_reason == "error") return event(ended_early().json());
-  // Half a character, or the token that stopped.
+  // The text is empty for a part of a character, and for the token that ended the answer.
   if (piece.text.empty() && piece.logprobs.empty() && piece.finish_reason.empty()) return {};
   Json json = head_of(conversation, "chat.completion.chunk", model_.name);
   Json choice = {{"index", piece.choice}};

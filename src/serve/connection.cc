@@ -93,7 +93,7 @@ ssize_t Connection::write(const char* bytes, size_t size) {
   return ::send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Nothing here asks who is there.
+// Addresses are not used here.
 void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
   ip.clear();
   port = 0;

@@ -41,7 +41,7 @@ void GuardedServer::bind() {
 }
 
 void GuardedServer::throw_unbound() const {
-  // Where no port at all can be had, it is the address that is wrong.
+  // If no port can be had at all, the address is wrong.
   if (httplib::Server().bind_to_any_port(options_.host) < 0)
     throw input_error("--host",
                       "expected an address of this machine, got {}; write 127.0.0.1, or 0.0.0.0 for all that "

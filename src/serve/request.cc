@@ -28,7 +28,7 @@ RequestError request_error(const InputError& error) {
   return {400, message, std::move(param)};
 }
 
-// Fields that ask for what is not there. As long as they ask for nothing, they are ignored.
+// Throws RequestError for fields that ask for something unsupported; they are ignored if they ask for nothing.
 void refuse_unsupported(const JsonField& root) {
   for (const char* name : {"suffix", "functions", "function_call", "audio", "guided_json", "guided_regex",
                            "guided_choice", "guided_grammar", "grammar", "json_schema", "use_beam_search"}) {

@@ -71,7 +71,7 @@ void Scheduler::run() {
   changed_.notify_all();
 }
 
-// In the order of their coming, so that none waits for ever.
+// Admits jobs in the order of arrival, so that none waits forever.
 void Scheduler::admit() {
   for (;;) {
     Job job;

@@ -18,7 +18,7 @@ Json chat_token(const std::string& token, std::optional<float> logprob) {
   return {{"token", token}, {"logprob", number_or_null(logprob)}, {"bytes", std::move(bytes)}};
 }
 
-// The token that is there is among its alternatives, be it as unlikely as it may.
+// The actual token is always among its alternatives, however unlikely it is.
 Json alternatives_of(const ShownToken& shown) {
   if (!shown.logprob) return nullptr;
   Json alternatives = Json::object();

@@ -3,7 +3,7 @@
 namespace spillway::train {
 namespace {
 
-// A config that no file was read for may leave out those that the schedule has by default.
+// A config that was not loaded from a file may lack options that have a default.
 schedules::ScheduleOptions schedule_options(const schedules::ScheduleDef& schedule,
                                             const schedules::ScheduleOptions& given) {
   schedules::ScheduleOptions options = schedules::defaults_of(schedule);

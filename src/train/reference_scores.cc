@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The rows of one kind, and where their scores go.
+// The rows of one set, and where their scores go.
 struct ScoredRows {
   std::string_view name;
   const data::RowTable& rows;
@@ -54,14 +54,14 @@ std::vector<std::string_view> score_names(const Objective& objective) {
   return names;
 }
 
-// When files of the folder were written last; samples of their content alone may miss a change.
+// Returns when files of the folder were last written; samples of their content alone may miss a change.
 std::string last_change(const SafetensorsFolder& folder) {
   fs::file_time_type last = fs::file_time_type::min();
   for (const auto& [name, entry] : folder.tensors()) last = std::max(last, fs::last_write_time(entry.file->path()));
   return fmt::format("{}", last.time_since_epoch().count());
 }
 
-// The checksum of all tensors, in the order of their names.
+// Returns the checksum of all tensors, in the order of their names.
 std::string content_of(const SafetensorsFolder& folder) {
   Checksum sum;
   std::vector<std::byte> bytes;
@@ -73,7 +73,7 @@ std::string content_of(const SafetensorsFolder& folder) {
   return sum.text();
 }
 
-// All that the scores depend on.
+// Returns a hash of everything that the scores depend on.
 std::string identity_of(const Job& job, const TrainingData& data, const SafetensorsFolder& reference) {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view value) { text += fmt::format("{}: {}\n", name, value); };
@@ -88,7 +88,7 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   add("rl", preference.name);
   if (preference.ld_alpha) add("ld_alpha", fmt::format("{}", *preference.ld_alpha));
   add("sequence_len", fmt::format("{}", job.config.batches.sequence_len));
-  // Rows of further streams are made of those of a micro-batch.
+  // Rows of further streams depend on the other rows of a micro-batch.
   if (job.graph.objective->streams() > 1)
     add("micro_batch_size", fmt::format("{}", job.config.batches.micro_batch_size));
   add("training", data.training.checksum());
@@ -124,7 +124,7 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
 
 std::string checksum_of(const std::vector<float>& scores) { return checksum_text(std::as_bytes(std::span(scores))); }
 
-// The scores of a tensor. Throws InputError for others than were written.
+// Reads the scores of a tensor. Throws InputError if they are not those that were written.
 std::vector<float> read_column(const SafetensorsFile& file, const std::string& name, int64_t rows) {
   const auto found = std::find_if(file.tensors().begin(), file.tensors().end(),
                                   [&](const StoredTensor& one) { return one.name == name; });
@@ -138,7 +138,7 @@ std::vector<float> read_column(const SafetensorsFile& file, const std::string& n
   return scores;
 }
 
-// False for a file that is not there, or not whole.
+// Returns false if the file is missing or incomplete.
 bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective) {
   if (!fs::exists(path)) return false;
   try {

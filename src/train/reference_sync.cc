@@ -10,7 +10,7 @@
 namespace spillway::train {
 namespace {
 
-// A copy's content, of which any run of elements can be mixed with numbers of the policy.
+// The content of a copy, whose elements can be mixed with the policy's in any order.
 class MixedCopy {
  public:
   MixedCopy(const Parameter& copy, ValueStore& store)

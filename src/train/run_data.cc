@@ -29,7 +29,7 @@ class RowEvaluation final : public EvaluationFeed {
   int64_t next_ = 0;
 };
 
-// Rows of tokens, or a stream of them.
+// Rows of tokens in memory, or a stream of them.
 class TokenData final : public RunData {
  public:
   TokenData(const Job& job, const TrainingData& data, DataListeners listeners)
@@ -87,7 +87,7 @@ std::string prompts_checksum(const std::vector<data::PromptRow>& rows) {
   return sum.text();
 }
 
-// Prompts, of which the run makes what it is trained on.
+// Prompts, from which the run generates its completions.
 class PromptData final : public RunData {
  public:
   PromptData(const Job& job, DataListeners listeners, MakeRounds make_rounds)

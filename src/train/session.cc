@@ -15,7 +15,7 @@ void check_programs(const std::vector<std::string>& violations) {
   SPILLWAY_CHECK(violations.empty(), "the plan's program is wrong: {}", violations.front());
 }
 
-// All that run in the session's memory, each of them verified.
+// Returns all programs that run in the session's memory, each of them verified.
 std::vector<const Program*> checked_programs(std::span<const JobProgram> programs, const Budget& budget) {
   std::vector<const Program*> result;
   for (const JobProgram& program : programs) {
@@ -54,7 +54,7 @@ void run_pass(Executor& executor, const PassSection& pass, std::span<const infer
   executor.run(pass.section);
 }
 
-// Traces what an executor runs meanwhile; null: nothing.
+// Traces what an executor runs during the lifetime of this object; null: traces nothing.
 class Traced {
  public:
   explicit Traced(Executor* executor) : executor_(executor) {
@@ -69,7 +69,7 @@ class Traced {
   Executor* executor_;
 };
 
-// Results last no longer than their section.
+// Copies the results, which are only valid until the end of their section.
 void copy_results(const Executor& executor, size_t first, std::span<std::vector<double>> to) {
   for (size_t i = 0; i < to.size(); ++i) {
     const TensorView from = executor.result(first + i);
@@ -102,7 +102,7 @@ void TrainingSession::begin_step(double learning_rate, int64_t step) {
   learning_rate_ = learning_rate;
 }
 
-// Other programs of the job have run in the same memory meanwhile.
+// Other programs of the job may have run in the same memory meanwhile.
 void TrainingSession::set_step_values() {
   set_scalar(home(training().learning_rate), static_cast<float>(learning_rate_));
   for (const OtherRate& other : training().other_rates)
@@ -110,7 +110,7 @@ void TrainingSession::set_step_values() {
   set_scalar(home(training().step), static_cast<int32_t>(step_ + 1));
 }
 
-// All that the streams hold is in place.
+// REQUIRES: the content of the streams is in place.
 void TrainingSession::run_forward(Executor& executor, const AppendedObjective& objective,
                                   std::span<const infer::Batch> streams, SectionId section) {
   set_rows(executor, objective, streams);
@@ -122,7 +122,7 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
 }
 
 double TrainingSession::micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step) {
-  // 62 bits, since a negative seed switches dropout off.
+  // The seed has 62 bits, since a negative one switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   const TrainingGraph& t = training();
   set_step_values();

@@ -13,7 +13,7 @@ namespace {
 
 using PackingProgress = std::function<void(int64_t rows, int64_t of)>;
 
-// Rows that are all there, packed and shuffled for each epoch.
+// Feeds rows in memory, packed and shuffled for each epoch.
 class EpochFeed : public StepFeed {
  public:
   EpochFeed(const data::BatchOptions& options, ObjectivePtr objective, const TrainingData& data,

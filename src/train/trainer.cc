@@ -28,8 +28,8 @@ std::optional<config::ReferenceSync> reference_sync(const config::Config& config
   return config.preference ? config.preference->sync : std::nullopt;
 }
 
-// Weights that NaN has reached stay NaN: to go on would only write them over checkpoints that are good. A norm that is
-// infinite clips every gradient to nothing, so that no step learns, or to NaN.
+// Throws InputError for a loss or norm that is not finite. Weights with NaN do not recover, and continuing would
+// replace good checkpoints. An infinite norm clips every gradient to zero or to NaN.
 void check_finite(const StepRecord& record) {
   if (std::isfinite(record.loss) && std::isfinite(record.grad_norm)) return;
   throw input_error(fmt::format("step {}", record.step),
@@ -37,7 +37,8 @@ void check_finite(const StepRecord& record) {
                     "at the data, then go on from an earlier checkpoint");
 }
 
-// Returns the ends that its rows teach, those of the adapter that it starts from, and those at which rollouts end.
+// Returns the tokens that end answers: those that the rows teach, those of the adapter that training starts from, and
+// those at which rollouts end.
 std::vector<int32_t> ends_of_run(const Job& job, const TrainingData& data) {
   std::vector<int32_t> ends = data.ends;
   const auto add = [&ends](const std::vector<int32_t>& more) { ends.insert(ends.end(), more.begin(), more.end()); };
@@ -94,7 +95,7 @@ void Trainer::go_on_from(const TrainingPosition& position) {
   position_.stream = position.stream;
   position_.feed = position.feed;
   if (position.stopping) stopping_.restore(*position.stopping);
-  // Versions that did not say so evaluated before they saved, but for a last step that needed no evaluation otherwise.
+  // Versions that did not record it evaluated before they saved, except at a last step without a due evaluation.
   const int64_t every = evaluation_interval();
   position_.is_evaluated = position.is_evaluated.value_or(every > 0 && position.step % every == 0);
 }
@@ -132,9 +133,9 @@ void Trainer::load_checkpoint() {
   from_.reset();
 }
 
-// Rows of a stream are seen too late to refuse them before the first step, a disk or a reward function may fail at any:
-// what was learnt until then is kept. Until the micro-batches of a step's first update are through no weight has
-// changed yet, unless the plan updates each where its gradient is ready.
+// Saves a checkpoint if `feed` throws. Rows of a stream are read too late to refuse them before the first step, and a
+// disk or a reward function may fail at any time: the training so far is kept. No weight has changed until the
+// micro-batches of a step's first update are done, unless the plan updates each weight as its gradient is ready.
 template <typename Feed>
 auto Trainer::or_save(const Feed& feed) {
   try {
@@ -149,7 +150,7 @@ void Trainer::begin_step() {
   or_save([&] { feed_->begin(position_.step); });
 }
 
-// For a run that ends with an error, which is what the user is to hear of.
+// Called when a run ends with an error: errors of saving are only logged, so that the user sees the first one.
 void Trainer::try_to_save() {
   try {
     save(SaveReason::kEarlyEnd, CheckpointContent::kAll);
@@ -166,7 +167,7 @@ double Trainer::micro_step(std::span<const data::MicroBatch> streams, const Step
   return loss;
 }
 
-// Beside the loss, which the step has already.
+// Returns the metrics beside the loss, which the record has already.
 std::span<const Metric> Trainer::step_metrics() {
   job_.graph.objective->metrics(sums_, metrics_);
   std::erase_if(metrics_, [](const Metric& metric) { return metric.key == "loss"; });
@@ -218,7 +219,8 @@ StepRecord Trainer::train_step() {
           .step_seconds = seconds};
 }
 
-// False where a signal has cut it short: nobody is told of it, and a run that goes on from here evaluates first.
+// Returns false if a signal has interrupted the evaluation: it is not reported, and a run that resumes from here
+// evaluates first.
 bool Trainer::evaluate() {
   if (!data_->has_evaluation()) return true;
   if (!or_save([&] { return evaluator_.evaluate(*feed_, sums_); })) {
@@ -281,8 +283,8 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
   remove_old();
 }
 
-// Writes the model or the adapter. Where that fails, a checkpoint keeps what was learnt; weights of an earlier step
-// have one already.
+// Writes the model or the adapter. If that fails, saves a checkpoint instead; weights of an earlier step have one
+// already.
 void Trainer::save_result(const TrainingOutcome& outcome) {
   const std::filesystem::path output = job_.config.output.output_dir;
   try {
@@ -321,7 +323,7 @@ TrainedFacts Trainer::facts() const {
   return facts;
 }
 
-// A checkpoint that somebody has removed or damaged is no reason to lose what there is.
+// If the best checkpoint was removed or damaged, the current weights are kept.
 void Trainer::load_best(TrainingOutcome& outcome) {
   const int64_t step = stopping_.step_to_load(position_.step);
   if (step == 0) return;
@@ -364,7 +366,7 @@ void Trainer::finish_step(TrainingOutcome& outcome) {
   const bool is_save_due = is_due(save_every) || (save_every > 0 && is_last_step) || is_first_due;
   const CheckpointContent usual =
       job_.config.output.saves_only_model ? CheckpointContent::kModel : CheckpointContent::kAll;
-  // One from which a longer run goes on knows nothing of an evaluation that this run would not have had.
+  // A longer run that resumes from it must not include an evaluation that only exists because this run ends.
   const bool saves_first = is_save_due && is_last_step && !is_evaluation_due();
   if (saves_first) save(SaveReason::kDue, usual);
   const bool evaluates = is_evaluation_due() || is_last_step || stopping_.stops();
@@ -396,7 +398,7 @@ TrainingOutcome Trainer::run() {
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
   feed_ = data_->make_feed(session_, length_, position_);
   std::vector<double> seconds;
-  // Touched now, not only reserved, so that a long run does not grow page by page; no more than a few days need.
+  // Touches the memory now, so that a long run does not grow page by page; bounded by the steps of a few days.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
   resize(seconds, std::clamp<int64_t>(length_.total_steps - position_.step, 0, kMaxTouched));
   seconds.clear();
@@ -417,7 +419,7 @@ TrainingOutcome Trainer::run() {
   outcome.median_step_seconds = median(std::move(seconds));
   if (outcome.interrupted) return outcome;
   if (position_.step < length_.total_steps) outcome.ended_early = stopping_.reason();
-  // The checkpoint that this run began with is of the last step, from before its evaluation.
+  // The checkpoint that this run started from is of the last step, written before its evaluation.
   if (position_.step == length_.total_steps && !is_evaluated()) (void)evaluate();
   load_best(outcome);
   evaluate_kept(outcome);

@@ -52,7 +52,7 @@ std::vector<int32_t> ChatSession::prompt_from(size_t first) const {
 // Returns the prompt of the conversation from turns_[first] on; moves `first` to a later message of the user's as far
 // as needed.
 std::vector<int32_t> ChatSession::fitting_prompt(size_t& first) const {
-  // An answer wants room, but a long one must not cost the conversation that it is about.
+  // Reserves room for an answer, but not so much that the conversation is lost.
   const int64_t room = std::min(options_.sampling.max_new_tokens, std::max<int64_t>(options_.context / 4, 1));
   for (;;) {
     std::vector<int32_t> ids = prompt_from(first);

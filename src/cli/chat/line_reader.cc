@@ -22,7 +22,7 @@ constexpr size_t kMaxLineBytes = size_t{1} << 26;
 
 enum class Waited { kInput, kInterrupt };
 
-// Until standard input has something, or its end.
+// Waits until standard input has something, or ends.
 Waited wait(CatchInterrupt& interrupts) {
   std::array<pollfd, 2> files = {{{STDIN_FILENO, POLLIN, 0}, {interrupts.fd(), POLLIN, 0}}};
   for (;;) {
@@ -76,7 +76,7 @@ class EditedLines : public LineReader {
  public:
   explicit EditedLines(CatchInterrupt& interrupts) : interrupts_(interrupts) {
     std::setlocale(LC_CTYPE, "");
-    // Where no locale is set, terminals speak UTF-8 all the same.
+    // Terminals use UTF-8 even if no locale is set.
     if (MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
     edit_ = ::el_init("spillway", stdin, stdout, stderr);
     history_ = ::history_init();
@@ -160,7 +160,7 @@ class EditedLines : public LineReader {
   std::exception_ptr error_;
 };
 
-// No byte of a text in UTF-8. It is no Ctrl-D, and not "none", in whose place libedit would put Ctrl-D again.
+// A byte that never occurs in UTF-8. It is neither Ctrl-D nor "none", which libedit would replace with Ctrl-D again.
 constexpr cc_t kNoKey = 0xFF;
 
 bool is_edited() { return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0; }

@@ -8,7 +8,7 @@
 namespace spillway {
 namespace {
 
-// Each `from` replaced by `to`.
+// Returns the text with each `from` replaced by `to`.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
   for (size_t at; (at = text.find(from)) != std::string_view::npos; text.remove_prefix(at + from.size()))

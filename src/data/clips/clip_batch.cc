@@ -11,7 +11,7 @@
 namespace spillway::data {
 namespace {
 
-// Goes through the patches of a clip in the order frame, row, column; visit(frame, row, column) of each.
+// Calls visit(frame, row, column) for each patch of a clip, in this order.
 template <typename Visit>
 void for_each_patch(const ClipShape& shape, const std::array<int64_t, 3>& patch, const Visit& visit) {
   for (int64_t frame = 0; frame < shape.frames / patch[0]; ++frame) {
@@ -39,7 +39,7 @@ int64_t channels_of(const std::vector<float>& values, const ClipShape& shape) {
   return std::ssize(values) / (shape.frames * shape.height * shape.width);
 }
 
-// Room behind what a column holds.
+// Appends room to a column and returns it.
 float* grow(std::vector<float>& column, int64_t elems) {
   const int64_t before = std::ssize(column);
   resize(column, before + elems);

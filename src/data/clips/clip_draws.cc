@@ -20,11 +20,11 @@ std::array<uint32_t, 4> bits_of(uint64_t seed, uint64_t purpose, int64_t sample,
   return philox(seed, purpose << kSampleBits | static_cast<uint64_t>(sample), counter);
 }
 
-// In [0, 1) and in (0, 1).
+// Convert a random word to [0, 1) and to (0, 1).
 double uniform(uint32_t bits) { return bits * 0x1p-32; }
 double inner_uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
 
-// Two standard normal numbers of two words (Box and Muller, 1958).
+// Returns two standard normal numbers for two random words (Box and Muller, 1958).
 std::array<double, 2> normal_pair(uint32_t a, uint32_t b) {
   const double radius = std::sqrt(-2 * std::log(inner_uniform(a))), angle = 2 * std::numbers::pi * uniform(b);
   return {radius * std::cos(angle), radius * std::sin(angle)};
@@ -58,7 +58,7 @@ bool is_in_range(const FlowOptions& options, float timestep) {
 // kTriesAtStart have found one.
 constexpr uint64_t kTriesAtStart = uint64_t{1} << 16, kTries = uint64_t{1} << 20;
 
-// Nothing where none of `tries` draws is in the range.
+// Returns nothing if none of `tries` draws is in the range.
 std::optional<float> draw_timestep(const FlowOptions& options, const FlowTable& table, int64_t sample, uint64_t tries) {
   for (uint64_t counter = 0; counter < tries; ++counter) {
     const double u = draw_u(options, bits_of(options.seed, kTimestepStream, sample, counter));

@@ -17,7 +17,7 @@ constexpr int64_t kMaxTensorBytes = int64_t{1} << 30;
 
 std::string text_of(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-// Checks one row; `where` and names are those of its messages.
+// Checks one row; `where` and the names are for its messages.
 class RowCheck {
  public:
   RowCheck(const RowHeader& row, const ClipDemands& demands, const TensorNames& names, std::string_view where,

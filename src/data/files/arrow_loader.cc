@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* kBuildAgain =
     "run tools/install_dependencies arrow and build again, or convert the file to .jsonl";
 
-// Why dlopen or dlsym failed, without the library's path where it comes first.
+// Returns why dlopen or dlsym failed, without the library's path at its start.
 std::string loader_error(const fs::path& library) {
   const char* const said = dlerror();
   std::string_view text = said == nullptr ? "no reason" : said;
@@ -27,7 +27,7 @@ std::string loader_error(const fs::path& library) {
   return quote(text);
 }
 
-// Lies beside the program in a build, and in lib/spillway/ beside bin/ where it is installed.
+// Returns the library's path: beside the program in a build, in lib/spillway/ beside bin/ in an installation.
 fs::path library_path() {
   constexpr const char* kName = "libspillway_arrow.so";
   std::error_code error;

@@ -36,7 +36,8 @@ class BlockBytes {
   }
 
  protected:
-  // Reads what comes next and says it by literal() and copy(). False at the end. Called once these are done.
+  // Reads the next element and calls literal() or copy(). Returns false at the end. Called once the last element is
+  // done.
   virtual bool next() = 0;
 
   void literal(size_t bytes) { literal_ = bytes; }
@@ -77,7 +78,7 @@ class BlockBytes {
     taken_ = made_ = kept;
   }
 
-  // At least a byte of output, or the next literals and copies. False at the end.
+  // Produces at least a byte of output, or reads the next literals and copies. Returns false at the end.
   bool advance() {
     const size_t room = output_.size() - made_;
     if (literal_ > 0) {

@@ -19,13 +19,13 @@ namespace {
 constexpr size_t kInputBytes = size_t{1} << 17;
 constexpr std::string_view kGzip = "\x1f\x8b", kZstandard = "\x28\xb5\x2f\xfd";
 
-// Compressed bytes on their way in.
+// A buffer of compressed input.
 class Input {
  public:
   Input(ByteSource source, std::string name)
       : source_(std::move(source)), name_(std::move(name)), buffer_(kInputBytes) {}
 
-  // At least `size` bytes, as far as there are.
+  // Reads until there are at least `size` bytes, or the input ends.
   void fill(size_t size) {
     if (end_ - at_ >= size) return;
     std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);

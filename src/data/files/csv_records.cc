@@ -65,7 +65,7 @@ class CsvRecords : public RecordParser {
     return true;
   }
 
-  // True where a comma, and so another field, follows.
+  // Returns true if a comma, and so another field, follows.
   bool read_field(std::string& value) {
     if (!stream_.at_end() && stream_.peek() == '"') read_quoted(value);
     while (!stream_.at_end()) {

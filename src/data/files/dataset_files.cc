@@ -33,7 +33,7 @@ fs::path base_folder(const DatasetConfig& config) {
   return is_format ? fs::path(config.data_dir) : fs::path(config.path) / config.data_dir;
 }
 
-// A file by its name or by a pattern, in the dataset's folder or else by itself.
+// Returns the files of a name or a pattern, in the dataset's folder, or else by the name alone.
 std::vector<fs::path> named_files(const DatasetConfig& config, const std::string& name) {
   for (const fs::path& folder : {base_folder(config), fs::path()}) {
     if (is_there(folder / name)) return {folder / name};

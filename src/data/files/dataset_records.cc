@@ -157,7 +157,7 @@ std::vector<int64_t> rows_by_fraction(std::span<const DatasetConfig> configs) {
     total = std::min(total, static_cast<double>(rows) / weight);
   }
   std::vector<int64_t> rows;
-  // As Python rounds: halves to even.
+  // Rounds halves to even, as Python does.
   for (const DatasetConfig& config : configs)
     rows.push_back(static_cast<int64_t>(std::nearbyint(*config.fraction / sum * total)));
   return rows;

@@ -28,7 +28,7 @@ std::string with_marks(std::string_view path, const char* mark) {
   return text;
 }
 
-// Folders of a folder, the newest last.
+// Returns the folders in a folder, the newest last.
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;

@@ -19,7 +19,7 @@ constexpr int kMaxNesting = 200;
 
 bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Where a number begins; what stands in quotes is none. 0 where there is no such number.
+// Returns where a number outside of quotes begins; 0 if there is none.
 size_t find_outside_texts(std::string_view json, std::string_view number) {
   bool quoted = false;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -80,14 +80,14 @@ class JsonRecords : public RecordParser {
     }
   }
   [[noreturn]] void fail(std::string_view expected) {
-    // Only of a last line without an end is it clear whose fault it is.
+    // Only for a last line without an end is the cause certain.
     if (stream_.at_end() && stream_.line() == row_line_)
       throw input_error(stream_.where(row_line_),
                         "expected {} in this row, got no more: the file is cut short; copy it again", expected);
     if (stream_.at_end())
       throw input_error(stream_.where(row_line_), "expected {} in this row, got the end of the file; correct the row",
                         expected);
-    // A row that was never closed is met on a later line: its own is what helps.
+    // An unclosed row is detected on a later line: the message names its own.
     const std::string where =
         stream_.line() == row_line_ ? stream_.where({}, 0, row_line_, stream_.column()) : stream_.where(row_line_);
     throw input_error(where, "expected {} in this row, got {}; correct the row", expected,
@@ -153,7 +153,7 @@ class JsonRecords : public RecordParser {
     throw input_error(stream_.where(), "expected the end of the file after the list, got more; remove the rest");
   }
 
-  // Takes `"KEY":` and the space behind it; returns the key in its quotes, and that space.
+  // Consumes `"KEY":` and the space after it; returns the key in its quotes, and that space.
   std::pair<std::string, std::string> take_key() {
     std::string key, colon;
     if (stream_.at_end() || stream_.peek() != '"') fail("a key in quotes");
@@ -163,7 +163,8 @@ class JsonRecords : public RecordParser {
     return {std::move(key), std::move(colon)};
   }
 
-  // A top-level object: a row, unless it is the one that holds the rows under "data". False where it began that list.
+  // Reads a top-level object: a row, unless it is the one that holds the rows under "data". Returns false if that list
+  // begins.
   bool read_object(Record& record) {
     const int64_t line = stream_.line(), column = stream_.column();
     std::string text;

@@ -70,7 +70,7 @@ struct ParquetBytes::Page {
   PageHeader header;
   int64_t offset = 0;     // of what follows the header
   int64_t first_row = 0;  // of the row group
-  // Of each row the value in this page or in the dictionary, or kNull; empty until it is needed.
+  // The index of each row's value in this page or in the dictionary, or kNull; empty until it is needed.
   std::vector<int32_t> entries;
 
   [[nodiscard]] bool is_in_dictionary() const {

@@ -176,7 +176,7 @@ std::optional<nlohmann::json> read_json(const fs::path& path) {
   return json;
 }
 
-// A folder that came from elsewhere has no business outside.
+// A folder from elsewhere must not name files outside of itself.
 void check_inside(const fs::path& metadata, const fs::path& path) {
   const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
   if (climbs || path.is_absolute())
@@ -318,7 +318,7 @@ std::vector<fs::path> match_files(const fs::path& folder, const std::string& pat
 
 std::vector<fs::path> split_files(const fs::path& folder, std::string_view name, std::string_view split) {
   if (const auto saved = saved_files(folder)) {
-    // One split, whose name is there or not; `train` also is what a config says without a split.
+    // The folder holds one split, which may lack its name; the default of a config is `train`.
     const std::string own = saved_split(folder);
     if (split != "train" && split != own) throw no_such_split(folder, own, split);
     return *saved;

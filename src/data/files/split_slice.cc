@@ -33,7 +33,7 @@ std::optional<SliceEnd> parse_end(std::string_view text, std::string_view all) {
   return end;
 }
 
-// As the datasets library has it: one sign of percent is for both ends, and rounding is of percents alone.
+// As in the datasets library, one percent sign applies to both ends, and only percentages are rounded.
 void read_percents(SplitSlice& slice, bool is_rounded, std::string_view all) {
   const bool is_percent = (slice.from && slice.from->percent) || (slice.to && slice.to->percent);
   if (is_rounded && !is_percent)

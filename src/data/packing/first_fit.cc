@@ -17,7 +17,7 @@ class FirstFitRooms {
     if (line_rows_ > 0) rows_.assign(leaves_, 0);
   }
 
-  // The line that takes a row of so many tokens.
+  // Returns the line for a row of `tokens` tokens.
   int32_t add(int32_t tokens) {
     size_t node = 1;
     while (node < leaves_) node = room_[2 * node] >= tokens ? 2 * node : 2 * node + 1;
@@ -43,7 +43,7 @@ Lines pack_first_fit(const RowTable& rows, int64_t capacity, int64_t line_rows) 
   for (int64_t row = 0; row < rows.size(); ++row) tokens += rows.length(row);
   LongestFirst by_length;
   by_length.sort(count, [&](size_t row) { return rows.length(static_cast<int64_t>(row)); });
-  // No two lines fit into one, so that all but one are filled by half, or else have all the rows that they may have.
+  // No two lines fit into one, so that all but one are at least half full, or have the maximal number of rows.
   const int64_t full_lines = line_rows > 0 ? rows.size() / line_rows : 0;
   FirstFitRooms rooms(std::min(rows.size(), 2 * tokens / capacity + 2 + full_lines), capacity, line_rows);
   std::vector<int32_t> line_of(count);

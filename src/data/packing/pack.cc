@@ -24,7 +24,7 @@ void for_scopes(const RowTable& rows, const PackOptions& options, const PackScop
   }
 }
 
-// The sequences of a row: all of it that fits, or as many as it takes.
+// Returns the sequences of a row: its start that fits, or as many sequences as needed.
 void add_sequences(const Piece& row, const PackOptions& options, std::vector<Piece>& sequences) {
   const auto capacity = narrow<int32_t>(options.capacity);
   const int32_t end = options.strategy == PackingStrategy::kBfd ? std::min(row.length, capacity) : row.length;
@@ -50,7 +50,7 @@ Lines pack_best_fit(const RowTable& rows, const PackOptions& options) {
   return lines;
 }
 
-// One sequence a line: rows follow each other without a boundary and are cut wherever a line is full.
+// Packs one sequence per line: rows follow each other without a boundary and are cut wherever a line is full.
 Lines pack_wrapped(const RowTable& rows, const PackOptions& options) {
   Lines lines;
   for_scopes(rows, options, [&](const Scope& scope) {

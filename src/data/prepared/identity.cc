@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Raised when the same input gives other rows than before.
+// Increased when the same input gives other rows than before.
 constexpr int kRowsVersion = 6;
 
 template <typename T>
@@ -43,7 +43,7 @@ Json identity_list(const Members&... members) {
   return Json::array({identity_value(members)...});
 }
 
-// In the place of members that are gone: a stream goes on from checkpoints that were written when there were.
+// Replaces removed members, so that streams resume from checkpoints that were written when they existed.
 constexpr std::string_view kGone;
 
 // Structured bindings name every member, so that a new one cannot be forgotten.
@@ -62,7 +62,7 @@ Json members_of(const DatasetConfig& config) {
                             train_on_eot, message_field_training, message_field_training_detail, drop_system_message,
                             split_thinking, chat_template, chat_template_jinja, step_separator, max_completion_length,
                             train_on_last_step_only, kGone, kGone);
-  // Newer members count where they say something, so that streams of before have the identity that they had.
+  // Newer members count only if they are set, so that older streams keep their identity.
   if (!data_dir.empty() || !columns.empty() || fraction) list.push_back(identity_list(data_dir, columns, fraction));
   return list;
 }
@@ -73,7 +73,7 @@ Json members_of(const RowOptions& options) {
                completion_only_loss, assistant_only_loss, dataset_text_field, chat_template, chat_template_jinja,
                chat_template_kwargs, eot_tokens, vocabulary,
                now] = options;  // `now` matters where a template shows it: time_in_rows()
-  // Strategies of packing that want the same rows share them.
+  // Packing strategies that need the same rows share them.
   const auto& [most, least, long_rows, end_that_stays, keep_without_targets] = length_rule(options);
   const Json rule = identity_list(most, least, long_rows, end_that_stays, keep_without_targets);
   return identity_list(objective, sequence_len, length_rules, excess_length_strategy, truncation_mode, min_sample_len,
@@ -82,7 +82,7 @@ Json members_of(const RowOptions& options) {
                        chat_template_jinja, chat_template_kwargs, eot_tokens, vocabulary);
 }
 
-// Without what only says which lines make a micro-batch: a stream's position counts lines.
+// Leaves out the options that only group lines into micro-batches: a stream's position counts lines.
 Json members_of(const BatchOptions& options) {
   const auto& [rows, sequence_len, packing, packing_scope_rows, line_rows, shuffle_before_packing, packing_seed, order,
                step_batches, drops_last, seed] = options;  // a stream neither shuffles before it packs nor has an end
@@ -104,7 +104,7 @@ Json data_file(const fs::path& path) {
   return Json::array({fs::absolute(path).lexically_normal().string(), size, changed.count()});
 }
 
-// Nothing for a template that is no file but its own text.
+// Adds the content of a file; nothing for a template that is the text itself.
 void add_content(Json& list, const fs::path& path) {
   std::error_code ignored;
   if (!path.empty() && fs::is_regular_file(path, ignored))
@@ -129,7 +129,7 @@ Json tokenizer_files(const fs::path& folder) {
 
 enum class TimeAsked { kNone, kDate, kTime };
 
-// By the template's text: any directive that could change within a day counts.
+// Returns how much of the time the template's text asks for; any directive that could change within a day counts.
 TimeAsked time_asked(const text::ChatTemplate& chat_template) {
   if (!chat_template.asks_for_time()) return TimeAsked::kNone;
   const std::string_view source = chat_template.source();

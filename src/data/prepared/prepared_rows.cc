@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kIndex = "prepared.json";
 constexpr int64_t kMaxIndexBytes = int64_t{64} << 20;
-// The form of these files; raised when it changes.
+// The version of the format of these files; increased when it changes.
 constexpr int kFormat = 4;
 
 Json to_json(RowSchema schema) {
@@ -29,7 +29,7 @@ Json to_json(RowSchema schema) {
   return columns;
 }
 
-// Bytes on their way to a file, with their checksum.
+// Writes bytes to a file and computes their checksum.
 class SummedFile {
  public:
   explicit SummedFile(const fs::path& path) : file_(path) {}
@@ -128,7 +128,7 @@ class MappedRows final : public RowTokens {
     return true;
   }
 
-  // Known since the files were opened; to read them once more would make all of them resident.
+  // The checksums are known since the files were opened; reading the files again would make all of them resident.
   [[nodiscard]] Checksums checksums() const override { return sums_; }
 
  private:
@@ -154,7 +154,7 @@ MappedFile open_checked(const fs::path& folder, const Json& file) {
   return mapped;
 }
 
-// Throws InputError, or what the JSON library throws, where something is not as it was written.
+// Throws InputError, or an exception of the JSON library, if anything is not as it was written.
 Dataset open_prepared(const fs::path& folder, std::string_view identity, RowSchema schema) {
   const Json index = parse_json<Json>(read_file(folder / kIndex, kMaxIndexBytes), kIndex);
   if (index.at("format") != kFormat) throw input_error(kIndex, "expected format {}, got another", kFormat);

@@ -32,7 +32,7 @@ class EndsAdded : public RowBuilder {
     return {.has_answer = true, .ids = ends_.closing_ends(row.completions.front())};
   }
 
-  // A row that is learned from its first token to its last target is a text, and no answer to something.
+  // A row that is learned from its first token to its last target is a text rather than an answer.
   [[nodiscard]] RowEnds of_labels(const Row& row) const {
     const std::span<const int32_t> labels = row.labels;
     auto end = std::ssize(labels);

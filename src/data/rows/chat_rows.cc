@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A turn's end token counts as its own this far behind its content.
+// The largest distance of a turn's end token from its content.
 constexpr int64_t kEndDistance = 3;
 
 // The part of a turn that a stand-in replaces.
@@ -67,7 +67,7 @@ class ChatRows : public RowBuilder {
 
   void set_end_tokens(const std::vector<std::string>& names) {
     for (const std::string& token : names) {
-      // A token that the template never writes cannot end a turn; EOS it may write by the name of its variable.
+      // A token that the template never writes cannot end a turn; EOS may be written through its variable.
       const bool is_eos = names.size() == 1 && token == tokenizer_.eos_token();
       if (!is_eos && !writes(templates_.usual, token) && !(templates_.tool_use && writes(*templates_.tool_use, token)))
         continue;
@@ -81,7 +81,7 @@ class ChatRows : public RowBuilder {
     check_agreement(end_tokens_);
   }
 
-  // Throws InputError where two keys say different things of one token.
+  // Throws InputError if two keys contradict each other about a token.
   void check_agreement(const std::set<int32_t>& end_tokens) const {
     const auto eos = tokenizer_.eos_id();
     if (!eos || !end_tokens.contains(*eos) || train_on_eot_ == config_.train_on_eos) return;
@@ -108,7 +108,7 @@ class ChatRows : public RowBuilder {
     }
   }
 
-  // Takes down the parts of the conversation that are not in the row's text.
+  // Records the parts of the conversation that are not in the row's text.
   void take_left_out_parts(const Record& record, const Conversation& conversation, const std::string& text,
                            Row& row) const {
     const text::ChatInput input = input_of(conversation);
@@ -128,7 +128,7 @@ class ChatRows : public RowBuilder {
     return options_.train_on_inputs || roles_to_train_.contains(turn.role());
   }
 
-  // Where in the row's tokens a turn lies; with parts in its reasoning, also where that lies.
+  // The place of a turn in the row's tokens; if its reasoning has parts, also the place of that.
   struct TurnPlace {
     Range turn, reasoning;
   };
@@ -170,7 +170,7 @@ class ChatRows : public RowBuilder {
       mark_parts(turn.message["reasoning_content"], *turn.reasoning_parts, place.reasoning, row);
   }
 
-  // Where the tokens stand that end a turn, whose content ends before `end`; -1: nowhere.
+  // The places of the tokens that end a turn whose content ends before `end`; -1 for none.
   struct MarkedTurn {
     const Turn* turn;
     int64_t end, eot, eos;
@@ -189,8 +189,8 @@ class ChatRows : public RowBuilder {
 
   [[nodiscard]] bool is_answer(const Turn& turn) const { return trains(turn) && is_answering_role(turn.role()); }
 
-  // Says of an answer which tokens end it, and makes targets of what the template writes between it and these: the
-  // model has to write that, too, before it can end.
+  // Records which tokens end an answer, and makes targets of the text that the template writes between it and these:
+  // the model must write that, too, before it can end.
   void finish_answer(const MarkedTurn& turn, Row& row) const {
     if (!is_answer(*turn.turn)) return;
     row.ends.has_answer = true;
@@ -199,7 +199,7 @@ class ChatRows : public RowBuilder {
     if (!options_.eot_tokens && !has_parts(*turn.turn) && (has_eot || has_eos))
       copy_labels(row, turn.end, has_eot ? turn.eot : turn.eos);
     if (has_eos) add_end(row, nth(row.input_ids, turn.eos));
-    // Before an EOS a mark that does not stop is a part of the template.
+    // A mark before an EOS that does not end generation is part of the template.
     if (has_eot && (!has_eos || ends_.stops(nth(row.input_ids, turn.eot)))) add_end(row, nth(row.input_ids, turn.eot));
   }
 
@@ -263,7 +263,7 @@ class ChatRows : public RowBuilder {
     return places;
   }
 
-  // The parts are placed by the text's own tokens, counted from where the text begins in the row.
+  // The places of the parts are those in the text's own tokens, offset by the begin of the text in the row.
   void mark_parts(const Json& text, const std::vector<TrainedPart>& parts, const Range& range, Row& row) const {
     if (range.begin >= range.end) return;
     const std::vector<bool> trained = trained_tokens(tokenizer_, text.get_ref<const std::string&>(), parts);

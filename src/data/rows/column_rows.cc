@@ -54,7 +54,8 @@ class ColumnRows : public RowBuilder {
   }
 
  private:
-  // Rows of KTO: trained as text, the bad completions would be learned, too. CSV files have the label as text.
+  // Throws InputError for rows of KTO: trained as text, the undesirable completions would be learned, too. CSV files
+  // have the label as text.
   static void refuse_judged(const Record& record) {
     const Json& label = record.fields["label"];
     const std::string word = label.is_string() ? text::jinja::lower(label.get_ref<const std::string&>()) : "";
@@ -64,7 +65,7 @@ class ColumnRows : public RowBuilder {
                       "whether the completion is good; set rl: kto, or remove the column");
   }
 
-  // TRL's, of conversations.
+  // Throws InputError for assistant_only_loss, which TRL has for conversations only.
   void refuse_assistant_only(const Record& record, const char* got) const {
     if (options_.assistant_only_loss)
       throw input_error(record.where,
@@ -80,7 +81,7 @@ class ColumnRows : public RowBuilder {
 
   [[nodiscard]] bool completion_only() const { return options_.completion_only_loss.value_or(true); }
 
-  // Labels of what comes after the part that both encodings share.
+  // Removes the labels of the common start of both encodings.
   void ignore_prompt(Row& row, const std::vector<int32_t>& prompt) const {
     if (!completion_only()) return;
     const auto shared =
@@ -111,8 +112,8 @@ class ColumnRows : public RowBuilder {
     return renderer_.render(record, messages, tools_of(record), add_generation_prompt);
   }
 
-  // Returns the row of a conversation. Messages before `first_learned` are not learned, and nobody means to learn
-  // instructions: a template may leave these out.
+  // Returns the row of a conversation. Messages before `first_learned` are not learned, and instructions never are: a
+  // template may leave these out.
   [[nodiscard]] Row rendered_row(const Record& record, const Json& messages, size_t first_learned) const {
     const auto is_learned = [&](size_t i) {
       const Json role = messages[i].value("role", Json());
@@ -139,8 +140,8 @@ class ColumnRows : public RowBuilder {
     return role != message.end() && role->is_string() && is_answering_role(role->get_ref<const std::string&>());
   }
 
-  // Leaves those labels that the template marks as generated, and the token behind that ends an answer, which many
-  // templates leave out of their marks.
+  // Keeps the labels that the template marks as generated, and the token after them that ends an answer, which many
+  // templates do not mark.
   void keep_answers(const Record& record, const text::ChatTemplate::Rendered& rendered,
                     const std::vector<int32_t>& ends, Row& row) const {
     auto mask = mask_of_ranges(tokenizer_, rendered.text, row.input_ids, rendered.generation_spans);
@@ -173,7 +174,7 @@ class ColumnRows : public RowBuilder {
     return std::find(names.begin(), names.end(), tokenizer_.id_to_token(id)) != names.end();
   }
 
-  // Takes messages of weight 0, each with a special token that ends it, out of the targets.
+  // Removes messages of weight 0, each with a special token that ends it, from the targets.
   void ignore_weightless(const Record& record, const Json& messages, const std::string& text, Row& row) const {
     std::vector<size_t> weightless;
     for (size_t i = 0; i < messages.size(); ++i) {

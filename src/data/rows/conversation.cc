@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Moves what stands between thinking tags to reasoning_content.
+// Moves the text between thinking tags to reasoning_content.
 void split_thinking(Json& message) {
   static constexpr std::array<std::pair<const char*, const char*>, 3> kThinking = {
       {{"<think>", "</think>"}, {"<reasoning>", "</reasoning>"}, {"<|begin_of_thought|>", "<|end_of_thought|>"}}};
@@ -48,7 +48,7 @@ void read_json_text(const Record& record, Json& value, std::string_view name) {
   value = std::move(parsed);
 }
 
-// `function.NAME` of each item, where it is JSON text, becomes what the text says.
+// Parses `function.NAME` of each item if it is JSON text.
 void read_function_field(const Record& record, Json& items, const char* name) {
   if (!items.is_array()) return;
   for (Json& item : items) {
@@ -72,8 +72,8 @@ bool is_media(const Json& part) {
   return type != part.end() && type->is_string() && text::is_media_type(type->get_ref<const std::string&>());
 }
 
-// Joins a content that is a list of parts; where one says whether it is a target, all have a say. Counts parts that are
-// no text.
+// Joins a content that is a list of parts. If a part says whether it is a target, all parts are marked. Counts parts
+// that are not text.
 std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content, int64_t& media) {
   if (!content.is_array()) return {};
   std::string text;

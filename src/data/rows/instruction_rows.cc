@@ -35,7 +35,7 @@ std::string column_text(const Record& record, std::string_view name, std::string
   return lines;
 }
 
-// A type with its columns and texts settled.
+// A type with its resolved columns and texts.
 struct Prompt {
   TextPattern system_layout, turn, alone;
   TextPattern instruction, input, output;

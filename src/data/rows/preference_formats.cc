@@ -32,7 +32,7 @@ constexpr std::array kMarks = {
     TurnMarks{"llama3", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", ""},
 };
 
-// Where a variant finds the answer in the column of a completion.
+// The place of the answer in the column of a completion, by variant.
 enum class Answer {
   kText,           // it is the answer
   kSecondMessage,  // a list of messages, whose second it is
@@ -189,7 +189,7 @@ class TemplateFormat : public PreferenceFormat {
     return {{names.at("role"), role}, {names.at("content"), content}};
   }
 
-  // The answer: text, a message, or the last of several.
+  // Returns the answer: a text, a message, or the last of several messages.
   [[nodiscard]] Json answer_message(const Record& record, const std::string& column) const {
     const Json& value =
         required_field(record, column, column == config_.field_chosen ? "field_chosen" : "field_rejected");
@@ -219,7 +219,7 @@ class TemplateFormat : public PreferenceFormat {
     constexpr std::string_view kQuestion = "[[dummy_message]]";
     const Json turns = Json::array({{{"role", "user"}, {"content", kQuestion}}, message});
     const std::string text = renderer_.render(record, turns, {}, false).text;
-    // The answer may also stand in what the template writes before it.
+    // The answer's text may also occur in what the template writes before it.
     const size_t question = text.find(kQuestion);
     const size_t at = text.find(content, question == std::string::npos ? 0 : question + kQuestion.size());
     if (at == std::string::npos) {

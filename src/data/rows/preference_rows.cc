@@ -85,7 +85,7 @@ class PreferenceColumns : public PreferenceFormat {
                           "correct the row",
                           config_.field_chosen, config_.field_rejected);
     }
-    // A prompt as text beside conversations merely repeats their beginning.
+    // A text prompt beside conversations only repeats their beginning.
     const bool has_prompt = !example.prompt.is_null() && example.prompt.is_array() == chat;
     if (has_prompt) return;
     if (completions.size() == 1)

@@ -16,7 +16,7 @@
 namespace spillway::data {
 namespace {
 
-// Records that a transform gets at a time.
+// The number of records that a transform gets at a time.
 constexpr size_t kTransformed = 1000;
 
 bool is_transform(const DatasetConfig& config) {
@@ -75,7 +75,7 @@ class PromptReader {
   [[nodiscard]] std::vector<int32_t> encode(const Record& record, const nlohmann::ordered_json& prompt,
                                             LeftOutParts& left_out) const {
     if (prompt.is_array()) {
-      // The last message is what is answered.
+      // The last message is the one to answer.
       const auto is_answered = [&](size_t i) { return i + 1 == prompt.size(); };
       return tokenizer_.encode(renderer_.render(record, prompt, tools_of(record), true, is_answered, left_out).text,
                                false);
@@ -89,7 +89,7 @@ class PromptReader {
   bool adds_special_tokens_;
 };
 
-// Rows are equal where their prompts and all their columns are.
+// Finds rows that were seen before: rows are equal if their prompts and all their columns are.
 class SeenPrompts {
  public:
   bool is_new(const PromptRow& row) {

@@ -32,8 +32,8 @@ std::optional<std::vector<std::string_view>> pieces_around(std::string_view rend
   return pieces;
 }
 
-// The gaps between the pieces where `text` begins with the first, ends with the last and has the others between them,
-// if that is possible in one way only: then the leftmost places of all are also the rightmost.
+// Returns the gaps between the pieces if `text` begins with the first, ends with the last and has the others between
+// them in one way only: then the leftmost places of all are also the rightmost.
 std::optional<std::vector<Range>> gaps_between(std::string_view text, std::span<const std::string_view> pieces) {
   const std::string_view first = pieces.front(), last = pieces.back();
   if (text.size() < first.size() + last.size() || !text.starts_with(first) || !text.ends_with(last))

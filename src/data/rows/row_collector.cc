@@ -61,7 +61,7 @@ void RowCollector::take_later() {
 
 Hash128 RowCollector::hash_of(const Row& row) {
   hashed_.assign(row.input_ids.begin(), row.input_ids.end());
-  // The first label is no target: rows that differ in it alone are the same.
+  // The first label is not a target: rows that differ only in it are equal.
   if (!row.labels.empty()) hashed_.insert(hashed_.end(), row.labels.begin() + 1, row.labels.end());
   hashed_.insert(hashed_.end(), row.values.begin(), row.values.end());
   return hash_128(std::as_bytes(std::span(hashed_)));
@@ -111,7 +111,7 @@ void RowCollector::take(Row row, std::string_view where) {
   sink_.add(row);
 }
 
-// A row that was cut may have lost them.
+// Counts the ends of answers; a truncated row may have lost them.
 void RowCollector::count_ends(const Row& row) {
   if (!row.ends.has_answer) return;
   ++summary_.answers;

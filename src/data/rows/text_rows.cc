@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 // axolotl cuts a completion's text at this many times sequence_len before it cuts it into rows.
 constexpr int64_t kCompletionRows = 64;
-// Tokens that two neighbouring windows of a pretraining text share, at most.
+// The largest overlap of two neighbouring windows of a pretraining text, in tokens.
 constexpr int64_t kMaxOverlap = 256;
 
 std::string text_column(const DatasetConfig& config) {
@@ -54,7 +54,7 @@ class CompletionRows : public RowBuilder {
   int64_t row_tokens_;
 };
 
-// The start of a text that fits beside two more tokens, one of which is an EOS where texts are to be joined.
+// Makes a row of the start of a text that fits beside two more tokens, one of which is an EOS if texts are joined.
 class TextStarts : public RowBuilder {
  public:
   TextStarts(const DatasetConfig& config, const RowOptions& options, const text::Tokenizer& tokenizer)

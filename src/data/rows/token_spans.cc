@@ -10,7 +10,7 @@ namespace {
 
 using Spans = std::vector<std::pair<int64_t, int64_t>>;
 
-// By the text that each id adds to what is decoded: exact for byte-level vocabularies.
+// Finds the spans by the text that each id adds to the decoded text; exact for byte-level vocabularies.
 std::optional<Spans> spans_by_decoding(const text::Tokenizer& tokenizer, std::string_view text,
                                        std::span<const int32_t> ids) {
   Spans spans;
@@ -46,8 +46,8 @@ std::string piece_text(const std::string& token) {
   return text;
 }
 
-// By the tokens as the vocabulary writes them. A space in front that the text does not have was put there by the
-// tokenizer, and stands for nothing.
+// Finds the spans by the tokens as the vocabulary spells them. A space in front that the text does not have was added
+// by the tokenizer, and has no bytes.
 std::optional<Spans> spans_by_pieces(const text::Tokenizer& tokenizer, std::string_view text,
                                      std::span<const int32_t> ids) {
   Spans spans;

@@ -29,7 +29,7 @@ std::vector<Place> places_of(const text::Tokenizer& tokenizer, std::string_view 
   return places;
 }
 
-// The part with its ends moved to those of tokens; nothing where no token lies in it.
+// Returns the part with its ends moved to those of tokens; nothing if it contains no token.
 std::optional<TrainedPart> to_tokens(const TrainedPart& part, std::span<const Place> places) {
   const auto size = std::ssize(places);
   const auto place = [&](std::ptrdiff_t i) { return nth(places, i); };

@@ -49,7 +49,7 @@ int64_t longest_of(Completions completions) {
   return most;
 }
 
-// Cuts prompt and completions to their own limits; whether anything was cut.
+// Truncates prompt and completions to their own limits; returns true if anything was cut.
 bool limit_sides(std::vector<int32_t>& prompt, Completions completions, const PreferenceRule& rule) {
   bool truncated = false;
   if (rule.max_prompt_length > 0 && length_of(prompt) > rule.max_prompt_length) {

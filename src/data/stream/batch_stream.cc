@@ -57,7 +57,7 @@ void BatchStream::run() {
   }
 }
 
-// Rows of other data would go on in the middle of a block, some of them seen twice and others never.
+// With other data, the run would continue in the middle of a block, and see some rows twice and others never.
 void BatchStream::check_seen(const RowBlock& block, std::string_view checksum) const {
   if (from_.line > block.lines.size()) {
     throw input_error("datasets",
@@ -75,8 +75,8 @@ void BatchStream::check_seen(const RowBlock& block, std::string_view checksum) c
 
 void BatchStream::read_blocks() {
   RowStream stream(source_, from_, &stop_);
-  // The block behind the one that is fed is made meanwhile, so that training need not wait at a block's end; where the
-  // system refuses the thread, it is made when its turn comes.
+  // The next block is made while the current one is fed, so that training need not wait at a block's end; if the system
+  // refuses the thread, it is made when needed.
   const auto make_next = [&stream] {
     return std::async(std::launch::async | std::launch::deferred, [&stream] { return stream.next(); });
   };

@@ -11,7 +11,7 @@
 namespace spillway::data {
 namespace {
 
-// Each record by the builder of its dataset.
+// Builds each record with the builder of its dataset.
 class BuilderOfEach : public RowBuilder {
  public:
   BuilderOfEach(std::span<const DatasetConfig> datasets, const RowOptions& options, const text::Tokenizer& tokenizer) {
@@ -136,7 +136,7 @@ RowBlock RowStream::next() {
     if (block.rows.empty()) continue;
     const StreamOptions& options = source_->options();
     if (options.inspect) options.inspect(block.rows);
-    // No two blocks of a run are packed and shuffled by the same numbers.
+    // Every block of a run is packed and shuffled with different random numbers.
     constexpr int kBlockBits = 32;
     block.lines = plan_epoch(block.rows, options.batches, (block.first.epoch << kBlockBits) + block.first.block).lines;
     has_lines_ = true;

@@ -16,7 +16,7 @@ constexpr double kTimesteps = 1000;
 
 double shifted(double sigma, double shift) { return shift * sigma / (1 + (shift - 1) * sigma); }
 
-// The rows of a text with zeros behind them, or cut.
+// Returns the rows of a text, padded with zeros or truncated.
 std::vector<float> padded(std::vector<float> text, const SamplingOptions& options, int64_t width) {
   resize(text, options.text_len * width);
   return text;
@@ -43,7 +43,7 @@ std::vector<float> sample_clip(const PredictFlow& predict, const data::ClipDeman
                                const SamplingOptions& options,
                                const std::function<void(int64_t done, int64_t of)>& progress) {
   SPILLWAY_CHECK(std::ssize(noise) == shape.elems(), "{} numbers of noise for {}", noise.size(), to_string(shape));
-  // All that the model sees is noise at this level: x = (1 - 1) z + noise.
+  // The first level is pure noise: x = (1 - 1) z + noise.
   data::ClipSample clip{.shape = shape,
                         .latents = std::vector<float>(noise.size()),
                         .noise = std::move(noise),

@@ -30,7 +30,7 @@ ChoiceItem read_item(const JsonField& line, const text::Tokenizer& tokenizer, co
   return item;
 }
 
-// The choice with the largest log-probability, each divided by its length where lengths are given.
+// Returns the choice with the largest log-probability, divided by its length if lengths are given.
 size_t answer_of(const ChoiceScores& scores, const std::vector<int64_t>* lengths = nullptr) {
   const auto value = [&](size_t i) {
     return lengths ? scores.log_probs[i] / static_cast<double>((*lengths)[i]) : scores.log_probs[i];

@@ -17,7 +17,7 @@
 namespace spillway::infer {
 namespace {
 
-// Among those of operations (plan/signature.h).
+// Returns the signature under which the time is kept among those of operations (plan/signature.h).
 std::string signature_of(const ChoosingWork& work) {
   const Sampling& s = work.sampling;
   std::string text = fmt::format("choose_token(f32[{}, {}])", work.sequences, work.vocabulary);
@@ -66,7 +66,7 @@ bool measure_choosing(const ChoosingWork& work, Machine& machine) {
   }
   share.complete();
   std::sort(seconds.begin(), seconds.end());
-  // The lower quartile, as of operations.
+  // The lower quartile, as for operations.
   machine.operations[signature] = {.compute = seconds[1], .cpu_share = share.value()};
   return true;
 }

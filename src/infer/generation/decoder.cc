@@ -85,7 +85,7 @@ void Decoder::run(Executor& executor, const CachedModelGraph& model, std::span<c
   executor.run(0);
 }
 
-// Tokens that `sequence` need not read, since it begins with the same as `earlier`.
+// Returns the number of tokens that `sequence` need not read, since it begins with the same as `earlier`.
 int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier) {
   const auto end = [](const Sequence& one) { return one.ids.begin() + one.prompt_tokens - 1; };
   const auto differing = std::mismatch(sequence.ids.begin(), end(sequence), earlier.ids.begin(), end(earlier));
@@ -107,8 +107,8 @@ Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
   return is_worth_it ? most : Shared{};
 }
 
-// The rows of the caches for the first tokens of one sequence become those of another that begins with the same: a row
-// depends on the tokens up to its own alone.
+// Copies the cache rows of the first tokens of one sequence to another that begins with the same tokens: a row depends
+// only on the tokens up to its own.
 void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
   const CachedModelGraph& model = programs_.graphs.prompt.model;
   Executor& executor = programs_.prompt;
@@ -227,7 +227,7 @@ std::vector<Choice> Decoder::choices(std::span<const Row> rows) {
   return choices;
 }
 
-// For what the program does not choose, and does not tell.
+// Chooses the tokens that the program does not choose, and computes the log-probabilities that it does not return.
 void Decoder::look_at_logits(std::span<const Row> rows, std::span<Choice> choices) {
   const TensorView all = programs_.decode.result(kLogitsResult);
   const int64_t vocabulary = all.shape[1];
@@ -274,7 +274,7 @@ Chosen Decoder::take(const Row& row, Choice choice) {
   return chosen;
 }
 
-// The logits, or in `changed` what penalties and least length make of them.
+// Returns the logits, or in `changed` the logits with penalties and the minimum length applied.
 std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<const float> logits,
                                           std::vector<float>& changed) {
   const SequenceRules& rules = sequence.rules;

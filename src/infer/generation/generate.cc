@@ -27,7 +27,7 @@ class Continuations {
   }
 
  private:
-  // Prompts get rows in their order, so that none waits for ever. A prompt's place is its sequence's name.
+  // Prompts get cache rows in their order, so that none waits forever. A prompt's index is its sequence's name.
   void admit() {
     for (; next_ < prompts_.size(); ++next_) {
       const Prompt& prompt = prompts_[next_];

@@ -14,7 +14,7 @@
 namespace spillway::infer {
 namespace {
 
-// Over all tokens, with its scratch.
+// The probabilities of all tokens, with scratch memory.
 class Distribution {
  public:
   Distribution(std::span<const float> logits, double temperature)
@@ -23,7 +23,7 @@ class Distribution {
   Distribution(Distribution&&) = delete;
 
   [[nodiscard]] int32_t draw(double uniform) const { return all_.draw(uniform); }
-  // In f32, as ops::draw_token tells it.
+  // In f32, as ops::draw_token returns it.
   [[nodiscard]] float log_probability(int32_t id) const { return static_cast<float>(all_.log_probability(id)); }
 
  private:
@@ -31,7 +31,8 @@ class Distribution {
   ops::TokenDistribution all_;
 };
 
-// Ids of the likeliest tokens, or of all where `count` is 0, the likeliest first and of equal ones the first.
+// Returns the ids of the `count` likeliest tokens, or of all if `count` is 0, likeliest first; among equal ones the
+// lowest id first.
 std::vector<int32_t> by_likelihood(std::span<const float> logits, int64_t count) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
@@ -44,7 +45,7 @@ std::vector<int32_t> by_likelihood(std::span<const float> logits, int64_t count)
     const float left = score(a), right = score(b);
     return left != right ? left > right : a < b;
   };
-  // A vocabulary takes longer to sort than a small model to run.
+  // Sorting a whole vocabulary takes longer than running a small model.
   if (count > 0 && count < std::ssize(ids)) {
     std::nth_element(ids.begin(), ids.begin() + count, ids.end(), is_likelier);
     resize(ids, count);
@@ -90,7 +91,7 @@ Choice choose_token(std::span<const float> logits, std::span<const float> scores
                     std::optional<double> logprob_temperature, double uniform) {
   if (!logprob_temperature) return {sample(scores, sampling, uniform)};
   const Distribution plain(logits, *logprob_temperature);
-  // Often the distribution to draw from is the one that is asked for, and a vocabulary is long.
+  // The distribution to draw from is often the one whose log-probability is wanted: it is not computed twice.
   const bool is_drawn_from =
       scores.data() == logits.data() && sampling.draws_from_all() && sampling.temperature == *logprob_temperature;
   const int32_t id = is_drawn_from ? plain.draw(uniform) : sample(scores, sampling, uniform);

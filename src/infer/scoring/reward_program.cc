@@ -11,10 +11,10 @@
 namespace spillway::infer {
 namespace {
 
-// Texts of a run: numbers in the list.
+// The texts of a run, by their indices in the list.
 using Group = std::vector<size_t>;
 
-// In their order, as many in each as there is room for.
+// Splits the texts into groups in their order, as many in each as there is room for.
 std::vector<Group> groups_of(std::span<const std::vector<int32_t>> texts, const RewardRoom& room) {
   std::vector<Group> groups;
   int64_t tokens = 0;

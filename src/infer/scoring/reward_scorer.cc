@@ -9,7 +9,7 @@
 namespace spillway::infer {
 namespace {
 
-// Enough to keep products busy.
+// Enough for efficient matrix products.
 constexpr int64_t kTokens = 2048;
 
 }  // namespace

@@ -47,10 +47,11 @@ std::vector<int64_t> row_counts(const FitQuestion& question) {
   return counts;
 }
 
-// More rows have to make a step faster a token by this share: they take memory that other programs may want.
+// The least gain in speed per token for which larger micro-batches are chosen: they take memory that other programs may
+// need.
 constexpr double kWorthMoreRows = 1.03;
 
-// The plan of a job, found as `train` finds it.
+// Returns the plan of a job, found as `train` finds it.
 FitRow fit_row(const train::Job& job, const Machine& machine) {
   const train::PlannedJob planned = train::plan_job(job, machine);
   const PlanContext& context = planned.context;
@@ -122,7 +123,7 @@ std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method
         rows_of(train::make_job(loaded.config, question.machine), question.machine, [&](int64_t device_bytes) {
           on_plan({.method = method.name, .micro_batch_size = micro_batch_size, .budget = {.device = device_bytes}});
         });
-    // More rows may fit where fewer do not: they need no accumulators.
+    // Larger micro-batches may fit where smaller ones do not: they need no accumulators.
     if (rows.size() > best.size()) {
       best = std::move(rows);
       continue;

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Completions that are decoded together where nothing says how many: enough to keep products busy.
+// The default number of completions that are decoded together: enough for efficient matrix products.
 constexpr int64_t kUsuallyAtOnce = 64;
 
 void check_rows(const std::vector<data::PromptRow>& rows, const config::OnlineSettings& online,
@@ -55,7 +55,7 @@ void load_rows(const config::Config& config, int64_t vocab_size, const std::tm& 
   data::RowOptions options = config.data.rows;
   options.vocabulary = vocab_size;
   options.now = now;
-  // As TRL's trainers.
+  // As in TRL's trainers.
   const bool adds_special_tokens = config.online->kind != config::OnlineKind::kOnlineDpo;
   const Json said = Json::parse(config.online->said.empty() ? "{}" : config.online->said);
   std::map<std::string, rewards::RowFunction> functions;
@@ -88,8 +88,9 @@ int64_t longest_prompt_of(const infer::RewardModel& model, const OnlineJob& job)
   return longest;
 }
 
-// As many tokens as training has in a micro-batch, and a text as long as it can be expected to become: the longest
-// prompt, and a completion that the model's own tokenizer cuts twice as finely.
+// Returns the capacity of a reward model's program: as many tokens as a micro-batch of training, and at least the
+// longest expected text, which is the longest prompt and a completion with twice the tokens in the model's own
+// tokenizer.
 infer::RewardRoom room_for(const JobRewardModel& model, const config::Config& config, const OnlineJob& job) {
   const int64_t longest = model.longest_prompt + 2 * config.online->completions.max_tokens;
   const int64_t texts = config.batches.micro_batch_size * config.online->completions_per_row();
@@ -112,8 +113,8 @@ std::vector<JobRewardModel> reward_models_of(const config::Config& config, const
   return models;
 }
 
-// Where completions end: as the tokenizer's folder says, as that of the adapter says which training starts from, and
-// with the tokens that the config names. Throws InputError for one that the vocabulary does not have.
+// Returns the tokens that end completions: those in the tokenizer's folder, in that of the adapter that training starts
+// from, and those in the config. Throws InputError for one that the vocabulary does not have.
 std::vector<int32_t> stop_ids_of(const config::Config& config, const text::Tokenizer& tokenizer) {
   std::vector<int32_t> ids = tokenizer.stop_ids();
   if (config.adapter && !config.adapter->model_dir.empty()) {

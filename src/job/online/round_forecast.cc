@@ -47,7 +47,7 @@ class RoundPhases {
   RoundPhases(const PlannedJob& planned, PlanContext::Generation& result)
       : programs_(programs_of(planned)), result_(result) {}
 
-  // `work`: how often the program runs; where that is no whole number, the last time with a part of its tokens.
+  // `work` is the number of runs of the program; its fraction is a last run with a part of the tokens.
   void add(Phase::Of of, std::string name, const Plan& plan, double work) {
     const auto at = std::find_if(programs_.begin(), programs_.end(),
                                  [&](const JobProgram& program) { return program.plan == &plan; });
@@ -120,7 +120,7 @@ PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned
     for (size_t i = 0; i < kBudgetedTiers; ++i)
       result.peak_bytes[i] = std::max(result.peak_bytes[i], plan->peaks[i].bytes);
   }
-  // A prompt is read once for its completions, all but its last token, which is the first to be decoded.
+  // A prompt is read once for all its completions, except for its last token, which is the first that is decoded.
   const int64_t read = completions / online.num_generations * (prompt - 1);
   const GenerationRuns runs = {
       .prompt = static_cast<double>(read) / static_cast<double>(generation.graphs.prompt.graph.tokens()),

@@ -15,7 +15,7 @@ namespace pw = ops::pointwise;
 
 constexpr std::string_view kChosenTokens = "chosen_predicted", kRejectedTokens = "rejected_predicted";
 
-// In Loss::observed.
+// Indices into Loss::observed.
 enum Observed : size_t { kChosen, kRejected, kChosenReward, kRejectedReward, kText, kChosenLogits, kRejectedLogits };
 
 class Cpo final : public PairObjective {

@@ -13,12 +13,12 @@ namespace {
 namespace pw = ops::pointwise;
 
 constexpr std::string_view kRefChosen = "ref_chosen_logps", kRefRejected = "ref_rejected_logps";
-// Columns of numbers a row: lengths of the completions, and how many of their tokens are predicted.
+// Columns per row: the lengths of the completions, and how many of their tokens are predicted.
 constexpr std::string_view kChosenTokens = "chosen_tokens", kRejectedTokens = "rejected_tokens",
                            kChosenPredicted = "chosen_predicted", kRejectedPredicted = "rejected_predicted";
 constexpr std::string_view kTokenWeights = "token_weights";  // of ld_alpha, a number a token
 
-// In Loss::observed.
+// Indices into Loss::observed.
 enum Observed : size_t {
   kChosen,
   kRejected,
@@ -102,8 +102,8 @@ class Dpo final : public PairObjective {
     if (settings().ld_alpha) add_weights(batch, row);
   }
 
-  // LD-DPO: tokens beyond the length of the shorter completion count less. A label's weight stands where it is
-  // predicted.
+  // LD-DPO: tokens beyond the length of the shorter completion have less weight. A label's weight is at the position
+  // that predicts it.
   void add_weights(data::MicroBatch& batch, const RowCompletions& row) const {
     std::vector<float>& weights = batch.column(kTokenWeights);
     const int64_t shared = std::min(predicted_tokens(row.prompt, row.first), predicted_tokens(row.prompt, row.second));
@@ -119,7 +119,8 @@ class Dpo final : public PairObjective {
     return settings().ld_alpha ? in.column(kTokenWeights) : kNone;
   }
 
-  // WPO (Zhou et al., 2024): how likely the policy holds the completions, against how likely it holds its own.
+  // WPO (Zhou et al., 2024): weights pairs by the policy's probabilities of the completions, relative to those of its
+  // own samples.
   static ValueId pair_weight(Builder& builder, const ObjectiveInputs& in, const CompletionScores& scores) {
     const ops::LogProb& tokens = scores.tokens();
     const ValueId each = pw::sub(builder, tokens.log_prob, tokens.log_square_sum);

@@ -140,7 +140,7 @@ class LossBuilder {
     }
   }
 
-  // Over the tokens of the micro-batch, not its pairs; weights of pairs multiply it by their mean.
+  // This mean is over the tokens of the micro-batch, not over its pairs; weights of pairs multiply it by their mean.
   ValueId sft() {
     const ValueId mean =
         pw::div(b_, ops::row_mean(b_, pairs_.chosen_text), ops::row_mean(b_, pairs_.chosen_text_tokens));

@@ -22,7 +22,7 @@ ValueType like_prediction(const Graph& graph, const ModelGraph& model) {
   return type;
 }
 
-// One a clip, as many as the stream has room for.
+// Returns f32 with one number per clip, as many as the stream has room for.
 ValueType f32_per_clip(const Graph& graph, const ModelGraph& model) {
   const auto offsets = std::find_if(model.columns.begin(), model.columns.end(),
                                     [](const BatchColumn& c) { return c.column.name == kSeqOffsets.name; });

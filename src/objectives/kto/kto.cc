@@ -16,13 +16,13 @@ namespace pw = ops::pointwise;
 
 constexpr std::string_view kRefScores = "ref_logps", kRefMismatchedScores = "ref_KL_logps",
                            kMismatchedScores = "KL_logps";
-// Numbers a row: the weight of its loss, 1 or -1 for a completion that is wanted or not, its predicted tokens.
+// Columns per row: the weight of its loss; 1 for a desirable completion, else -1; and its predicted tokens.
 constexpr std::string_view kWeight = "weight", kSign = "sign", kTokens = "completion_tokens";
 
 // The streams: the rows, and the same prompts with mismatched completions.
 constexpr int kRows = 0, kMismatched = 1;
 
-// In Loss::observed; the last is there where the loss has it.
+// Indices into Loss::observed; the last only exists if the loss has it.
 enum Observed : size_t { kScore, kRatio, kLogits, kEntropy, kKl };
 
 class Kto final : public PreferenceObjective {
@@ -35,7 +35,7 @@ class Kto final : public PreferenceObjective {
   [[nodiscard]] int64_t sequences_per_row() const override { return 1; }
   [[nodiscard]] int streams() const override { return has_kl_ ? 2 : 1; }
 
-  // As TRL recommends: wanted and unwanted rows, times their weights, are as many or up to a third more of the former.
+  // TRL recommends that the weighted number of desirable rows is 1 to 4/3 times that of undesirable rows.
   void check(const data::RowTable& rows) const override {
     int64_t wanted = 0;
     for (int64_t i = 0; i < rows.size(); ++i) wanted += rows.value("label", i) != 0;
@@ -55,8 +55,7 @@ class Kto final : public PreferenceObjective {
                 wanted, others, even, kMaxShare * even);
   }
 
-  // TRL pairs each prompt with the completion before its own, among the rows that are read together: those of a
-  // micro-batch.
+  // TRL pairs each prompt with the completion of the previous row, among the rows of a micro-batch.
   void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
             std::span<const data::Piece> pieces) const override {
     for (data::MicroBatch& stream : streams) stream.clear();
@@ -136,7 +135,7 @@ class Kto final : public PreferenceObjective {
   }
 
  private:
-  // The rows of a micro-batch that are wanted, or those that are not.
+  // The desirable rows of a micro-batch, or the undesirable ones.
   struct Label {
     const Observation& seen;
     bool wanted;

@@ -14,7 +14,7 @@ using config::PolicyLoss;
 // The weight of each token that counts in the loss, and the coefficient of the entropy of a micro-batch.
 constexpr std::string_view kLossWeights = "loss_weights", kEntropyCoef = "entropy_coef";
 
-// In Loss::observed: sums over each completion.
+// Indices into Loss::observed: sums over each completion.
 enum Observed : size_t { kEntropy, kKl, kLowClipped, kHighClipped, kActing, kActingEntropy, kPhi };
 
 class Grpo final : public OnlineObjective {
@@ -79,7 +79,7 @@ class Grpo final : public OnlineObjective {
     return entropy;
   }
 
-  // Means over tokens; those of what is clipped over completions, where a ratio is of a completion.
+  // Adds means over tokens; those of clipping are over completions if ratios are per completion.
   void observe(const Observation& seen, MetricSums& sums) const override {
     sums.add("loss", seen.loss);
     const double tokens = seen.mean([&](int64_t row) { return seen.column(kCompletionTokens, row); });
@@ -134,7 +134,8 @@ class Grpo final : public OnlineObjective {
     }
   }
 
-  // The loss without what the entropy adds. Of a mean over a round, TRL's is a micro-batch's share of the step's.
+  // Returns the loss without the entropy bonus. For a mean over a round, TRL reports a micro-batch's share of the
+  // step's loss.
   [[nodiscard]] double policy_loss(const Observation& seen) const {
     const ActingEntropy entropy = acting_entropy(seen);
     const double loss = seen.loss + seen.column(kEntropyCoef, 0) * entropy.sum / std::max(1.0, entropy.tokens);

@@ -19,11 +19,11 @@ constexpr std::string_view kScores = "scores", kScoreMargin = "scores_margin";
 // config has it, unrounded.
 constexpr std::string_view kBeta = "beta", kEpoch = "epoch";
 
-// In Loss::observed.
+// Indices into Loss::observed.
 enum Observed : size_t { kChosen, kRejected, kChosenRatio, kRejectedRatio };
 
-// A row is the two completions of a prompt. The one that scores more is chosen, of equal ones the first, and stands
-// first in the stream.
+// A row is the two completions of a prompt. The one with the higher score, or the first of equal ones, is the chosen
+// one and comes first in the stream.
 class OnlineDpo final : public OnlineObjective {
  public:
   explicit OnlineDpo(const config::OnlineSettings& settings) : OnlineObjective(settings, false) {}
@@ -66,7 +66,7 @@ class OnlineDpo final : public OnlineObjective {
     return {pw::mul(b, loss, scale), {chosen, rejected, chosen_ratio, rejected_ratio}};
   }
 
-  // Sums are over completions. The entropy is that of the drawn tokens alone, as TRL has it.
+  // Sums are over completions. The entropy is that of the drawn tokens only, as in TRL.
   void observe(const Observation& seen, MetricSums& sums) const override {
     const double beta = settings().beta(static_cast<int64_t>(seen.column(kEpoch, 0)));
     const auto half = [&](size_t chosen, size_t rejected) {
@@ -93,7 +93,7 @@ class OnlineDpo final : public OnlineObjective {
   [[nodiscard]] double temperature() const override { return 1; }
 
  private:
-  // f32 [rows], of what the policy prefers the chosen by, less what the reference does.
+  // Returns f32 [rows] for the policy's preference of the chosen completion minus that of the reference.
   [[nodiscard]] ValueId of_pairs(Builder& b, ValueId preference, ValueId beta) const {
     const ValueId margin = pw::mul(b, preference, beta);
     if (settings().pair_loss == config::OnlinePairLoss::kSigmoid) return pw::affine(b, pw::log_sigmoid(b, margin), -1);

@@ -19,15 +19,15 @@ constexpr std::string_view kReturns = "returns", kTokenWeights = "token_weights"
 // Only metrics read it: the length of the round's longest completion, which TRL pads the others to.
 constexpr std::string_view kLongest = "longest";
 
-// In Loss::observed: a completion's share of a mean over the tokens, or the states, of the micro-batch.
+// Indices into Loss::observed: a completion's share of a mean over the tokens, or the states, of the micro-batch.
 enum Observed : size_t { kPolicyLoss, kValueLoss, kSquaredLogRatio, kRatio, kClipped, kValueClipped, kEntropy };
 
-// As a product with a head of one row gives them.
+// The type of the product with a head of one row.
 ValueType f32_of_each_token(const Graph& graph, const ModelGraph&) {
   return {DType::kF32, {graph.tokens(), 1}, kTokenAxis};
 }
 
-// The score of each token: what the state behind it is worth.
+// Returns the value of the state after each token.
 ValueId values_of(Builder& b, const ModelGraph& model) {
   return ops::matmul(b, model.hidden, model.head, {.transpose_b = true, .out_dtype = DType::kF32});
 }
@@ -116,7 +116,7 @@ class Ppo final : public OnlineObjective {
     };
     double tokens = 0;
     for (int64_t row = 0; row < seen.rows; ++row) tokens += seen.column(kCompletionTokens, row);
-    // TRL's means are over padding, too, where nothing has changed.
+    // TRL's means include padding, where nothing has changed.
     const double share = tokens / (static_cast<double>(seen.rows) * seen.column(kLongest, 0));
     const double ratio = share * total(kRatio) + 1 - share;
     sums.add("loss", seen.loss);

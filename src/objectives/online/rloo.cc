@@ -11,8 +11,8 @@ namespace {
 
 namespace pw = ops::pointwise;
 
-// The reward of a completion holds its distance from the reference, so the loss has none. What clips is the ratio of
-// whole completions.
+// The reward of a completion includes its KL to the reference, so the loss does not. The ratio of whole completions is
+// clipped.
 class Rloo final : public OnlineObjective {
  public:
   explicit Rloo(const config::OnlineSettings& settings) : OnlineObjective(settings, true) {}

@@ -100,7 +100,7 @@ ValueId GrpoLoss::clipped_loss() {
   return clipped_surrogate(b_, ratio_, within, advantages_).loss;
 }
 
-// A gate of another temperature for each sign of the advantage.
+// Returns the gate with its temperature by the sign of the advantage.
 ValueId GrpoLoss::sapo_loss() {
   const auto soft = [&](double temperature, ValueId of) {
     const ValueId gate = pw::sigmoid(b_, pw::affine(b_, ratio_, temperature, -temperature));
@@ -114,7 +114,8 @@ ValueId GrpoLoss::weighted_log_prob(ValueId weight) {
   return pw::affine(b_, pw::mul(b_, pw::mul(b_, weight, advantages_), in_.log_prob), -1);
 }
 
-// e^lambda W^k e^(-lambda W) of each completion's ratio W, f32 [rows]; where the advantage is 0 it counts for nothing.
+// Returns e^lambda W^k e^(-lambda W) for each completion's ratio W, f32 [rows]; it does not matter where the advantage
+// is 0.
 ValueId GrpoLoss::gamma_weight() {
   const ValueId near = clamp(b_, pw::detach(b_, log_ratio_), -20, 20);
   const ValueId sum = ops::sequence_sum(b_, near, kNone, in_.seq_offsets, {.axis = kRowAxis});
@@ -129,13 +130,13 @@ ValueId GrpoLoss::gamma_weight() {
                  phi(settings_.vespo_k_neg, settings_.vespo_lambda_neg, is_bad));
 }
 
-// 0 for bad completions that are far from the policy, else 1; f32 [rows].
+// Returns 0 for bad completions that are far from the policy, else 1; f32 [rows].
 ValueId GrpoLoss::is_on_policy() {
   const ValueId is_far = is_below(b_, row_mean(pw::detach(b_, log_ratio_)), -*settings_.off_policy_mask_threshold);
   return pw::affine(b_, pw::mul(b_, is_far, is_below(b_, in_.advantages, 0)), -1, 1);
 }
 
-// Schulman's estimate of the KL, e^d - d - 1.
+// Adds Schulman's estimate of the KL, e^d - d - 1.
 ValueId GrpoLoss::add_reference(ValueId loss) {
   const ValueId distance = pw::sub(b_, in_.ref_log_prob, in_.log_prob);
   ValueId kl = pw::sub(b_, pw::exp(b_, distance), pw::affine(b_, distance, 1, 1));

@@ -10,13 +10,13 @@ namespace {
 
 namespace pw = ops::pointwise;
 
-// Numbers a row: predicted tokens of the completions, and of the chosen sequence with its prompt.
+// Columns per row: the predicted tokens of the completions, and of the chosen sequence with its prompt.
 constexpr std::string_view kChosenTokens = "chosen_predicted", kRejectedTokens = "rejected_predicted",
                            kTextTokens = "text_tokens";
 constexpr std::string_view kInCompletion =
     "in_completion";  // 1 for a token that predicts one of the completion, else 0
 
-// In Loss::observed.
+// Indices into Loss::observed.
 enum Observed : size_t { kChosen, kRejected, kText, kOdds, kRatio, kChosenLogits, kRejectedLogits };
 
 class Orpo final : public PairObjective {

@@ -19,7 +19,7 @@ namespace pw = ops::pointwise;
 constexpr std::string_view kIsLast = "is_last";  // 1 for the token whose score counts, else 0
 constexpr std::string_view kMargin = "margin";   // a number a row
 
-// In Loss::observed.
+// Indices into Loss::observed.
 enum Observed : size_t { kChosen, kRejected };
 
 class Reward final : public PairObjective {

@@ -41,7 +41,7 @@ class Steps final : public PreferenceObjective {
              }}};
   }
 
-  // A label says of its own token whether the step that it ends is right; it is not one for the token before.
+  // A label is read at its own token, the last one of a step; it is not predicted by the token before.
   void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
             std::span<const data::Piece> pieces) const override {
     data::MicroBatch& batch = streams[0];
@@ -58,7 +58,7 @@ class Steps final : public PreferenceObjective {
     batch.column(kUnit) = {1, 0, 0, 1};
   }
 
-  // TRL 1.13's PRMTrainer; logits are what goes into the fused loss, whose own product is with the unit matrix.
+  // As TRL 1.13's PRMTrainer. The logits are the input of the fused loss, which multiplies them with the unit matrix.
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
     const ModelGraph& model = in.model();
     const ValueId logits = ops::matmul(builder, model.hidden, model.head,

@@ -17,10 +17,10 @@ struct EvaluationTurns {
 
 namespace {
 
-// Numbers of validation samples, apart from those of training.
+// The numbers of validation samples, disjoint from those of training.
 constexpr int64_t kValidationSamples = int64_t{1} << 47;
 
-// Each row for each timestep of the evaluation; once where there are none, and where it has its own.
+// Yields each row for each timestep of the evaluation; once if there are none, or if the row has its own timestep.
 EvaluationTurns evaluation_turns(const ClipJob& job, const ClipSet& set) {
   EvaluationTurns result;
   for (const int64_t row : set.chosen) {

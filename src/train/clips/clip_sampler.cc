@@ -12,7 +12,7 @@ namespace spillway::train {
 namespace {
 
 constexpr int64_t kMostRows = 6, kSteps = 24;
-// Numbers of samples apart from those of training and validation.
+// The numbers of samples, disjoint from those of training and validation.
 constexpr int64_t kNoises = (int64_t{1} << 47) + (int64_t{1} << 46);
 
 }  // namespace

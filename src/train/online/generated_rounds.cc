@@ -12,10 +12,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Rounds of evaluations have random numbers of their own.
+// Rounds of evaluations have separate random numbers.
 constexpr int64_t kValidationRounds = int64_t{1} << 40;
 
-// The other columns of the rows, as lists; a row without one has null.
+// Returns the other columns of the rows, as lists; null for a row that lacks one.
 Json columns_of(const std::vector<const data::PromptRow*>& rows) {
   Json columns = Json::object();
   for (const data::PromptRow* row : rows) {

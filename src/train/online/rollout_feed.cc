@@ -86,7 +86,7 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
   restore(position.feed);
 }
 
-// A round of another size than the config's is made anew: the run goes on with rounds of the new one.
+// A saved round is discarded if its size is not the config's: the run continues with rounds of the new size.
 void RolloutFeed::restore(const FeedState& state) {
   if (!state.entropy.is_null()) entropy_.restore(state.entropy);
   if (!state.round || std::ssize(state.round->order) != schedule_.slices() * completions_per_micro_batch()) return;
@@ -184,7 +184,7 @@ void RolloutFeed::make_round(int64_t number) {
   tell(answer, advantages.frac_reward_zero_std, std::move(seconds));
 }
 
-// As much of each prompt as max_length leaves beside the longest completion of a round, as TRL cuts them.
+// Truncates each prompt to the room that max_length leaves beside the longest completion of a round, as TRL does.
 void RolloutFeed::cut_prompts(const std::vector<Completion>& completions) {
   const std::optional<int64_t> most = job_.config.online->max_length;
   if (!most) return;
@@ -217,7 +217,7 @@ void RolloutFeed::score(std::vector<Completion>& completions) {
   }
 }
 
-// PPO: from scores to advantages and returns of tokens, and what TRL logs of that.
+// For PPO: computes advantages and returns of tokens from scores, and TRL's metrics of these.
 void RolloutFeed::value_tokens(std::vector<Completion>& completions) {
   std::vector<rewards::ScoredTokens> round;
   double score = 0, ended = 0;
@@ -294,7 +294,7 @@ void RolloutFeed::warn_of_equal_rewards(double frac_reward_zero_std) {
       step_ + 1);
 }
 
-// As TRL, whose reward is then 0 in place of a number. `rewards` as TRL's table has them, NaN for None.
+// Warns as TRL does, which then uses a reward of 0. `rewards` is TRL's table, with NaN for None.
 void RolloutFeed::warn_of_no_reward(const rewards::RewardTable& rewards) {
   int64_t without = 0;
   for (const double sum : rewards::weighted_sum(rewards, weights())) without += std::isnan(sum) ? 1 : 0;
@@ -343,7 +343,7 @@ void RolloutFeed::observe(const Observation& seen) {
   if (entropy_.is_adaptive()) entropy_.add(job_.online->objective->acting_entropy(seen));
 }
 
-// After the last micro-batch of a step.
+// Call it after the last micro-batch of a step.
 void RolloutFeed::add_metrics(MetricSums& sums) {
   entropy_.end_step();
   if (job_.config.online->entropy_coef != 0 || entropy_.is_adaptive()) note("entropy_coef", entropy_.coef());
@@ -357,7 +357,7 @@ void RolloutFeed::take_pending(MetricSums& sums) {
 
 int64_t RolloutFeed::seen_tokens(int64_t) { return std::exchange(new_tokens_, 0); }
 
-// A round that later steps train on, and the weight of the entropy.
+// The state is a round that later steps train on, and the entropy coefficient.
 FeedState RolloutFeed::state() const {
   const int64_t next = schedule_.micro_batches_of(step_ + 1).first;
   FeedState state;
@@ -366,7 +366,7 @@ FeedState RolloutFeed::state() const {
   return state;
 }
 
-// As many completions of each prompt as in training, with random numbers of their own.
+// Generates as many completions of each prompt as in training, with separate random numbers.
 void RolloutFeed::evaluate(MetricSums& sums) {
   const std::vector<data::PromptRow>& rows = job_.online->validation;
   std::vector<int64_t> prompts;
