@@ -156,7 +156,7 @@ int cmd_plan(std::span<const std::string> args) {
   if (!planned.plan.fits) {
     if (!elsewhere) measure_new_disks(machine, loaded.config.memory.disk_paths, *device);
     progress.hint("looking for what would fit");
-    train::add_nearest_changes(loaded, job, machine, planned);
+    train::add_changes_that_fit(loaded, job, machine, planned);
   } else if (!elsewhere) {
     release_free_memory();
     planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);

@@ -124,7 +124,7 @@ int cmd_train(std::span<const std::string> args) {
   if (!planned.plan.fits) {
     measure_new_disks(machine, loaded.config.memory.disk_paths, *device);
     progress.hint("looking for what would fit");
-    train::add_nearest_changes(loaded, job, machine, planned);
+    train::add_changes_that_fit(loaded, job, machine, planned);
   }
   progress.clear();
   train::check_fits(planned);

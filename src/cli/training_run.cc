@@ -180,8 +180,8 @@ class TrainingRun {
     const auto progress = [&](int64_t rows, int64_t of) {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
     };
-    const train::KnownScoresFile file =
-        train::load_known_scores(job_, planned_, initial_.reference(), session_, data_, progress);
+    const train::ReferenceScoresFile file =
+        train::load_reference_scores(job_, planned_, initial_.reference(), session_, data_, progress);
     progress_.clear();
     const std::string speed =
         file.was_there

@@ -14,28 +14,28 @@
 namespace spillway::train {
 namespace {
 
-// A lever is worth asking for if it saves at least 1/kWorthAsking of a larger budget.
+// A suggestion is worth asking for if it saves at least 1/kWorthAsking of a larger budget.
 constexpr int64_t kWorthAsking = 8;
 
 // A change of several keys at once.
-struct Road {
+struct Combination {
   Overrides more_memory;
-  std::map<size_t, Overrides> pulled;  // by lever: the grade of it
+  std::map<size_t, Overrides> chosen;  // by suggestion: the grade of it
 
   [[nodiscard]] Overrides overrides() const {
     Overrides all = more_memory;
-    for (const auto& [lever, grade] : pulled) all.insert(all.end(), grade.begin(), grade.end());
+    for (const auto& [suggestion, grade] : chosen) all.insert(all.end(), grade.begin(), grade.end());
     return all;
   }
-  [[nodiscard]] Road with(size_t lever, Overrides grade) const {
-    Road road = *this;
-    road.pulled[lever] = std::move(grade);
-    return road;
+  [[nodiscard]] Combination with(size_t suggestion, Overrides grade) const {
+    Combination combination = *this;
+    combination.chosen[suggestion] = std::move(grade);
+    return combination;
   }
-  [[nodiscard]] Road without(size_t lever) const {
-    Road road = *this;
-    road.pulled.erase(lever);
-    return road;
+  [[nodiscard]] Combination without(size_t suggestion) const {
+    Combination combination = *this;
+    combination.chosen.erase(suggestion);
+    return combination;
   }
 };
 
@@ -46,30 +46,34 @@ std::string text_of(const Overrides& overrides) {
   return text;
 }
 
-class NearestSearch {
+class SuggestionSearch {
  public:
-  NearestSearch(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
-      : loaded_(loaded), job_(job), plan_(plan), machine_(machine), levers_(levers_of(loaded, job, plan, machine)) {
+  SuggestionSearch(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
+      : loaded_(loaded),
+        job_(job),
+        plan_(plan),
+        machine_(machine),
+        suggestions_(suggested_changes(loaded, job, plan, machine)) {
     const PlanContext context = {.accumulation = job.config.batches.gradient_accumulation_steps,
                                  .updates = updates_per_step(job)};
     nearest_ = &(trials_[""] = trial_of(plan, context, ""));
   }
 
-  NearestChanges run() {
-    look_at_sets({}, &NearestSearch::with_larger_budgets);
+  ChangesThatFit run() {
+    look_at_sets({}, &SuggestionSearch::with_larger_budgets);
     look_at_single_levers();
-    look_at_sets(helpers_, &NearestSearch::within_budgets);
-    LeverSet same;
+    look_at_sets(helpers_, &SuggestionSearch::within_budgets);
+    SuggestionSet same;
     std::copy_if(helpers_.begin(), helpers_.end(), std::back_inserter(same),
-                 [&](size_t lever) { return levers_[lever].trains.empty(); });
-    look_at_sets(same, &NearestSearch::with_larger_budgets);
-    look_at_sets(helpers_, &NearestSearch::with_larger_budgets);
+                 [&](size_t suggestion) { return suggestions_[suggestion].trains.empty(); });
+    look_at_sets(same, &SuggestionSearch::with_larger_budgets);
+    look_at_sets(helpers_, &SuggestionSearch::with_larger_budgets);
     if (found_.empty()) look_at_last_resorts();
     std::stable_sort(found_.begin(), found_.end(), [](const PlanContext::Change& a, const PlanContext::Change& b) {
       if (a.trains.empty() != b.trains.empty()) return a.trains.empty();
       return a.step_seconds < b.step_seconds;
     });
-    NearestChanges result{.changes = found_};
+    ChangesThatFit result{.changes = found_};
     if (found_.empty()) result.least = least();
     result.searches = searches_;
     return result;
@@ -82,7 +86,7 @@ class NearestSearch {
     std::array<int64_t, kTiers> missing_bytes{};
     PlanContext::Change change;
   };
-  using LeverSet = std::vector<size_t>;  // ascending
+  using SuggestionSet = std::vector<size_t>;  // ascending
   using Suffices = std::function<bool(const Trial&)>;
   static constexpr auto kFits = [](const Trial& trial) { return trial.fits; };
 
@@ -105,16 +109,16 @@ class NearestSearch {
     return trial;
   }
 
-  // Returns true if the config can be changed so. Remembers the answer, as many sets of levers begin alike.
+  // Returns true if the config can be changed so. Remembers the answer, as many sets of suggestions begin alike.
   [[nodiscard]] bool is_possible(const Overrides& overrides) {
     const auto [known, is_new] = possible_.try_emplace(text_of(overrides), false);
     if (is_new) known->second = changed_job(overrides).has_value();
     return known->second;
   }
 
-  // Returns the trial of a road; null if the config cannot be changed so, or no more plans may be made.
-  const Trial* tried(const Road& road) {
-    const Overrides overrides = road.overrides();
+  // Returns the trial of a combination; null if the config cannot be changed so, or no more plans may be made.
+  const Trial* tried(const Combination& combination) {
+    const Overrides overrides = combination.overrides();
     const std::string text = text_of(overrides);
     if (const auto known = trials_.find(text); known != trials_.end()) return &known->second;
     if (searches_ == kMaxSearches) return nullptr;
@@ -127,136 +131,139 @@ class NearestSearch {
     Trial& trial = trials_[text] = trial_of(planned.plan, planned.context, text);
     trial.fits = trial.fits && shortage_beside(planned).empty();
     const auto rank = [this](const Trial& of) { return std::pair(needed_bytes(of), of.change.text.size()); };
-    if (road.more_memory.empty() && rank(trial) < rank(*nearest_)) nearest_ = &trial;
+    if (combination.more_memory.empty() && rank(trial) < rank(*nearest_)) nearest_ = &trial;
     return &trial;
   }
 
-  [[nodiscard]] bool fits(const Road& road) {
-    const Trial* trial = tried(road);
+  [[nodiscard]] bool fits(const Combination& combination) {
+    const Trial* trial = tried(combination);
     return trial && trial->fits;
   }
 
-  // Pulls levers as far as they go, except for those that cannot be combined with those before them.
-  [[nodiscard]] Road all_of(const LeverSet& levers) {
-    Road road;
-    for (const size_t lever : levers) {
-      Road more = road.with(lever, levers_[lever].grades.back());
-      if (is_possible(more.overrides())) road = std::move(more);
+  // Applies suggestions as far as they go, except for those that cannot be combined with those before them.
+  [[nodiscard]] Combination all_of(const SuggestionSet& suggestions) {
+    Combination combination;
+    for (const size_t suggestion : suggestions) {
+      Combination more = combination.with(suggestion, suggestions_[suggestion].grades.back());
+      if (is_possible(more.overrides())) combination = std::move(more);
     }
-    return road;
+    return combination;
   }
 
-  // Removes the levers that are not needed, those that ask most first; then pulls each only as far as necessary.
-  // REQUIRES: the road suffices.
-  [[nodiscard]] Road reduced(Road road, const Suffices& suffices) {
-    const auto is_enough = [&](const Road& less) {
+  // Removes the suggestions that are not needed, those that ask most first; then applies each only as far as necessary.
+  // REQUIRES: the combination suffices.
+  [[nodiscard]] Combination reduced(Combination combination, const Suffices& suffices) {
+    const auto is_enough = [&](const Combination& less) {
       const Trial* trial = tried(less);
       return trial && suffices(*trial);
     };
-    const Road all = road;
-    for (auto one = all.pulled.rbegin(); one != all.pulled.rend(); ++one) {
-      if (Road less = road.without(one->first); is_enough(less)) road = std::move(less);
+    const Combination all = combination;
+    for (auto one = all.chosen.rbegin(); one != all.chosen.rend(); ++one) {
+      if (Combination less = combination.without(one->first); is_enough(less)) combination = std::move(less);
     }
-    for (auto& [lever, pulled] : road.pulled) {
-      const std::vector<Overrides>& grades = levers_[lever].grades;
+    for (auto& [suggestion, chosen] : combination.chosen) {
+      const std::vector<Overrides>& grades = suggestions_[suggestion].grades;
       size_t too_little = 0, enough = grades.size() - 1;  // grades before `too_little` are not enough
       while (too_little < enough) {
         const size_t middle = too_little + (enough - too_little) / 2;
-        if (is_enough(road.with(lever, grades[middle]))) {
+        if (is_enough(combination.with(suggestion, grades[middle]))) {
           enough = middle;
         } else {
           too_little = middle + 1;
         }
       }
-      pulled = grades[enough];
+      chosen = grades[enough];
     }
-    return road;
+    return combination;
   }
 
   // Sets the budget of each tier that was given as a whole to what the plan takes of it, or half as much again, since
-  // the search may end elsewhere with less room. REQUIRES: the road fits.
-  [[nodiscard]] Road with_tiers_as_used(Road road) {
-    const Road whole = road;
-    for (const auto& [lever, pulled] : whole.pulled) {
-      const std::optional<Tier> tier = levers_[lever].opens;
+  // the search may end elsewhere with less room. REQUIRES: the combination fits.
+  [[nodiscard]] Combination with_tiers_as_used(Combination combination) {
+    const Combination whole = combination;
+    for (const auto& [suggestion, chosen] : whole.chosen) {
+      const std::optional<Tier> tier = suggestions_[suggestion].opens;
       if (!tier) continue;
-      const int64_t used = nth(tried(road)->change.bytes, *tier);
+      const int64_t used = nth(tried(combination)->change.bytes, *tier);
       for (const int64_t bytes : {used, used + used / 2}) {
-        Road enough = road.with(lever, {budget_of(job_, *tier, bytes)});
+        Combination enough = combination.with(suggestion, {budget_of(job_, *tier, bytes)});
         if (!fits(enough)) continue;
-        road = std::move(enough);
+        combination = std::move(enough);
         break;
       }
     }
-    return road;
+    return combination;
   }
 
-  void add(const Road& road) {
-    PlanContext::Change change = tried(road)->change;
+  void add(const Combination& combination) {
+    PlanContext::Change change = tried(combination)->change;
     const auto is_it = [&](const PlanContext::Change& one) { return one.text == change.text; };
     if (std::any_of(found_.begin(), found_.end(), is_it)) return;
-    for (const auto& [lever, grade] : road.pulled) {
-      const std::string_view trains = levers_[lever].trains;
+    for (const auto& [suggestion, grade] : combination.chosen) {
+      const std::string_view trains = suggestions_[suggestion].trains;
       if (!trains.empty()) change.trains += fmt::format("{}{}", change.trains.empty() ? "" : ", ", trains);
     }
     found_.push_back(std::move(change));
   }
 
   void look_at_single_levers() {
-    for (size_t lever = 0; lever < levers_.size() && wants_more(); ++lever) {
-      if (levers_[lever].is_last_resort) continue;
-      const std::optional<Road> road = levers_[lever].is_enough_alone ? within_budgets({lever}) : std::nullopt;
-      if (road) {
-        add(*road);
-      } else if (!does_harm(lever)) {
-        helpers_.push_back(lever);
+    for (size_t suggestion = 0; suggestion < suggestions_.size() && wants_more(); ++suggestion) {
+      if (suggestions_[suggestion].is_last_resort) continue;
+      const std::optional<Combination> combination =
+          suggestions_[suggestion].is_enough_alone ? within_budgets({suggestion}) : std::nullopt;
+      if (combination) {
+        add(*combination);
+      } else if (!does_harm(suggestion)) {
+        helpers_.push_back(suggestion);
       }
     }
   }
 
-  // Tries each lever alone, and then together with all that help.
+  // Tries each suggestion alone, and then together with all that help.
   void look_at_last_resorts() {
-    LeverSet levers = helpers_;
-    for (size_t lever = 0; lever < levers_.size(); ++lever) {
-      if (levers_[lever].is_last_resort) levers.push_back(lever);
+    SuggestionSet suggestions = helpers_;
+    for (size_t suggestion = 0; suggestion < suggestions_.size(); ++suggestion) {
+      if (suggestions_[suggestion].is_last_resort) suggestions.push_back(suggestion);
     }
-    if (levers.size() == helpers_.size()) return;
-    look_at_sets(levers, &NearestSearch::within_budgets);
-    look_at_sets(levers, &NearestSearch::with_larger_budgets);
+    if (suggestions.size() == helpers_.size()) return;
+    look_at_sets(suggestions, &SuggestionSearch::within_budgets);
+    look_at_sets(suggestions, &SuggestionSearch::with_larger_budgets);
   }
 
   // If fewer rows start accumulation, gradients stay in memory that otherwise would not.
-  [[nodiscard]] bool does_harm(size_t lever) {
-    if (!levers_[lever].is_enough_alone) return false;
-    const Trial* trial = tried(all_of({lever}));
+  [[nodiscard]] bool does_harm(size_t suggestion) {
+    if (!suggestions_[suggestion].is_enough_alone) return false;
+    const Trial* trial = tried(all_of({suggestion}));
     return !trial || needed_bytes(*trial) > needed_bytes(trials_.at(""));
   }
 
-  // Roads of some of these levers. From each that is found others lead off that do without one of its levers, so none
-  // is a part of another. Source: R. Reiter, A theory of diagnosis from first principles, 1987.
-  void look_at_sets(const LeverSet& levers, std::optional<Road> (NearestSearch::*road_of)(const LeverSet&)) {
-    std::vector<LeverSet> forbidden = {{}};
+  // Combinations of some of these suggestions. From each that is found others lead off that do without one of its
+  // suggestions, so none is a part of another. Source: R. Reiter, A theory of diagnosis from first principles, 1987.
+  void look_at_sets(const SuggestionSet& suggestions,
+                    std::optional<Combination> (SuggestionSearch::*combination_of)(const SuggestionSet&)) {
+    std::vector<SuggestionSet> forbidden = {{}};
     for (size_t next = 0; next < forbidden.size() && wants_more(); ++next) {
-      const LeverSet without = forbidden[next];
-      LeverSet allowed;
-      std::set_difference(levers.begin(), levers.end(), without.begin(), without.end(), std::back_inserter(allowed));
-      const std::optional<Road> road = (this->*road_of)(allowed);
-      if (!road) continue;
-      add(*road);
-      for (auto one = road->pulled.rbegin(); one != road->pulled.rend(); ++one) {
-        LeverSet& more = forbidden.emplace_back(without);
+      const SuggestionSet without = forbidden[next];
+      SuggestionSet allowed;
+      std::set_difference(suggestions.begin(), suggestions.end(), without.begin(), without.end(),
+                          std::back_inserter(allowed));
+      const std::optional<Combination> combination = (this->*combination_of)(allowed);
+      if (!combination) continue;
+      add(*combination);
+      for (auto one = combination->chosen.rbegin(); one != combination->chosen.rend(); ++one) {
+        SuggestionSet& more = forbidden.emplace_back(without);
         more.insert(std::lower_bound(more.begin(), more.end(), one->first), one->first);
       }
     }
   }
 
-  [[nodiscard]] std::optional<Road> within_budgets(const LeverSet& levers) {
-    const Road all = all_of(levers);
+  [[nodiscard]] std::optional<Combination> within_budgets(const SuggestionSet& suggestions) {
+    const Combination all = all_of(suggestions);
     if (!fits(all)) return {};
-    const Road road = reduced(all, kFits);
-    // When no more plans may be made, an unnecessary lever may be left.
+    const Combination combination = reduced(all, kFits);
+    // When no more plans may be made, an unnecessary suggestion may be left.
     if (searches_ == kMaxSearches) return {};
-    return with_tiers_as_used(road);
+    return with_tiers_as_used(combination);
   }
 
   // Returns the budgets of the tiers that are too small, plus what the trial lacks of any tier.
@@ -269,24 +276,24 @@ class NearestSearch {
     return sum;
   }
 
-  // If levers do not keep the budgets, finds those that reduce the memory that must be added.
-  [[nodiscard]] std::optional<Road> with_larger_budgets(const LeverSet& levers) {
-    const Road all = all_of(levers);
+  // If suggestions do not keep the budgets, finds those that reduce the memory that must be added.
+  [[nodiscard]] std::optional<Combination> with_larger_budgets(const SuggestionSet& suggestions) {
+    const Combination all = all_of(suggestions);
     const Trial* farthest = tried(all);
     if (!farthest || farthest->fits || raised_budgets(job_, farthest->missing_bytes, machine_).empty()) return {};
     const int64_t most = needed_bytes(*farthest) / kWorthAsking * (kWorthAsking + 1);
-    Road road = reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= most; });
-    road.more_memory = raised_budgets(job_, tried(road)->missing_bytes, machine_);
-    if (road.more_memory.empty() || !fits(road)) return {};
-    // Budgets are whole MiB: the rounding may make a lever unnecessary.
-    road = reduced(std::move(road), kFits);
+    Combination combination = reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= most; });
+    combination.more_memory = raised_budgets(job_, tried(combination)->missing_bytes, machine_);
+    if (combination.more_memory.empty() || !fits(combination)) return {};
+    // Budgets are whole MiB: the rounding may make a suggestion unnecessary.
+    combination = reduced(std::move(combination), kFits);
     if (searches_ == kMaxSearches) return {};
-    return with_tiers_as_used(std::move(road));
+    return with_tiers_as_used(std::move(combination));
   }
 
   // Returns the best of all trials, which include all helpers at once, and all without those that do not help.
   [[nodiscard]] PlanContext::Change least() {
-    const Road all = all_of(helpers_);
+    const Combination all = all_of(helpers_);
     if (const Trial* farthest = tried(all)) {
       const int64_t needed = needed_bytes(*farthest);
       (void)reduced(all, [&](const Trial& trial) { return needed_bytes(trial) <= needed; });
@@ -303,8 +310,8 @@ class NearestSearch {
   const Job& job_;
   const Plan& plan_;
   const Machine& machine_;
-  std::vector<Lever> levers_;
-  LeverSet helpers_;                      // that are not enough alone
+  std::vector<SuggestedChange> suggestions_;
+  SuggestionSet helpers_;                 // that are not enough alone
   std::map<std::string, Trial> trials_;   // by the text of the change
   std::map<std::string, bool> possible_;  // by the same text
   const Trial* nearest_ = nullptr;        // to the budgets as they are; of the same bytes that with the shortest text
@@ -314,14 +321,14 @@ class NearestSearch {
 
 }  // namespace
 
-NearestChanges nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
-                               const Machine& machine) {
-  return NearestSearch(loaded, job, plan, machine).run();
+ChangesThatFit changes_that_fit(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
+                                const Machine& machine) {
+  return SuggestionSearch(loaded, job, plan, machine).run();
 }
 
-void add_nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Machine& machine,
-                         PlannedJob& planned) {
-  NearestChanges found = nearest_changes(loaded, job, planned.plan, machine);
+void add_changes_that_fit(const config::LoadedConfig& loaded, const Job& job, const Machine& machine,
+                          PlannedJob& planned) {
+  ChangesThatFit found = changes_that_fit(loaded, job, planned.plan, machine);
   planned.context.nearest = std::move(found.changes);
   planned.context.least = std::move(found.least);
 }

@@ -13,7 +13,7 @@ namespace spillway::train {
 constexpr size_t kMaxChanges = 3;
 constexpr int kMaxSearches = 32;
 
-struct NearestChanges {
+struct ChangesThatFit {
   std::vector<PlanContext::Change> changes;
   // If there are no changes: the one that comes nearest, and what it takes of each tier.
   std::optional<PlanContext::Change> least;
@@ -28,10 +28,10 @@ struct NearestChanges {
 // line, and planned.
 //
 // REQUIRES: `job` was made from `loaded`, and `plan`, which is its plan, does not fit.
-[[nodiscard]] NearestChanges nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
-                                             const Machine& machine);
+[[nodiscard]] ChangesThatFit changes_that_fit(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
+                                              const Machine& machine);
 // Adds the nearest changes to a planned job that does not fit.
-void add_nearest_changes(const config::LoadedConfig& loaded, const Job& job, const Machine& machine,
-                         PlannedJob& planned);
+void add_changes_that_fit(const config::LoadedConfig& loaded, const Job& job, const Machine& machine,
+                          PlannedJob& planned);
 
 }  // namespace spillway::train

@@ -79,7 +79,7 @@ Refusal refusal_of(const std::string& lines, const Machine& machine = tiered_mac
   const train::Job job = nearest_job(lines, {}, machine);
   train::PlannedJob planned = train::plan_job(job, machine);
   REQUIRE_FALSE(planned.plan.fits);
-  const train::NearestChanges nearest = train::nearest_changes(loaded, job, planned.plan, machine);
+  const train::ChangesThatFit nearest = train::changes_that_fit(loaded, job, planned.plan, machine);
   planned.context.nearest = nearest.changes;
   planned.context.least = nearest.least;
   CHECK(nearest.changes.size() <= train::kMaxChanges);
@@ -149,7 +149,7 @@ TEST_CASE("a disk that nobody has mentioned is offered with as much as the plan 
   REQUIRE(with_disk < alone);
   const auto [loaded, plan] = planned(fmt::format("{}", (with_disk + alone) / 2));
   REQUIRE_FALSE(plan.fits);
-  const auto changes = train::nearest_changes(loaded, train::make_job(loaded.config, laptop), plan, laptop).changes;
+  const auto changes = train::changes_that_fit(loaded, train::make_job(loaded.config, laptop), plan, laptop).changes;
   const auto disk = std::find_if(changes.begin(), changes.end(), [](const PlanContext::Change& change) {
     return change.text.starts_with("memory.disk: ");
   });
@@ -183,9 +183,11 @@ TEST_CASE("a round of completions stays as large as it was where its micro-batch
     const Machine machine = tiered_machine();
     const train::Job job = train::make_job(loaded.config, machine);
     std::string text;
-    for (const train::Lever& lever : train::levers_of(loaded, job, train::plan_job(job, machine).plan, machine)) {
-      if (lever.grades.front().front().key != "micro_batch_size") continue;
-      for (const config::ConfigOverride& change : lever.grades.front()) text += change.key + " " + change.value + "; ";
+    for (const train::SuggestedChange& suggestion :
+         train::suggested_changes(loaded, job, train::plan_job(job, machine).plan, machine)) {
+      if (suggestion.grades.front().front().key != "micro_batch_size") continue;
+      for (const config::ConfigOverride& change : suggestion.grades.front())
+        text += change.key + " " + change.value + "; ";
     }
     return text;
   };
@@ -207,7 +209,7 @@ TEST_CASE("a length that must shrink is that of the key in the config") {
   const train::Job job = train::make_job(loaded.config, full);
   const Plan plan = train::plan_job(job, full).plan;
   REQUIRE_FALSE(plan.fits);
-  const auto changes = train::nearest_changes(loaded, job, plan, full).changes;
+  const auto changes = train::changes_that_fit(loaded, job, plan, full).changes;
   REQUIRE_FALSE(changes.empty());
   CHECK(changes.back().text == "max_seq_length: 128");
 }
@@ -219,7 +221,7 @@ TEST_CASE("what no change can make fit ends after a bounded number of plans") {
   const train::Job job = train::make_job(loaded.config, full);
   const Plan plan = train::plan_job(job, full).plan;
   REQUIRE_FALSE(plan.fits);
-  const train::NearestChanges nearest = train::nearest_changes(loaded, job, plan, full);
+  const train::ChangesThatFit nearest = train::changes_that_fit(loaded, job, plan, full);
   CHECK(nearest.changes.empty());
   CHECK(nearest.searches < train::kMaxSearches);
   REQUIRE(nearest.least);
@@ -282,7 +284,7 @@ TEST_CASE("memory that the machine does not have is not advised") {
   const auto advises_memory = [&](int64_t free) {
     Machine machine = tiered_machine();
     machine.capacity_bytes[0] = free;
-    const auto changes = train::nearest_changes(loaded, job, plan, machine).changes;
+    const auto changes = train::changes_that_fit(loaded, job, plan, machine).changes;
     for (const PlanContext::Change& change : changes) CHECK(change.bytes[0] <= free);
     return std::any_of(changes.begin(), changes.end(),
                        [&](const PlanContext::Change& change) { return change.text == raised; });
@@ -306,7 +308,7 @@ TEST_CASE("what reading past the page cache takes is asked for, and never taken 
   CHECK(planned.plan.missing_bytes[1] == needed - *job.budget.host);
   CHECK(shortage_message(planned.plan, planned.context)
             .starts_with("[memory.host] expected at least " + format_bytes(needed)));
-  const auto changes = train::nearest_changes(load_lines(lines), job, planned.plan, tiered_machine()).changes;
+  const auto changes = train::changes_that_fit(load_lines(lines), job, planned.plan, tiered_machine()).changes;
   const std::string advice = fmt::format("memory.host: {}MiB", div_ceil(needed, kMiB));
   CHECK(std::any_of(changes.begin(), changes.end(), [&](const auto& change) { return change.text == advice; }));
 
@@ -338,7 +340,7 @@ TEST_CASE("a budget far too small for any one change gets changes of several key
   const Refusal small = refusal_of(line, laptop);
   CHECK(small.changes.size() == train::kMaxChanges);
   const train::Job job = nearest_job(line, {}, laptop);
-  const auto again = train::nearest_changes(load_lines(line), job, train::plan_job(job, laptop).plan, laptop).changes;
+  const auto again = train::changes_that_fit(load_lines(line), job, train::plan_job(job, laptop).plan, laptop).changes;
   REQUIRE(again.size() == small.changes.size());
   for (size_t i = 0; i < again.size(); ++i) CHECK(again[i].text == small.changes[i]);
 }

@@ -54,13 +54,13 @@ std::optional<LoraOptions> take_adapter(Job& job) {
 }
 
 // Notes that only the text model inside a larger model is trained, and names the other parts.
-void note_other_parts(const ParameterTable& parameters, Job& job) {
+void note_wrapper_parts(const ParameterTable& parameters, Job& job) {
   const TextModel* text = job.model->text();
   if (text == nullptr || text->wrapper.empty()) return;
   const std::filesystem::path base = job.config.model.base_model;
   std::string others = "what else it holds";
   if (has_weights(base))
-    if (const std::vector<std::string> names = names_of_other_parts(open_weights(base), parameters); !names.empty())
+    if (const std::vector<std::string> names = names_of_wrapper_parts(open_weights(base), parameters); !names.empty())
       others = fmt::format("{}", fmt::join(names, ", "));
   job.notes.push_back(fmt::format("base_model: the text model of {} is trained; not read, and left as it is: {}",
                                   text->wrapper, others));
@@ -288,7 +288,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   }
   std::optional<LoraOptions> lora = take_adapter(job);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
-  note_other_parts(parameters, job);
+  note_wrapper_parts(parameters, job);
   if (job.model->text()) {
     const std::vector<std::string> grown = grow_vocabulary(job.config.tokenizer, job.model, parameters);
     job.notes.insert(job.notes.end(), grown.begin(), grown.end());

@@ -24,7 +24,7 @@ class Levers {
   Levers(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
       : loaded_(loaded), job_(job), config_(loaded.config), plan_(plan), machine_(machine) {}
 
-  std::vector<Lever> all() {
+  std::vector<SuggestedChange> all() {
     add_plan();
     add_recomputation();
     add_tier(Tier::kDisk, usable_bytes(free_bytes(machine_, Tier::kDisk)));
@@ -35,7 +35,7 @@ class Levers {
     job_.clips ? add_frames() : add_sequences();
     add_four_bits();
     add_state_in_8bit();
-    return std::move(levers_);
+    return std::move(suggestions_);
   }
 
  private:
@@ -47,7 +47,7 @@ class Levers {
 
   void add_plan() {
     if (config_.offload.plan == config::PlanMode::kFixed)
-      levers_.push_back({.grades = {{{spelled("memory.plan"), "auto"}}}});
+      suggestions_.push_back({.grades = {{{spelled("memory.plan"), "auto"}}}});
   }
 
   void add_recomputation() {
@@ -55,15 +55,15 @@ class Levers {
     const bool is_open = !policy[SavedGroup::kAttention] && !policy[SavedGroup::kProduct] &&
                          !policy[SavedGroup::kElementwise];  // so the plan has tried it
     if (is_open || config_.offload.gradient_checkpointing == true) return;
-    levers_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
+    suggestions_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
   }
 
   void add_tier(Tier tier, int64_t free) {
     const int64_t has = job_.budget.of(tier).value_or(0);
     if (nth(plan_.missing_bytes, tier) > 0 || free < has + kMiB) return;
-    levers_.push_back({.grades = {{budget_of(job_, tier, free / kMiB * kMiB)}},
-                       .is_enough_alone = config_.offload.plan == config::PlanMode::kAuto,
-                       .opens = tier});
+    suggestions_.push_back({.grades = {{budget_of(job_, tier, free / kMiB * kMiB)}},
+                            .is_enough_alone = config_.offload.plan == config::PlanMode::kAuto,
+                            .opens = tier});
   }
 
   // Offers to move a part to the next tier below `home`, or to the one after it; or lets the plan choose by `choice` if
@@ -74,11 +74,11 @@ class Levers {
     const auto is_free = [&](Tier tier) {
       return tier != *home && nth(plan_.missing_bytes, tier) == 0 && nth(machine_.capacity_bytes, tier) > 0;
     };
-    Lever lever;
-    if (is_free(Tier::kHost)) lever.grades.push_back({{spelled(key), std::string(host)}});
-    if (is_free(Tier::kDisk)) lever.grades.push_back({{spelled(key), "disk"}});
-    if (config_.offload.plan == config::PlanMode::kAuto) lever.grades.push_back({std::move(choice)});
-    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+    SuggestedChange suggestion;
+    if (is_free(Tier::kHost)) suggestion.grades.push_back({{spelled(key), std::string(host)}});
+    if (is_free(Tier::kDisk)) suggestion.grades.push_back({{spelled(key), "disk"}});
+    if (config_.offload.plan == config::PlanMode::kAuto) suggestion.grades.push_back({std::move(choice)});
+    if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
   }
 
   void add_homes() {
@@ -105,11 +105,11 @@ class Levers {
   // Increases accumulation, and the micro-batches per round, by the same factor, so that a step has the same
   // completions.
   void add_rows() {
-    Lever lever;
+    SuggestedChange suggestion;
     const config::BatchSettings& batches = config_.batches;
     for (int64_t rows = batches.micro_batch_size / 2; rows >= 1; --rows) {
       if (batches.micro_batch_size % rows != 0) continue;
-      Overrides& change = lever.grades.emplace_back();
+      Overrides& change = suggestion.grades.emplace_back();
       change.push_back({spelled("micro_batch_size"), fmt::format("{}", rows)});
       if (loaded_.given.contains("batch_size")) continue;  // of which accumulation follows
       const int64_t parts = batches.micro_batch_size / rows;
@@ -119,33 +119,33 @@ class Levers {
         change.push_back(
             {spelled("steps_per_generation"), fmt::format("{}", config_.online->steps_per_generation * parts)});
     }
-    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+    if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
   }
 
   void add_sequences() {
     const std::string& key = config_.batches.length_key;
     std::vector<std::string> keys = {spelled(key)};
     if (key != "sequence_len" && loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
-    Lever lever{.trains = "on shorter rows"};
+    SuggestedChange suggestion{.trains = "on shorter rows"};
     for (int64_t length = config_.batches.sequence_len / 2; length >= kShortestSequence; length /= 2) {
-      Overrides& change = lever.grades.emplace_back();
+      Overrides& change = suggestion.grades.emplace_back();
       for (const std::string& each : keys) change.push_back({each, fmt::format("{}", length)});
     }
-    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+    if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
   }
 
   // Offers shorter clips, if the rows say how long theirs are.
   void add_frames() {
     if (!job_.clips->sets) return;
-    Lever lever{.trains = "on shorter clips"};
+    SuggestedChange suggestion{.trains = "on shorter clips"};
     const int64_t of_patch = job_.clips->demands.patch[0];
     for (int64_t frames = job_.clips->max_frames / 2; frames >= of_patch; frames /= 2)
-      lever.grades.push_back({{spelled("num_latent_t"), fmt::format("{}", frames / of_patch * of_patch)}});
-    if (!lever.grades.empty()) levers_.push_back(std::move(lever));
+      suggestion.grades.push_back({{spelled("num_latent_t"), fmt::format("{}", frames / of_patch * of_patch)}});
+    if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
   }
 
   void add_last_resort(Overrides change, std::string_view trains) {
-    levers_.push_back({.grades = {std::move(change)}, .trains = trains, .is_last_resort = true});
+    suggestions_.push_back({.grades = {std::move(change)}, .trains = trains, .is_last_resort = true});
   }
 
   // Offers 4-bit weights for the base of an adapter, which takes most of its memory.
@@ -173,13 +173,13 @@ class Levers {
   const config::Config& config_;
   const Plan& plan_;
   const Machine& machine_;
-  std::vector<Lever> levers_;
+  std::vector<SuggestedChange> suggestions_;
 };
 
 }  // namespace
 
-std::vector<Lever> levers_of(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
-                             const Machine& machine) {
+std::vector<SuggestedChange> suggested_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
+                                               const Machine& machine) {
   return Levers(loaded, job, plan, machine).all();
 }
 

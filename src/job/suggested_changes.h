@@ -13,7 +13,7 @@ namespace spillway::train {
 
 using Overrides = std::vector<config::ConfigOverride>;
 
-struct Lever {
+struct SuggestedChange {
   std::vector<Overrides> grades;  // from what asks least of the user on: what follows one that fits, fits
   bool is_enough_alone = true;    // it may be; else it can only help others
   // Describes what is trained with the change if it is not the same rows in the same steps: "on shorter rows".
@@ -26,8 +26,8 @@ struct Lever {
 
 // Returns the changes for a job whose `plan` does not fit, written with the keys that the config uses, the least
 // intrusive first. Larger budgets of the missing tiers are not among them: they always help.
-[[nodiscard]] std::vector<Lever> levers_of(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
-                                           const Machine& machine);
+[[nodiscard]] std::vector<SuggestedChange> suggested_changes(const config::LoadedConfig& loaded, const Job& job,
+                                                             const Plan& plan, const Machine& machine);
 
 // Returns the budgets with which a job that lacks so many bytes, by tier, would fit. Empty if `job` has no budget of
 // such a tier, or the machine has too little of it free.

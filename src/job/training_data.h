@@ -19,7 +19,7 @@
 namespace spillway::train {
 
 // The reference's scores of each row that are known before the run, by the passes that compute them.
-struct KnownScores {
+struct ReferenceScores {
   struct Column {
     std::string_view name;
     std::vector<float> values;  // by data::RowTable::number_of
@@ -29,7 +29,7 @@ struct KnownScores {
 
 struct TrainingData {
   data::RowTable training, validation;
-  KnownScores training_scores, validation_scores;
+  ReferenceScores training_scores, validation_scores;
   std::shared_ptr<const ClipSets> clips;                   // in place of all of these, of a model that reads clips
   std::shared_ptr<const data::StreamSource> stream;        // in place of training rows, where they are read on the way
   data::DatasetSummary training_summary;                   // of `datasets`, rows split off for validation included

@@ -42,8 +42,8 @@ bool is_of_tokenizer(std::string_view name) {
          name == "vocab.json" || name == "merges.txt" || name == "chat_template.jinja";
 }
 
-std::vector<std::filesystem::path> other_files(const std::filesystem::path& folder,
-                                               const std::function<bool(std::string_view name)>& wanted) {
+std::vector<std::filesystem::path> files_to_copy(const std::filesystem::path& folder,
+                                                 const std::function<bool(std::string_view name)>& wanted) {
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();

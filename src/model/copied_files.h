@@ -14,8 +14,8 @@ namespace spillway {
 // Returns the files of `folder` that are `wanted`, except for weights in any format (they are those of the original
 // model, and may be large), README.md, which describes that model, logs of a run, and records of commands. Call it
 // before long work: it throws for a file that cannot be opened.
-[[nodiscard]] std::vector<std::filesystem::path> other_files(const std::filesystem::path& folder,
-                                                             const std::function<bool(std::string_view name)>& wanted);
+[[nodiscard]] std::vector<std::filesystem::path> files_to_copy(
+    const std::filesystem::path& folder, const std::function<bool(std::string_view name)>& wanted);
 
 // Copies the files into a folder, using little memory whatever their size.
 void copy_files(const std::vector<std::filesystem::path>& files, const std::filesystem::path& to);

@@ -48,8 +48,8 @@ TEST_CASE("a model's other files are neither weights in any format nor what a ru
                            "trainer_state.json"})
     write_file(folder.path() / name, "x");
   fs::create_directories(folder.path() / "runs/today");
-  CHECK(names_of(other_files(folder.path(), all)) == "config.json notes.txt tokenizer.json ");
-  CHECK(names_of(other_files(folder.path(), is_of_tokenizer)) == "tokenizer.json ");
+  CHECK(names_of(files_to_copy(folder.path(), all)) == "config.json notes.txt tokenizer.json ");
+  CHECK(names_of(files_to_copy(folder.path(), is_of_tokenizer)) == "tokenizer.json ");
 }
 
 TEST_CASE("files are copied whole, in pieces") {
@@ -60,7 +60,7 @@ TEST_CASE("files are copied whole, in pieces") {
   fs::create_directory(to);
   write_file(folder.path() / "large.txt", text);
   write_file(folder.path() / "empty.txt", "");
-  copy_files(other_files(folder.path(), all), to);
+  copy_files(files_to_copy(folder.path(), all), to);
   CHECK((read_file(to / "large.txt", 1 << 24) == text));
   CHECK(read_file(to / "empty.txt", 1).empty());
 }

@@ -54,8 +54,8 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base,
                    const MergeProgress& progress) {
   const MergedWeights merged(std::move(read), model, adapter, base);
-  const std::vector<fs::path> of_model = other_files(model, [](std::string_view) { return true; });
-  const std::vector<fs::path> of_adapter = other_files(adapter, is_of_tokenizer);
+  const std::vector<fs::path> of_model = files_to_copy(model, [](std::string_view) { return true; });
+  const std::vector<fs::path> of_adapter = files_to_copy(adapter, is_of_tokenizer);
   AtomicFolder folder(out, kMergeCommand);
   const Layout layout = layout_of(merged.model());
   const fs::path weights = weights_folder(layout, folder.path(), component_name(model));

@@ -8,7 +8,7 @@
 
 namespace spillway {
 
-std::vector<TensorSpec> tensors_of_other_parts(const SafetensorsFolder& folder, const ParameterTable& parameters) {
+std::vector<TensorSpec> tensors_of_wrapper_parts(const SafetensorsFolder& folder, const ParameterTable& parameters) {
   std::vector<TensorSpec> result;
   for (const auto& [name, entry] : folder.tensors())
     if (parameters.is_of_other_part(name)) result.push_back(spec_of_copy(*entry.tensor));
@@ -36,9 +36,9 @@ void copy_tensor(const SafetensorsFolder& folder, const TensorSpec& tensor, Safe
   }
 }
 
-std::vector<std::string> names_of_other_parts(const SafetensorsFolder& folder, const ParameterTable& parameters) {
+std::vector<std::string> names_of_wrapper_parts(const SafetensorsFolder& folder, const ParameterTable& parameters) {
   std::set<std::string> names;
-  for (const TensorSpec& tensor : tensors_of_other_parts(folder, parameters)) {
+  for (const TensorSpec& tensor : tensors_of_wrapper_parts(folder, parameters)) {
     size_t end = tensor.name.find('.');
     if (tensor.name.starts_with("model.")) end = tensor.name.find('.', end + 1);
     names.insert(tensor.name.substr(0, end));

@@ -12,8 +12,8 @@
 namespace spillway {
 
 // Returns those of `folder`, in the order of their names; none for a stand-alone model.
-[[nodiscard]] std::vector<TensorSpec> tensors_of_other_parts(const SafetensorsFolder& folder,
-                                                             const ParameterTable& parameters);
+[[nodiscard]] std::vector<TensorSpec> tensors_of_wrapper_parts(const SafetensorsFolder& folder,
+                                                               const ParameterTable& parameters);
 // Returns the spec with which a tensor is copied unchanged, whatever its dtype.
 [[nodiscard]] TensorSpec spec_of_copy(const StoredTensor& tensor);
 // Copies a tensor, using little memory. REQUIRES: `writer` has its spec_of_copy(), possibly with another floating dtype
@@ -21,7 +21,7 @@ namespace spillway {
 void copy_tensor(const SafetensorsFolder& folder, const TensorSpec& tensor, SafetensorsFolderWriter& writer);
 
 // Returns the prefixes of their names, each once: "multi_modal_projector, vision_tower".
-[[nodiscard]] std::vector<std::string> names_of_other_parts(const SafetensorsFolder& folder,
-                                                            const ParameterTable& parameters);
+[[nodiscard]] std::vector<std::string> names_of_wrapper_parts(const SafetensorsFolder& folder,
+                                                              const ParameterTable& parameters);
 
 }  // namespace spillway

@@ -24,7 +24,7 @@ void write_in(DType dtype, const Job& job, BaseFiles& files) {
   const auto changes = [&](DType stored) { return is_floating(stored) && !(has_narrow && stored == DType::kF32); };
   for (auto& [name, stored] : files.dtypes)
     if (changes(stored)) stored = dtype;
-  for (TensorSpec& tensor : files.tensors_of_other_parts)
+  for (TensorSpec& tensor : files.tensors_of_wrapper_parts)
     if (tensor.foreign_dtype.empty() && changes(tensor.dtype)) tensor.dtype = dtype;
   if (!job.model->text()) return;  // diffusers' configs name no dtype
   std::string& text = files.beside_weights["config.json"];
@@ -56,12 +56,12 @@ BaseFiles read_base_files(const Job& job, std::span<const int32_t> ends) {
     SafetensorsFolder weights = open_weights(base);
     for (const auto& [name, entry] : weights.tensors())
       files.dtypes.emplace(name, entry.tensor->dtype().value_or(DType::kF32));
-    files.tensors_of_other_parts = tensors_of_other_parts(weights, parameters_of(*job.model));
-    if (!files.tensors_of_other_parts.empty()) files.other_parts = std::move(weights);
+    files.tensors_of_wrapper_parts = tensors_of_wrapper_parts(weights, parameters_of(*job.model));
+    if (!files.tensors_of_wrapper_parts.empty()) files.wrapper_parts = std::move(weights);
     if (layout_of(*job.model) == Layout::kDiffusers) files.pipeline = pipeline_parts(base);
     if (const std::optional<DType> dtype = job.config.model.written_dtype) write_in(*dtype, job, files);
   }
-  if (!files.tensors_of_other_parts.empty()) {
+  if (!files.tensors_of_wrapper_parts.empty()) {
     for (const char* name :
          {"preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json", "chat_template.json"})
       if (std::filesystem::is_regular_file(base / name))

@@ -24,8 +24,8 @@ struct BaseFiles {
   std::map<std::string, DType, std::less<>> dtypes;
   // For a model that is written whole and is a part of a larger one: the files of the other parts, kept open since the
   // run began, and the tensors in them.
-  std::optional<SafetensorsFolder> other_parts;
-  std::vector<TensorSpec> tensors_of_other_parts;
+  std::optional<SafetensorsFolder> wrapper_parts;
+  std::vector<TensorSpec> tensors_of_wrapper_parts;
   std::string license;  // lines for a model card
 };
 

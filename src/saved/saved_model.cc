@@ -158,14 +158,14 @@ TensorSums write_weights(const std::filesystem::path& folder, const ModelInTrain
   const std::vector<WrittenTensor> tensors = model_tensors(base, training);
   std::vector<TensorSpec> specs;
   for (const WrittenTensor& tensor : tensors) specs.push_back(tensor.spec);
-  specs.insert(specs.end(), base.tensors_of_other_parts.begin(), base.tensors_of_other_parts.end());
+  specs.insert(specs.end(), base.tensors_of_wrapper_parts.begin(), base.tensors_of_wrapper_parts.end());
   SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout_of(*job.model)));
   for (const auto& [p, trained, spec] : tensors) {
     const ValueStore::Visitor append = appender(writer, spec.name);
     trained ? read_written(training, *trained, store, which, append) : store.read(p->value(), append);
   }
-  for (const TensorSpec& tensor : base.tensors_of_other_parts) copy_tensor(*base.other_parts, tensor, writer);
+  for (const TensorSpec& tensor : base.tensors_of_wrapper_parts) copy_tensor(*base.wrapper_parts, tensor, writer);
   before_commit();
   writer.commit();
   write_files(base.beside_weights, folder);
@@ -197,7 +197,7 @@ int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& 
     for (const TensorSpec& spec : adapter_specs(job, training, lora->beside_unchanged_base())) bytes += spec.bytes();
   } else {
     for (const WrittenTensor& tensor : model_tensors(base, training)) bytes += tensor.spec.bytes();
-    for (const TensorSpec& tensor : base.tensors_of_other_parts) bytes += tensor.bytes();
+    for (const TensorSpec& tensor : base.tensors_of_wrapper_parts) bytes += tensor.bytes();
   }
   return job.graph.ema ? 2 * bytes : bytes;
 }

@@ -30,7 +30,7 @@ struct ScoredRows {
   std::string_view name;
   const data::RowTable& rows;
   data::BatchOptions batches;
-  KnownScores& scores;
+  ReferenceScores& scores;
 
   [[nodiscard]] std::string tensor(std::string_view score) const { return fmt::format("{}.{}", name, score); }
 };
@@ -160,14 +160,14 @@ void write(const fs::path& path, std::span<const ScoredRows> all) {
   std::vector<TensorSpec> specs;
   std::map<std::string, std::string> metadata = default_metadata();
   for (const ScoredRows& rows : all) {
-    for (const KnownScores::Column& column : rows.scores.columns) {
+    for (const ReferenceScores::Column& column : rows.scores.columns) {
       specs.push_back({rows.tensor(column.name), DType::kF32, {std::ssize(column.values)}});
       metadata[specs.back().name] = checksum_of(column.values);
     }
   }
   SafetensorsWriter writer(path, specs, metadata);
   for (const ScoredRows& rows : all) {
-    for (const KnownScores::Column& column : rows.scores.columns)
+    for (const ReferenceScores::Column& column : rows.scores.columns)
       writer.append(rows.tensor(column.name), column.values.data(), DType::kF32, std::ssize(column.values));
   }
   writer.commit();
@@ -182,10 +182,10 @@ fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFold
 
 }  // namespace
 
-KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& reference,
-                                  TrainingSession& session, TrainingData& data,
-                                  const std::function<void(int64_t rows, int64_t of)>& progress) {
-  KnownScoresFile file{path_of(job, data, reference)};
+ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& reference,
+                                          TrainingSession& session, TrainingData& data,
+                                          const std::function<void(int64_t rows, int64_t of)>& progress) {
+  ReferenceScoresFile file{path_of(job, data, reference)};
   const std::vector<ScoredRows> all = scored_rows(job, data);
   file.was_there = read_scores(file.path, all, *job.graph.objective);
   if (file.was_there) return file;

@@ -13,7 +13,7 @@
 
 namespace spillway::train {
 
-struct KnownScoresFile {
+struct ReferenceScoresFile {
   std::filesystem::path path;
   bool was_there = false;
   // The cost of computing the scores, if the file was not there.
@@ -29,9 +29,9 @@ struct KnownScoresFile {
 // its metadata holds the checksum of each, by the tensor's name (io/checksum.h). Calls `progress` with the number of
 // rows that have their scores. REQUIRES: the job's scores are precomputed, and the session's weights are those at step
 // 0. Throws MachineError if the file cannot be written.
-[[nodiscard]] KnownScoresFile load_known_scores(const Job& job, const PlannedJob& planned,
-                                                const SafetensorsFolder& reference, TrainingSession& session,
-                                                TrainingData& data,
-                                                const std::function<void(int64_t rows, int64_t of)>& progress);
+[[nodiscard]] ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& planned,
+                                                        const SafetensorsFolder& reference, TrainingSession& session,
+                                                        TrainingData& data,
+                                                        const std::function<void(int64_t rows, int64_t of)>& progress);
 
 }  // namespace spillway::train

@@ -46,7 +46,7 @@ class EpochFeed : public StepFeed {
 
  private:
   const data::RowTable& rows_;
-  const KnownScores& scores_;
+  const ReferenceScores& scores_;
   StreamFiller filler_;
   data::BatchOptions options_;
   int64_t accumulation_, steps_per_epoch_;
@@ -88,9 +88,9 @@ StreamFiller::StreamFiller(ObjectivePtr objective, int64_t tokens)
 }
 
 std::span<const data::MicroBatch> StreamFiller::fill(const data::RowTable& rows, std::span<const data::Piece> pieces,
-                                                     const KnownScores& known) {
+                                                     const ReferenceScores& known) {
   objective_->fill(streams_, rows, pieces);
-  for (const KnownScores::Column& column : known.columns) {
+  for (const ReferenceScores::Column& column : known.columns) {
     std::vector<float>& numbers = streams_[0].column(column.name);
     for (const data::Piece& piece : pieces) numbers.push_back(nth(column.values, rows.number_of(piece)));
   }

@@ -72,7 +72,7 @@ class StreamFiller {
   // Fills the streams as Objective::fill() does, and adds the known scores of the reference. The result is valid until
   // the next call.
   [[nodiscard]] std::span<const data::MicroBatch> fill(const data::RowTable& rows, std::span<const data::Piece> pieces,
-                                                       const KnownScores& known);
+                                                       const ReferenceScores& known);
 
  private:
   ObjectivePtr objective_;

@@ -131,7 +131,8 @@ PreferenceRun run_preference(const config::Config& config, train::MakeRounds mak
   initial.load(job, planned.training, session.store());
   if (job.graph.reference.is_precomputed)
     run.read_known_scores =
-        train::load_known_scores(job, planned, initial.reference(), session, data, [](int64_t, int64_t) {}).was_there;
+        train::load_reference_scores(job, planned, initial.reference(), session, data, [](int64_t, int64_t) {
+        }).was_there;
   trainer.load_checkpoint();
   (void)trainer.run();
   return run;

@@ -213,7 +213,7 @@ QuantiseReport quantise_model(const fs::path& model, const fs::path& out, const 
       specs.push_back(std::move(spec));
     }
   }
-  const std::vector<fs::path> others = other_files(model, [](std::string_view) { return true; });
+  const std::vector<fs::path> others = files_to_copy(model, [](std::string_view) { return true; });
   AtomicFolder folder(out, kQuantizeCommand);
   SafetensorsFolderWriter writer(folder.path(), specs, options.max_shard_bytes);
   Quantiser quantiser(base, writer, report.bytes_before, options);
