@@ -131,3 +131,35 @@ TEST_CASE("gathering that does not fit says what would") {
   CHECK(run(folder, "plan", job(false, "10MiB")).status == 0);
   CHECK(run(folder, "plan", job(true, std::to_string(gathered))).status == 0);
 }
+
+TEST_CASE("answers that do not fit beside the fastest plan of training get a plan that leaves them room") {
+  const WorkingFolder folder;
+  fs::copy(preference_goldens() / "model", "deep");
+  fs::remove("deep/model.safetensors");
+  json model = json::parse(folder.read("deep/config.json"));
+  model.update({{"num_hidden_layers", 40}, {"intermediate_size", 1024}, {"max_position_embeddings", 100'000}});
+  folder.write("deep/config.json", model.dump());
+  folder.write("rows.jsonl", "{\"text\": \"a b c\"}\n{\"text\": \"c b a\"}\n");
+  const auto job = [](const std::string& device) {
+    return json{{"base_model", "deep"},
+                {"datasets", {{{"path", "rows.jsonl"}, {"type", "completion"}, {"field", "text"}}}},
+                {"sequence_len", 16},
+                {"micro_batch_size", 2},
+                {"bf16", false},
+                {"sample_prompts", {"a b"}},
+                {"sample_max_new_tokens", 20'000},
+                {"memory", {{"device", device}, {"host", "1GiB"}}},
+                {"output_dir", "out"}};
+  };
+  const auto device_of = [&](const json& plan) { return plan["tiers"]["device"]["peak_bytes"].get<int64_t>(); };
+  // Answers take more than training, and training is fastest with everything on the device.
+  const json whole = planned(folder, job("1GiB"));
+  const int64_t needed = device_of(whole), state = whole["tiers"]["device"]["by_kind"]["optimizer_state"];
+  REQUIRE(whole["tiers"]["host"]["peak_bytes"] == 0);
+  REQUIRE(state > needed / 20);
+  const int64_t budget = needed - state / 2;
+  const json moved = planned(folder, job(std::to_string(budget)));
+  CHECK(device_of(moved) <= budget);
+  CHECK(moved["tiers"]["host"]["peak_bytes"] > 0);
+  CHECK(moved["step_seconds"] >= whole["step_seconds"]);
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -84,6 +85,41 @@ void plan_rewards(const PlanningInputs& in, PlannedJob& planned) {
     graph = build_reward_graph(in.job.graph.beside[i], model.room, planned.training);
     plan = plan_beside(in, planned, graph.graph);
   }
+}
+
+// Plans every other program of the job beside training's plan.
+void plan_others(const PlanningInputs& in, PlannedJob& planned) {
+  plan_evaluation(in, planned);
+  const bool scores_rounds = in.job.online && !in.job.online->objective->passes().empty();
+  if (in.job.graph.reference.is_precomputed || scores_rounds) plan_scoring(in, planned);
+  if (in.job.online || !in.job.samples.empty()) plan_generation(in, planned);
+  planned.rewards.clear();
+  plan_rewards(in, planned);
+}
+
+bool others_fit(const PlannedJob& planned, const Budget& budget) {
+  const std::optional<int64_t> device = budget.device;
+  return !device || peak_bytes(planned, Tier::kDevice) <= *device;
+}
+
+// Makes room on the device for programs that do not fit beside training's plan: plans training again within the device
+// budgets of its frontier, the fastest first, until what it keeps there leaves enough. Keeps the first plans if none
+// does.
+void make_room_for_others(const PlanningInputs& in, std::span<const FrontierPoint> frontier, PlannedJob& planned) {
+  Plan first = planned.plan;
+  Budget smaller = in.budget;
+  for (const FrontierPoint& point : frontier) {
+    if (others_fit(planned, in.job.budget)) return;
+    if (point.device_bytes() >= nth(planned.plan.peaks, Tier::kDevice).bytes) continue;
+    smaller.device = point.device_bytes();
+    Plan plan = make_plan(planned.training.graph, in.machine, smaller, in.policy, planned.context.accumulation);
+    if (!plan.fits) continue;
+    planned.plan = std::move(plan);
+    plan_others(in, planned);
+  }
+  if (others_fit(planned, in.job.budget)) return;
+  planned.plan = std::move(first);
+  plan_others(in, planned);
 }
 
 // Adds the needs of the programs that run between training's sections to the context.
@@ -194,11 +230,12 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   const Policy policy = policy_of(job, result);
   result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
   const PlanningInputs inputs{job, machine, budget, policy};
-  plan_evaluation(inputs, result);
-  const bool scores_rounds = job.online && !job.online->objective->passes().empty();
-  if (job.graph.reference.is_precomputed || scores_rounds) plan_scoring(inputs, result);
-  if (job.online || !job.samples.empty()) plan_generation(inputs, result);
-  plan_rewards(inputs, result);
+  plan_others(inputs, result);
+  if (result.plan.fits && !others_fit(result, job.budget)) {
+    std::vector<FrontierPoint> points;
+    if (!frontier) (void)make_plan(graph, machine, budget, policy, result.context.accumulation, &points);
+    make_room_for_others(inputs, frontier ? *frontier : points, result);
+  }
   note_others(result);
   if (job.online) result.context.generation = forecast_round(job, result, machine);
   result.context.reference = reference_of(job, result);

@@ -107,8 +107,8 @@ std::string left_out_warning(const LeftOutParts& parts, int64_t rows) {
                                      : "");
   }
   return fmt::format(
-      "the chat template leaves out {} in {} of {} rows: the model does not see them; choose another chat_template, or "
-      "go on if this is meant",
+      "the chat template or the type leaves out {} in {} of {} rows: the model does not see them; choose another "
+      "chat_template or type, or go on if this is meant",
       list, parts.rows, rows);
 }
 

@@ -186,6 +186,16 @@ TEST_CASE("preferences and prompts are held to the same") {
       R"({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "alpha"}],
           "chosen": {"role": "assistant", "content": "beta"}, "rejected": {"role": "assistant", "content": "gamma"}})";
   CHECK(count(built(typed, pairs, messages)[0], LeftOutKind::kSystem) == 1);
+  // These read two messages of an answer, as axolotl's do.
+  for (const char* type : {"chatml.ultra", "llama3.argilla_chat"}) {
+    typed.type.name = type;
+    const Row row = built(typed, pairs, R"({"prompt": "alpha",
+        "chosen": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "beta"},
+                   {"role": "user", "content": "gamma"}, {"role": "assistant", "content": "delta"}],
+        "rejected": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "no"}]})")[0];
+    CHECK(count(row, LeftOutKind::kUser) == 1);
+    CHECK(count(row, LeftOutKind::kAssistant) == 1);
+  }
 
   const TemporaryFolder folder;
   DatasetConfig prompts;

@@ -9,6 +9,7 @@
 #include "data/rows/preference_rows.h"
 #include "data/rows/row_builder.h"
 #include "text/jinja/unicode.h"
+#include "text/left_out.h"
 
 namespace spillway::data {
 namespace {
@@ -102,6 +103,7 @@ class MarkedFormat : public PreferenceFormat {
         const std::string longer = fmt::format("{}_response", column);
         const bool use_longer = variant_.name == "default" && !record.fields.contains(column);
         example.completions.push_back(answer(record, use_longer ? longer : column));
+        if (variant_.answer == Answer::kSecondMessage) count_later_messages(record, column, example.left_out);
       }
     }
     return example;
@@ -130,6 +132,12 @@ class MarkedFormat : public PreferenceFormat {
       text += marks_.turn("user", given_text_of(record, required_field(record, column, "type"), column));
     }
     return text + marks_.begin("assistant");
+  }
+
+  // Counts the turns behind the second message, which the variant does not read, as axolotl's does not.
+  static void count_later_messages(const Record& record, std::string_view column, LeftOutParts& left_out) {
+    const Json messages = list_column(record, column, 2);
+    for (size_t i = 2; i < messages.size(); ++i) left_out.add(text::kind_of({.message = i}, messages), 1);
   }
 
   [[nodiscard]] std::string answer(const Record& record, std::string_view column) const {
