@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include "ops/activation/functions-inl.h"
+#include "ops/swiglu/operands.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -12,7 +13,8 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 template <typename F>
 void gated(const KernelArgs& args) {
-  const TensorView &gate = args.inputs[0], &up = args.inputs[1], &out = args.outputs[0];
+  using namespace swiglu_op;
+  const TensorView &gate = args.inputs[kGate], &up = args.inputs[kUp], &out = args.outputs[0];
   with_real(gate.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(gate.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
       const auto product = [](Vector g, Vector u) HWY_ATTR { return hn::Mul(F::value(g), u); };
@@ -30,7 +32,8 @@ HWY_INLINE void gated_gradients(Vector g, Vector u, Vector dy, Vector* dgate, Ve
 
 template <typename F, typename T>
 void gated_grad_range(const KernelArgs& args, int64_t begin, int64_t end) {
-  const T *gate = args.inputs[0].as<T>(), *up = args.inputs[1].as<T>(), *dy = args.inputs[2].as<T>();
+  using namespace swiglu_op;
+  const T *gate = args.inputs[kGate].as<T>(), *up = args.inputs[kUp].as<T>(), *dy = args.inputs[kDy].as<T>();
   T *dgate = args.outputs[0].as<T>(), *dup = args.outputs[1].as<T>();
   Vector left, right;
   int64_t i = begin;
@@ -48,7 +51,8 @@ void gated_grad_range(const KernelArgs& args, int64_t begin, int64_t end) {
 
 template <typename F>
 void gated_grad(const KernelArgs& args) {
-  const TensorView& gate = args.inputs[0];
+  using namespace swiglu_op;
+  const TensorView& gate = args.inputs[kGate];
   with_real(gate.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(gate.elems(), kElementGrain,
                                [&](int64_t begin, int64_t end, int) { gated_grad_range<F, T>(args, begin, end); });

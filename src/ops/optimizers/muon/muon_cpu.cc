@@ -15,7 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 void muon_momentum(const KernelArgs& args) {
-  const TensorView &gradients = args.inputs[0], &clip_view = args.inputs[1], &last = args.inputs[2];
+  using namespace muon_momentum_op;
+  const TensorView &gradients = args.inputs[kGradient], &clip_view = args.inputs[kClip], &last = args.inputs[kBuffer];
   const MuonMeans n = muon_means(args.attributes);
   const Vector clip = constant(clip_view.data ? *clip_view.as<float>() : 1);
   with_real(gradients.dtype, [&]<typename T>(T*) {

@@ -59,11 +59,12 @@ struct MuonFormula {
 }  // namespace
 
 void muon_momentum_cuda(const KernelArgs& args) {
-  const TensorView& gradients = args.inputs[0];
+  using namespace muon_momentum_op;
+  const TensorView& gradients = args.inputs[kGradient];
   with_real(gradients.dtype, [&]<typename T>(T*) {
     const NextMomentum<T> body{.gradient = gradients.as<T>(),
-                               .clip = args.inputs[1].as<float>(),
-                               .last = args.inputs[2].as<float>(),
+                               .clip = args.inputs[kClip].as<float>(),
+                               .last = args.inputs[kBuffer].as<float>(),
                                .next = args.outputs[0].as<float>(),
                                .direction = args.outputs[1].as<bf16>(),
                                .n = muon_means(args.attributes)};

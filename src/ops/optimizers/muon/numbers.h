@@ -8,6 +8,11 @@
 
 namespace spillway::ops {
 
+// The inputs of muon_momentum; clip may be absent.
+namespace muon_momentum_op {
+enum Input : int { kGradient, kClip, kBuffer };
+}
+
 struct MuonMeans {
   float one_minus_momentum;
   float of_gradient;  // in the direction, beside the mean: Nesterov's step

@@ -13,6 +13,11 @@
 
 namespace spillway::ops {
 
+// The inputs of schedule_free_step, which computes the next of these.
+namespace schedule_free_step_op {
+enum Input : int { kState, kLearningRate, kStep };
+}
+
 // The state of the step.
 struct AverageState {
   float steps = 0;     // 1 / c; 0 as long as all w are 0, and so is c

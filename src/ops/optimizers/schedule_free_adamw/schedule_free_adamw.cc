@@ -33,19 +33,19 @@ StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
   return schema;
 }
 
-// Maps state, learning_rate, step -> state.
 std::vector<ValueType> infer_step(TypeList inputs, const Attributes&) {
+  using namespace schedule_free_step_op;
   const ValueType state{DType::kF32, {kAverageElems}};
-  expect_same("schedule_free_step", "the state of the step", *inputs[0], state);
-  expect_scalar("schedule_free_step", "learning_rate", *inputs[1], DType::kF32);
-  expect_scalar("schedule_free_step", "step", *inputs[2], DType::kI32);
+  expect_same("schedule_free_step", "the state of the step", *inputs[kState], state);
+  expect_scalar("schedule_free_step", "learning_rate", *inputs[kLearningRate], DType::kF32);
+  expect_scalar("schedule_free_step", "step", *inputs[kStep], DType::kI32);
   return {state};
 }
 
 const OpDef kStep{.name = "schedule_free_step",
                   .infer = infer_step,
                   .cost = memory_cost,
-                  .in_place = {{0, 0}},
+                  .in_place = {{0, schedule_free_step_op::kState}},
                   .cpu = schedule_free_step_cpu,
                   .cuda = SPILLWAY_CUDA_KERNEL(schedule_free_step_cuda)};
 

@@ -51,9 +51,10 @@ HWY_AFTER_NAMESPACE();
 namespace spillway::ops {
 
 void schedule_free_step_cpu(const KernelArgs& args) {
+  using namespace schedule_free_step_op;
   *args.outputs[0].as<AverageState>() =
-      next_average(average_constants(args.attributes), *args.inputs[0].as<AverageState>(), *args.inputs[1].as<float>(),
-                   *args.inputs[2].as<int32_t>());
+      next_average(average_constants(args.attributes), *args.inputs[kState].as<AverageState>(),
+                   *args.inputs[kLearningRate].as<float>(), *args.inputs[kStep].as<int32_t>());
 }
 
 HWY_EXPORT(schedule_free_adamw);

@@ -39,9 +39,10 @@ struct ScheduleFreeFormula {
 }  // namespace
 
 void schedule_free_step_cuda(const KernelArgs& args) {
+  using namespace schedule_free_step_op;
   cuda::launch(average_kernel, {1, cuda::kWarp}, args.stream, average_constants(args.attributes),
-               args.inputs[0].as<AverageState>(), args.inputs[1].as<float>(), args.inputs[2].as<int32_t>(),
-               args.outputs[0].as<AverageState>());
+               args.inputs[kState].as<AverageState>(), args.inputs[kLearningRate].as<float>(),
+               args.inputs[kStep].as<int32_t>(), args.outputs[0].as<AverageState>());
 }
 
 void schedule_free_adamw_cuda(const KernelArgs& args) {
