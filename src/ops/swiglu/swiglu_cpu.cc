@@ -17,7 +17,7 @@ void gated(const KernelArgs& args) {
   const TensorView &gate = args.inputs[kGate], &up = args.inputs[kUp], &out = args.outputs[0];
   with_real(gate.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(gate.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
-      const auto product = [](Vector g, Vector u) HWY_ATTR { return hn::Mul(F::value(g), u); };
+      const auto product = [](Vector g, Vector u) HWY_ATTR { return hn::Mul(F::value(g).v, u); };
       map(begin, end, product, out.as<T>(), gate.as<T>(), up.as<T>());
     });
   });
@@ -26,8 +26,8 @@ void gated(const KernelArgs& args) {
 // Computes dgate = dy * up * slope(gate), dup = dy * value(gate).
 template <typename F>
 HWY_INLINE void gated_gradients(Vector g, Vector u, Vector dy, Vector* dgate, Vector* dup) {
-  *dgate = hn::Mul(hn::Mul(dy, u), F::slope(g));
-  *dup = hn::Mul(dy, F::value(g));
+  *dgate = hn::Mul(hn::Mul(dy, u), F::slope(g).v);
+  *dup = hn::Mul(dy, F::value(g).v);
 }
 
 template <typename F, typename T>

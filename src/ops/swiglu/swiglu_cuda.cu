@@ -3,7 +3,7 @@
 // that. Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
-#include "ops/activation/functions.cuh"
+#include "ops/activation/functions-inl.h"
 #include "ops/real.h"
 #include "ops/swiglu/operands.h"
 

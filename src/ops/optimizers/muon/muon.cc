@@ -6,8 +6,8 @@
 #include "ops/check.h"
 #include "ops/matmul/matmul.h"
 #include "ops/optimizers/adamw/adamw.h"
+#include "ops/optimizers/muon/formula-inl.h"
 #include "ops/optimizers/muon/numbers.h"
-#include "ops/optimizers/update.h"
 #include "ops/squared_norm/squared_norm.h"
 
 namespace spillway::ops {
@@ -16,8 +16,6 @@ void muon_momentum_cpu(const KernelArgs& args);
 void muon_momentum_cuda(const KernelArgs& args);
 void muon_normalise_cpu(const KernelArgs& args);
 void muon_normalise_cuda(const KernelArgs& args);
-void muon_cpu(const KernelArgs& args);
-void muon_cuda(const KernelArgs& args);
 
 namespace {
 

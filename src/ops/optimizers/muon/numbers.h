@@ -28,18 +28,4 @@ SPILLWAY_EITHER_SIDE inline float muon_norm(float squared_norm) {
   return norm > 1e-7F ? norm : 1e-7F;
 }
 
-struct MuonConstants {
-  double factor, weight_decay;
-};
-inline MuonConstants muon_constants(const Attributes& attributes) {
-  return {attributes.real("factor"), attributes.real("weight_decay")};
-}
-struct MuonNumbers {
-  float decay, rate;
-};
-SPILLWAY_EITHER_SIDE inline MuonNumbers muon_numbers(const MuonConstants& c, float learning_rate) {
-  const double rate = learning_rate;
-  return {static_cast<float>(1 - rate * c.weight_decay), static_cast<float>(rate * c.factor)};
-}
-
 }  // namespace spillway::ops
