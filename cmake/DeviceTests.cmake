@@ -1,8 +1,8 @@
 # Every test of src/ops once more, with the CUDA kernels in the place of the CPU's.
 #
 # In a build with CUDA, ops_gpu_test runs them on this machine's GPU. In any other, ops_emulated_test runs them on the
-# CPU: each .cu file is compiled as C++ over backend/testing/simt.h, and the description beside it as in a CUDA build, so
-# that it names the kernel; all else is what ops_test links.
+# CPU: each .cu file is compiled as C++ over backend/testing/simt.h, and the descriptions as in a CUDA build, so that they
+# name the kernels; all else is what ops_test links.
 function(spillway_device_tests)
   if(NOT SPILLWAY_TESTS OR SPILLWAY_SANITIZE MATCHES "thread")
     return()
@@ -22,8 +22,11 @@ function(spillway_device_tests)
     set(source ${CMAKE_BINARY_DIR}/emulated/${name}.cc)
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${kernel}\"\n")
     list(APPEND sources ${source})
-    if(kernel MATCHES "_cuda\\.cu$")
-      string(REGEX REPLACE "_cuda\\.cu$" ".cc" description ${kernel})
+  endforeach()
+  file(GLOB_RECURSE descriptions CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.cc)
+  foreach(description ${descriptions})
+    file(STRINGS ${description} named REGEX "SPILLWAY_CUDA_KERNEL" LIMIT_COUNT 1)
+    if(named)
       list(APPEND sources ${description})
     endif()
   endforeach()

@@ -5,33 +5,18 @@
 #include <hwy/foreach_target.h>
 
 #include "ops/activation/functions-inl.h"
-#include "ops/activation/kinds.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-template <typename Function>
-void with_kind(const KernelArgs& args, const Function& f) {
-  switch (activation_of(args)) {
-    case ActivationKind::kSilu:
-      return f(Silu());
-    case ActivationKind::kGelu:
-      return f(Gelu());
-    case ActivationKind::kGeluTanh:
-      return f(GeluTanh());
-    case ActivationKind::kReluSquared:
-      return f(ReluSquared());
-  }
-}
-
 void activation(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  with_kind(args, [&]<typename F>(F) {
+  with_activation(args, [&]<typename F>(F) {
     with_real(x.dtype, [&]<typename T>(T*) {
       args.threads->parallel_for(x.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
         map(
-            begin, end, [](Vector v) HWY_ATTR { return F::value(v); }, out.as<T>(), x.as<T>());
+            begin, end, [](Vector v) HWY_ATTR { return F::value(v).v; }, out.as<T>(), x.as<T>());
       });
     });
   });
@@ -39,10 +24,10 @@ void activation(const KernelArgs& args) {
 
 void activation_grad(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &dy = args.inputs[1], &dx = args.outputs[0];
-  with_kind(args, [&]<typename F>(F) {
+  with_activation(args, [&]<typename F>(F) {
     with_real(x.dtype, [&]<typename T>(T*) {
       args.threads->parallel_for(x.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
-        const auto gradient = [](Vector v, Vector d) HWY_ATTR { return hn::Mul(d, F::slope(v)); };
+        const auto gradient = [](Vector v, Vector d) HWY_ATTR { return hn::Mul(d, F::slope(v).v); };
         map(begin, end, gradient, dx.as<T>(), x.as<T>(), dy.as<T>());
       });
     });

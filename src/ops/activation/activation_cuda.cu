@@ -2,8 +2,7 @@
 // and dy are read, dx is written (6 bytes). Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
-#include "ops/activation/functions.cuh"
-#include "ops/activation/kinds.h"
+#include "ops/activation/functions-inl.h"
 #include "ops/real.h"
 
 namespace spillway::ops {
@@ -38,36 +37,23 @@ struct ActivationGrad {
   }
 };
 
-// Calls f(a null F*, a null T*).
-template <typename Function>
-void with_kind(const KernelArgs& args, const Function& f) {
-  with_real(args.inputs[0].dtype, [&]<typename T>(T* type) {
-    switch (activation_of(args)) {
-      case ActivationKind::kSilu:
-        return f(static_cast<Silu*>(nullptr), type);
-      case ActivationKind::kGelu:
-        return f(static_cast<Gelu*>(nullptr), type);
-      case ActivationKind::kGeluTanh:
-        return f(static_cast<GeluTanh*>(nullptr), type);
-      case ActivationKind::kReluSquared:
-        return f(static_cast<ReluSquared*>(nullptr), type);
-    }
-  });
-}
-
 }  // namespace
 
 void activation_cuda(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  with_kind(args, [&]<typename F, typename T>(F*, T*) {
-    cuda::map(x.elems(), Activation<F, T>{x.as<T>(), out.as<T>()}, args.stream);
+  with_activation(args, [&]<typename F>(F) {
+    with_real(x.dtype, [&]<typename T>(T*) {
+      cuda::map(x.elems(), Activation<F, T>{x.as<T>(), out.as<T>()}, args.stream);
+    });
   });
 }
 
 void activation_grad_cuda(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &dy = args.inputs[1], &dx = args.outputs[0];
-  with_kind(args, [&]<typename F, typename T>(F*, T*) {
-    cuda::map(x.elems(), ActivationGrad<F, T>{x.as<T>(), dy.as<T>(), dx.as<T>()}, args.stream);
+  with_activation(args, [&]<typename F>(F) {
+    with_real(x.dtype, [&]<typename T>(T*) {
+      cuda::map(x.elems(), ActivationGrad<F, T>{x.as<T>(), dy.as<T>(), dx.as<T>()}, args.stream);
+    });
   });
 }
 

@@ -1,4 +1,5 @@
-// The activations of one number and their slopes, as vectors: for operations on an activation alone and for gated ones.
+// The activations of one number and their slopes, for operations on an activation alone and for gated ones. On a GPU
+// products are fused with sums, and exponentials are the device's.
 #if defined(SPILLWAY_OPS_ACTIVATION_FUNCTIONS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPILLWAY_OPS_ACTIVATION_FUNCTIONS_INL_H
 #undef SPILLWAY_OPS_ACTIVATION_FUNCTIONS_INL_H
@@ -9,71 +10,93 @@
 #include <iterator>
 
 #include "ops/activation/kinds.h"
-#include "ops/vector-inl.h"
+#include "ops/number-inl.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace spillway::ops::HWY_NAMESPACE {
+SPILLWAY_FORMULAS_BEGIN
+
+// Returns 1 / (1 + exp(-x)), without overflow on either side.
+SPILLWAY_NUMBER_FUNCTION Number logistic(Number x) {
+  const Number small = math::exp(-math::abs(x));
+  return math::select(x < 0, small, 1) / (1 + small);
+}
 
 // Each of these structs has the activation and its slope.
 struct Silu {
-  HWY_INLINE static Vector value(Vector x) { return hn::Mul(x, sigmoid(x)); }
+  SPILLWAY_NUMBER_FUNCTION static Number value(Number x) { return x * logistic(x); }
   // Returns s (1 + x (1 - s)), s = sigmoid(x).
-  HWY_INLINE static Vector slope(Vector x) {
-    const Vector s = sigmoid(x);
-    return hn::Mul(s, hn::MulAdd(x, hn::Sub(constant(1), s), constant(1)));
+  SPILLWAY_NUMBER_FUNCTION static Number slope(Number x) {
+    const Number s = logistic(x);
+    return s * math::mul_add(x, 1 - s, 1);
   }
 };
 
 struct Gelu {
-  // Returns Phi(x), and exp(-x^2 / 2) in `bell`: uses half of erfc on the side where it is small.
-  HWY_INLINE static Vector distribution(Vector x, Vector* bell) {
-    const Vector magnitude = hn::Abs(x);
-    *bell = hn::Exp(Floats(), hn::Mul(hn::Mul(magnitude, magnitude), constant(-0.5f)));
-    const Vector t = hn::Div(constant(1), hn::MulAdd(magnitude, constant(0.5f * kHalfRoot), constant(1)));
-    Vector polynomial = zero();
-    for (int i = static_cast<int>(std::size(kErfcx)); i-- > 0;)
-      polynomial = hn::MulAdd(polynomial, t, constant(kErfcx[i]));
-    const Vector tail = hn::Mul(hn::Mul(hn::Mul(polynomial, t), *bell), constant(0.5f));
-    return hn::IfThenElse(hn::Lt(x, zero()), tail, hn::Sub(constant(1), tail));
+  // Returns Phi(x), and exp(-x^2 / 2) in `bell`.
+  SPILLWAY_NUMBER_FUNCTION static Number distribution(Number x, Number* bell) {
+#ifdef HWY_TARGET_INCLUDE
+    // There is no erfc for vectors. Uses half of it on the side where it is small.
+    const Number magnitude = math::abs(x);
+    *bell = math::exp(magnitude * magnitude * -0.5f);
+    const Number t = 1 / math::mul_add(magnitude, 0.5f * kHalfRoot, 1);
+    Number polynomial = 0;
+    for (int i = static_cast<int>(std::size(kErfcx)); i-- > 0;) polynomial = math::mul_add(polynomial, t, kErfcx[i]);
+    const Number tail = polynomial * t * *bell * 0.5f;
+    return math::select(x < 0, tail, 1 - tail);
+#else
+    *bell = expf(-0.5f * x * x);
+    return 0.5f * erfcf(-x * kHalfRoot);
+#endif
   }
-  HWY_INLINE static Vector value(Vector x) {
-    Vector bell;
-    return hn::Mul(x, distribution(x, &bell));
+  SPILLWAY_NUMBER_FUNCTION static Number value(Number x) {
+    Number bell;
+    return x * distribution(x, &bell);
   }
   // Returns Phi(x) + x Phi'(x).
-  HWY_INLINE static Vector slope(Vector x) {
-    Vector bell;
-    const Vector phi = distribution(x, &bell);
-    return hn::MulAdd(hn::Mul(x, constant(kNormalDensity)), bell, phi);
+  SPILLWAY_NUMBER_FUNCTION static Number slope(Number x) {
+    Number bell;
+    const Number phi = distribution(x, &bell);
+    return math::mul_add(x * kNormalDensity, bell, phi);
   }
 };
 
 struct GeluTanh {
   // Returns sigmoid(2 u).
-  HWY_INLINE static Vector weight(Vector x) {
-    const Vector cubed = hn::MulAdd(hn::Mul(x, x), constant(kGeluCube), constant(1));
-    return sigmoid(hn::Mul(hn::Mul(x, constant(2 * kGeluRoot)), cubed));
+  SPILLWAY_NUMBER_FUNCTION static Number weight(Number x) {
+    return logistic(x * (2 * kGeluRoot) * math::mul_add(x * x, kGeluCube, 1));
   }
-  HWY_INLINE static Vector value(Vector x) { return hn::Mul(x, weight(x)); }
+  SPILLWAY_NUMBER_FUNCTION static Number value(Number x) { return x * weight(x); }
   // Returns s + x s (1 - s) 2 u'.
-  HWY_INLINE static Vector slope(Vector x) {
-    const Vector s = weight(x);
-    const Vector inner = hn::MulAdd(hn::Mul(x, x), constant(6 * kGeluRoot * kGeluCube), constant(2 * kGeluRoot));
-    const Vector change = hn::Mul(hn::Mul(s, hn::Sub(constant(1), s)), inner);
+  SPILLWAY_NUMBER_FUNCTION static Number slope(Number x) {
+    const Number s = weight(x);
+    const Number inner = math::mul_add(x * x, 6 * kGeluRoot * kGeluCube, 2 * kGeluRoot);
     // The change is 0 far from 0, where `inner` may have overflowed.
-    const Vector kept = hn::IfThenElseZero(hn::Lt(hn::Abs(x), constant(16)), change);
-    return hn::MulAdd(x, kept, s);
+    const Number change = math::select(math::abs(x) < 16, s * (1 - s) * inner, 0);
+    return math::mul_add(x, change, s);
   }
 };
 
 // The square of relu; NaN stays NaN.
 struct ReluSquared {
-  HWY_INLINE static Vector positive(Vector x) { return hn::IfThenElse(hn::Lt(x, zero()), zero(), x); }
-  HWY_INLINE static Vector value(Vector x) { return hn::Mul(positive(x), positive(x)); }
-  HWY_INLINE static Vector slope(Vector x) { return hn::Mul(constant(2), positive(x)); }
+  SPILLWAY_NUMBER_FUNCTION static Number positive(Number x) { return math::select(x < 0, 0, x); }
+  SPILLWAY_NUMBER_FUNCTION static Number value(Number x) { return positive(x) * positive(x); }
+  SPILLWAY_NUMBER_FUNCTION static Number slope(Number x) { return 2 * positive(x); }
 };
 
-}  // namespace spillway::ops::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+// Calls f with an object of the activation that the operation computes.
+template <typename Function>
+void with_activation(const KernelArgs& args, const Function& f) {
+  switch (activation_of(args)) {
+    case ActivationKind::kSilu:
+      return f(Silu());
+    case ActivationKind::kGelu:
+      return f(Gelu());
+    case ActivationKind::kGeluTanh:
+      return f(GeluTanh());
+    case ActivationKind::kReluSquared:
+      return f(ReluSquared());
+  }
+}
+
+SPILLWAY_FORMULAS_END
 
 #endif  // per-target include guard

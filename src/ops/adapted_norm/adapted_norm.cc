@@ -1,6 +1,7 @@
 #include "ops/adapted_norm/adapted_norm.h"
 
 #include "backend/kernel.h"
+#include "ops/adapted_norm/row_norm.h"
 #include "ops/check.h"
 
 namespace spillway::ops {
@@ -10,13 +11,15 @@ void adapted_norm_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace adapted_norm_op;
+
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   constexpr std::string_view kName = "adapted_norm";
-  const ValueType& b = *inputs[2];
+  const ValueType& b = *inputs[kB];
   expect_real(kName, "B", b);
   expect_rank(kName, "B", b, 2);
-  expect_same(kName, "squares", *inputs[0], {DType::kF32, {b.shape[0]}});
-  expect_same(kName, "overlap", *inputs[1], {DType::kF32, {b.shape[1], b.shape[0]}});
+  expect_same(kName, "squares", *inputs[kSquares], {DType::kF32, {b.shape[0]}});
+  expect_same(kName, "overlap", *inputs[kOverlap], {DType::kF32, {b.shape[1], b.shape[0]}});
   return {{DType::kF32, {b.shape[0]}}};
 }
 
@@ -24,7 +27,7 @@ const OpDef kAdaptedNorm{.name = "adapted_norm",
                          .infer = infer,
                          .stops_gradients = true,
                          .cost = memory_cost,
-                         .in_place = {{0, 0}},
+                         .in_place = {{0, kSquares}},
                          .cpu = adapted_norm_cpu,
                          .cuda = SPILLWAY_CUDA_KERNEL(adapted_norm_cuda)};
 

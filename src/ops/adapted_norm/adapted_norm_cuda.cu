@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads) adapted_norm_kernel(RowNorm<T> norm)
 }  // namespace
 
 void adapted_norm_cuda(const KernelArgs& args) {
-  with_real(args.inputs[2].dtype, [&]<typename T>(T*) {
+  with_real(args.inputs[adapted_norm_op::kB].dtype, [&]<typename T>(T*) {
     const RowNorm<T> norm(args);
     cuda::launch(adapted_norm_kernel<T>, {div_ceil(norm.rows, int64_t{kThreads}), kThreads}, args.stream, norm);
   });

@@ -1,4 +1,4 @@
-// The computation for one row, shared by both backends.
+// The operands of adapted_norm, and the computation for one row, shared by both backends.
 #pragma once
 
 #include <cmath>
@@ -11,6 +11,10 @@
 
 namespace spillway::ops {
 
+namespace adapted_norm_op {
+enum Input : int { kSquares, kOverlap, kB };
+}
+
 template <typename T>
 struct RowNorm {
   const float *squares, *overlap;
@@ -20,12 +24,12 @@ struct RowNorm {
   double scale;
 
   explicit RowNorm(const KernelArgs& args)
-      : squares(args.inputs[0].as<float>()),
-        overlap(args.inputs[1].as<float>()),
-        b(args.inputs[2].as<T>()),
+      : squares(args.inputs[adapted_norm_op::kSquares].as<float>()),
+        overlap(args.inputs[adapted_norm_op::kOverlap].as<float>()),
+        b(args.inputs[adapted_norm_op::kB].as<T>()),
         norms(args.outputs[0].as<float>()),
-        rows(args.inputs[2].shape[0]),
-        rank(args.inputs[2].shape[1]),
+        rows(args.inputs[adapted_norm_op::kB].shape[0]),
+        rank(args.inputs[adapted_norm_op::kB].shape[1]),
         scale(args.attributes.real("scale")) {}
 
   SPILLWAY_EITHER_SIDE void compute(int64_t row) const {

@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include "base/error.h"
+#include "ops/cache_append/operands.h"
 #include "ops/memory.h"
 #include "ops/vector-inl.h"
 
@@ -12,8 +13,9 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 void cache_append(const KernelArgs& args) {
-  const TensorView &cache = args.inputs[0], &x = args.inputs[1], &out = args.outputs[0];
-  const auto* rows = args.inputs[2].as<int32_t>();
+  using namespace cache_append_op;
+  const TensorView &cache = args.inputs[kCache], &x = args.inputs[kX], &out = args.outputs[0];
+  const auto* rows = args.inputs[kRows].as<int32_t>();
   const int64_t width = x.shape[1], capacity = out.shape[0];
   copy_tensor(cache, out, *args.threads);
   with_real(x.dtype, [&]<typename X>(X*) {

@@ -2,10 +2,13 @@
 // per element in bf16); else the whole cache is copied first. Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
+#include "ops/cache_append/operands.h"
 #include "ops/real.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace cache_append_op;
 
 template <typename X, typename C>
 struct CacheAppend {
@@ -29,13 +32,13 @@ struct CacheAppend {
 }  // namespace
 
 void cache_append_cuda(const KernelArgs& args) {
-  const TensorView &cache = args.inputs[0], &x = args.inputs[1], &out = args.outputs[0];
+  const TensorView &cache = args.inputs[kCache], &x = args.inputs[kX], &out = args.outputs[0];
   cuda::copy_bytes(cache.data, out.data, out.bytes(), args.stream);
   with_real(x.dtype, [&]<typename X>(X*) {
     with_real(out.dtype, [&]<typename C>(C*) {
       const CacheAppend<X, C> body{.x = x.as<X>(),
                                    .cache = out.as<C>(),
-                                   .rows = args.inputs[2].as<int32_t>(),
+                                   .rows = args.inputs[kRows].as<int32_t>(),
                                    .capacity = out.shape[0],
                                    .width = x.shape[1]};
       cuda::map(x.elems(), body, args.stream);

@@ -3,6 +3,7 @@
 #include "backend/kernel.h"
 #include "base/math.h"
 #include "ops/check.h"
+#include "ops/draw_token/operands.h"
 #include "ops/draw_token/token_distribution.h"
 
 namespace spillway::ops {
@@ -12,23 +13,25 @@ void draw_token_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace draw_token_op;
+
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
-  const ValueType& logits = *inputs[0];
+  const ValueType& logits = *inputs[kLogits];
   expect_f32("draw_token", "logits", logits);
   expect_rank("draw_token", "logits", logits, 2);
   const ValueType row{DType::kF32, {logits.shape[0]}, logits.axis};
-  expect_rank("draw_token", "barred", *inputs[1], 2);
-  const int64_t barred = inputs[1]->shape[1];
-  expect_same("draw_token", "barred", *inputs[1], {DType::kI32, {logits.shape[0], barred}, logits.axis});
-  expect_same("draw_token", "inverse_temperature", *inputs[2], row);
-  expect_same("draw_token", "uniform", *inputs[3], row);
-  expect_same("draw_token", "logprob_inverse_temperature", *inputs[4], row);
+  expect_rank("draw_token", "barred", *inputs[kBarred], 2);
+  const int64_t barred = inputs[kBarred]->shape[1];
+  expect_same("draw_token", "barred", *inputs[kBarred], {DType::kI32, {logits.shape[0], barred}, logits.axis});
+  expect_same("draw_token", "inverse_temperature", *inputs[kInverseTemperature], row);
+  expect_same("draw_token", "uniform", *inputs[kUniform], row);
+  expect_same("draw_token", "logprob_inverse_temperature", *inputs[kLogprobInverseTemperature], row);
   return {{DType::kI32, row.shape, row.axis}, row};
 }
 
 // Returns the bytes for sums of blocks, for each thread.
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes&, int threads) {
-  return threads * div_ceil(inputs[0]->shape[1], kTokenBlock) * int64_t{sizeof(double)};
+  return threads * div_ceil(inputs[kLogits]->shape[1], kTokenBlock) * int64_t{sizeof(double)};
 }
 
 int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return 0; }
@@ -47,7 +50,7 @@ const OpDef kDrawToken{.name = "draw_token",
 DrawnTokens draw_token(Builder& builder, const DrawTokenInputs& inputs) {
   const auto outputs = builder.append(kDrawToken, {inputs.logits, inputs.barred, inputs.inverse_temperature,
                                                    inputs.uniform, inputs.logprob_inverse_temperature});
-  return {outputs[0], outputs[1]};
+  return {outputs[draw_token_op::kIds], outputs[draw_token_op::kLogprobs]};
 }
 
 }  // namespace spillway::ops

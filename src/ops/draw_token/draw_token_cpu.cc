@@ -6,10 +6,13 @@
 #include "base/math.h"
 #include "base/parallel.h"
 #include "base/sizes.h"
+#include "ops/draw_token/operands.h"
 #include "ops/draw_token/token_distribution.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace draw_token_op;
 
 struct Row {
   std::span<const float> logits;
@@ -47,7 +50,7 @@ Drawn draw(const Row& row, std::span<double> sums) {
 }  // namespace
 
 void draw_token_cpu(const KernelArgs& args) {
-  const TensorView &logits = args.inputs[0], &barred = args.inputs[1];
+  const TensorView &logits = args.inputs[kLogits], &barred = args.inputs[kBarred];
   const int64_t vocabulary = logits.shape[1], barred_ids = barred.shape[1];
   const int64_t blocks = div_ceil(vocabulary, kTokenBlock);
   args.threads->parallel_for(logits.shape[0], 1, [&](int64_t begin, int64_t end, int thread) {
@@ -56,12 +59,12 @@ void draw_token_cpu(const KernelArgs& args) {
       const auto number = [&](int input) { return args.inputs[input].as<float>()[i]; };
       const Drawn drawn = draw({.logits = span_of(logits.as<float>() + i * vocabulary, vocabulary),
                                 .barred = span_of(barred.as<int32_t>() + i * barred_ids, barred_ids),
-                                .inverse_temperature = number(2),
-                                .uniform = number(3),
-                                .logprob_inverse_temperature = number(4)},
+                                .inverse_temperature = number(kInverseTemperature),
+                                .uniform = number(kUniform),
+                                .logprob_inverse_temperature = number(kLogprobInverseTemperature)},
                                span_of(sums, blocks));
-      args.outputs[0].as<int32_t>()[i] = drawn.id;
-      args.outputs[1].as<float>()[i] = drawn.logprob;
+      args.outputs[kIds].as<int32_t>()[i] = drawn.id;
+      args.outputs[kLogprobs].as<float>()[i] = drawn.logprob;
     }
   });
 }

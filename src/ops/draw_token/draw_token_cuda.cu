@@ -4,10 +4,13 @@
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
+#include "ops/draw_token/operands.h"
 #include "ops/draw_token/token_distribution.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace draw_token_op;
 
 constexpr int kThreads = 1024, kWarps = kThreads / cuda::kWarp, kWidth = 4;
 
@@ -160,13 +163,13 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void draw_token_cuda(const KernelArgs& args) {
-  const TensorView &logits = args.inputs[0], &barred = args.inputs[1];
+  const TensorView &logits = args.inputs[kLogits], &barred = args.inputs[kBarred];
   const int64_t vocabulary = logits.shape[1];
   const int64_t shared_bytes = div_ceil(vocabulary, kTokenBlock) * int64_t{sizeof(double)};
   cuda::launch(draw_token_kernel, {logits.shape[0], kThreads, shared_bytes}, args.stream, logits.as<float>(),
-               vocabulary, barred.as<int32_t>(), barred.shape[1], args.inputs[2].as<float>(),
-               args.inputs[3].as<float>(), args.inputs[4].as<float>(), args.outputs[0].as<int32_t>(),
-               args.outputs[1].as<float>());
+               vocabulary, barred.as<int32_t>(), barred.shape[1], args.inputs[kInverseTemperature].as<float>(),
+               args.inputs[kUniform].as<float>(), args.inputs[kLogprobInverseTemperature].as<float>(),
+               args.outputs[kIds].as<int32_t>(), args.outputs[kLogprobs].as<float>());
 }
 
 }  // namespace spillway::ops

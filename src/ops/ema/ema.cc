@@ -4,6 +4,7 @@
 
 #include "backend/kernel.h"
 #include "ops/check.h"
+#include "ops/ema/operands.h"
 
 namespace spillway::ops {
 
@@ -12,25 +13,27 @@ void ema_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace ema_op;
+
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
-  const ValueType &average = *inputs[0], &weight = *inputs[1];
+  const ValueType &average = *inputs[kAverage], &weight = *inputs[kWeight];
   expect_f32("ema", "the average", average);
   expect_real("ema", "the weight", weight);
-  expect_scalar("ema", "the step", *inputs[2], DType::kI32);
+  expect_scalar("ema", "the step", *inputs[kStep], DType::kI32);
   return {average};
 }
 
 // Counts the average as read and written, and as many elements of the weight as read.
 Cost cost(TypeList inputs, TypeList, const Attributes&) {
-  const int64_t elems = inputs[0]->shape.elems();
+  const int64_t elems = inputs[kAverage]->shape.elems();
   return {.flops = 3 * static_cast<double>(elems),
-          .bytes = static_cast<double>(elems * (2 * size_of(DType::kF32) + size_of(inputs[1]->dtype)))};
+          .bytes = static_cast<double>(elems * (2 * size_of(DType::kF32) + size_of(inputs[kWeight]->dtype)))};
 }
 
 const OpDef kEma{.name = "ema",
                  .infer = infer,
                  .cost = cost,
-                 .in_place = {{0, 0}},
+                 .in_place = {{0, kAverage}},
                  .cpu = ema_cpu,
                  .cuda = SPILLWAY_CUDA_KERNEL(ema_cuda)};
 

@@ -1,9 +1,12 @@
 #include "backend/kernel.h"
 #include "base/parallel.h"
+#include "ops/ema/operands.h"
 #include "ops/real.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace ema_op;
 
 constexpr int64_t kGrainElems = 1 << 14;
 
@@ -13,8 +16,8 @@ float number(bf16 value) { return to_float(value); }
 }  // namespace
 
 void ema_cpu(const KernelArgs& args) {
-  const TensorView &average = args.inputs[0], &weight = args.inputs[1], &out = args.outputs[0];
-  const bool is_copy = *args.inputs[2].as<int32_t>() <= args.attributes.integer("start_step");
+  const TensorView &average = args.inputs[kAverage], &weight = args.inputs[kWeight], &out = args.outputs[0];
+  const bool is_copy = *args.inputs[kStep].as<int32_t>() <= args.attributes.integer("start_step");
   const auto decay = static_cast<float>(args.attributes.real("decay"));
   const int64_t first = args.attributes.integer("first");
   with_real(weight.dtype, [&]<typename W>(W*) {

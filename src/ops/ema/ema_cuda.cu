@@ -3,10 +3,13 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vector.cuh"
 #include "backend/kernel.h"
+#include "ops/ema/operands.h"
 #include "ops/real.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace ema_op;
 
 constexpr int kThreads = 256;
 
@@ -24,11 +27,11 @@ __global__ void ema_kernel(const float* average, const W* weight, const int32_t*
 }  // namespace
 
 void ema_cuda(const KernelArgs& args) {
-  const TensorView &average = args.inputs[0], &weight = args.inputs[1], &out = args.outputs[0];
+  const TensorView &average = args.inputs[kAverage], &weight = args.inputs[kWeight], &out = args.outputs[0];
   const int64_t first = args.attributes.integer("first"), elems = out.elems();
   with_real(weight.dtype, [&]<typename W>(W*) {
     cuda::launch(ema_kernel<W>, {div_ceil(elems, int64_t{kThreads}), kThreads}, args.stream, average.as<float>(),
-                 weight.as<W>() + first, args.inputs[2].as<int32_t>(), out.as<float>(), elems,
+                 weight.as<W>() + first, args.inputs[kStep].as<int32_t>(), out.as<float>(), elems,
                  args.attributes.integer("start_step"), static_cast<float>(args.attributes.real("decay")));
   });
 }

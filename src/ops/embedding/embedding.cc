@@ -7,6 +7,7 @@
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/embedding/occurrences.h"
+#include "ops/embedding/operands.h"
 #include "ops/embedding/padding.h"
 #include "ops/real_or.h"
 
@@ -19,13 +20,15 @@ void embedding_grad_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace embedding_op;
+
 void expect_ids(std::string_view op, const ValueType& ids) {
   expect_rank(op, "ids", ids, 1);
   expect_same(op, "ids", ids, {DType::kI32, ids.shape, ids.axis});
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
-  const ValueType &ids = *inputs[0], &table = *inputs[1];
+  const ValueType &ids = *inputs[kIds], &table = *inputs[kTable];
   expect_ids("embedding", ids);
   expect_real("embedding", "table", table);
   expect_rank("embedding", "table", table, 2);
@@ -34,20 +37,20 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
 
 // Counts the rows of the table that are read, and the written result.
 Cost cost(TypeList inputs, TypeList outputs, const Attributes&) {
-  return {.bytes = static_cast<double>(inputs[0]->bytes()) + 2.0 * static_cast<double>(outputs[0]->bytes())};
+  return {.bytes = static_cast<double>(inputs[kIds]->bytes()) + 2.0 * static_cast<double>(outputs[0]->bytes())};
 }
 
-// Takes inputs ids, dy, addend (may be absent); the output is the table's gradient, of "rows" rows.
+// Returns the table's gradient, of "rows" rows.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "embedding_grad";
-  const ValueType &ids = *inputs[0], &dy = *inputs[1];
+  const ValueType &ids = *inputs[kIds], &dy = *inputs[kDy];
   expect_ids(kName, ids);
   expect_real(kName, "dy", dy);
   expect_rank(kName, "dy", dy, 2);
   expect_row_numbers(kName, "ids", ids, DType::kI32, dy);
   const ValueType out{static_cast<DType>(attributes.integer("dtype")), {attributes.integer("rows"), dy.shape[1]}};
   expect_real(kName, "the gradient", out);
-  if (inputs[2] != nullptr) expect_same(kName, "the addend", *inputs[2], out);
+  if (inputs[kAddend] != nullptr) expect_same(kName, "the addend", *inputs[kAddend], out);
   return {out};
 }
 
@@ -59,7 +62,7 @@ const OpDef kEmbeddingGrad{.name = "embedding_grad",
                            .infer = infer_grad,
                            .cost = memory_cost,
                            .cuda_workspace_bytes = grad_cuda_workspace_bytes,
-                           .in_place = {{0, 2}},
+                           .in_place = {{0, kAddend}},
                            .cpu = embedding_grad_cpu,
                            .cuda = SPILLWAY_CUDA_KERNEL(embedding_grad_cuda)};
 
@@ -70,20 +73,20 @@ void add_options(Attributes& attributes, double scale, int64_t padding_idx) {
 }
 
 void vjp(VjpContext& context) {
-  if (!context.wants(1)) return;
-  const ValueId addend = context.take_addend(1);
-  Attributes attributes{{"rows", context.input_type(1).shape[0]},
-                        {"dtype", static_cast<int64_t>(context.gradient_dtype(1))}};
+  if (!context.wants(kTable)) return;
+  const ValueId addend = context.take_addend(kTable);
+  Attributes attributes{{"rows", context.input_type(kTable).shape[0]},
+                        {"dtype", static_cast<int64_t>(context.gradient_dtype(kTable))}};
   add_options(attributes, real_or(context.attributes(), "scale", 1), padding_idx(context.attributes()));
-  context.add(1, context.builder().append_one(kEmbeddingGrad, {context.input(0), context.cotangent(0), addend},
-                                              std::move(attributes)));
+  context.add(kTable, context.builder().append_one(kEmbeddingGrad, {context.input(kIds), context.cotangent(0), addend},
+                                                   std::move(attributes)));
 }
 
 const OpDef kEmbedding{.name = "embedding",
                        .infer = infer,
                        .vjp = vjp,
                        .cost = cost,
-                       .table_input = 1,
+                       .table_input = kTable,
                        .cpu = embedding_cpu,
                        .cuda = SPILLWAY_CUDA_KERNEL(embedding_cuda)};
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/math.h"
+#include "ops/embedding/operands.h"
 #include "ops/embedding/padding.h"
 #include "ops/memory.h"
 #include "ops/real_or.h"
@@ -26,7 +27,8 @@ void scale_row(const TensorView& table, int64_t from, const TensorView& out, int
 }
 
 void embedding(const KernelArgs& args) {
-  const TensorView &ids = args.inputs[0], &table = args.inputs[1], &out = args.outputs[0];
+  using namespace embedding_op;
+  const TensorView &ids = args.inputs[kIds], &table = args.inputs[kTable], &out = args.outputs[0];
   const int64_t row_bytes = table.shape[1] * size_of(table.dtype);
   const float scale = scale_of(args);
   args.threads->parallel_for(out.shape[0], row_grain(table.shape[1]), [&](int64_t begin, int64_t end, int) {
@@ -45,7 +47,8 @@ void embedding(const KernelArgs& args) {
 // Each thread adds all tokens, in order, into its own columns: no two threads meet, whatever their number.
 template <typename D, typename G>
 void scatter_add(const KernelArgs& args, float scale, int64_t begin, int64_t end) {
-  const TensorView &ids = args.inputs[0], &dy = args.inputs[1], &out = args.outputs[0];
+  using namespace embedding_op;
+  const TensorView &ids = args.inputs[kIds], &dy = args.inputs[kDy], &out = args.outputs[0];
   const int64_t padding = padding_idx(args.attributes);
   const int64_t width = out.shape[1];
   for (int64_t row = 0; row < dy.shape[0]; ++row) {
@@ -59,7 +62,8 @@ void scatter_add(const KernelArgs& args, float scale, int64_t begin, int64_t end
 }
 
 void embedding_grad(const KernelArgs& args) {
-  const TensorView &dy = args.inputs[1], &addend = args.inputs[2], &out = args.outputs[0];
+  using namespace embedding_op;
+  const TensorView &dy = args.inputs[kDy], &addend = args.inputs[kAddend], &out = args.outputs[0];
   if (addend.data != nullptr) {
     copy_tensor(addend, out, *args.threads);
   } else {

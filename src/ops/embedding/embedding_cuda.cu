@@ -7,12 +7,15 @@
 #include "backend/kernel.h"
 #include "ops/embedding/gather.cuh"
 #include "ops/embedding/occurrences.h"
+#include "ops/embedding/operands.h"
 #include "ops/embedding/padding.h"
 #include "ops/real.h"
 #include "ops/real_or.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace embedding_op;
 
 constexpr int kThreads = 256;
 
@@ -79,7 +82,7 @@ float scale_of(const KernelArgs& args) { return static_cast<float>(real_or(args.
 }  // namespace
 
 void embedding_cuda(const KernelArgs& args) {
-  const TensorView &ids = args.inputs[0], &table = args.inputs[1], &out = args.outputs[0];
+  const TensorView &ids = args.inputs[kIds], &table = args.inputs[kTable], &out = args.outputs[0];
   const float scale = scale_of(args);
   if (scale == 1) return gather(table, ids, out, args.stream);
   with_real(table.dtype, [&]<typename T>(T*) {
@@ -89,11 +92,11 @@ void embedding_cuda(const KernelArgs& args) {
 }
 
 void embedding_grad_cuda(const KernelArgs& args) {
-  const TensorView &ids = args.inputs[0], &dy = args.inputs[1], &out = args.outputs[0];
+  const TensorView &ids = args.inputs[kIds], &dy = args.inputs[kDy], &out = args.outputs[0];
   const int64_t vocabulary = out.shape[0], width = out.shape[1];
   const int tokens = narrow<int>(dy.shape[0]);
   auto* occurrences = reinterpret_cast<Occurrence*>(args.workspace);
-  cuda::copy_or_zero(args.inputs[2], out, args.stream);
+  cuda::copy_or_zero(args.inputs[kAddend], out, args.stream);
   cuda::zero_bytes(occurrences, occurrences_bytes(vocabulary), args.stream);
   cuda::launch(find_occurrences_kernel, {div_ceil(tokens, kThreads), kThreads}, args.stream, ids.as<int32_t>(), tokens,
                vocabulary, occurrences);

@@ -10,6 +10,10 @@
 
 namespace spillway::ops {
 
+namespace embedding_noise_op {
+enum Input : int { kX, kSeed, kSeqOffsets };
+}
+
 struct NoiseDraws {
   const int64_t* seed;
   SequenceRows rows;
@@ -18,12 +22,12 @@ struct NoiseDraws {
   float whole_range;  // twice what is added at most, in a sequence of one row
 
   explicit NoiseDraws(const KernelArgs& args)
-      : seed(args.inputs[1].as<int64_t>()),
-        rows(args.inputs[2]),
+      : seed(args.inputs[embedding_noise_op::kSeed].as<int64_t>()),
+        rows(args.inputs[embedding_noise_op::kSeqOffsets]),
         stream(static_cast<uint64_t>(args.attributes.integer("stream"))),
-        blocks(div_ceil(args.inputs[0].shape[1], 4)),
+        blocks(div_ceil(args.inputs[embedding_noise_op::kX].shape[1], 4)),
         whole_range(static_cast<float>(2 * args.attributes.real("alpha") /
-                                       std::sqrt(static_cast<double>(args.inputs[0].shape[1])))) {}
+                                       std::sqrt(static_cast<double>(args.inputs[embedding_noise_op::kX].shape[1])))) {}
 
   // Returns the range for one row: 0 if it stays unchanged.
   [[nodiscard]] SPILLWAY_EITHER_SIDE float range_at(int64_t row) const {

@@ -3,6 +3,7 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/embedding_noise/draws.h"
 
 namespace spillway::ops {
 
@@ -11,26 +12,28 @@ void embedding_noise_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace embedding_noise_op;
+
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   constexpr const char* kName = "embedding_noise";
   if (const double alpha = attributes.real("alpha"); !(alpha >= 0))
     throw input_error(kName, "expected an alpha of 0 or more, got {}; set another", alpha);
-  expect_real(kName, "x", *inputs[0]);
-  expect_rank(kName, "x", *inputs[0], 2);
-  expect_scalar(kName, "seed", *inputs[1], DType::kI64);
-  expect_same(kName, "seq_offsets", *inputs[2], {DType::kI32, {inputs[2]->shape.elems()}});
-  return {*inputs[0]};
+  expect_real(kName, "x", *inputs[kX]);
+  expect_rank(kName, "x", *inputs[kX], 2);
+  expect_scalar(kName, "seed", *inputs[kSeed], DType::kI64);
+  expect_same(kName, "seq_offsets", *inputs[kSeqOffsets], {DType::kI32, {inputs[kSeqOffsets]->shape.elems()}});
+  return {*inputs[kX]};
 }
 
 void vjp(VjpContext& context) {
-  if (context.wants(0)) context.add(0, context.cotangent(0));
+  if (context.wants(kX)) context.add(kX, context.cotangent(0));
 }
 
 const OpDef kEmbeddingNoise{.name = "embedding_noise",
                             .infer = infer,
                             .vjp = vjp,
                             .cost = memory_cost,
-                            .in_place = {{0, 0}},
+                            .in_place = {{0, kX}},
                             .cpu = embedding_noise_cpu,
                             .cuda = SPILLWAY_CUDA_KERNEL(embedding_noise_cuda)};
 

@@ -31,7 +31,7 @@ void add_noise(const NoiseDraws& draws, int64_t row, int64_t width, const T* x, 
 }
 
 void embedding_noise(const KernelArgs& args) {
-  const TensorView& x = args.inputs[0];
+  const TensorView& x = args.inputs[embedding_noise_op::kX];
   const NoiseDraws draws(args);
   const int64_t width = x.shape[1];
   args.threads->parallel_for(x.shape[0], row_grain(2 * width), [&](int64_t begin, int64_t end, int) {

@@ -33,7 +33,7 @@ __global__ void embedding_noise_kernel(const T* x, NoiseDraws draws, T* y, int64
 }  // namespace
 
 void embedding_noise_cuda(const KernelArgs& args) {
-  const TensorView& x = args.inputs[0];
+  const TensorView& x = args.inputs[embedding_noise_op::kX];
   const int64_t width = x.shape[1];
   with_real(x.dtype, [&]<typename T>(T*) {
     const int threads = cuda::threads_for(div_ceil(width, cuda::kVector<T>));

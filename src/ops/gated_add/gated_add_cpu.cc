@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "ops/gated_add/gated_add_cpu.cc"
 #include <hwy/foreach_target.h>
 
+#include "ops/gated_add/operands.h"
 #include "ops/modulation/sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,8 +23,9 @@ void gated_add_row(const T* h, const T* x, const float* gate, int64_t width, T* 
 
 // The forward kernel; bound by memory.
 void gated_add(const KernelArgs& args) {
-  const TensorView &h = args.inputs[0], &x = args.inputs[1], &out = args.outputs[0];
-  const ModulationRows modulation(h, args.inputs[2], args.inputs[3], kMaxCpuBlocks);
+  using namespace gated_add_op;
+  const TensorView &h = args.inputs[kH], &x = args.inputs[kX], &out = args.outputs[0];
+  const ModulationRows modulation(h, args.inputs[kModulation], args.inputs[kSeqOffsets], kMaxCpuBlocks);
   const int64_t width = h.shape[1], part = args.attributes.integer("part");
   with_real(h.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(h.shape[0], row_grain(width), [&](int64_t begin, int64_t end, int) {
@@ -52,8 +54,9 @@ void gated_add_grad_row(const T* x, const T* dy, const float* gate, int64_t widt
 }
 
 void gated_add_grad(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &dy = args.inputs[3], &dx = args.outputs[0];
-  const ModulationRows modulation(x, args.inputs[1], args.inputs[2], kMaxCpuBlocks);
+  using namespace gated_add_op;
+  const TensorView &x = args.inputs[kGradX], &dy = args.inputs[kGradDy], &dx = args.outputs[0];
+  const ModulationRows modulation(x, args.inputs[kGradModulation], args.inputs[kGradSeqOffsets], kMaxCpuBlocks);
   const int64_t width = x.shape[1], part = args.attributes.integer("part");
   auto* const sums = args.outputs.size() > 1 ? reinterpret_cast<float*>(args.workspace) : nullptr;
   args.threads->parallel_for(modulation.blocks.bound(), 1, [&](int64_t begin, int64_t end, int) {
@@ -70,7 +73,7 @@ void gated_add_grad(const KernelArgs& args) {
   });
   if (sums == nullptr) return;
   const PartSums of_gate{part, sums};
-  add_parts(modulation, {&of_gate, 1}, args.inputs[4], args.outputs[1], *args.threads);
+  add_parts(modulation, {&of_gate, 1}, args.inputs[kGradAddend], args.outputs[1], *args.threads);
 }
 
 }  // namespace spillway::ops::HWY_NAMESPACE

@@ -2,11 +2,14 @@
 // Backward: x and dy are read and dx is written (6 bytes), the gate's gradient comes out of the same pass. Not yet
 // measured.
 #include "backend/kernel.h"
+#include "ops/gated_add/operands.h"
 #include "ops/modulation/sums.cuh"
 #include "ops/real.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace gated_add_op;
 
 constexpr int kThreads = 256;
 
@@ -57,8 +60,8 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void gated_add_cuda(const KernelArgs& args) {
-  const TensorView &h = args.inputs[0], &x = args.inputs[1], &out = args.outputs[0];
-  const ModulationRows modulation(h, args.inputs[2], args.inputs[3], kMaxGpuBlocks);
+  const TensorView &h = args.inputs[kH], &x = args.inputs[kX], &out = args.outputs[0];
+  const ModulationRows modulation(h, args.inputs[kModulation], args.inputs[kSeqOffsets], kMaxGpuBlocks);
   with_real(h.dtype, [&]<typename T>(T*) {
     cuda::launch(gated_add_kernel<T>, {h.shape[0], kThreads}, args.stream, h.as<T>(), x.as<T>(), modulation,
                  args.attributes.integer("part"), out.as<T>());
@@ -66,15 +69,15 @@ void gated_add_cuda(const KernelArgs& args) {
 }
 
 void gated_add_grad_cuda(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &dy = args.inputs[3], &dx = args.outputs[0];
-  const ModulationRows modulation(x, args.inputs[1], args.inputs[2], kMaxGpuBlocks);
+  const TensorView &x = args.inputs[kGradX], &dy = args.inputs[kGradDy], &dx = args.outputs[0];
+  const ModulationRows modulation(x, args.inputs[kGradModulation], args.inputs[kGradSeqOffsets], kMaxGpuBlocks);
   const int64_t part = args.attributes.integer("part");
   auto* const sums = args.outputs.size() > 1 ? reinterpret_cast<float*>(args.workspace) : nullptr;
   with_real(x.dtype, [&]<typename T>(T*) {
     cuda::launch(gated_add_grad_kernel<T>, {modulation.blocks.bound(), kThreads}, args.stream, x.as<T>(), dy.as<T>(),
                  modulation, part, dx.as<T>(), sums);
   });
-  if (sums != nullptr) add_parts(modulation, {part, sums}, {}, args.inputs[4], args.outputs[1], args.stream);
+  if (sums != nullptr) add_parts(modulation, {part, sums}, {}, args.inputs[kGradAddend], args.outputs[1], args.stream);
 }
 
 }  // namespace spillway::ops

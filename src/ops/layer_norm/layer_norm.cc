@@ -17,6 +17,8 @@ void layer_norm_grad_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace layer_norm_op;
+
 // The part number of a norm without a modulation.
 constexpr int64_t kNoPart = -1;
 
@@ -34,7 +36,6 @@ void expect_operands(std::string_view op, const ValueType& x, const ValueType* w
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
-  using namespace norm_input;
   constexpr std::string_view kName = "layer_norm";
   const ValueType &x = *inputs[kX], *weight = inputs[kWeight], *bias = inputs[kBias];
   expect_operands(kName, x, weight, inputs[kModulation], inputs[kSeqOffsets], attributes);
@@ -49,12 +50,11 @@ bool wants_sums(const Attributes& attributes) { return attributes.integer("wants
 // Returns outputs dx and, if "wants_sums" is set, dmodulation or dweight and dbias, these of the dtypes in the
 // attributes.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
-  using namespace norm_grad_input;
   constexpr std::string_view kName = "layer_norm_grad";
-  const ValueType &x = *inputs[kX], *modulation = inputs[kModulation];
-  expect_operands(kName, x, inputs[kWeight], modulation, inputs[kSeqOffsets], attributes);
-  expect_same(kName, "statistics", *inputs[kStatistics], {DType::kF32, {x.shape[0], 2}, x.axis});
-  expect_same(kName, "dy", *inputs[kDy], x);
+  const ValueType &x = *inputs[kGradX], *modulation = inputs[kGradModulation];
+  expect_operands(kName, x, inputs[kGradWeight], modulation, inputs[kGradSeqOffsets], attributes);
+  expect_same(kName, "statistics", *inputs[kGradStatistics], {DType::kF32, {x.shape[0], 2}, x.axis});
+  expect_same(kName, "dy", *inputs[kGradDy], x);
   std::vector<ValueType> outputs = {x};
   if (wants_sums(attributes) && modulation != nullptr) outputs.push_back(*modulation);
   if (wants_sums(attributes) && modulation == nullptr) {
@@ -64,7 +64,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
     }
   }
   for (size_t i = 0; i < 3; ++i) {
-    const ValueType* addend = inputs[kAddend + i];
+    const ValueType* addend = inputs[kGradAddend + i];
     if (addend != nullptr && i < outputs.size()) expect_same(kName, "an addend", *addend, outputs[i]);
   }
   return outputs;
@@ -73,9 +73,9 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
 // Returns the bytes of two sums for each column and block.
 int64_t sums_bytes(TypeList inputs, TypeList outputs, int64_t max_blocks) {
   if (outputs.size() < 2) return 0;
-  const ValueType* const modulation = inputs[norm_grad_input::kModulation];
+  const ValueType* const modulation = inputs[kGradModulation];
   const int64_t sequences = modulation == nullptr ? 0 : modulation->shape[0];
-  return 2 * block_sums_floats(max_blocks, sequences, inputs[0]->shape[1]) * int64_t{sizeof(float)};
+  return 2 * block_sums_floats(max_blocks, sequences, inputs[kGradX]->shape[1]) * int64_t{sizeof(float)};
 }
 
 int64_t grad_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes&, int) {
@@ -91,15 +91,18 @@ const OpDef kLayerNormGrad{.name = "layer_norm_grad",
                            .cost = memory_cost,
                            .workspace_bytes = grad_workspace_bytes,
                            .cuda_workspace_bytes = grad_cuda_workspace_bytes,
-                           .in_place = {{0, 6}, {0, 5}, {0, 0}, {1, 7}, {2, 8}},  // norm_grad_input
+                           .in_place = {{0, kGradAddend},
+                                        {0, kGradDy},
+                                        {0, kGradX},
+                                        {kFirstSum, kGradFirstAddend},
+                                        {kSecondSum, kGradSecondAddend}},
                            .cpu = layer_norm_grad_cpu,
                            .cuda = SPILLWAY_CUDA_KERNEL(layer_norm_grad_cuda)};
 
 void vjp(VjpContext& context) {
-  using namespace norm_input;
   const bool is_modulated = context.input(kModulation) != kNone;
   // The inputs whose gradients are outputs 1 and 2.
-  const std::vector<int> summed = is_modulated ? std::vector<int>{kModulation} : std::vector<int>{kWeight, kBias};
+  const std::vector<Input> summed = is_modulated ? std::vector{kModulation} : std::vector{kWeight, kBias};
   std::vector<ValueId> addends(2, kNone);
   bool wants_any = false;
   for (size_t i = 0; i < summed.size(); ++i) {
@@ -133,7 +136,7 @@ const OpDef kLayerNorm{.name = "layer_norm",
                        .infer = infer,
                        .vjp = vjp,
                        .cost = memory_cost,
-                       .in_place = {{0, 0}},
+                       .in_place = {{0, kX}},
                        .cpu = layer_norm_cpu,
                        .cuda = SPILLWAY_CUDA_KERNEL(layer_norm_cuda)};
 

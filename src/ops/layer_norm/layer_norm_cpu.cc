@@ -68,7 +68,7 @@ void norm_row(const X* x, RowStatistics row, const RowFactors<W>& factors, int64
 
 // The forward kernel; bound by memory: a row is read three times, all but the first from the first cache.
 void layer_norm(const KernelArgs& args) {
-  using namespace norm_input;
+  using namespace layer_norm_op;
   const TensorView &x = args.inputs[kX], &weight = args.inputs[kWeight], &y = args.outputs[0];
   const ModulationRows modulation(x, args.inputs[kModulation], args.inputs[kSeqOffsets], kMaxCpuBlocks);
   const int64_t width = x.shape[1];
@@ -143,28 +143,28 @@ struct GradRow {
 template <typename X, typename W>
 void layer_norm_grad_block(const KernelArgs& args, const ModulationRows& modulation, const TokenBlock& block,
                            float* products, float* sums) {
-  using namespace norm_grad_input;
+  using namespace layer_norm_op;
   const int64_t width = modulation.width;
-  const auto* statistics = args.inputs[kStatistics].as<float>();
-  const X* addend = args.inputs[kAddend].as<X>();
+  const auto* statistics = args.inputs[kGradStatistics].as<float>();
+  const X* addend = args.inputs[kGradAddend].as<X>();
   const int64_t scale = args.attributes.integer("scale");
   for (int64_t token = block.begin; token < block.end; ++token) {
     const int64_t at = token * width;
     const GradRow<X, W> row{
-        .x = args.inputs[kX].as<X>() + at,
-        .dy = args.inputs[kDy].as<X>() + at,
+        .x = args.inputs[kGradX].as<X>() + at,
+        .dy = args.inputs[kGradDy].as<X>() + at,
         .addend = addend == nullptr ? nullptr : addend + at,
         .row = {statistics[2 * token], statistics[2 * token + 1]},
-        .factors = {.weight = args.inputs[kWeight].as<W>(), .scale = modulation.part_of(block.sequence, scale)},
+        .factors = {.weight = args.inputs[kGradWeight].as<W>(), .scale = modulation.part_of(block.sequence, scale)},
         .width = width};
     row.run(args.outputs[0].as<X>() + at, products, sums);
   }
 }
 
 void layer_norm_grad(const KernelArgs& args) {
-  using namespace norm_grad_input;
-  const TensorView& x = args.inputs[kX];
-  const ModulationRows modulation(x, args.inputs[kModulation], args.inputs[kSeqOffsets], kMaxCpuBlocks);
+  using namespace layer_norm_op;
+  const TensorView& x = args.inputs[kGradX];
+  const ModulationRows modulation(x, args.inputs[kGradModulation], args.inputs[kGradSeqOffsets], kMaxCpuBlocks);
   const int64_t width = x.shape[1], blocks = modulation.blocks.bound();
   const bool wants_sums = args.outputs.size() > 1;
   auto* const products = reinterpret_cast<float*>(args.workspace);
@@ -177,7 +177,7 @@ void layer_norm_grad(const KernelArgs& args) {
         std::fill_n(sums + at, width, 0.0f);
       }
       with_real(x.dtype, [&]<typename X>(X*) {
-        with_real(args.inputs[kWeight].dtype, [&]<typename W>(W*) {
+        with_real(args.inputs[kGradWeight].dtype, [&]<typename W>(W*) {
           layer_norm_grad_block<X, W>(args, modulation, modulation.blocks[index], wants_sums ? products + at : nullptr,
                                       wants_sums ? sums + at : nullptr);
         });
@@ -187,10 +187,10 @@ void layer_norm_grad(const KernelArgs& args) {
   if (!wants_sums) return;
   if (modulation.rows != nullptr) {
     const PartSums parts[] = {{args.attributes.integer("scale"), products}, {args.attributes.integer("shift"), sums}};
-    add_parts(modulation, parts, args.inputs[kFirstAddend], args.outputs[1], *args.threads);
+    add_parts(modulation, parts, args.inputs[kGradFirstAddend], args.outputs[kFirstSum], *args.threads);
   } else {
-    add_blocks(products, blocks, args.inputs[kFirstAddend], args.outputs[1], *args.threads);
-    add_blocks(sums, blocks, args.inputs[kSecondAddend], args.outputs[2], *args.threads);
+    add_blocks(products, blocks, args.inputs[kGradFirstAddend], args.outputs[kFirstSum], *args.threads);
+    add_blocks(sums, blocks, args.inputs[kGradSecondAddend], args.outputs[kSecondSum], *args.threads);
   }
 }
 

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kThreads) layer_norm_grad_kernel(Grad<X, W> p)
 }  // namespace
 
 void layer_norm_cuda(const KernelArgs& args) {
-  using namespace norm_input;
+  using namespace layer_norm_op;
   const TensorView &x = args.inputs[kX], &weight = args.inputs[kWeight];
   const ModulationRows modulation(x, args.inputs[kModulation], args.inputs[kSeqOffsets], kMaxGpuBlocks);
   with_real(x.dtype, [&]<typename X>(X*) {
@@ -161,9 +161,9 @@ void layer_norm_cuda(const KernelArgs& args) {
 }
 
 void layer_norm_grad_cuda(const KernelArgs& args) {
-  using namespace norm_grad_input;
-  const TensorView &x = args.inputs[kX], &weight = args.inputs[kWeight];
-  const ModulationRows modulation(x, args.inputs[kModulation], args.inputs[kSeqOffsets], kMaxGpuBlocks);
+  using namespace layer_norm_op;
+  const TensorView &x = args.inputs[kGradX], &weight = args.inputs[kGradWeight];
+  const ModulationRows modulation(x, args.inputs[kGradModulation], args.inputs[kGradSeqOffsets], kMaxGpuBlocks);
   const int64_t width = x.shape[1], blocks = modulation.blocks.bound();
   const bool wants_sums = args.outputs.size() > 1;
   auto* const products = wants_sums ? reinterpret_cast<float*>(args.workspace) : nullptr;
@@ -173,10 +173,10 @@ void layer_norm_grad_cuda(const KernelArgs& args) {
   with_real(x.dtype, [&]<typename X>(X*) {
     with_real(weight.dtype, [&]<typename W>(W*) {
       const Grad<X, W> grad{.x = x.as<X>(),
-                            .dy = args.inputs[kDy].as<X>(),
-                            .addend = args.inputs[kAddend].as<X>(),
+                            .dy = args.inputs[kGradDy].as<X>(),
+                            .addend = args.inputs[kGradAddend].as<X>(),
                             .weight = weight.as<W>(),
-                            .statistics = args.inputs[kStatistics].as<float>(),
+                            .statistics = args.inputs[kGradStatistics].as<float>(),
                             .modulation = modulation,
                             .scale = scale,
                             .dx = args.outputs[0].as<X>(),
@@ -187,10 +187,11 @@ void layer_norm_grad_cuda(const KernelArgs& args) {
   });
   if (!wants_sums) return;
   if (modulation.rows != nullptr) {
-    add_parts(modulation, {scale, products}, {shift, sums}, args.inputs[kFirstAddend], args.outputs[1], args.stream);
+    add_parts(modulation, {scale, products}, {shift, sums}, args.inputs[kGradFirstAddend], args.outputs[kFirstSum],
+              args.stream);
   } else {
-    add_blocks(products, blocks, args.inputs[kFirstAddend], args.outputs[1], args.stream);
-    add_blocks(sums, blocks, args.inputs[kSecondAddend], args.outputs[2], args.stream);
+    add_blocks(products, blocks, args.inputs[kGradFirstAddend], args.outputs[kFirstSum], args.stream);
+    add_blocks(sums, blocks, args.inputs[kGradSecondAddend], args.outputs[kSecondSum], args.stream);
   }
 }
 

@@ -1,21 +1,30 @@
-// The operands of the kernels of layer_norm and of its gradient.
+// The operands of layer_norm and of its gradient.
 #pragma once
-
-#include <cstddef>
 
 #include "backend/kernel.h"
 #include "ops/modulation/token_blocks.h"
 
 namespace spillway::ops {
 
-// The inputs of layer_norm. There is a weight and a bias, a modulation and its offsets, or neither.
-namespace norm_input {
-enum : size_t { kX, kWeight, kBias, kModulation, kSeqOffsets };
-}
-// The inputs of its gradient: kAddend is that of dx; kFirstAddend of dweight or dmodulation, kSecondAddend of dbias.
-namespace norm_grad_input {
-enum : size_t { kX, kWeight, kModulation, kSeqOffsets, kStatistics, kDy, kAddend, kFirstAddend, kSecondAddend, kCount };
-}
+namespace layer_norm_op {
+// There is a weight and a bias, a modulation and its offsets, or neither.
+enum Input : int { kX, kWeight, kBias, kModulation, kSeqOffsets };
+// The inputs of the gradient: kGradAddend is that of dx, kGradFirstAddend of dweight or dmodulation, kGradSecondAddend
+// of dbias.
+enum GradInput : int {
+  kGradX,
+  kGradWeight,
+  kGradModulation,
+  kGradSeqOffsets,
+  kGradStatistics,
+  kGradDy,
+  kGradAddend,
+  kGradFirstAddend,
+  kGradSecondAddend
+};
+// The outputs of the gradient behind dx: dmodulation, or dweight and dbias.
+enum GradOutput : int { kFirstSum = 1, kSecondSum };
+}  // namespace layer_norm_op
 
 // The factors and addends of a row, before and after; null if absent.
 template <typename W>

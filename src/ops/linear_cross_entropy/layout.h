@@ -1,4 +1,4 @@
-// The workspace of linear_cross_entropy on the CPU.
+// The operands of linear_cross_entropy, and its workspace on the CPU.
 #pragma once
 
 #include <string_view>
@@ -6,6 +6,12 @@
 #include "ops/logits/chunks.h"
 
 namespace spillway::ops {
+
+namespace linear_cross_entropy_op {
+enum Input : int { kX, kW, kLabels, kScale };
+// The gradients are those that are wanted: none, of x, or of both.
+enum Output : int { kLoss, kCorrect, kDx, kDw };
+}  // namespace linear_cross_entropy_op
 
 inline constexpr std::string_view kLabelSmoothing = "label_smoothing";  // an attribute; absent: 0
 
@@ -18,8 +24,10 @@ struct SmoothedTarget {
         of_label(static_cast<float>(smoothing - 1)) {}
 };
 
-// Returns the number of gradients among the outputs: loss, correct, and the wanted gradients, of x and then of w.
-[[nodiscard]] constexpr int gradient_count(size_t outputs) { return static_cast<int>(outputs) - 2; }
+// Returns the number of gradients among the outputs.
+[[nodiscard]] constexpr int gradient_count(size_t outputs) {
+  return static_cast<int>(outputs) - linear_cross_entropy_op::kDx;
+}
 
 struct LossWorkspace : LogitWorkspace {
   int64_t losses, correct;

@@ -16,6 +16,8 @@ void linear_cross_entropy_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace linear_cross_entropy_op;
+
 constexpr std::string_view kName = "linear_cross_entropy";
 
 LossGradients gradients_of(const Attributes& attributes) {
@@ -23,12 +25,12 @@ LossGradients gradients_of(const Attributes& attributes) {
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
-  const ValueType &x = *inputs[0], &w = *inputs[1];
+  const ValueType &x = *inputs[kX], &w = *inputs[kW];
   expect_real(kName, "x", x);
   expect_rank(kName, "x", x, 2);
   expect_same(kName, "w", w, {x.dtype, {w.shape[0], x.shape[1]}});
-  expect_row_numbers(kName, "labels", *inputs[2], DType::kI32, x);
-  expect_scalar(kName, "scale", *inputs[3], DType::kF32);
+  expect_row_numbers(kName, "labels", *inputs[kLabels], DType::kI32, x);
+  expect_scalar(kName, "scale", *inputs[kScale], DType::kF32);
   std::vector<ValueType> outputs = {{DType::kF32, {1}}, {DType::kI32, {1}}};
   if (gradients_of(attributes) >= LossGradients::kInput) outputs.push_back(x);
   if (gradients_of(attributes) == LossGradients::kInputAndWeight) outputs.push_back({DType::kF32, w.shape});
@@ -39,18 +41,18 @@ void vjp(VjpContext& context) {
   SPILLWAY_CHECK(context.cotangent(0) == kNone, "{} must end the loss: its gradients are those for a cotangent of one",
                  kName);
   const auto computed = static_cast<int>(gradients_of(context.attributes()));
-  for (const int i : {0, 1}) {
+  for (const int i : {kX, kW}) {
     if (!context.wants(i)) continue;
     if (i >= computed) {
       throw input_error(kName, "expected the gradient of {} to be asked for; build it with more LossGradients",
-                        i == 0 ? "x" : "w");
+                        i == kX ? "x" : "w");
     }
-    context.add(i, context.output(i + 2));
+    context.add(i, context.output(i == kX ? kDx : kDw));
   }
 }
 
 LogitShape shape_of(TypeList inputs, TypeList outputs) {
-  const ValueType &x = *inputs[0], &w = *inputs[1];
+  const ValueType &x = *inputs[kX], &w = *inputs[kW];
   const int gradients = gradient_count(outputs.size());
   return {x.dtype, x.shape[0], x.shape[1], w.shape[0], gradients >= 1, gradients >= 2};
 }

@@ -53,16 +53,17 @@ RowOutcome cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, f
 
 template <typename T>
 void run_cross_entropy(const KernelArgs& args) {
+  using namespace linear_cross_entropy_op;
   const int gradients = gradient_count(args.outputs.size());
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &labels = args.inputs[2];
-  const float scale = *args.inputs[3].as<float>();
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
+  const float scale = *args.inputs[kScale].as<float>();
   const LogitCap cap(args.attributes);
   const double smoothing = real_or(args.attributes, kLabelSmoothing, 0);
   ChunkedLogits<T> chunks(args, {.x = x,
                                  .w = w,
                                  .labels = labels,
-                                 .dx = gradients >= 1 ? &args.outputs[2] : nullptr,
-                                 .dw = gradients >= 2 ? &args.outputs[3] : nullptr});
+                                 .dx = gradients >= 1 ? &args.outputs[kDx] : nullptr,
+                                 .dw = gradients >= 2 ? &args.outputs[kDw] : nullptr});
   const LossWorkspace layout(chunks.shape(), args.threads->threads());
   auto* losses = chunks.template at<float>(layout.losses);
   auto* correct = chunks.template at<int32_t>(layout.correct);
@@ -78,12 +79,12 @@ void run_cross_entropy(const KernelArgs& args) {
     sum += losses[i];
     right += correct[i];
   }
-  *args.outputs[0].as<float>() = static_cast<float>(sum * scale);
-  *args.outputs[1].as<int32_t>() = right;
+  *args.outputs[kLoss].as<float>() = static_cast<float>(sum * scale);
+  *args.outputs[kCorrect].as<int32_t>() = right;
 }
 
 void linear_cross_entropy(const KernelArgs& args) {
-  with_real(args.inputs[0].dtype, [&]<typename T>(T*) { run_cross_entropy<T>(args); });
+  with_real(args.inputs[linear_cross_entropy_op::kX].dtype, [&]<typename T>(T*) { run_cross_entropy<T>(args); });
 }
 
 }  // namespace spillway::ops::HWY_NAMESPACE

@@ -8,6 +8,8 @@
 namespace spillway::ops {
 namespace {
 
+using namespace linear_cross_entropy_op;
+
 constexpr int kThreads = 512;
 constexpr int kTotalThreads = 1024;
 
@@ -83,28 +85,29 @@ __global__ void __launch_bounds__(kTotalThreads)
 template <typename T>
 void run_cross_entropy(const KernelArgs& args) {
   const int gradients = gradient_count(args.outputs.size());
-  const auto* scale = args.inputs[3].as<float>();
-  CudaChunkedLogits<T> chunks(args, {.x = args.inputs[0],
-                                     .w = args.inputs[1],
-                                     .dx = gradients >= 1 ? &args.outputs[2] : nullptr,
-                                     .dw = gradients >= 2 ? &args.outputs[3] : nullptr});
+  const auto* scale = args.inputs[kScale].as<float>();
+  CudaChunkedLogits<T> chunks(args, {.x = args.inputs[kX],
+                                     .w = args.inputs[kW],
+                                     .dx = gradients >= 1 ? &args.outputs[kDx] : nullptr,
+                                     .dw = gradients >= 2 ? &args.outputs[kDw] : nullptr});
   const CudaLossWorkspace layout(chunks.shape());
   const double smoothing = real_or(args.attributes, kLabelSmoothing, 0);
   auto* losses = chunks.template at<float>(layout.losses);
   auto* correct = chunks.template at<int32_t>(layout.correct);
   chunks.run([&](const float* logits, T* gradient, int64_t begin, int64_t count) {
-    cuda::launch(cross_entropy_kernel<T>, {count, kThreads}, args.stream, logits, args.inputs[2].as<int32_t>() + begin,
-                 scale, chunks.shape().vocabulary, losses + begin, correct + begin, LogitCap(args.attributes).inverse(),
-                 static_cast<float>(smoothing), SmoothedTarget(smoothing, chunks.shape().vocabulary), gradient);
+    cuda::launch(cross_entropy_kernel<T>, {count, kThreads}, args.stream, logits,
+                 args.inputs[kLabels].as<int32_t>() + begin, scale, chunks.shape().vocabulary, losses + begin,
+                 correct + begin, LogitCap(args.attributes).inverse(), static_cast<float>(smoothing),
+                 SmoothedTarget(smoothing, chunks.shape().vocabulary), gradient);
   });
   cuda::launch(totals_kernel, {1, kTotalThreads}, args.stream, losses, correct, chunks.shape().tokens, scale,
-               args.outputs[0].as<float>(), args.outputs[1].as<int32_t>());
+               args.outputs[kLoss].as<float>(), args.outputs[kCorrect].as<int32_t>());
 }
 
 }  // namespace
 
 void linear_cross_entropy_cuda(const KernelArgs& args) {
-  with_real(args.inputs[0].dtype, [&]<typename T>(T*) { run_cross_entropy<T>(args); });
+  with_real(args.inputs[kX].dtype, [&]<typename T>(T*) { run_cross_entropy<T>(args); });
 }
 
 }  // namespace spillway::ops

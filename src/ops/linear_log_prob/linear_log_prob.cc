@@ -19,7 +19,7 @@ void linear_log_prob_grad_cuda(const KernelArgs& args);
 
 namespace {
 
-using namespace log_prob_input;
+using namespace linear_log_prob_op;
 
 constexpr std::string_view kName = "linear_log_prob";
 
@@ -74,7 +74,7 @@ void add_cap(Attributes& attributes, double cap) {
 }
 
 void vjp(VjpContext& context) {
-  for (const LogProbOutput output : {kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut}) {
+  for (const Output output : {kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut}) {
     if (context.cotangent(static_cast<int>(output)) != kNone)
       throw input_error(kName, "expected a loss of log-probabilities and entropies, got one of output {}; detach it",
                         static_cast<int>(output));

@@ -21,11 +21,12 @@ float inverse_temperature(const KernelArgs& args) {
   return static_cast<float>(1 / args.attributes.real("temperature"));
 }
 
-using RowNumbers = std::array<float, kLogProbOutputs>;  // by LogProbOutput
+using RowNumbers = std::array<float, linear_log_prob_op::kLogProbOutputs>;  // by Output
 
 // Computes the entropy as log(total) - mean of (logit - largest), which is exact if one token has all of the
 // probability.
 RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, const LogitCap& cap, float inverse) {
+  using namespace linear_log_prob_op;
   cap_row(logits, vocabulary, cap);
   divide_row(logits, vocabulary, inverse);
   const LogSum sum = log_sum_of(logits, vocabulary);
@@ -57,7 +58,7 @@ RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, cons
 }
 
 void linear_log_prob(const KernelArgs& args) {
-  using namespace log_prob_input;
+  using namespace linear_log_prob_op;
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
   const LogitCap cap(args.attributes);
@@ -102,12 +103,12 @@ void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const Row
 }
 
 void linear_log_prob_grad(const KernelArgs& args) {
-  using namespace log_prob_input;
+  using namespace linear_log_prob_op;
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
   const LogitCap cap(args.attributes);
   const bool wants_x = args.attributes.integer("x_gradient") != 0, wants_w = args.attributes.integer("w_gradient") != 0;
-  const auto number = [&](LogProbInput input, int64_t token) {
+  const auto number = [&](Input input, int64_t token) {
     return args.inputs[input].data ? args.inputs[input].as<float>()[token] : 0.0f;
   };
   with_real(x.dtype, [&]<typename T>(T*) {

@@ -7,7 +7,7 @@
 namespace spillway::ops {
 namespace {
 
-using namespace log_prob_input;
+using namespace linear_log_prob_op;
 
 constexpr int kThreads = 512;
 
@@ -15,7 +15,7 @@ float inverse_temperature(const KernelArgs& args) {
   return static_cast<float>(1 / args.attributes.real("temperature"));
 }
 
-// The results by LogProbOutput: numbers of one token each, from the chunk's first on.
+// The results by Output: numbers of one token each, from the chunk's first on.
 struct RowResults {
   float* at[kLogProbOutputs];
 };
@@ -116,7 +116,7 @@ template <typename T>
 void run_log_prob_grad(const KernelArgs& args) {
   const bool wants_x = args.attributes.integer("x_gradient") != 0, wants_w = args.attributes.integer("w_gradient") != 0;
   const auto* labels = args.inputs[kLabels].as<int32_t>();
-  const auto in = [&](LogProbInput input, int64_t begin) -> const float* {
+  const auto in = [&](Input input, int64_t begin) -> const float* {
     return args.inputs[input].data ? args.inputs[input].as<float>() + begin : nullptr;
   };
   CudaChunkedLogits<T> chunks(args, {.x = args.inputs[kX],

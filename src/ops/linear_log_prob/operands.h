@@ -6,12 +6,12 @@
 namespace spillway::ops {
 
 // The inputs of both, and then those of the gradient alone; one of the two cotangents may be absent.
-namespace log_prob_input {
-enum LogProbInput : size_t { kX, kW, kLabels, kLogSum, kEntropy, kLogProbCotangent, kEntropyCotangent };
-}
+namespace linear_log_prob_op {
+enum Input : int { kX, kW, kLabels, kLogSum, kEntropy, kLogProbCotangent, kEntropyCotangent };
 // The outputs of linear_log_prob. The third is saved for the gradient: the logarithm of the sum of exponentials. Those
 // behind it have no gradient.
-enum LogProbOutput : size_t { kLogProbOut, kEntropyOut, kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut };
+enum Output : int { kLogProbOut, kEntropyOut, kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut };
 constexpr size_t kLogProbOutputs = 6;
+}  // namespace linear_log_prob_op
 
 }  // namespace spillway::ops

@@ -54,6 +54,8 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const M
 
 namespace {
 
+using namespace matmul_op;
+
 // Checks the tokens, which may be the rows of a, and then of the result, or the axis over which both are contracted.
 void expect_tokens_fit(std::string_view op, const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
   const bool contracted = shape.transpose_a && a.follows_axis();
@@ -68,7 +70,7 @@ void expect_tokens_fit(std::string_view op, const ValueType& a, const ValueType&
 }  // namespace
 
 std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const Attributes& attributes) {
-  const ValueType &a = *inputs[0], &b = *inputs[1];
+  const ValueType &a = *inputs[kA], &b = *inputs[kB];
   expect_real(op, "a", a);
   expect_real(op, "b", b);
   expect_rank(op, "a", a, 2);
@@ -83,16 +85,16 @@ std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const
   const ValueType out{
       static_cast<DType>(attributes.integer("dtype")), {shape.m, shape.n}, shape.transpose_a ? kNoAxis : a.axis};
   expect_real(op, "the result", out);
-  if (inputs[2] != nullptr) {
-    expect_real(op, "addend", *inputs[2]);
-    expect_same(op, "addend", *inputs[2], {inputs[2]->dtype, out.shape, out.axis});
+  if (inputs[kAddend] != nullptr) {
+    expect_real(op, "addend", *inputs[kAddend]);
+    expect_same(op, "addend", *inputs[kAddend], {inputs[kAddend]->dtype, out.shape, out.axis});
   }
-  if (inputs[3] != nullptr) {
-    expect_real(op, "bias", *inputs[3]);
-    expect_same(op, "bias", *inputs[3], {inputs[3]->dtype, {shape.n}});
+  if (inputs[kBias] != nullptr) {
+    expect_real(op, "bias", *inputs[kBias]);
+    expect_same(op, "bias", *inputs[kBias], {inputs[kBias]->dtype, {shape.n}});
     if (shape.transpose_a && a.follows_axis()) {
       throw input_error(op, "expected no bias where tokens are contracted, got {}; add it to what that gives",
-                        to_string(*inputs[3]));
+                        to_string(*inputs[kBias]));
     }
   }
   return {out};
@@ -100,27 +102,27 @@ std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const
 
 Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   Cost result = memory_cost(inputs, outputs, attributes);
-  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
+  const cpu::MatmulShape shape = product_shape(inputs[kA]->shape, inputs[kB]->shape, attributes);
   result.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   result.matrix_product = true;
-  result.in_f32 = inputs[0]->dtype == DType::kF32 || inputs[1]->dtype == DType::kF32;
+  result.in_f32 = inputs[kA]->dtype == DType::kF32 || inputs[kB]->dtype == DType::kF32;
   return result;
 }
 
 int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
+  const cpu::MatmulShape shape = product_shape(inputs[kA]->shape, inputs[kB]->shape, attributes);
   const auto optional_type = [](const ValueType* type) { return type ? std::optional(type->dtype) : std::nullopt; };
-  return matmul_cuda_workspace(shape, {.a = inputs[0]->dtype,
-                                       .b = inputs[1]->dtype,
+  return matmul_cuda_workspace(shape, {.a = inputs[kA]->dtype,
+                                       .b = inputs[kB]->dtype,
                                        .c = outputs[0]->dtype,
-                                       .addend = optional_type(inputs[2]),
-                                       .bias = optional_type(inputs[3])})
+                                       .addend = optional_type(inputs[kAddend]),
+                                       .bias = optional_type(inputs[kBias])})
       .bytes;
 }
 
 void multiply_cpu(const KernelArgs& args, const cpu::MatmulShape& shape, const cpu::Matrix& b, const TensorView& addend,
                   const TensorView& bias) {
-  const TensorView &a = args.inputs[0], &c = args.outputs[0];
+  const TensorView &a = args.inputs[kA], &c = args.outputs[0];
   cpu::matmul({.shape = shape,
                .a = {a.data, a.dtype, a.shape[1]},
                .b = b,
@@ -147,7 +149,7 @@ void vjp(VjpContext& context) {
   Builder& builder = context.builder();
   const Attributes attributes = context.attributes();
   const bool transpose_a = attributes.integer("transpose_a") != 0, transpose_b = attributes.integer("transpose_b") != 0;
-  const ValueId a = context.input(0), b = context.input(1), dy = context.cotangent(0);
+  const ValueId a = context.input(kA), b = context.input(kB), dy = context.cotangent(0);
   const auto add_product = [&](int i, ValueId left, ValueId right, bool transpose_left, bool transpose_right) {
     const MatmulOptions options{.transpose_a = transpose_left,
                                 .transpose_b = transpose_right,
@@ -156,36 +158,36 @@ void vjp(VjpContext& context) {
                                 .out_dtype = context.gradient_dtype(i)};
     context.add(i, matmul(builder, left, right, options));
   };
-  if (context.wants(0)) {
+  if (context.wants(kA)) {
     if (transpose_a) {
-      add_product(0, b, dy, transpose_b, true);
+      add_product(kA, b, dy, transpose_b, true);
     } else {
-      add_product(0, dy, b, false, !transpose_b);
+      add_product(kA, dy, b, false, !transpose_b);
     }
   }
-  if (context.wants(1)) {
+  if (context.wants(kB)) {
     if (transpose_b) {
-      add_product(1, dy, a, true, transpose_a);
+      add_product(kB, dy, a, true, transpose_a);
     } else {
-      add_product(1, a, dy, !transpose_a, false);
+      add_product(kB, a, dy, !transpose_a, false);
     }
   }
-  if (context.wants(2)) add_cotangent(context, 2, dy);
-  if (context.wants(3)) {
-    const ValueId addend = context.take_addend(3);
-    context.add(3, sum_rows(builder, dy, addend, context.gradient_dtype(3)));
+  if (context.wants(kAddend)) add_cotangent(context, kAddend, dy);
+  if (context.wants(kBias)) {
+    const ValueId addend = context.take_addend(kBias);
+    context.add(kBias, sum_rows(builder, dy, addend, context.gradient_dtype(kBias)));
   }
 }
 
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
-  const cpu::MatmulShape shape = product_shape(inputs[0]->shape, inputs[1]->shape, attributes);
-  return cpu::matmul_workspace_bytes(shape, inputs[0]->dtype, inputs[1]->dtype, threads);
+  const cpu::MatmulShape shape = product_shape(inputs[kA]->shape, inputs[kB]->shape, attributes);
+  return cpu::matmul_workspace_bytes(shape, inputs[kA]->dtype, inputs[kB]->dtype, threads);
 }
 
 void matmul_cpu(const KernelArgs& args) {
-  const TensorView &a = args.inputs[0], &b = args.inputs[1];
-  multiply_cpu(args, product_shape(a.shape, b.shape, args.attributes), {b.data, b.dtype, b.shape[1]}, args.inputs[2],
-               args.inputs[3]);
+  const TensorView &a = args.inputs[kA], &b = args.inputs[kB];
+  multiply_cpu(args, product_shape(a.shape, b.shape, args.attributes), {b.data, b.dtype, b.shape[1]},
+               args.inputs[kAddend], args.inputs[kBias]);
 }
 
 const OpDef kMatmul{.name = "matmul",
@@ -194,7 +196,7 @@ const OpDef kMatmul{.name = "matmul",
                     .cost = product_cost,
                     .workspace_bytes = workspace_bytes,
                     .cuda_workspace_bytes = product_cuda_workspace_bytes,
-                    .in_place = {{0, 2}},
+                    .in_place = {{0, kAddend}},
                     .recompute_cost = RecomputeCost::kProduct,
                     .cpu = matmul_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(matmul_cuda)};

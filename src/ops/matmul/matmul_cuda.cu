@@ -8,6 +8,8 @@
 namespace spillway::ops {
 namespace {
 
+using namespace matmul_op;
+
 // Sets C = addend or 0, if the product contracts over tokens, of which there are none. Then there is no bias, either.
 void take_addend(const TensorView& c, const TensorView& addend, void* stream) {
   if (addend.data == nullptr) return cuda::zero_bytes(c.data, c.bytes(), stream);
@@ -63,7 +65,8 @@ void finish_sums(const float* sums, const TensorView& addend, const TensorView& 
 }  // namespace
 
 void matmul_cuda(const KernelArgs& args) {
-  const TensorView &a = args.inputs[0], &b = args.inputs[1], &addend = args.inputs[2], &bias = args.inputs[3];
+  const TensorView &a = args.inputs[kA], &b = args.inputs[kB], &addend = args.inputs[kAddend],
+                   &bias = args.inputs[kBias];
   const TensorView& c = args.outputs[0];
   const cpu::MatmulShape shape = product_shape(a.shape, b.shape, args.attributes);
   if (c.elems() == 0) return;

@@ -11,6 +11,11 @@
 
 namespace spillway::ops {
 
+// The inputs of matmul; the addend and the bias may be absent.
+namespace matmul_op {
+enum Input : int { kA, kB, kAddend, kBias };
+}
+
 [[nodiscard]] cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes& attributes);
 
 // Return the result's type, its cost and the scratch of matmul_cuda(), for a, b, addend and bias (null if absent) and

@@ -14,7 +14,7 @@ void mean_squared_error_grad_cuda(const KernelArgs& args);
 
 namespace {
 
-using namespace error_input;
+using namespace mean_squared_error_op;
 
 void expect_operands(std::string_view op, TypeList inputs) {
   const ValueType &prediction = *inputs[kPrediction], &target = *inputs[kTarget], &weights = *inputs[kWeights];
@@ -57,10 +57,10 @@ const OpDef kMeanSquaredErrorGrad{.name = "mean_squared_error_grad",
                                   .cuda = SPILLWAY_CUDA_KERNEL(mean_squared_error_grad_cuda)};
 
 void vjp(VjpContext& context) {
-  for (const int i : {int{kTarget}, int{kWeights}}) {
+  for (const int i : {kTarget, kWeights}) {
     if (context.wants(i)) {
       throw input_error("mean_squared_error", "expected {} without a gradient, got one that is trained; detach it",
-                        i == int{kTarget} ? "a target" : "weights");
+                        i == kTarget ? "a target" : "weights");
     }
   }
   if (!context.wants(kPrediction)) return;

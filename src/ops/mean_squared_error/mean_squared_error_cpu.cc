@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-using namespace error_input;
+using namespace mean_squared_error_op;
 
 // Calls f(a null P*, a null T*) for the types of prediction and target.
 template <typename Function>

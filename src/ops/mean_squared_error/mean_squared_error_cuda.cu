@@ -11,7 +11,7 @@
 namespace spillway::ops {
 namespace {
 
-using namespace error_input;
+using namespace mean_squared_error_op;
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / cuda::kWarp;

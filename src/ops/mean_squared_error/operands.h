@@ -6,8 +6,8 @@
 namespace spillway::ops {
 
 // The inputs of both; the gradient has dy, f32 [1], last; if it is absent, it is one.
-namespace error_input {
-enum : size_t { kPrediction, kTarget, kWeights, kSeqOffsets, kDy };
+namespace mean_squared_error_op {
+enum Input : int { kPrediction, kTarget, kWeights, kSeqOffsets, kDy };
 }
 
 }  // namespace spillway::ops

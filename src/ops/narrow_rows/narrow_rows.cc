@@ -2,6 +2,7 @@
 
 #include "backend/kernel.h"
 #include "ops/check.h"
+#include "ops/narrow_rows/operands.h"
 
 namespace spillway::ops {
 
@@ -12,6 +13,8 @@ void narrow_rows_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace narrow_rows_op;
+
 void expect_bf16(std::string_view op, const ValueType& x) { expect_same(op, "x", x, {DType::kBF16, x.shape}); }
 
 std::vector<ValueType> infer_widen(TypeList inputs, const Attributes& attributes) {
@@ -19,12 +22,11 @@ std::vector<ValueType> infer_widen(TypeList inputs, const Attributes& attributes
   return {{DType::kF32, shape_of(slice_of(attributes), inputs[0]->shape)}};
 }
 
-// Takes inputs values, x, step or none.
 std::vector<ValueType> infer_narrow(TypeList inputs, const Attributes& attributes) {
-  const ValueType& x = *inputs[1];
+  const ValueType& x = *inputs[kX];
   expect_bf16("narrow_rows", x);
-  expect_same("narrow_rows", "values", *inputs[0], {DType::kF32, shape_of(slice_of(attributes), x.shape)});
-  if (inputs[2] != nullptr) expect_scalar("narrow_rows", "step", *inputs[2], DType::kI32);
+  expect_same("narrow_rows", "values", *inputs[kValues], {DType::kF32, shape_of(slice_of(attributes), x.shape)});
+  if (inputs[kStep] != nullptr) expect_scalar("narrow_rows", "step", *inputs[kStep], DType::kI32);
   return {x};
 }
 
@@ -42,7 +44,7 @@ const OpDef kWidenRows{.name = "widen_rows",
 const OpDef kNarrowRows{.name = "narrow_rows",
                         .infer = infer_narrow,
                         .cost = cost,
-                        .in_place = {{0, 1}},
+                        .in_place = {{0, kX}},
                         .cpu = narrow_rows_cpu,
                         .cuda = SPILLWAY_CUDA_KERNEL(narrow_rows_cuda)};
 

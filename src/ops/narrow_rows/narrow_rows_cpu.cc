@@ -2,6 +2,7 @@
 
 #include "base/math.h"
 #include "base/parallel.h"
+#include "ops/narrow_rows/operands.h"
 #include "ops/narrow_rows/rounding.h"
 #include "ops/row_slice.h"
 
@@ -22,13 +23,14 @@ void widen_rows_cpu(const KernelArgs& args) {
 }
 
 void narrow_rows_cpu(const KernelArgs& args) {
-  const TensorView &x = args.inputs[1], &out = args.outputs[0];
+  using namespace narrow_rows_op;
+  const TensorView &x = args.inputs[kX], &out = args.outputs[0];
   const ElementRange slice = elements_of(slice_of(args.attributes), x.shape);
   copy_other_rows(x, out, slice, *args.threads);
-  const float* const from = args.inputs[0].as<float>();
+  const float* const from = args.inputs[kValues].as<float>();
   bf16* const to = out.as<bf16>() + slice.begin;
   const RoundingKey key(args.attributes);
-  const uint64_t step_key = key.is_stochastic ? key.of_step(*args.inputs[2].as<int32_t>()) : 0;
+  const uint64_t step_key = key.is_stochastic ? key.of_step(*args.inputs[kStep].as<int32_t>()) : 0;
   args.threads->parallel_for(slice.end - slice.begin, kGrain, [&](int64_t begin, int64_t end, int) {
     if (!key.is_stochastic) {
       for (int64_t i = begin; i < end; ++i) to[i] = to_bf16(from[i]);

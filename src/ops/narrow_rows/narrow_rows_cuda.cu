@@ -3,6 +3,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
+#include "ops/narrow_rows/operands.h"
 #include "ops/narrow_rows/rounding.h"
 #include "ops/row_slice.cuh"
 
@@ -44,16 +45,17 @@ void widen_rows_cuda(const KernelArgs& args) {
 }
 
 void narrow_rows_cuda(const KernelArgs& args) {
-  const TensorView &x = args.inputs[1], &out = args.outputs[0];
+  using namespace narrow_rows_op;
+  const TensorView &x = args.inputs[kX], &out = args.outputs[0];
   const ElementRange slice = elements_of(slice_of(args.attributes), x.shape);
   copy_other_rows(x, out, slice, args.stream);
   const RoundingKey key(args.attributes);
-  const float* const from = args.inputs[0].as<float>();
+  const float* const from = args.inputs[kValues].as<float>();
   bf16* const to = out.as<bf16>() + slice.begin;
   if (!key.is_stochastic) return cuda::map(slice.end - slice.begin, Narrow{from, to}, args.stream);
   const int64_t blocks = div_ceil(slice.end, kRoundedTogether) - slice.begin / kRoundedTogether;
   cuda::launch(narrow_stochastic_kernel, {div_ceil(blocks, int64_t{kThreads}), kThreads}, args.stream, from, slice, key,
-               args.inputs[2].as<int32_t>(), to);
+               args.inputs[kStep].as<int32_t>(), to);
 }
 
 }  // namespace spillway::ops

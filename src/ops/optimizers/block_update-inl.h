@@ -119,10 +119,12 @@ HWY_INLINE float absmax_of(hn::Vec<SignedWords> magnitudes) {
   return std::bit_cast<float>(bits > 0x7F800000 ? int32_t{0x7FC00000} : bits);
 }
 
-template <int kStates, typename Gradient, typename Formula>
-void update_block(const Formula& formula, Vector clip, const BlockViews<kStates>& views,
-                  const std::array<BlockCodes, kStates>& codes, const Gradient* gradient, int64_t block) {
+template <typename Formula, typename Gradient>
+void update_block(const Formula& formula, Vector clip, const BlockViews<Formula::kStates>& views,
+                  const std::array<BlockCodes, Formula::kStates>& codes, const Gradient* gradient, int64_t block) {
+  constexpr size_t kStates = Formula::kStates;
   const SignedWords integers;
+  const Formula numbers = formula;  // its own, which no store can change
   const int64_t begin = block * kStateBlock, count = std::min(kStateBlock, views.elems() - begin);
   BlockFloats moments[kStates];
   Vector absmax[kStates];
@@ -135,16 +137,17 @@ void update_block(const Formula& formula, Vector clip, const BlockViews<kStates>
   }
   for (int64_t i = 0; i < count; i += lanes()) {
     const int64_t part = std::min(lanes(), count - i);
-    Vector state[kStates];
+    Number state[kStates];
     for (size_t s = 0; s < kStates; ++s) state[s] = hn::Mul(hn::LoadU(Floats(), moments[s].at + i), absmax[s]);
     const Vector g = hn::Mul(load_lanes(gradient + begin + i, part), clip);
-    const Vector p = formula(load_lanes(views.weights.p_in + begin + i, part), g, state);
+    const Vector p = numbers(load_lanes(views.weights.p_in + begin + i, part), g, state).v;
     store_lanes(p, views.weights.p + begin + i, part);
     if (views.weights.copy) store_lanes(p, views.weights.copy + begin + i, part);
     for (size_t s = 0; s < kStates; ++s) {
-      if (part < lanes()) state[s] = hn::IfThenElseZero(hn::FirstN(Floats(), static_cast<size_t>(part)), state[s]);
-      largest[s] = hn::Max(largest[s], hn::BitCast(integers, hn::Abs(state[s])));
-      hn::StoreU(state[s], Floats(), moments[s].at + i);
+      Vector moment = state[s].v;
+      if (part < lanes()) moment = hn::IfThenElseZero(hn::FirstN(Floats(), static_cast<size_t>(part)), moment);
+      largest[s] = hn::Max(largest[s], hn::BitCast(integers, hn::Abs(moment)));
+      hn::StoreU(moment, Floats(), moments[s].at + i);
     }
   }
   for (size_t s = 0; s < kStates; ++s) {
@@ -153,11 +156,11 @@ void update_block(const Formula& formula, Vector clip, const BlockViews<kStates>
   }
 }
 
-// The kernel: does what run_update does, with moments in codes. formula(p, g, state) gets their values and leaves the
-// next ones.
-template <int kStates, typename Formula>
-void run_block_update(const KernelArgs& args, const Formula& formula, const std::array<BlockCodes, kStates>& codes) {
-  const BlockViews<kStates> views(args);
+// The kernel: does what run_update does, with moments in codes, of which the formula gets the values.
+template <typename Formula>
+void run_block_update(const KernelArgs& args, const std::array<BlockCodes, Formula::kStates>& codes) {
+  const auto formula = formula_of<Formula>(args);
+  const BlockViews<Formula::kStates> views(args);
   const ElementRange& slice = views.weights.slice;
   copy_other_rows(args.inputs[update_input::kWeight], args.outputs[0], slice, *args.threads);
   const TensorView &clip_view = args.inputs[update_input::kClip], &gradients = args.inputs[update_input::kGradient];
@@ -167,7 +170,7 @@ void run_block_update(const KernelArgs& args, const Formula& formula, const std:
     args.threads->parallel_for(views.blocks(), kElementGrain / kStateBlock,
                                [&](int64_t begin, int64_t end, int) HWY_ATTR {
                                  for (int64_t block = begin; block < end; ++block)
-                                   update_block<kStates>(formula, clip, views, codes, gradient, block);
+                                   update_block(formula, clip, views, codes, gradient, block);
                                });
   });
 }

@@ -6,6 +6,7 @@
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/vector.cuh"
 #include "ops/optimizers/block_update.h"
+#include "ops/optimizers/update.cuh"
 #include "ops/real.h"
 #include "ops/row_slice.cuh"
 
@@ -72,16 +73,17 @@ struct MaxInt {
   __device__ int operator()(int a, int b) const { return a > b ? a : b; }
 };
 
-template <int kStates, typename Gradient, typename Formula>
+template <typename Formula, typename Gradient>
 struct BlockUpdateBody {
+  static constexpr int kStates = Formula::kStates;
   BlockViews<kStates> views;
   const Gradient* gradient;
   const float* clip;  // null: 1
-  Formula formula;
+  FormulaOfStep<Formula> step;
 
   // Called by every lane of a warp. REQUIRES: the block is there.
   __device__ void operator()(int64_t block, const CodesOnGpu* codes, const CodeTables* tables) const {
-    const auto numbers = formula.numbers();
+    const Formula formula = step.get();
     const float factor = clip != nullptr ? *clip : 1.0F;
     const int64_t begin = block * kStateBlock;
     const ElementRange& slice = views.weights.slice;
@@ -97,19 +99,18 @@ struct BlockUpdateBody {
 #pragma unroll
       for (int i = 0; i < kBlockLane; ++i) state[i][s] = tables[s].values[lane_codes[i]] * absmax;
     }
-    if (count > 0) update_weights(numbers, factor, {begin + first, count}, state);
+    if (count > 0) update_weights(formula, factor, {begin + first, count}, state);
 #pragma unroll
     for (int s = 0; s < kStates; ++s) encode(s, block, first, count, codes[s], tables[s], state);
   }
 
  private:
-  template <typename Numbers>
-  __device__ void update_weights(const Numbers& numbers, float factor, cuda::Span<kBlockLane> span,
+  __device__ void update_weights(const Formula& formula, float factor, cuda::Span<kBlockLane> span,
                                  float (*state)[kStates]) const {
     cuda::Floats<kBlockLane> p = cuda::load(views.weights.p_in, span);
     const cuda::Floats<kBlockLane> gradients = cuda::load(gradient, span);
 #pragma unroll
-    for (int i = 0; i < kBlockLane; ++i) Formula::update(numbers, p[i], gradients[i] * factor, state[i]);
+    for (int i = 0; i < kBlockLane; ++i) p[i] = formula(p[i], gradients[i] * factor, state[i]);
     cuda::store(p, views.weights.p, span);
     if (views.weights.copy != nullptr) cuda::store(p, views.weights.copy, span);
   }
@@ -149,17 +150,19 @@ __global__ void __launch_bounds__(kBlockUpdateWarps* cuda::kWarp)
   for (int64_t block = first; block < std::min(first + kBlocksOfWarp, blocks); ++block) body(block, codes.of, tables);
 }
 
-template <int kStates, typename Formula>
-void run_block_update(const KernelArgs& args, const Formula& formula, const std::array<BlockCodes, kStates>& codes) {
+template <typename Formula>
+void run_block_update(const KernelArgs& args, const std::array<BlockCodes, Formula::kStates>& codes) {
+  constexpr int kStates = Formula::kStates;
   const BlockViews<kStates> views(args);
   const ElementRange& slice = views.weights.slice;
   copy_other_rows(args.inputs[update_input::kWeight], args.outputs[0], slice, args.stream);
   const TensorView& gradients = args.inputs[update_input::kGradient];
+  const FormulaOfStep<Formula> step(args);
   AllCodesOnGpu<kStates> tables;
   for (size_t s = 0; s < kStates; ++s) tables.of[s] = codes_on_gpu(codes[s]);
   with_real(gradients.dtype, [&]<typename T>(T*) {
-    using Body = BlockUpdateBody<kStates, T, Formula>;
-    const Body body{views, gradients.as<T>() + slice.begin, args.inputs[update_input::kClip].as<float>(), formula};
+    using Body = BlockUpdateBody<Formula, T>;
+    const Body body{views, gradients.as<T>() + slice.begin, args.inputs[update_input::kClip].as<float>(), step};
     constexpr int64_t kBlocks = int64_t{kBlockUpdateWarps} * kBlocksOfWarp;
     cuda::launch(block_update_kernel<kStates, Body>,
                  {div_ceil(views.blocks(), kBlocks), kBlockUpdateWarps * cuda::kWarp}, args.stream, views.blocks(),

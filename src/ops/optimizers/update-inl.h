@@ -6,8 +6,8 @@
 #define SPILLWAY_OPS_UPDATE_INL_H
 #endif
 
+#include "ops/number-inl.h"
 #include "ops/optimizers/update.h"
-#include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
@@ -26,27 +26,35 @@ HWY_INLINE void store_lanes(Vector x, T* to, int64_t count) {
   }
 }
 
-template <int kStates, typename Gradient, typename Formula>
-void update_range(const Formula& formula, Vector clip, const UpdateViews<kStates>& views, const Gradient* gradient,
-                  int64_t begin, int64_t end) {
+// Returns the formula of a kernel's step.
+template <typename Formula>
+Formula formula_of(const KernelArgs& args) {
+  return Formula(typename Formula::Options(args.attributes), StepViews(args).read());
+}
+
+template <typename Formula, typename Gradient>
+void update_range(const Formula& formula, Vector clip, const UpdateViews<Formula::kStates>& views,
+                  const Gradient* gradient, int64_t begin, int64_t end) {
+  constexpr size_t kStates = Formula::kStates;
+  const Formula numbers = formula;  // its own, which no store can change
   for (int64_t i = begin; i < end; i += lanes()) {
     const int64_t count = std::min(lanes(), end - i);
-    Vector state[UpdateViews<kStates>::kSize];
-    state[0] = zero();
+    Number state[UpdateViews<Formula::kStates>::kSize];
+    state[0] = 0;
     for (size_t s = 0; s < kStates; ++s) state[s] = load_lanes(views.state_in[s] + i, count);
     const Vector g = hn::Mul(load_lanes(gradient + i, count), clip);
-    const Vector p = formula(load_lanes(views.p_in + i, count), g, state);
+    const Vector p = numbers(load_lanes(views.p_in + i, count), g, state).v;
     store_lanes(p, views.p + i, count);
-    for (size_t s = 0; s < kStates; ++s) store_lanes(state[s], views.state[s] + i, count);
+    for (size_t s = 0; s < kStates; ++s) store_lanes(state[s].v, views.state[s] + i, count);
     if (views.copy) store_lanes(p, views.copy + i, count);
   }
 }
 
-// The kernel. formula(p, g, state) returns the next p of clipped gradients and sets the next states; the GPU's does the
-// same, operation by operation. None is fused: not every instruction set could.
-template <int kStates, typename Formula>
-void run_update(const KernelArgs& args, const Formula& formula) {
-  const UpdateViews<kStates> views(args);
+// The kernel. It computes what the GPU's does, operation by operation. None is fused: not every instruction set could.
+template <typename Formula>
+void run_update(const KernelArgs& args) {
+  const auto formula = formula_of<Formula>(args);
+  const UpdateViews<Formula::kStates> views(args);
   copy_other_rows(args.inputs[update_input::kWeight], args.outputs[0], views.slice, *args.threads);
   const TensorView &clip_view = args.inputs[update_input::kClip], &gradients = args.inputs[update_input::kGradient];
   const Vector clip = constant(clip_view.data ? *clip_view.as<float>() : 1);

@@ -1,5 +1,5 @@
 // The frame of every optimizer's update: operands and their types, and their views for a kernel. An optimizer adds its
-// formula, for one element, on both backends (update-inl.h, update.cuh).
+// formula (ops/optimizers/formula-inl.h), which the frames of both backends run (update-inl.h, update.cuh).
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/kernel.h"
+#include "ops/optimizers/either_side.h"
 #include "ops/optimizers/optimizer.h"
 
 namespace spillway::ops {
@@ -26,6 +27,34 @@ constexpr size_t kWeight = 0, kGradient = 1, kLearningRate = 2, kStep = 3, kClip
 
 // Appends the operation; `numbers` are its attributes beside the rows. Returns the weight's next version.
 ValueId append_update(Builder& builder, const OpDef& op, const UpdateOperands& operands, Attributes numbers);
+
+// The numbers of a step that a formula is made from.
+struct StepInputs {
+  float learning_rate = 0;
+  int32_t number = 0;            // 1 in the first step; 0 if the operation has none
+  const float* state = nullptr;  // of OptimizerDef::step_state
+};
+// Holds them as a kernel gets them: where only its device can read them.
+struct StepViews {
+  explicit StepViews(const KernelArgs& args)
+      : learning_rate(args.inputs[update_input::kLearningRate].as<float>()),
+        number(args.inputs[update_input::kStep].as<int32_t>()),
+        state(args.inputs[update_input::kStepState].as<float>()) {}
+  [[nodiscard]] SPILLWAY_EITHER_SIDE StepInputs read() const {
+    return {*learning_rate, number != nullptr ? *number : 0, state};
+  }
+
+  const float* learning_rate;
+  const int32_t* number;
+  const float* state;
+};
+
+// Returns OpDef::cuda_workspace_bytes of an update whose formula a GPU makes once.
+template <typename Formula>
+int64_t formula_bytes(TypeList, TypeList, const Attributes&) {
+  static_assert(Formula::kMadeOnce);
+  return sizeof(Formula);
+}
 
 // The elements that a kernel reads and writes, from the first element of the slice on.
 template <int kStates>

@@ -5,11 +5,11 @@
 #include "ops/matmul/matmul_shape.h"
 #include "ops/quantised_matmul/quantised_weight.h"
 
-namespace spillway::ops::quantised_input {
+namespace spillway::ops::quantised_matmul_op {
 
-enum : int { kX, kAddend, kBias, kParts };  // the parts are last; only some formats have a third
+enum Input : int { kX, kAddend, kBias, kParts };  // the parts are last; only some formats have a third
 
-}  // namespace spillway::ops::quantised_input
+}  // namespace spillway::ops::quantised_matmul_op
 
 namespace spillway::ops {
 

@@ -13,7 +13,7 @@
 
 namespace spillway::ops {
 
-using namespace quantised_input;
+using namespace quantised_matmul_op;
 
 void quantised_matmul_cuda(const KernelArgs& args);
 

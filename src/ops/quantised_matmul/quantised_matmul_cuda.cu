@@ -10,7 +10,7 @@
 
 namespace spillway::ops {
 
-using namespace quantised_input;
+using namespace quantised_matmul_op;
 
 void matmul_cuda(const KernelArgs& args);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ops/column_sums-inl.h"
+#include "ops/rms_norm/operands.h"
 #include "ops/rms_norm/weight_shift.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,7 +17,8 @@ namespace spillway::ops::HWY_NAMESPACE {
 // The forward kernel; bound by memory: a row is read twice, the second time from the first cache.
 template <typename X, typename W>
 void rms_norm_rows(const KernelArgs& args, int64_t begin, int64_t end) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0], &rstd = args.outputs[1];
+  using namespace rms_norm_op;
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kWeight], &y = args.outputs[0], &rstd = args.outputs[1];
   const int64_t group = w.shape[0], groups = rstd.shape[1];
   const auto eps = args.attributes.real("eps");
   const float shift = weight_shift_of(args.attributes);
@@ -34,7 +36,8 @@ void rms_norm_rows(const KernelArgs& args, int64_t begin, int64_t end) {
 }
 
 void rms_norm(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1];
+  using namespace rms_norm_op;
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kWeight];
   with_real(x.dtype, [&]<typename X>(X*) {
     with_real(w.dtype, [&]<typename W>(W*) {
       args.threads->parallel_for(x.shape[0], row_grain(x.shape[1]),
@@ -72,8 +75,9 @@ void rms_norm_grad_group(const X* x, const W* w, float shift, float rstd, const 
 
 template <typename X, typename W>
 void rms_norm_grad_rows(const KernelArgs& args, int64_t begin, int64_t end, float* dw) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &rstd = args.inputs[2], &dy = args.inputs[3];
-  const X* addend = args.inputs[4].as<X>();
+  using namespace rms_norm_op;
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kWeight], &rstd = args.inputs[kRstd], &dy = args.inputs[kDy];
+  const X* addend = args.inputs[kXAddend].as<X>();
   const float shift = weight_shift_of(args.attributes);
   const int64_t group = w.shape[0], groups = rstd.shape[1];
   for (int64_t i = begin * groups; i < end * groups; ++i) {
@@ -84,7 +88,8 @@ void rms_norm_grad_rows(const KernelArgs& args, int64_t begin, int64_t end, floa
 }
 
 void rms_norm_grad(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1];
+  using namespace rms_norm_op;
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kWeight];
   const bool wants_weight = args.outputs.size() > 1;
   const int64_t rows = x.shape[0], group = w.shape[0], block_rows = rows_of_block(rows);
   auto* partial = reinterpret_cast<float*>(args.workspace);
@@ -99,7 +104,8 @@ void rms_norm_grad(const KernelArgs& args) {
       });
     }
   });
-  if (wants_weight) add_blocks(partial, div_ceil(rows, block_rows), args.inputs[5], args.outputs[1], *args.threads);
+  if (wants_weight)
+    add_blocks(partial, div_ceil(rows, block_rows), args.inputs[kWeightAddend], args.outputs[1], *args.threads);
 }
 
 }  // namespace spillway::ops::HWY_NAMESPACE

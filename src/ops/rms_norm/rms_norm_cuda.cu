@@ -5,10 +5,13 @@
 #include "backend/kernel.h"
 #include "ops/column_sums.cuh"
 #include "ops/rms_norm/grad_blocks.h"
+#include "ops/rms_norm/operands.h"
 #include "ops/rms_norm/weight_shift.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace rms_norm_op;
 
 // The teams of threads. A team normalises one group after another: a warp if groups are small, else the whole block.
 // Its members take the vectors of a group in turn, the same ones in every pass over it.
@@ -124,7 +127,7 @@ __global__ void __launch_bounds__(kThreads) rms_norm_grad_kernel(Grad<X, W> p) {
 }  // namespace
 
 void rms_norm_cuda(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0], &rstd = args.outputs[1];
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kWeight], &y = args.outputs[0], &rstd = args.outputs[1];
   const auto eps = static_cast<float>(args.attributes.real("eps"));
   const float shift = weight_shift_of(args.attributes);
   const int64_t groups = rstd.elems(), group = w.shape[0];
@@ -139,7 +142,7 @@ void rms_norm_cuda(const KernelArgs& args) {
 }
 
 void rms_norm_grad_cuda(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &rstd = args.inputs[2];
+  const TensorView &x = args.inputs[kX], &w = args.inputs[kWeight], &rstd = args.inputs[kRstd];
   const bool wants_weight = args.outputs.size() > 1;
   const int64_t groups = rstd.elems(), group = w.shape[0];
   auto* partial = wants_weight ? reinterpret_cast<float*>(args.workspace) : nullptr;
@@ -156,8 +159,8 @@ void rms_norm_grad_cuda(const KernelArgs& args) {
         const Grad<X, W> grad{.x = x.as<X>(),
                               .w = w.as<W>(),
                               .rstd = rstd.as<float>(),
-                              .dy = args.inputs[3].as<X>(),
-                              .addend = args.inputs[4].as<X>(),
+                              .dy = args.inputs[kDy].as<X>(),
+                              .addend = args.inputs[kXAddend].as<X>(),
                               .dx = args.outputs[0].as<X>(),
                               .partial = partial,
                               .groups = groups,
@@ -168,7 +171,7 @@ void rms_norm_grad_cuda(const KernelArgs& args) {
       });
     });
   });
-  if (wants_weight) add_blocks(partial, blocks, args.inputs[5], args.outputs[1], args.stream);
+  if (wants_weight) add_blocks(partial, blocks, args.inputs[kWeightAddend], args.outputs[1], args.stream);
 }
 
 }  // namespace spillway::ops

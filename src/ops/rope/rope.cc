@@ -3,6 +3,7 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/rope/turn.h"
 
 namespace spillway::ops {
 
@@ -11,8 +12,10 @@ void rope_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace rope_op;
+
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
-  const ValueType &x = *inputs[0], &inv_freq = *inputs[2];
+  const ValueType &x = *inputs[kX], &inv_freq = *inputs[kInvFreq];
   const int64_t size = attributes.integer("head_size");
   expect_real("rope", "x", x);
   expect_rank("rope", "x", x, 2);
@@ -21,9 +24,9 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
     throw input_error("rope", "expected an even head size of at most {}, got {}; check the model's sizes", kMaxHeadSize,
                       size);
   }
-  expect_row_numbers("rope", "positions", *inputs[1], DType::kI32, x);
-  const bool is_by_length = inputs[3] != nullptr;
-  if (is_by_length) expect_same("rope", "offsets", *inputs[3], {DType::kI32, {inputs[3]->shape.elems()}});
+  expect_row_numbers("rope", "positions", *inputs[kPositions], DType::kI32, x);
+  const bool is_by_length = inputs[kOffsets] != nullptr;
+  if (is_by_length) expect_same("rope", "offsets", *inputs[kOffsets], {DType::kI32, {inputs[kOffsets]->shape.elems()}});
   const int64_t kinds = is_by_length ? 2 : 1, half = inv_freq.shape.elems() / kinds;
   expect_same("rope", "inv_freq", inv_freq, {DType::kF32, {kinds * half}});
   if (half == 0 || 2 * half > size)
@@ -38,16 +41,18 @@ const OpDef kRope{.name = "rope",
                   .infer = infer,
                   .vjp = vjp,
                   .cost = memory_cost,
-                  .in_place = {{0, 0}},
+                  .in_place = {{0, kX}},
                   .cpu = rope_cpu,
                   .cuda = SPILLWAY_CUDA_KERNEL(rope_cuda)};
 
 void vjp(VjpContext& context) {
-  if (!context.wants(0)) return;
+  if (!context.wants(kX)) return;
   Attributes back = context.attributes();
   back.set("sign", -back.integer("sign"));
-  context.add(0, context.builder().append_one(
-                     kRope, {context.cotangent(0), context.input(1), context.input(2), context.input(3)}, back));
+  context.add(kX, context.builder().append_one(kRope,
+                                               {context.cotangent(0), context.input(kPositions),
+                                                context.input(kInvFreq), context.input(kOffsets)},
+                                               back));
 }
 
 }  // namespace

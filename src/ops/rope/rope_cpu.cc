@@ -69,7 +69,7 @@ void turn_head(const Turn& turn, const T* x, const RowTables& tables, T* out) {
 }
 
 void rope(const KernelArgs& args) {
-  const TensorView& x = args.inputs[0];
+  const TensorView& x = args.inputs[rope_op::kX];
   const Turn turn(args);
   const int64_t width = x.shape[1];
   args.threads->parallel_for(x.shape[0], row_grain(2 * width), [&](int64_t begin, int64_t end, int) {

@@ -80,7 +80,7 @@ __global__ void rope_kernel(const T* x, Turn turn, T* out, int heads) {
 }  // namespace
 
 void rope_cuda(const KernelArgs& args) {
-  const TensorView& x = args.inputs[0];
+  const TensorView& x = args.inputs[rope_op::kX];
   const Turn turn(args);
   const auto heads = static_cast<int>(x.shape[1] / turn.head_size);
   with_real(x.dtype, [&]<typename T>(T*) {

@@ -10,6 +10,11 @@
 
 namespace spillway::ops {
 
+// The offsets are those of RopeByLength, or absent.
+namespace rope_op {
+enum Input : int { kX, kPositions, kInvFreq, kOffsets };
+}
+
 struct Turn {
   const int32_t* positions;
   const float* inv_freq;
@@ -22,12 +27,12 @@ struct Turn {
   double growth;
 
   explicit Turn(const KernelArgs& args)
-      : positions(args.inputs[1].as<int32_t>()),
-        inv_freq(args.inputs[2].as<float>()),
-        rows(args.inputs[3]),
+      : positions(args.inputs[rope_op::kPositions].as<int32_t>()),
+        inv_freq(args.inputs[rope_op::kInvFreq].as<float>()),
+        rows(args.inputs[rope_op::kOffsets]),
         max_short(static_cast<int32_t>(args.attributes.integer("max_short"))),
         head_size(static_cast<int32_t>(args.attributes.integer("head_size"))),
-        half(static_cast<int32_t>(args.inputs[2].elems() / (rows.offsets != nullptr ? 2 : 1))),
+        half(static_cast<int32_t>(args.inputs[rope_op::kInvFreq].elems() / (rows.offsets != nullptr ? 2 : 1))),
         sign(static_cast<int32_t>(args.attributes.integer("sign"))),
         is_of_pairs(static_cast<int32_t>(args.attributes.integer("layout")) ==
                     static_cast<int32_t>(RopeLayout::kPairs)),

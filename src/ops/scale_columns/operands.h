@@ -1,12 +1,10 @@
-// The inputs of the two operations.
+// The operands of scale_columns and of its gradient.
 #pragma once
 
-#include <cstddef>
+namespace spillway::ops::scale_columns_op {
 
-namespace spillway::ops::scale_columns_input {
+enum Input : int { kX, kFactor, kBias, kAddend };
+// The inputs of the gradient behind kX and kFactor; the addend is that of the factor's gradient.
+enum GradInput : int { kDy = 2, kFactorAddend };
 
-inline constexpr size_t kX = 0, kFactor = 1, kBias = 2, kAddend = 3;
-// The inputs of the gradient: x, the factor, the cotangent, and the addend of the factor's gradient.
-inline constexpr size_t kCotangent = 2, kFactorAddend = 3;
-
-}  // namespace spillway::ops::scale_columns_input
+}  // namespace spillway::ops::scale_columns_op

@@ -10,7 +10,7 @@
 
 namespace spillway::ops {
 
-using namespace scale_columns_input;
+using namespace scale_columns_op;
 
 void scale_columns_cpu(const KernelArgs& args);
 void scale_columns_cuda(const KernelArgs& args);
@@ -42,7 +42,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
   constexpr std::string_view kName = "scale_columns_grad";
   const ValueType& x = *inputs[kX];
   expect_operands(kName, x, inputs[kFactor]);
-  expect_same(kName, "dy", *inputs[kCotangent], x);
+  expect_same(kName, "dy", *inputs[kDy], x);
   const ValueType factor{DType::kF32, {x.shape[1]}};
   if (inputs[kFactorAddend] != nullptr) expect_same(kName, "the addend of dfactor", *inputs[kFactorAddend], factor);
   std::vector<ValueType> outputs = {x};
@@ -58,35 +58,34 @@ const OpDef kScaleColumnsGrad{.name = "scale_columns_grad",
                               .infer = infer_grad,
                               .cost = memory_cost,
                               .workspace_bytes = grad_workspace_bytes,
-                              .in_place = {{0, 2}, {0, 0}},  // kCotangent, kX
+                              .in_place = {{0, kDy}, {0, kX}},
                               .cpu = scale_columns_grad_cpu,
                               .cuda = SPILLWAY_CUDA_KERNEL(scale_columns_grad_cuda)};
 
 void vjp(VjpContext& context) {
-  constexpr int kOfX = kX, kOfFactor = kFactor, kOfBias = kBias, kOfAddend = kAddend;
   Builder& builder = context.builder();
   const ValueId dy = context.cotangent(0);
-  const bool wants_x = context.wants(kOfX), wants_factor = context.wants(kOfFactor);
+  const bool wants_x = context.wants(kX), wants_factor = context.wants(kFactor);
   if (wants_x || wants_factor) {
-    const ValueId addend = wants_factor ? context.take_addend(kOfFactor) : kNone;
+    const ValueId addend = wants_factor ? context.take_addend(kFactor) : kNone;
     const std::vector<ValueId> gradients =
-        builder.append(kScaleColumnsGrad, {context.input(kOfX), context.input(kOfFactor), dy, addend},
+        builder.append(kScaleColumnsGrad, {context.input(kX), context.input(kFactor), dy, addend},
                        {{"shift", context.attributes().real("shift")}, {"wants_factor", int64_t{wants_factor}}});
-    if (wants_x) context.add(kOfX, gradients[0]);
-    if (wants_factor) context.add(kOfFactor, gradients[1]);
+    if (wants_x) context.add(kX, gradients[0]);
+    if (wants_factor) context.add(kFactor, gradients[1]);
   }
-  if (context.wants(kOfBias)) {
-    const ValueId addend = context.take_addend(kOfBias);
-    context.add(kOfBias, sum_rows(builder, dy, addend, context.gradient_dtype(kOfBias)));
+  if (context.wants(kBias)) {
+    const ValueId addend = context.take_addend(kBias);
+    context.add(kBias, sum_rows(builder, dy, addend, context.gradient_dtype(kBias)));
   }
-  if (context.wants(kOfAddend)) context.add(kOfAddend, dy);
+  if (context.wants(kAddend)) context.add(kAddend, dy);
 }
 
 const OpDef kScaleColumns{.name = "scale_columns",
                           .infer = infer,
                           .vjp = vjp,
                           .cost = memory_cost,
-                          .in_place = {{0, 0}, {0, 3}},
+                          .in_place = {{0, kX}, {0, kAddend}},
                           .cpu = scale_columns_cpu,
                           .cuda = SPILLWAY_CUDA_KERNEL(scale_columns_cuda)};
 

@@ -44,7 +44,7 @@ struct Columns {
 
 // The forward kernel; bound by memory.
 void scale_columns(const KernelArgs& args) {
-  using namespace scale_columns_input;
+  using namespace scale_columns_op;
   const TensorView &x = args.inputs[kX], &bias = args.inputs[kBias], &out = args.outputs[0];
   const int64_t width = x.shape[1];
   const auto shift = static_cast<float>(args.attributes.real("shift"));
@@ -79,8 +79,8 @@ void scale_columns_grad_row(const T* x, const T* dy, const float* factor, float 
 }
 
 void scale_columns_grad(const KernelArgs& args) {
-  using namespace scale_columns_input;
-  const TensorView &x = args.inputs[kX], &dy = args.inputs[kCotangent];
+  using namespace scale_columns_op;
+  const TensorView &x = args.inputs[kX], &dy = args.inputs[kDy];
   const bool wants_factor = args.attributes.integer("wants_factor") != 0;
   const int64_t rows = x.shape[0], width = x.shape[1], block_rows = rows_of_block(rows);
   const int64_t blocks = div_ceil(rows, block_rows);

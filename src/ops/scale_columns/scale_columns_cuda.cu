@@ -7,7 +7,7 @@
 
 namespace spillway::ops {
 
-using namespace scale_columns_input;
+using namespace scale_columns_op;
 
 namespace {
 
@@ -76,7 +76,7 @@ void scale_columns_cuda(const KernelArgs& args) {
 }
 
 void scale_columns_grad_cuda(const KernelArgs& args) {
-  const TensorView &x = args.inputs[kX], &dy = args.inputs[kCotangent];
+  const TensorView &x = args.inputs[kX], &dy = args.inputs[kDy];
   const bool wants_factor = args.attributes.integer("wants_factor") != 0;
   const int64_t rows = x.shape[0], width = x.shape[1], block_rows = rows_of_block(rows);
   const int64_t blocks = div_ceil(rows, block_rows);

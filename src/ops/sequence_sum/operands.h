@@ -7,7 +7,9 @@
 namespace spillway::ops {
 
 // The inputs of both; the first is x, or dy in the gradient.
-enum SequenceSumInput : size_t { kX, kWeights, kSeqOffsets };
+namespace sequence_sum_op {
+enum Input : int { kX, kWeights, kSeqOffsets };
+}
 
 struct TokenSpan {
   int64_t begin, end;
@@ -20,8 +22,8 @@ struct SequenceTokens {
   int64_t first, stride;
 
   explicit SequenceTokens(const KernelArgs& args)
-      : weights(args.inputs[kWeights].as<float>()),
-        offsets(args.inputs[kSeqOffsets].as<int32_t>()),
+      : weights(args.inputs[sequence_sum_op::kWeights].as<float>()),
+        offsets(args.inputs[sequence_sum_op::kSeqOffsets].as<int32_t>()),
         first(args.attributes.integer("first")),
         stride(args.attributes.integer("stride")) {}
 

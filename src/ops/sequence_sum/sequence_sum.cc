@@ -16,6 +16,8 @@ void sequence_spread_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace sequence_sum_op;
+
 constexpr std::string_view kName = "sequence_sum";
 
 ValueType row_numbers(const Attributes& attributes) {

@@ -5,7 +5,7 @@
 namespace spillway::ops {
 
 void sequence_sum_cpu(const KernelArgs& args) {
-  const auto* x = args.inputs[kX].as<float>();
+  const auto* x = args.inputs[sequence_sum_op::kX].as<float>();
   const TensorView& out = args.outputs[0];
   const SequenceTokens tokens(args);
   args.threads->parallel_for(out.elems(), 1, [&](int64_t begin, int64_t end, int) {
@@ -19,7 +19,7 @@ void sequence_sum_cpu(const KernelArgs& args) {
 }
 
 void sequence_spread_cpu(const KernelArgs& args) {
-  const TensorView& dy = args.inputs[kX];
+  const TensorView& dy = args.inputs[sequence_sum_op::kX];
   const SequenceTokens tokens(args);
   zero_tensor(args.outputs[0], *args.threads);
   auto* dx = args.outputs[0].as<float>();

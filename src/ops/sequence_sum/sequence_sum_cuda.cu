@@ -6,6 +6,8 @@
 namespace spillway::ops {
 namespace {
 
+using namespace sequence_sum_op;
+
 // Uses a block for each row.
 constexpr int kThreads = 256;
 

@@ -4,6 +4,7 @@
 #include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/swiglu/operands.h"
 
 namespace spillway::ops {
 
@@ -18,23 +19,25 @@ void geglu_grad_cuda(const KernelArgs& args);
 
 namespace {
 
+using namespace swiglu_op;
+
 std::vector<ValueType> infer_as(std::string_view name, TypeList inputs) {
-  expect_real(name, "gate", *inputs[0]);
-  expect_same(name, "up", *inputs[1], *inputs[0]);
-  return {*inputs[0]};
+  expect_real(name, "gate", *inputs[kGate]);
+  expect_same(name, "up", *inputs[kUp], *inputs[kGate]);
+  return {*inputs[kGate]};
 }
 
-// Takes inputs gate, up, dy; outputs are dgate, dup.
+// Returns outputs dgate, dup.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes&) {
   constexpr std::string_view kName = "gradient of a gated activation";
-  expect_same(kName, "dy", *inputs[2], infer_as(kName, inputs)[0]);
-  return {*inputs[0], *inputs[0]};
+  expect_same(kName, "dy", *inputs[kDy], infer_as(kName, inputs)[0]);
+  return {*inputs[kGate], *inputs[kGate]};
 }
 
 void append_gradients(VjpContext& context, const OpDef& def) {
   const std::vector<ValueId> gradients =
-      context.builder().append(def, {context.input(0), context.input(1), context.cotangent(0)});
-  for (const int i : {0, 1}) {
+      context.builder().append(def, {context.input(kGate), context.input(kUp), context.cotangent(0)});
+  for (const int i : {kGate, kUp}) {
     if (context.wants(i)) context.add(i, nth(gradients, i));
   }
 }
@@ -42,7 +45,7 @@ void append_gradients(VjpContext& context, const OpDef& def) {
 const OpDef kSwigluGrad{.name = "swiglu_grad",
                         .infer = infer_grad,
                         .cost = memory_cost,
-                        .in_place = {{0, 0}, {1, 1}, {0, 2}, {1, 2}},
+                        .in_place = {{0, kGate}, {1, kUp}, {0, kDy}, {1, kDy}},
                         .cpu = swiglu_grad_cpu,
                         .cuda = SPILLWAY_CUDA_KERNEL(swiglu_grad_cuda)};
 
@@ -52,14 +55,14 @@ const OpDef kSwiglu{.name = "swiglu",
                     .infer = [](TypeList inputs, const Attributes&) { return infer_as("swiglu", inputs); },
                     .vjp = swiglu_vjp,
                     .cost = memory_cost,
-                    .in_place = {{0, 0}, {0, 1}},
+                    .in_place = {{0, kGate}, {0, kUp}},
                     .cpu = swiglu_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(swiglu_cuda)};
 
 const OpDef kGegluGrad{.name = "geglu_grad",
                        .infer = infer_grad,
                        .cost = memory_cost,
-                       .in_place = {{0, 0}, {1, 1}, {0, 2}, {1, 2}},
+                       .in_place = {{0, kGate}, {1, kUp}, {0, kDy}, {1, kDy}},
                        .cpu = geglu_grad_cpu,
                        .cuda = SPILLWAY_CUDA_KERNEL(geglu_grad_cuda)};
 
@@ -69,7 +72,7 @@ const OpDef kGeglu{.name = "geglu",
                    .infer = [](TypeList inputs, const Attributes&) { return infer_as("geglu", inputs); },
                    .vjp = geglu_vjp,
                    .cost = memory_cost,
-                   .in_place = {{0, 0}, {0, 1}},
+                   .in_place = {{0, kGate}, {0, kUp}},
                    .cpu = geglu_cpu,
                    .cuda = SPILLWAY_CUDA_KERNEL(geglu_cuda)};
 

@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 
 #include "ops/activation/functions-inl.h"
+#include "ops/swiglu/operands.h"
 #include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -12,10 +13,11 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 template <typename F>
 void gated(const KernelArgs& args) {
-  const TensorView &gate = args.inputs[0], &up = args.inputs[1], &out = args.outputs[0];
+  using namespace swiglu_op;
+  const TensorView &gate = args.inputs[kGate], &up = args.inputs[kUp], &out = args.outputs[0];
   with_real(gate.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(gate.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
-      const auto product = [](Vector g, Vector u) HWY_ATTR { return hn::Mul(F::value(g), u); };
+      const auto product = [](Vector g, Vector u) HWY_ATTR { return hn::Mul(F::value(g).v, u); };
       map(begin, end, product, out.as<T>(), gate.as<T>(), up.as<T>());
     });
   });
@@ -24,13 +26,14 @@ void gated(const KernelArgs& args) {
 // Computes dgate = dy * up * slope(gate), dup = dy * value(gate).
 template <typename F>
 HWY_INLINE void gated_gradients(Vector g, Vector u, Vector dy, Vector* dgate, Vector* dup) {
-  *dgate = hn::Mul(hn::Mul(dy, u), F::slope(g));
-  *dup = hn::Mul(dy, F::value(g));
+  *dgate = hn::Mul(hn::Mul(dy, u), F::slope(g).v);
+  *dup = hn::Mul(dy, F::value(g).v);
 }
 
 template <typename F, typename T>
 void gated_grad_range(const KernelArgs& args, int64_t begin, int64_t end) {
-  const T *gate = args.inputs[0].as<T>(), *up = args.inputs[1].as<T>(), *dy = args.inputs[2].as<T>();
+  using namespace swiglu_op;
+  const T *gate = args.inputs[kGate].as<T>(), *up = args.inputs[kUp].as<T>(), *dy = args.inputs[kDy].as<T>();
   T *dgate = args.outputs[0].as<T>(), *dup = args.outputs[1].as<T>();
   Vector left, right;
   int64_t i = begin;
@@ -48,7 +51,8 @@ void gated_grad_range(const KernelArgs& args, int64_t begin, int64_t end) {
 
 template <typename F>
 void gated_grad(const KernelArgs& args) {
-  const TensorView& gate = args.inputs[0];
+  using namespace swiglu_op;
+  const TensorView& gate = args.inputs[kGate];
   with_real(gate.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(gate.elems(), kElementGrain,
                                [&](int64_t begin, int64_t end, int) { gated_grad_range<F, T>(args, begin, end); });

@@ -3,11 +3,14 @@
 // that. Not yet measured.
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
-#include "ops/activation/functions.cuh"
+#include "ops/activation/functions-inl.h"
 #include "ops/real.h"
+#include "ops/swiglu/operands.h"
 
 namespace spillway::ops {
 namespace {
+
+using namespace swiglu_op;
 
 template <typename F, typename T>
 struct Gated {
@@ -46,7 +49,7 @@ struct GatedGrad {
 
 template <typename F>
 void gated(const KernelArgs& args) {
-  const TensorView &gate = args.inputs[0], &up = args.inputs[1], &out = args.outputs[0];
+  const TensorView &gate = args.inputs[kGate], &up = args.inputs[kUp], &out = args.outputs[0];
   with_real(gate.dtype, [&]<typename T>(T*) {
     cuda::map(gate.elems(), Gated<F, T>{gate.as<T>(), up.as<T>(), out.as<T>()}, args.stream);
   });
@@ -54,7 +57,7 @@ void gated(const KernelArgs& args) {
 
 template <typename F>
 void gated_grad(const KernelArgs& args) {
-  const TensorView &gate = args.inputs[0], &up = args.inputs[1], &dy = args.inputs[2];
+  const TensorView &gate = args.inputs[kGate], &up = args.inputs[kUp], &dy = args.inputs[kDy];
   with_real(gate.dtype, [&]<typename T>(T*) {
     cuda::map(gate.elems(),
               GatedGrad<F, T>{gate.as<T>(), up.as<T>(), dy.as<T>(), args.outputs[0].as<T>(), args.outputs[1].as<T>()},

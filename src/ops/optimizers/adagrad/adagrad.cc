@@ -1,14 +1,9 @@
 #include "ops/optimizers/adagrad/adagrad.h"
 
 #include "base/error.h"
-#include "ops/optimizers/adagrad/numbers.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/adagrad/formula-inl.h"
 
 namespace spillway::ops {
-
-void adagrad_cpu(const KernelArgs& args);
-void adagrad_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kOptions[] = {{"lr_decay"}, {"eps", 1e-10}, kWeightDecay};
@@ -24,13 +19,10 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("adagrad", states({}, {}), inputs, attributes);
 }
 
-// Returns the bytes of the numbers of the step on the GPU.
-int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(AdagradNumbers); }
-
 const OpDef kUpdate{.name = "adagrad",
                     .infer = infer,
                     .cost = slice_cost,
-                    .cuda_workspace_bytes = cuda_workspace_bytes,
+                    .cuda_workspace_bytes = formula_bytes<AdagradFormula>,
                     .in_place = update_in_place(1),
                     .cpu = adagrad_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(adagrad_cuda)};

@@ -1,14 +1,9 @@
 #include "ops/optimizers/adamw/adamw.h"
 
 #include "base/error.h"
-#include "ops/optimizers/adamw/numbers.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/adamw/formula-inl.h"
 
 namespace spillway::ops {
-
-void adamw_cpu(const KernelArgs& args);
-void adamw_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -28,13 +23,10 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("adamw", states({}, {}), inputs, attributes);
 }
 
-// Returns the bytes of the numbers of the step on the GPU.
-int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(AdamwNumbers); }
-
 const OpDef kAdamwUpdate{.name = "adamw",
                          .infer = infer,
                          .cost = slice_cost,
-                         .cuda_workspace_bytes = cuda_workspace_bytes,
+                         .cuda_workspace_bytes = formula_bytes<AdamwFormula>,
                          .in_place = update_in_place(2),
                          .cpu = adamw_cpu,
                          .cuda = SPILLWAY_CUDA_KERNEL(adamw_cuda)};

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "graph/verify.h"
 #include "ops/clip_factor/clip_factor.h"
-#include "ops/optimizers/adamw/numbers.h"
+#include "ops/optimizers/either_side.h"
 #include "ops/optimizers/sgd/sgd.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/testing.h"

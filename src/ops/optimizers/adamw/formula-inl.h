@@ -1,5 +1,5 @@
-// AdamW's formula for a vector of elements, for files that Highway compiles once for each instruction set (see
-// ops/simd.h).
+// AdamW's formula. The kernels are bound by memory: 28 bytes per parameter with f32 gradients and a bf16 working copy
+// (read p, m, v, g; write p, m, v and the copy), next to which the arithmetic is nothing.
 #if defined(SPILLWAY_OPS_ADAMW_FORMULA_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPILLWAY_OPS_ADAMW_FORMULA_INL_H
 #undef SPILLWAY_OPS_ADAMW_FORMULA_INL_H
@@ -7,34 +7,44 @@
 #define SPILLWAY_OPS_ADAMW_FORMULA_INL_H
 #endif
 
-#include "ops/optimizers/adamw/numbers.h"
-#include "ops/optimizers/update-inl.h"
+#include <cmath>
 
-HWY_BEFORE_NAMESPACE();
-namespace spillway::ops::HWY_NAMESPACE {
+#include "ops/optimizers/formula-inl.h"
 
-struct AdamwFormula {
-  explicit AdamwFormula(const AdamwNumbers& n)
-      : beta2(constant(n.beta2)),
-        one_minus_beta1(constant(n.one_minus_beta1)),
-        one_minus_beta2(constant(n.one_minus_beta2)),
-        decay(constant(n.decay)),
-        minus_step_size(constant(n.minus_step_size)),
-        inverse_root_correction(constant(n.inverse_root_correction)),
-        eps(constant(n.eps)) {}
+SPILLWAY_FORMULAS_BEGIN
 
-  HWY_INLINE Vector operator()(Vector p, Vector g, Vector* state) const {
-    Vector &m = state[0], &v = state[1];
-    m = hn::Add(m, hn::Mul(hn::Sub(g, m), one_minus_beta1));
-    v = hn::Add(hn::Mul(v, beta2), hn::Mul(hn::Mul(g, g), one_minus_beta2));
-    const Vector denominator = hn::Add(hn::Mul(hn::Sqrt(v), inverse_root_correction), eps);
-    return hn::Add(hn::Mul(p, decay), hn::Mul(minus_step_size, hn::Div(m, denominator)));
+struct alignas(16) AdamwFormula {
+  static constexpr int kStates = 2;
+  static constexpr bool kMadeOnce = true;
+
+  struct Options {
+    double beta1, beta2, eps, weight_decay;
+
+    explicit Options(const Attributes& a)
+        : beta1(a.real("beta1")), beta2(a.real("beta2")), eps(a.real("eps")), weight_decay(a.real("weight_decay")) {}
+  };
+  float beta2, one_minus_beta1, one_minus_beta2, decay, minus_step_size, inverse_root_correction, eps;
+
+  SPILLWAY_EITHER_SIDE AdamwFormula(const Options& o, const StepInputs& step)
+      : beta2(static_cast<float>(o.beta2)),
+        one_minus_beta1(static_cast<float>(1 - o.beta1)),
+        one_minus_beta2(static_cast<float>(1 - o.beta2)),
+        decay(static_cast<float>(1 - double{step.learning_rate} * o.weight_decay)),
+        minus_step_size(static_cast<float>(-double{step.learning_rate} / (1 - power(o.beta1, step.number)))),
+        inverse_root_correction(static_cast<float>(1 / std::sqrt(1 - power(o.beta2, step.number)))),
+        eps(static_cast<float>(o.eps)) {}
+
+  SPILLWAY_NUMBER_FUNCTION Number operator()(Number p, Number g, Number* state) const {
+    Number &m = state[0], &v = state[1];
+    m = m + (g - m) * one_minus_beta1;
+    v = v * beta2 + g * g * one_minus_beta2;
+    const Number denominator = math::sqrt(v) * inverse_root_correction + eps;
+    return p * decay + minus_step_size * (m / denominator);
   }
-
-  Vector beta2, one_minus_beta1, one_minus_beta2, decay, minus_step_size, inverse_root_correction, eps;
 };
 
-}  // namespace spillway::ops::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+SPILLWAY_FORMULAS_END
 
-#endif
+SPILLWAY_UPDATE_KERNEL(adamw, run_update<AdamwFormula>(args))
+
+#endif  // per-target include guard

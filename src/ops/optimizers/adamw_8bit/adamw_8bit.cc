@@ -2,14 +2,9 @@
 
 #include "base/error.h"
 #include "ops/optimizers/adamw/adamw.h"
-#include "ops/optimizers/adamw_8bit/numbers.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/adamw_8bit/formula-inl.h"
 
 namespace spillway::ops {
-
-void adamw_8bit_cpu(const KernelArgs& args);
-void adamw_8bit_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -34,13 +29,10 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("adamw_8bit", coded_states(), inputs, attributes);
 }
 
-// Returns the bytes of the numbers of the step on the GPU.
-int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(Adamw8bitNumbers); }
-
 const OpDef kUpdate{.name = "adamw_8bit",
                     .infer = infer,
                     .cost = slice_cost,
-                    .cuda_workspace_bytes = cuda_workspace_bytes,
+                    .cuda_workspace_bytes = formula_bytes<Adamw8bitFormula>,
                     .in_place = update_in_place(4),
                     .cpu = adamw_8bit_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(adamw_8bit_cuda)};

@@ -2,14 +2,9 @@
 
 #include "base/error.h"
 #include "ops/optimizers/adamw/adamw.h"
-#include "ops/optimizers/adamw/numbers.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/adamw_torchao/formula-inl.h"
 
 namespace spillway::ops {
-
-void adamw_torchao_cpu(const KernelArgs& args);
-void adamw_torchao_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -40,13 +35,10 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("adamw_torchao", coded_states(attributes.integer("bits")), inputs, attributes);
 }
 
-// Returns the bytes of the numbers of the step on the GPU.
-int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(AdamwNumbers); }
-
 const OpDef kUpdate{.name = "adamw_torchao",
                     .infer = infer,
                     .cost = slice_cost,
-                    .cuda_workspace_bytes = cuda_workspace_bytes,
+                    .cuda_workspace_bytes = formula_bytes<AdamwFormula>,
                     .in_place = update_in_place(4),
                     .cpu = adamw_torchao_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(adamw_torchao_cuda)};

@@ -1,16 +1,9 @@
 #include "ops/optimizers/ademamix/ademamix.h"
 
 #include "base/error.h"
-#include "ops/optimizers/ademamix/numbers.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/ademamix/formula-inl.h"
 
 namespace spillway::ops {
-
-void ademamix_cpu(const KernelArgs& args);
-void ademamix_cuda(const KernelArgs& args);
-void ademamix_8bit_cpu(const KernelArgs& args);
-void ademamix_8bit_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kBeta1 = mean_option("beta1", 0.9, "adam_beta1"),
@@ -39,13 +32,10 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("ademamix", states_in(kStorage), inputs, attributes);
 }
 
-// Returns the bytes of the numbers of the step on the GPU.
-int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(AdemamixNumbers); }
-
 const OpDef kUpdate{.name = "ademamix",
                     .infer = infer<StateStorage::kF32>,
                     .cost = slice_cost,
-                    .cuda_workspace_bytes = cuda_workspace_bytes,
+                    .cuda_workspace_bytes = formula_bytes<AdemamixFormula<false>>,
                     .in_place = update_in_place(3),
                     .cpu = ademamix_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(ademamix_cuda)};
@@ -53,7 +43,7 @@ const OpDef kUpdate{.name = "ademamix",
 const OpDef kUpdate8bit{.name = "ademamix_8bit",
                         .infer = infer<StateStorage::kCodes8>,
                         .cost = slice_cost,
-                        .cuda_workspace_bytes = cuda_workspace_bytes,
+                        .cuda_workspace_bytes = formula_bytes<AdemamixFormula<false>>,
                         .in_place = update_in_place(6),
                         .cpu = ademamix_8bit_cpu,
                         .cuda = SPILLWAY_CUDA_KERNEL(ademamix_8bit_cuda)};

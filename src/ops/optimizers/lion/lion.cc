@@ -1,12 +1,8 @@
 #include "ops/optimizers/lion/lion.h"
 
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/lion/formula-inl.h"
 
 namespace spillway::ops {
-
-void lion_cpu(const KernelArgs& args);
-void lion_cuda(const KernelArgs& args);
-
 namespace {
 
 // The defaults are transformers' betas, which are Adam's and not those of the paper.

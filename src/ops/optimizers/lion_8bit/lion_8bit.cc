@@ -1,13 +1,9 @@
 #include "ops/optimizers/lion_8bit/lion_8bit.h"
 
 #include "ops/optimizers/lion/lion.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/lion_8bit/formula-inl.h"
 
 namespace spillway::ops {
-
-void lion_8bit_cpu(const KernelArgs& args);
-void lion_8bit_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),

@@ -6,7 +6,8 @@
 #include "ops/check.h"
 #include "ops/matmul/matmul.h"
 #include "ops/optimizers/adamw/adamw.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/muon/formula-inl.h"
+#include "ops/optimizers/muon/numbers.h"
 #include "ops/squared_norm/squared_norm.h"
 
 namespace spillway::ops {
@@ -15,8 +16,6 @@ void muon_momentum_cpu(const KernelArgs& args);
 void muon_momentum_cuda(const KernelArgs& args);
 void muon_normalise_cpu(const KernelArgs& args);
 void muon_normalise_cuda(const KernelArgs& args);
-void muon_cpu(const KernelArgs& args);
-void muon_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -43,19 +42,20 @@ StateSchema states(const OptimizerOptions& options, const TrainedTensor& weight)
   return schema;
 }
 
-// Maps gradient, clip or none, buffer -> buffer, bf16 direction.
+// Returns outputs buffer, bf16 direction.
 std::vector<ValueType> infer_momentum(TypeList inputs, const Attributes&) {
-  const ValueType &gradient = *inputs[0], buffer{DType::kF32, gradient.shape};
+  using namespace muon_momentum_op;
+  const ValueType &gradient = *inputs[kGradient], buffer{DType::kF32, gradient.shape};
   expect_real("muon_momentum", "gradient", gradient);
-  if (inputs[1]) expect_scalar("muon_momentum", "clip", *inputs[1], DType::kF32);
-  expect_same("muon_momentum", "momentum_buffer", *inputs[2], buffer);
+  if (inputs[kClip]) expect_scalar("muon_momentum", "clip", *inputs[kClip], DType::kF32);
+  expect_same("muon_momentum", "momentum_buffer", *inputs[kBuffer], buffer);
   return {buffer, {DType::kBF16, gradient.shape}};
 }
 
 const OpDef kNextMomentum{.name = "muon_momentum",
                           .infer = infer_momentum,
                           .cost = memory_cost,
-                          .in_place = {{0, 2}},
+                          .in_place = {{0, muon_momentum_op::kBuffer}},
                           .cpu = muon_momentum_cpu,
                           .cuda = SPILLWAY_CUDA_KERNEL(muon_momentum_cuda)};
 

@@ -15,7 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 void muon_momentum(const KernelArgs& args) {
-  const TensorView &gradients = args.inputs[0], &clip_view = args.inputs[1], &last = args.inputs[2];
+  using namespace muon_momentum_op;
+  const TensorView &gradients = args.inputs[kGradient], &clip_view = args.inputs[kClip], &last = args.inputs[kBuffer];
   const MuonMeans n = muon_means(args.attributes);
   const Vector clip = constant(clip_view.data ? *clip_view.as<float>() : 1);
   with_real(gradients.dtype, [&]<typename T>(T*) {
@@ -42,19 +43,6 @@ void muon_normalise(const KernelArgs& args) {
   });
 }
 
-struct MuonFormula {
-  Vector decay, rate;
-  HWY_INLINE Vector operator()(Vector p, Vector direction, Vector*) const {
-    return hn::Sub(hn::Mul(p, decay), hn::Mul(rate, direction));
-  }
-};
-
-void muon(const KernelArgs& args) {
-  const MuonNumbers n =
-      muon_numbers(muon_constants(args.attributes), *args.inputs[update_input::kLearningRate].as<float>());
-  run_update<0>(args, MuonFormula{constant(n.decay), constant(n.rate)});
-}
-
 }  // namespace spillway::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -62,9 +50,7 @@ HWY_AFTER_NAMESPACE();
 namespace spillway::ops {
 HWY_EXPORT(muon_momentum);
 HWY_EXPORT(muon_normalise);
-HWY_EXPORT(muon);
 void muon_momentum_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(muon_momentum)(args); }
 void muon_normalise_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(muon_normalise)(args); }
-void muon_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(muon)(args); }
 }  // namespace spillway::ops
 #endif

@@ -1,8 +1,10 @@
 // The kernels are bound by the products of the update, 5 times 6 m m n flops of a matrix [m, n] that is no taller than
 // wide; besides, these kernels move 30 bytes per parameter with f32 gradients and a bf16 working copy. Not yet
 // measured.
+#include "backend/cuda/map.cuh"
+#include "backend/kernel.h"
 #include "ops/optimizers/muon/numbers.h"
-#include "ops/optimizers/update.cuh"
+#include "ops/real.h"
 
 namespace spillway::ops {
 namespace {
@@ -46,24 +48,15 @@ struct Normalise {
   }
 };
 
-struct MuonFormula {
-  const float* learning_rate;
-  MuonConstants constants;
-
-  __device__ MuonNumbers numbers() const { return muon_numbers(constants, *learning_rate); }
-  __device__ static void update(const MuonNumbers& n, float& p, float direction, float*) {
-    p = p * n.decay - n.rate * direction;
-  }
-};
-
 }  // namespace
 
 void muon_momentum_cuda(const KernelArgs& args) {
-  const TensorView& gradients = args.inputs[0];
+  using namespace muon_momentum_op;
+  const TensorView& gradients = args.inputs[kGradient];
   with_real(gradients.dtype, [&]<typename T>(T*) {
     const NextMomentum<T> body{.gradient = gradients.as<T>(),
-                               .clip = args.inputs[1].as<float>(),
-                               .last = args.inputs[2].as<float>(),
+                               .clip = args.inputs[kClip].as<float>(),
+                               .last = args.inputs[kBuffer].as<float>(),
                                .next = args.outputs[0].as<float>(),
                                .direction = args.outputs[1].as<bf16>(),
                                .n = muon_means(args.attributes)};
@@ -74,11 +67,6 @@ void muon_momentum_cuda(const KernelArgs& args) {
 void muon_normalise_cuda(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
   cuda::map(x.elems(), Normalise{x.as<bf16>(), args.inputs[1].as<float>(), args.outputs[0].as<bf16>()}, args.stream);
-}
-
-void muon_cuda(const KernelArgs& args) {
-  run_update<0>(args,
-                MuonFormula{args.inputs[update_input::kLearningRate].as<float>(), muon_constants(args.attributes)});
 }
 
 }  // namespace spillway::ops

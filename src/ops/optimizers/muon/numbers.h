@@ -8,6 +8,11 @@
 
 namespace spillway::ops {
 
+// The inputs of muon_momentum; clip may be absent.
+namespace muon_momentum_op {
+enum Input : int { kGradient, kClip, kBuffer };
+}
+
 struct MuonMeans {
   float one_minus_momentum;
   float of_gradient;  // in the direction, beside the mean: Nesterov's step
@@ -21,20 +26,6 @@ inline MuonMeans muon_means(const Attributes& attributes) {
 SPILLWAY_EITHER_SIDE inline float muon_norm(float squared_norm) {
   const float norm = std::sqrt(squared_norm);
   return norm > 1e-7F ? norm : 1e-7F;
-}
-
-struct MuonConstants {
-  double factor, weight_decay;
-};
-inline MuonConstants muon_constants(const Attributes& attributes) {
-  return {attributes.real("factor"), attributes.real("weight_decay")};
-}
-struct MuonNumbers {
-  float decay, rate;
-};
-SPILLWAY_EITHER_SIDE inline MuonNumbers muon_numbers(const MuonConstants& c, float learning_rate) {
-  const double rate = learning_rate;
-  return {static_cast<float>(1 - rate * c.weight_decay), static_cast<float>(rate * c.factor)};
 }
 
 }  // namespace spillway::ops

@@ -1,12 +1,8 @@
 #include "ops/optimizers/rmsprop/rmsprop.h"
 
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/rmsprop/formula-inl.h"
 
 namespace spillway::ops {
-
-void rmsprop_cpu(const KernelArgs& args);
-void rmsprop_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kOptions[] = {

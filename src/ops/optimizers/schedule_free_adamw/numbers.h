@@ -1,4 +1,4 @@
-// The numbers of one step, for the kernels of every device.
+// The state of the step, for the kernels of every device.
 //
 // Step t moves x to its mean with z by a share c = w / (the sum of w so far), w = t^r rate_max^power, with the largest
 // rate until then. It keeps 1 / c, which follows from the one before by a ratio of two w's and 1: steps of one rate are
@@ -12,6 +12,11 @@
 #include "ops/optimizers/either_side.h"
 
 namespace spillway::ops {
+
+// The inputs of schedule_free_step, which computes the next of these.
+namespace schedule_free_step_op {
+enum Input : int { kState, kLearningRate, kStep };
+}
 
 // The state of the step.
 struct AverageState {
@@ -39,39 +44,6 @@ SPILLWAY_EITHER_SIDE inline AverageState next_average(const AverageConstants& c,
       before *= real_power(static_cast<double>(last.rate_max) / rate_max, c.weight_lr_power);
   }
   return {.steps = static_cast<float>(before + 1), .rate_max = rate_max};
-}
-
-// The numbers that every thread of a GPU reads, 16 bytes at a time.
-struct alignas(16) ScheduleFreeNumbers {
-  float beta2, one_minus_beta2, inverse_root_correction, eps, weight_decay;
-  float share, rest;     // c, 1 - c
-  float y_rate, z_rate;  // the factors of the direction in y and z - y
-};
-
-// The options of a config, for either side.
-struct ScheduleFreeConstants {
-  double beta1, beta2, eps, weight_decay;
-};
-inline ScheduleFreeConstants schedule_free_constants(const Attributes& attributes) {
-  return {.beta1 = attributes.real("beta1"),
-          .beta2 = attributes.real("beta2"),
-          .eps = attributes.real("eps"),
-          .weight_decay = attributes.real("weight_decay")};
-}
-
-SPILLWAY_EITHER_SIDE inline ScheduleFreeNumbers schedule_free_numbers(const ScheduleFreeConstants& o,
-                                                                      const AverageState& average, float learning_rate,
-                                                                      int32_t step) {
-  const double share = average.steps > 0 ? 1.0 / average.steps : 0.0, rest = 1 - share, rate = learning_rate;
-  return {.beta2 = static_cast<float>(o.beta2),
-          .one_minus_beta2 = static_cast<float>(1 - o.beta2),
-          .inverse_root_correction = static_cast<float>(1 / std::sqrt(1 - power(o.beta2, step))),
-          .eps = static_cast<float>(o.eps),
-          .weight_decay = static_cast<float>(o.weight_decay),
-          .share = static_cast<float>(share),
-          .rest = static_cast<float>(rest),
-          .y_rate = static_cast<float>(rate * (1 - o.beta1 * rest)),
-          .z_rate = static_cast<float>(rate * o.beta1 * rest)};
 }
 
 }  // namespace spillway::ops

@@ -2,15 +2,13 @@
 
 #include "base/error.h"
 #include "ops/check.h"
+#include "ops/optimizers/schedule_free_adamw/formula-inl.h"
 #include "ops/optimizers/schedule_free_adamw/numbers.h"
-#include "ops/optimizers/update.h"
 
 namespace spillway::ops {
 
 void schedule_free_step_cpu(const KernelArgs& args);
 void schedule_free_step_cuda(const KernelArgs& args);
-void schedule_free_adamw_cpu(const KernelArgs& args);
-void schedule_free_adamw_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -33,19 +31,19 @@ StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
   return schema;
 }
 
-// Maps state, learning_rate, step -> state.
 std::vector<ValueType> infer_step(TypeList inputs, const Attributes&) {
+  using namespace schedule_free_step_op;
   const ValueType state{DType::kF32, {kAverageElems}};
-  expect_same("schedule_free_step", "the state of the step", *inputs[0], state);
-  expect_scalar("schedule_free_step", "learning_rate", *inputs[1], DType::kF32);
-  expect_scalar("schedule_free_step", "step", *inputs[2], DType::kI32);
+  expect_same("schedule_free_step", "the state of the step", *inputs[kState], state);
+  expect_scalar("schedule_free_step", "learning_rate", *inputs[kLearningRate], DType::kF32);
+  expect_scalar("schedule_free_step", "step", *inputs[kStep], DType::kI32);
   return {state};
 }
 
 const OpDef kStep{.name = "schedule_free_step",
                   .infer = infer_step,
                   .cost = memory_cost,
-                  .in_place = {{0, 0}},
+                  .in_place = {{0, schedule_free_step_op::kState}},
                   .cpu = schedule_free_step_cpu,
                   .cuda = SPILLWAY_CUDA_KERNEL(schedule_free_step_cuda)};
 
@@ -64,13 +62,10 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("schedule_free_adamw", states({}, {}), inputs, attributes);
 }
 
-// Returns the bytes of the numbers of the step on the GPU.
-int64_t cuda_workspace_bytes(TypeList, TypeList, const Attributes&) { return sizeof(ScheduleFreeNumbers); }
-
 const OpDef kUpdate{.name = "schedule_free_adamw",
                     .infer = infer,
                     .cost = slice_cost,
-                    .cuda_workspace_bytes = cuda_workspace_bytes,
+                    .cuda_workspace_bytes = formula_bytes<ScheduleFreeFormula>,
                     .in_place = update_in_place(2),
                     .cpu = schedule_free_adamw_cpu,
                     .cuda = SPILLWAY_CUDA_KERNEL(schedule_free_adamw_cuda)};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/optimizers/schedule_free_adamw/formula-inl.h"
 #include "ops/optimizers/schedule_free_adamw/numbers.h"
 
 using namespace spillway::ops;
@@ -29,6 +30,7 @@ std::vector<double> shares(const std::vector<float>& rates, const AverageConstan
 }  // namespace
 
 TEST_CASE("the share of a step follows from the last one's as from the sum of all weights") {
+  const ScheduleFreeFormula::Options options(options_of(kScheduleFreeAdamw));
   std::vector<float> rates(500, 3e-4F);
   rates[0] = rates[1] = 0;
   for (size_t i = 2; i < 40; ++i) rates[i] = 3e-4F * static_cast<float>(i - 1) / 39.0F;
@@ -42,7 +44,7 @@ TEST_CASE("the share of a step follows from the last one's as from the sum of al
       AverageState state;
       for (size_t i = 0; i < rates.size(); ++i) {
         state = next_average(c, state, rates[i], static_cast<int32_t>(i + 1));
-        const double share = schedule_free_numbers({0.9, 0.999, 1e-8, 0}, state, rates[i], 1).share;
+        const double share = ScheduleFreeFormula(options, {rates[i], 1, &state.steps}).share;
         CHECK(std::abs(share - want[i]) <= 1e-5 * want[i]);
       }
     }

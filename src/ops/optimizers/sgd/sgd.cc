@@ -1,13 +1,9 @@
 #include "ops/optimizers/sgd/sgd.h"
 
 #include "base/error.h"
-#include "ops/optimizers/update.h"
+#include "ops/optimizers/sgd/formula-inl.h"
 
 namespace spillway::ops {
-
-void sgd_cpu(const KernelArgs& args);
-void sgd_cuda(const KernelArgs& args);
-
 namespace {
 
 constexpr OptimizerOption kOptions[] = {
