@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/library_attention.h"
 #include "base/math.h"
+#include "ops/attention/cuda/library_attention.h"
 
 namespace spillway::cuda {
 

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/check.h"
 #include "backend/cuda/context.h"
+#include "ops/attention/cuda/cudnn_attention.h"
 
 namespace spillway::cuda {
 namespace {
@@ -11,8 +12,9 @@ namespace {
 // Returns null if our own kernels do it all.
 CudnnAttention* library_for(const LibraryAttention& attention, const AttentionArgs& args, const KernelArgs& kernel) {
   if (attention.sequences == 0 || args.tokens == 0) return nullptr;
-  CudnnAttention* const library = kernel.context->attention();
-  return library != nullptr && library->can_compute(attention) ? library : nullptr;
+  if (kernel.context->cudnn() == nullptr) return nullptr;
+  auto& library = kernel.context->kept<CudnnAttention>();
+  return library.can_compute(attention) ? &library : nullptr;
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
 #include "ops/attention/cuda/kernels.h"
+#include "ops/attention/cuda/library_attention.h"
 
 namespace spillway::cuda {
 

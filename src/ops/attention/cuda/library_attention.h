@@ -1,4 +1,4 @@
-// The description of an attention, for libraries and for our own kernels (ops/attention/cuda/kernels.h).
+// The description of an attention, for libraries and for our own kernels (kernels.h).
 #pragma once
 
 #include <compare>
