@@ -253,7 +253,7 @@ void CudnnAttention::execute(const LibraryAttention& attention, std::unordered_m
   });
 }
 
-void CudnnAttention::forward(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace,
+void CudnnAttention::forward(const LibraryAttention& attention, const ops::AttentionArgs& args, std::byte* workspace,
                              void* stream) {
   execute(attention,
           {{kQ, const_cast<void*>(args.q)},
@@ -264,9 +264,9 @@ void CudnnAttention::forward(const LibraryAttention& attention, const AttentionA
           workspace, stream);
 }
 
-void CudnnAttention::backward(const LibraryAttention& attention, const AttentionGradArgs& args, std::byte* workspace,
-                              void* stream) {
-  const AttentionArgs& forward = args.forward;
+void CudnnAttention::backward(const LibraryAttention& attention, const ops::AttentionGradArgs& args,
+                              std::byte* workspace, void* stream) {
+  const ops::AttentionArgs& forward = args.forward;
   execute(attention,
           {{kQ, const_cast<void*>(forward.q)},
            {kK, const_cast<void*>(forward.k)},

@@ -14,6 +14,7 @@
 
 #include "backend/cuda/context.h"
 #include "ops/attention/cuda/library_attention.h"
+#include "ops/attention/operands.h"
 
 namespace spillway::cuda {
 
@@ -39,8 +40,9 @@ class CudnnAttention {
   [[nodiscard]] bool can_compute(const LibraryAttention& attention);
 
   // REQUIRES: can_compute(), and describe_sequences() is in the stream.
-  void forward(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace, void* stream);
-  void backward(const LibraryAttention& attention, const AttentionGradArgs& args, std::byte* workspace, void* stream);
+  void forward(const LibraryAttention& attention, const ops::AttentionArgs& args, std::byte* workspace, void* stream);
+  void backward(const LibraryAttention& attention, const ops::AttentionGradArgs& args, std::byte* workspace,
+                void* stream);
 
  private:
   struct Plan;
