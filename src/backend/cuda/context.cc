@@ -10,7 +10,7 @@ Context::Context(int ordinal) : ordinal_(ordinal) {
   check(cudaGetDeviceProperties(&properties_, ordinal), "to ask the GPU what it is");
   cublas_ = std::make_unique<CublasLt>();
   try {
-    attention_ = std::make_unique<CudnnAttention>(properties_.major, properties_.minor);
+    cudnn_ = std::make_unique<Cudnn>();
   } catch (const MachineError& error) {
     log_info("attention will be slow, without tensor cores: {}", error.what());
   }

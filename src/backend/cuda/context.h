@@ -3,10 +3,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <typeindex>
 
 #include "backend/cuda/cublas_lt.h"
-#include "backend/cuda/cudnn_attention.h"
+#include "backend/cuda/cudnn.h"
 
 namespace spillway::cuda {
 
@@ -20,13 +23,25 @@ class Context {
 
   [[nodiscard]] CublasLt& cublas() { return *cublas_; }
   // Returns null if cuDNN is missing, which was logged when the device was opened.
-  [[nodiscard]] CudnnAttention* attention() { return attention_.get(); }
+  [[nodiscard]] const Cudnn* cudnn() const { return cudnn_.get(); }
+
+  // Returns what the kernels of an operation keep for this GPU between calls: a T made from this Context when first
+  // asked for, which goes before the libraries do. Safe from any thread.
+  template <typename T>
+  [[nodiscard]] T& kept() {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<void>& found = kept_[typeid(T)];
+    if (found == nullptr) found = std::make_shared<T>(*this);
+    return *static_cast<T*>(found.get());
+  }
 
  private:
   int ordinal_;
   cudaDeviceProp properties_{};
   std::unique_ptr<CublasLt> cublas_;
-  std::unique_ptr<CudnnAttention> attention_;
+  std::unique_ptr<Cudnn> cudnn_;
+  std::mutex mutex_;  // guards kept_
+  std::map<std::type_index, std::shared_ptr<void>> kept_;
 };
 
 }  // namespace spillway::cuda

@@ -173,7 +173,7 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] std::string libraries() const override {
     std::string text = "cuBLASLt " + CublasLt::find_version();
-    if (context_->attention()) text += ", cuDNN " + CudnnAttention::find_version();
+    if (context_->cudnn()) text += ", cuDNN " + Cudnn::find_version();
     return text;
   }
 
@@ -269,8 +269,8 @@ std::vector<LibraryState> find_libraries() {
     }
     return state;
   };
-  return {state_of("cuBLASLt", CublasLt::find_version), state_of("cuDNN", CudnnAttention::find_version),
-          state_of("NVRTC", CudnnAttention::find_compiler_version), state_of("NCCL", find_nccl_version)};
+  return {state_of("cuBLASLt", CublasLt::find_version), state_of("cuDNN", Cudnn::find_version),
+          state_of("NVRTC", Cudnn::find_compiler_version), state_of("NCCL", find_nccl_version)};
 }
 
 std::shared_ptr<Device> open_gpu(int ordinal) { return std::make_shared<CudaDevice>(ordinal); }

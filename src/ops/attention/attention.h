@@ -23,14 +23,15 @@ struct AttentionOptions {
 // Returns o [T, H * S] in the dtype of q. q [T, H * S], k and v [T, K * S], all f32 or all bf16. Token i sees the
 // tokens of its own sequence up to itself, or, if not causal, all of them. seq_offsets i32 [max_sequences + 1]:
 // sequence s is [seq_offsets[s], seq_offsets[s + 1]); unused entries equal the length of the stream. Scores and sums
-// are f32. The second output, lse f32 [T, H], the logarithm of each softmax's denominator, is for the backward.
+// are f32. `sinks` [H], f32 or bf16, may be absent: a logit that joins each softmax's denominator and takes no value
+// (gpt-oss). The second output, lse f32 [T, H], the logarithm of each softmax's denominator, is for the backward.
 [[nodiscard]] ValueId attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
-                                const AttentionOptions& options);
+                                const AttentionOptions& options, ValueId sinks = kNone);
 
 // Does the same with k and v [U, K * S] of another stream, along any axis or none: token i of sequence s sees all of
 // [key_offsets[s], key_offsets[s + 1]). key_offsets i32 [max_sequences + 1], as many as seq_offsets. A token whose
 // sequence has no keys gets zeros; so do the gradients of keys that no token sees. REQUIRES: options.causal is false.
 [[nodiscard]] ValueId cross_attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
-                                      ValueId key_offsets, const AttentionOptions& options);
+                                      ValueId key_offsets, const AttentionOptions& options, ValueId sinks = kNone);
 
 }  // namespace spillway::ops

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/autodiff.h"
+#include "ops/add/add.h"
 #include "ops/testing.h"
 
 using namespace spillway;
@@ -16,8 +18,9 @@ using namespace spillway::ops::testing;
 namespace {
 
 // Computes attention row by row and head by head, as the definition reads. Keys are of another stream if it has
-// offsets.
-Numbers reference_attention(const std::vector<Numbers>& in, const ops::AttentionOptions& options) {
+// offsets. `sinks` is empty if there are none.
+Numbers reference_attention(const std::vector<Numbers>& in, const ops::AttentionOptions& options,
+                            const Numbers& sinks = {}) {
   const int64_t heads = options.heads, kv_heads = options.kv_heads, size = options.head_size;
   const int64_t tokens = static_cast<int64_t>(in[0].size()) / (heads * size);
   const Numbers& key_offsets = in.size() > 4 ? in[4] : in[3];
@@ -35,7 +38,7 @@ Numbers reference_attention(const std::vector<Numbers>& in, const ops::Attention
         return nth(nth(in, which), (t * of + h) * size + i);
       };
       Numbers weights;
-      double total = 0;
+      double total = sinks.empty() ? 0 : std::exp(nth(sinks, head));
       for (int64_t key = begin; key <= last; ++key) {
         double score = 0;
         for (int64_t i = 0; i < size; ++i) score += at(0, token, head, heads, i) * at(1, key, kv, kv_heads, i);
@@ -93,6 +96,19 @@ OperationCase cross_case(int64_t tokens, Numbers offsets, int64_t keys, Numbers 
   return test;
 }
 
+// The case of attention_case() or cross_case() with sinks, the last of its inputs.
+OperationCase with_sinks(OperationCase test, const ops::AttentionOptions& options, DType dtype) {
+  test.inputs.push_back({{dtype, {options.heads}}, random_numbers(options.heads, 7, 2)});
+  test.build = [=](Builder& b, const std::vector<ValueId>& in) {
+    return options.causal ? ops::attention(b, in[0], in[1], in[2], in[3], options, in[4])
+                          : ops::cross_attention(b, in[0], in[1], in[2], in[3], in[4], options, in[5]);
+  };
+  test.reference = [=](const std::vector<Numbers>& in) {
+    return reference_attention({in.begin(), in.end() - 1}, options, in.back());
+  };
+  return test;
+}
+
 }  // namespace
 
 TEST_CASE("attention and its gradients agree with float64: packed sequences, grouped heads, windows") {
@@ -121,6 +137,49 @@ TEST_CASE("attention with a cap of its scores and its gradients agree with float
   }
   options.scale = 0.3;
   check(150, {0, 10, 150, 150}, options, DType::kF32);
+}
+
+TEST_CASE(
+    "attention with sinks and their gradients agree with float64: packed, grouped, windows, caps, other streams") {
+  ops::AttentionOptions options{.heads = 4, .kv_heads = 2, .head_size = 8, .scale = 0.5};
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    CAPTURE(name_of(dtype));
+    options.sliding_window = 0;
+    check_operation(with_sinks(attention_case(9, {0, 2, 4, 6, 9}, options, dtype), options, DType::kF32));
+    options.sliding_window = 3;
+    options.soft_cap = 2;
+    check_operation(with_sinks(attention_case(12, {0, 5, 12, 12}, options, dtype), options, DType::kBF16));
+    options.soft_cap = 0;
+  }
+  options = {.heads = 2, .kv_heads = 1, .head_size = 4, .sliding_window = 70, .scale = 0.5};
+  check_operation(with_sinks(attention_case(150, {0, 10, 150, 150}, options, DType::kF32), options, DType::kF32));
+  // The first sequence has no keys: its tokens see their sinks alone.
+  options.sliding_window = 0;
+  options.causal = false;
+  check_operation(with_sinks(cross_case(20, {0, 4, 20}, 18, {0, 0, 18}, options, DType::kF32), options, DType::kF32));
+}
+
+TEST_CASE("the gradient of sinks has the dtype that is asked for") {
+  Graph graph{.axes = {{"tokens", 5}}};
+  Builder b(graph);
+  const ValueId q = b.input("q", {DType::kF32, {5, 8}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId sinks = b.input("sinks", {DType::kBF16, {2}}, ValueKind::kTrainableWeight);
+  const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
+  const ValueId c = b.input("c", {DType::kF32, {5, 8}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId o = ops::attention(b, q, q, q, offsets, {.heads = 2, .kv_heads = 2, .head_size = 4}, sinks);
+  const ValueId loss = weighted_sum(b, o, c);
+  Numbers got[2];
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    Graph with_gradient = graph;
+    Builder backward(with_gradient);
+    std::vector<WeightGradient> gradients = {{.weight = sinks, .dtype = dtype}};
+    append_backward(backward, loss, gradients, ops::add);
+    CHECK(with_gradient.value(gradients[0].gradient).type == ValueType{dtype, {2}});
+    const Run run(with_gradient,
+                  {{q, random_numbers(40, 1)}, {sinks, {1, -2}}, {offsets, {0, 5}}, {c, random_numbers(40, 2)}});
+    got[dtype == DType::kBF16] = run.numbers(gradients[0].gradient);
+  }
+  CHECK(got[1] == rounded(got[0], DType::kBF16));
 }
 
 TEST_CASE("attention takes heads of every usual size") {
@@ -263,4 +322,7 @@ TEST_CASE("attention refuses heads that do not divide and tensors of another wid
   CHECK_THROWS_WITH((void)ops::attention(b, q, k, k, offsets, {2, 1, 4}),
                     "[attention] expected q as f32[4t, 8], got f32[4t, 12]; cast it or check the model's sizes");
   CHECK_THROWS_AS((void)ops::attention(b, q, k, k, offsets, {3, 3, 0}), InputError);
+  const ValueId sinks = b.input("sinks", {DType::kF32, {2}}, ValueKind::kFrozenWeight);
+  CHECK_THROWS_WITH((void)ops::attention(b, q, q, q, offsets, {3, 3, 4}, sinks),
+                    "[attention] expected sinks of shape [3], got f32[2]; check the model's sizes");
 }

@@ -18,13 +18,13 @@ struct CacheOperands {
 };
 
 // Returns o [T, H * S]. q [T, H * S]; q and cache are all f32 or all bf16. For prompts: tokens of one sequence stand
-// together, in their order. Not differentiable.
+// together, in their order. `sinks` are as in attention(). Not differentiable.
 [[nodiscard]] ValueId cached_attention(Builder& builder, ValueId q, const CacheOperands& cache,
-                                       const AttentionOptions& options);
+                                       const AttentionOptions& options, ValueId sinks = kNone);
 
 // Does the same for streams in which every token is of another sequence: bound by reading the cache. The two differ in
 // the last bits.
 [[nodiscard]] ValueId decode_attention(Builder& builder, ValueId q, const CacheOperands& cache,
-                                       const AttentionOptions& options);
+                                       const AttentionOptions& options, ValueId sinks = kNone);
 
 }  // namespace spillway::ops

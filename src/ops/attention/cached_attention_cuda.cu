@@ -6,26 +6,13 @@
 #include "ops/attention/operands.h"
 
 namespace spillway::ops {
-namespace {
-
-cuda::CachedKeys cached_keys(const KernelArgs& args) {
-  return {args.inputs[3].as<int32_t>(), args.inputs[4].as<int32_t>()};
-}
-
-cuda::AttentionArgs cached_operands(const KernelArgs& args) {
-  auto attention = attention_operands<cuda::AttentionArgs>(args);
-  attention.o = args.outputs[0].data;
-  return attention;
-}
-
-}  // namespace
 
 void cached_attention_cuda(const KernelArgs& args) {
-  cuda::attention_on_cache(cached_operands(args), cached_keys(args), args.stream);
+  cuda::attention_on_cache(cached_attention_args(args), args.stream);
 }
 
 void decode_attention_cuda(const KernelArgs& args) {
-  cuda::attention_decode(cached_operands(args), cached_keys(args), args.workspace, args.stream);
+  cuda::attention_decode(cached_attention_args(args), args.workspace, args.stream);
 }
 
 }  // namespace spillway::ops

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -18,14 +19,24 @@ namespace {
 
 constexpr int64_t kCapacity = 1300;
 
-using Attend = ValueId (*)(Builder&, ValueId, const ops::CacheOperands&, const ops::AttentionOptions&);
+using Attend = ValueId (*)(Builder&, ValueId, const ops::CacheOperands&, const ops::AttentionOptions&, ValueId);
+
+struct CacheSetting : ops::AttentionOptions {
+  Numbers sinks = {};  // empty: none
+
+  // Appends the sinks to a graph. Returns kNone if there are none.
+  [[nodiscard]] ValueId append_sinks(Builder& b) const {
+    return sinks.empty() ? kNone : b.input("sinks", {DType::kF32, {heads}}, ValueKind::kFrozenWeight);
+  }
+};
 
 // The operations of a decoder on its cache for some new tokens.
 struct Generation {
   Graph graph;
-  ValueId q, k, v, k_cache, v_cache, first, own, k_next, v_next, out;
+  Numbers sink_numbers;
+  ValueId q, k, v, k_cache, v_cache, first, own, sinks, k_next, v_next, out;
 
-  Generation(Attend attend, int64_t tokens, const ops::AttentionOptions& options, DType dtype) {
+  Generation(Attend attend, int64_t tokens, const CacheSetting& options, DType dtype) : sink_numbers(options.sinks) {
     graph.axes = {{"tokens", tokens}};
     Builder b(graph);
     const int64_t wide = options.heads * options.head_size, narrow = options.kv_heads * options.head_size;
@@ -38,7 +49,8 @@ struct Generation {
     own = b.input("own", {DType::kI32, {tokens}, kTokenAxis}, ValueKind::kBatch);
     k_next = ops::cache_append(b, k_cache, k, own);
     v_next = ops::cache_append(b, v_cache, v, own);
-    out = attend(b, q, {k_next, v_next, first, own}, options);
+    sinks = options.append_sinks(b);
+    out = attend(b, q, {k_next, v_next, first, own}, options, sinks);
     for (const std::string& violation : verify(graph)) FAIL_CHECK(violation);
   }
 };
@@ -62,7 +74,7 @@ struct Sequence {
 };
 
 // Returns the result of attention on the whole of it, in f32.
-Numbers attended(const Sequence& sequence, const ops::AttentionOptions& options) {
+Numbers attended(const Sequence& sequence, const CacheSetting& options) {
   Graph whole{.axes = {{"tokens", sequence.tokens}}};
   Builder b(whole);
   const auto input = [&](const char* name, int64_t width) {
@@ -70,19 +82,21 @@ Numbers attended(const Sequence& sequence, const ops::AttentionOptions& options)
   };
   const ValueId q = input("q", sequence.wide), k = input("k", sequence.narrow), v = input("v", sequence.narrow);
   const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
-  const ValueId out = ops::attention(b, q, k, v, offsets, options);
+  const ValueId sinks = options.append_sinks(b), out = ops::attention(b, q, k, v, offsets, options, sinks);
   const Numbers both = {0, static_cast<double>(sequence.tokens)};
-  return Run(whole, {{q, sequence.q}, {k, sequence.k}, {v, sequence.v}, {offsets, both}}).numbers(out);
+  std::map<ValueId, Numbers> numbers{{q, sequence.q}, {k, sequence.k}, {v, sequence.v}, {offsets, both}};
+  if (sinks != kNone) numbers[sinks] = options.sinks;
+  return Run(whole, numbers).numbers(out);
 }
 
 // Returns the result for the last token, in float64.
-Numbers attended_by_last(const Sequence& sequence, const ops::AttentionOptions& options) {
+Numbers attended_by_last(const Sequence& sequence, const CacheSetting& options) {
   const int64_t size = options.head_size, last = sequence.tokens - 1, window = options.sliding_window;
   Numbers result;
   for (int64_t head = 0; head < options.heads; ++head) {
     const int64_t kv_head = head / (options.heads / options.kv_heads);
     Numbers sums(static_cast<size_t>(size));
-    double total = 0;
+    double total = options.sinks.empty() ? 0 : std::exp(nth(options.sinks, head));
     for (int64_t key = window > 0 ? std::max<int64_t>(0, last + 1 - window) : 0; key <= last; ++key) {
       const int64_t at = key * sequence.narrow + kv_head * size;
       double score = 0;
@@ -123,15 +137,10 @@ struct Cache {
       }
     }
     const auto run_with = [&](const RunOptions& options) {
-      return Run(step.graph,
-                 {{step.q, q},
-                  {step.k, new_k},
-                  {step.v, new_v},
-                  {step.k_cache, k},
-                  {step.v_cache, v},
-                  {step.first, first},
-                  {step.own, own}},
-                 options);
+      std::map<ValueId, Numbers> numbers{{step.q, q},       {step.k, new_k},     {step.v, new_v}, {step.k_cache, k},
+                                         {step.v_cache, v}, {step.first, first}, {step.own, own}};
+      if (step.sinks != kNone) numbers[step.sinks] = step.sink_numbers;
+      return Run(step.graph, numbers, options);
     };
     const auto rows = static_cast<int64_t>(own.size());
     const Run result = run_with({.rows = {rows}});
@@ -150,18 +159,19 @@ struct Cache {
   }
 };
 
-const ops::AttentionOptions kSettings[] = {
-    {4, 2, 6, 0, 0.6},
-    {4, 2, 6, 7, 0.6},
-    {6, 1, 32, 70, 0.2},
-    {2, 1, 72, 0, 0.1},
-    {1, 1, 136, 0, 0.1},
-    {.heads = 4, .kv_heads = 2, .head_size = 6, .sliding_window = 70, .scale = 0.6, .soft_cap = 0.5}};
+const CacheSetting kSettings[] = {
+    {{4, 2, 6, 0, 0.6}},
+    {{4, 2, 6, 7, 0.6}},
+    {{6, 1, 32, 70, 0.2}},
+    {{2, 1, 72, 0, 0.1}},
+    {{1, 1, 136, 0, 0.1}},
+    {{.heads = 4, .kv_heads = 2, .head_size = 6, .sliding_window = 70, .scale = 0.6, .soft_cap = 0.5}},
+    {{4, 2, 8, 7, 0.6}, {1, -0.5, 2, 0}}};
 
 }  // namespace
 
 TEST_CASE("a prompt in pieces and then token by token gives what attention gives on the whole sequence") {
-  for (const ops::AttentionOptions& options : kSettings) {
+  for (const CacheSetting& options : kSettings) {
     const Sequence sequence(80, options, 1);
     const Generation prompt(ops::cached_attention, 70, options, DType::kF32);
     const Generation decode(ops::decode_attention, 3, options, DType::kF32);
@@ -178,12 +188,13 @@ TEST_CASE("a prompt in pieces and then token by token gives what attention gives
 }
 
 TEST_CASE("a token that is decoded gets from few keys and from many what float64 gives") {
-  const ops::AttentionOptions wide{.heads = 12, .kv_heads = 2, .head_size = 128, .scale = 0.1};
-  const ops::AttentionOptions of_one_key{.heads = 20, .kv_heads = 1, .head_size = 16, .scale = 0.3};
-  const ops::AttentionOptions capped{
-      .heads = 2, .kv_heads = 1, .head_size = 24, .sliding_window = 70, .scale = 0.6, .soft_cap = 0.5};
+  const CacheSetting wide{{.heads = 12, .kv_heads = 2, .head_size = 128, .scale = 0.1}};
+  const CacheSetting of_one_key{{.heads = 20, .kv_heads = 1, .head_size = 16, .scale = 0.3}};
+  const CacheSetting capped{
+      {.heads = 2, .kv_heads = 1, .head_size = 24, .sliding_window = 70, .scale = 0.6, .soft_cap = 0.5}};
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const ops::AttentionOptions& options : {wide, of_one_key, capped, kSettings[0], kSettings[3], kSettings[4]}) {
+    for (const CacheSetting& options :
+         {wide, of_one_key, capped, kSettings[0], kSettings[3], kSettings[4], kSettings[6]}) {
       const Generation decode(ops::decode_attention, 2, options, dtype);
       for (const int64_t tokens : {1, 64, 65, 300, 1100}) {
         const Sequence sequence(tokens, options, static_cast<uint64_t>(tokens), dtype);
@@ -201,7 +212,7 @@ TEST_CASE("a token that is decoded gets from few keys and from many what float64
 TEST_CASE(
     "what a sequence's tokens get depends on no other sequence, on no place in the cache and on no cut, to the bit") {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const ops::AttentionOptions& options : kSettings) {
+    for (const CacheSetting& options : kSettings) {
       const Sequence a(130, options, 1, dtype), b(9, options, 5, dtype), c(40, options, 9, dtype);
       const Generation prompt(ops::cached_attention, 180, options, dtype);
       const Generation decode(ops::decode_attention, 3, options, dtype);

@@ -48,14 +48,14 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
       multiply_scores(tile, d_outputs + into, values, d_scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const int64_t at = (token + tile.row + row) * args.heads + head;
-        softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scores(), args.lse[at],
+        softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scores, args.lse[at],
                          delta[at], tile.format);
       });
       add_weighted(tile, d_scores, key_features, sums + slot * kMaxRowTile * width);
     });
   }
   for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
-    write_rows(tile, sums + slot * kMaxRowTile * width, job.view(grad.dq, args.q_stride, token + tile.row, head));
+    write_rows(tile, sums + slot * kMaxRowTile * width, job.view(grad.dq, args.q_width(), token + tile.row, head));
   });
 }
 
@@ -177,14 +177,14 @@ void key_grad_item(const Job& job, const AttentionGradArgs& grad, const float* d
       queries.read(job, grad, delta, tile, token, head);
       for_each_slot(job, rows, tile, [&](int64_t slot, int64_t) {
         const int64_t at = slot * kMaxRowTile * width;
-        keys.add(tile, slot, args.scores(), queries, key_sums + at, value_sums + at);
+        keys.add(tile, slot, args.scores, queries, key_sums + at, value_sums + at);
       });
     }
   }
   for_each_slot(job, rows, tile, [&](int64_t slot, int64_t) {
     const int64_t at = slot * kMaxRowTile * width, key = first_key + tile.row;
-    write_rows(tile, key_sums + at, job.view(grad.dk, args.k_stride, key, item.kv_head));
-    write_rows(tile, value_sums + at, job.view(grad.dv, args.v_stride, key, item.kv_head));
+    write_rows(tile, key_sums + at, job.view(grad.dk, args.k_width(), key, item.kv_head));
+    write_rows(tile, value_sums + at, job.view(grad.dv, args.k_width(), key, item.kv_head));
   });
 }
 
@@ -223,15 +223,15 @@ void sequence_grad_item(const Job& job, const AttentionGradArgs& grad, const flo
       for (tile.column = job.first_query_tile(row); tile.column < last_query; tile.column += kColumnTile) {
         tile.columns = std::min(kColumnTile, last_query - tile.column);
         queries.read(job, grad, delta, tile, token, head);
-        keys.add(tile, 0, args.scores(), queries, key_sums + row * width, value_sums + row * width);
+        keys.add(tile, 0, args.scores, queries, key_sums + row * width, value_sums + row * width);
         clear_unseen(tile, keys.d_scores);
         add_transposed(tile, keys.d_scores, key_features, panel, query_sums + tile.column * width);
       }
     }
-    write_rows(make_tile(job, queries_of_all, true), query_sums, job.view(grad.dq, args.q_stride, token, head));
+    write_rows(make_tile(job, queries_of_all, true), query_sums, job.view(grad.dq, args.q_width(), token, head));
   }
-  write_rows(make_tile(job, keys_of_all, false), key_sums, job.view(grad.dk, args.k_stride, first_key, kv_head));
-  write_rows(make_tile(job, keys_of_all, false), value_sums, job.view(grad.dv, args.v_stride, first_key, kv_head));
+  write_rows(make_tile(job, keys_of_all, false), key_sums, job.view(grad.dk, args.k_width(), first_key, kv_head));
+  write_rows(make_tile(job, keys_of_all, false), value_sums, job.view(grad.dv, args.k_width(), first_key, kv_head));
 }
 
 // Computes delta[token, head] = sum over the head of d_o * o.
@@ -248,16 +248,30 @@ void compute_delta(const AttentionArgs& args, const void* d_o, float* delta, Thr
   });
 }
 
+// Writes the gradients of the sinks, whose sums go over tokens in their order.
+void write_sink_gradients(const AttentionGradArgs& grad, const float* delta, ThreadPool& pool) {
+  const AttentionArgs& args = grad.forward;
+  for_each(pool, args.heads, [&](int64_t head, int) {
+    double sum = 0;
+    const int64_t end = args.seq_offsets[args.sequences] * args.heads;
+    for (int64_t at = head; at < end; at += args.heads) sum += args.sinks.gradient(head, args.lse[at], delta[at]);
+    if (grad.d_sinks_dtype == DType::kF32) {
+      static_cast<float*>(grad.d_sinks)[head] = static_cast<float>(sum);
+    } else {
+      static_cast<bf16*>(grad.d_sinks)[head] = to_bf16(static_cast<float>(sum));
+    }
+  });
+}
+
 }  // namespace
 }  // namespace spillway::cpu::attention
 
 namespace spillway::cpu {
 
-int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t key_tokens, int64_t heads, int64_t kv_heads,
-                                           int64_t head_size, int threads) {
+int64_t attention_backward_workspace_bytes(int64_t tokens, int64_t key_tokens, int64_t heads, int64_t head_size,
+                                           int threads) {
   const int64_t sums = threads * attention::max_sequence_floats(tokens, key_tokens, head_size);
-  return attention_workspace_bytes(tokens, heads, kv_heads, head_size, threads) +
-         sums * static_cast<int64_t>(sizeof(float));
+  return attention_workspace_bytes(tokens, heads, head_size, threads) + sums * static_cast<int64_t>(sizeof(float));
 }
 
 BackwardItems backward_items(const AttentionArgs& args, int threads) {
@@ -303,10 +317,10 @@ void attention_backward_with(const MatmulKernels& kernels, Bf16Path path, Backwa
     });
   }
   const int64_t used = args.seq_offsets[args.sequences], used_keys = args.offsets_of_keys()[args.sequences];
-  const int64_t width = args.heads * args.head_size, key_width = args.kv_heads * args.head_size;
-  attention::clear_rows(args.dtype, grad.dq, args.q_stride, width, used, args.tokens);
-  attention::clear_rows(args.dtype, grad.dk, args.k_stride, key_width, used_keys, args.key_rows());
-  attention::clear_rows(args.dtype, grad.dv, args.v_stride, key_width, used_keys, args.key_rows());
+  attention::clear_rows(args.dtype, grad.dq, args.q_width(), used, args.tokens);
+  attention::clear_rows(args.dtype, grad.dk, args.k_width(), used_keys, args.key_rows());
+  attention::clear_rows(args.dtype, grad.dv, args.k_width(), used_keys, args.key_rows());
+  if (grad.d_sinks != nullptr) attention::write_sink_gradients(grad, delta, pool);
 }
 
 void attention_backward(const AttentionGradArgs& args, std::byte* workspace, ThreadPool& pool) {

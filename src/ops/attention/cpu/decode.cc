@@ -14,7 +14,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "ops/vector-inl.h"
+#include "ops/attention/operands.h"
+#include "ops/attention/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
@@ -92,12 +93,11 @@ void for_rows(int64_t rows, const Function& f) {
   if (rows - row == 1) return f(std::integral_constant<int, 1>(), row);
 }
 
-// Caps the scores of the keys that are seen; the others stay unchanged.
+// Caps the scaled scores of the keys that are seen; the others stay unchanged.
 inline void cap_scores(float* scores, int64_t begin, int64_t end, float cap) {
-  const auto capped = [cap](Vector score) HWY_ATTR {
-    return hn::Mul(constant(cap), hn::Tanh(Floats(), hn::Mul(score, constant(1 / cap))));
-  };
-  map(begin, end, capped, scores, scores);
+  const ScoreMap scaled{.scale = 1, .cap = cap};
+  map(
+      begin, end, [=](Vector score) HWY_ATTR { return score_of<true>(score, scaled); }, scores, scores);
 }
 
 // Adds a tile of scores to the softmax of one row: turns them into weights relative to the largest score so far, and
@@ -120,7 +120,8 @@ inline float absorb_scores(float* scores, float* largest, float* denominator) {
 
 // Continues the softmax and the sums over keys [begin, end) of a tile, whose rows of the cache start at k and v.
 template <typename T>
-void absorb_tile(const DecodeSizes& sizes, const T* k, const T* v, int64_t begin, int64_t end, DecodeSpace& space) {
+void absorb_tile(const DecodeSizes& sizes, float cap, const T* k, const T* v, int64_t begin, int64_t end,
+                 DecodeSpace& space) {
   const int64_t pitch = sizes.kv_heads * sizes.head_size;
   std::fill(space.scores, space.scores + sizes.group * kDecodeKeys, kNever);
   for (int64_t key = begin; key < end; ++key) {
@@ -130,7 +131,7 @@ void absorb_tile(const DecodeSizes& sizes, const T* k, const T* v, int64_t begin
     });
   }
   for (int64_t row = 0; row < sizes.group; ++row) {
-    if (sizes.soft_cap > 0) cap_scores(space.scores + row * kDecodeKeys, begin, end, sizes.soft_cap);
+    if (cap > 0) cap_scores(space.scores + row * kDecodeKeys, begin, end, cap);
     const float shrink = absorb_scores(space.scores + row * kDecodeKeys, space.largest + row, space.denominators + row);
     float* sum = space.sums + row * sizes.width;
     if (shrink != 1)
@@ -142,25 +143,26 @@ void absorb_tile(const DecodeSizes& sizes, const T* k, const T* v, int64_t begin
   });
 }
 
-// Computes one token with the query heads of one key head. q and o begin at its first query head; k and v at the key
-// head in its sequence's first row.
+// Computes one token with the query heads from `head` on that share a key head. q and o begin at its first query head;
+// k and v at the key head in its sequence's first row.
 template <typename T>
-void decode_heads(const DecodeSizes& sizes, float scale, int64_t position, const T* q, const T* k, const T* v,
-                  DecodeSpace space, T* o) {
+void decode_heads(const DecodeSizes& sizes, const AttentionArgs& args, int64_t head, int64_t position, const T* q,
+                  const T* k, const T* v, DecodeSpace space, T* o) {
   std::fill(space.queries, space.queries + sizes.group * sizes.width, 0.0f);
   for (int64_t row = 0; row < sizes.group; ++row) {
     map(
-        0, sizes.head_size, [scale](Vector x) HWY_ATTR { return hn::Mul(x, constant(scale)); },
+        0, sizes.head_size, [&args](Vector x) HWY_ATTR { return score_of<false>(x, args.scores); },
         space.queries + row * sizes.width, q + row * sizes.head_size);
+    const SoftmaxState start = args.sinks.start(head + row);
+    space.largest[row] = start.maximum;
+    space.denominators[row] = start.sum;
   }
   std::fill(space.sums, space.sums + sizes.group * sizes.width, 0.0f);
-  std::fill(space.largest, space.largest + sizes.group, kNever);
-  std::fill(space.denominators, space.denominators + sizes.group, 0.0f);
 
   const int64_t pitch = sizes.kv_heads * sizes.head_size;
-  const int64_t first = sizes.window > 0 ? std::max<int64_t>(0, position - sizes.window + 1) : 0;
+  const int64_t first = first_key_seen<int64_t>(position, 0, args.window);
   for (int64_t tile = first / kDecodeKeys * kDecodeKeys; tile <= position; tile += kDecodeKeys) {
-    absorb_tile(sizes, k + tile * pitch, v + tile * pitch, std::max<int64_t>(0, first - tile),
+    absorb_tile(sizes, args.scores.cap, k + tile * pitch, v + tile * pitch, std::max<int64_t>(0, first - tile),
                 std::min(kDecodeKeys, position + 1 - tile), space);
   }
   for (int64_t row = 0; row < sizes.group; ++row) {
@@ -172,28 +174,28 @@ void decode_heads(const DecodeSizes& sizes, float scale, int64_t position, const
 }
 
 template <typename T>
-void decode_all(const KernelArgs& args) {
-  const DecodeSizes sizes(args.attributes);
-  const TensorView &q = args.inputs[0], &k = args.inputs[1], &v = args.inputs[2];
-  const auto *first = args.inputs[3].as<int32_t>(), *own = args.inputs[4].as<int32_t>();
-  const auto scale = static_cast<float>(args.attributes.real("scale"));
-  const int64_t pitch = sizes.kv_heads * sizes.head_size;
-  args.threads->parallel_for(q.shape[0] * sizes.kv_heads, 1, [&](int64_t begin, int64_t end, int thread) {
-    const DecodeSpace space(sizes, reinterpret_cast<float*>(args.workspace) + thread * sizes.thread_floats());
+void decode_all(const KernelArgs& kernel, const AttentionArgs& args) {
+  const DecodeSizes sizes(args);
+  const auto [first, own] = args.cache;
+  const auto *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v);
+  auto* const o = static_cast<T*>(args.o);
+  const int64_t rows = kernel.inputs[attention_op::kKey].shape[0];
+  kernel.threads->parallel_for(args.tokens * sizes.kv_heads, 1, [&](int64_t begin, int64_t end, int thread) {
+    const DecodeSpace space(sizes, reinterpret_cast<float*>(kernel.workspace) + thread * sizes.thread_floats());
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t token = item / sizes.kv_heads, head = item % sizes.kv_heads;
-      SPILLWAY_CHECK(first[token] >= 0 && first[token] <= own[token] && own[token] < k.shape[0],
-                     "rows [{}, {}] of a cache of {}", first[token], own[token], k.shape[0]);
-      const int64_t key = first[token] * pitch + head * sizes.head_size;
-      const int64_t query = (token * sizes.heads + head * sizes.group) * sizes.head_size;
-      decode_heads(sizes, scale, own[token] - first[token], q.as<T>() + query, k.as<T>() + key, v.as<T>() + key, space,
-                   args.outputs[0].as<T>() + query);
+      const int64_t token = item / sizes.kv_heads, kv_head = item % sizes.kv_heads, head = kv_head * sizes.group;
+      SPILLWAY_CHECK(first[token] >= 0 && first[token] <= own[token] && own[token] < rows,
+                     "rows [{}, {}] of a cache of {}", first[token], own[token], rows);
+      const int64_t key = first[token] * args.k_width() + kv_head * sizes.head_size;
+      const int64_t query = (token * sizes.heads + head) * sizes.head_size;
+      decode_heads(sizes, args, head, own[token] - first[token], q + query, k + key, v + key, space, o + query);
     }
   });
 }
 
-void decode_attention(const KernelArgs& args) {
-  with_real(args.inputs[0].dtype, [&]<typename T>(T*) { decode_all<T>(args); });
+void decode_attention(const KernelArgs& kernel) {
+  const AttentionArgs args = cached_attention_args(kernel);
+  with_real(args.dtype, [&]<typename T>(T*) { decode_all<T>(kernel, args); });
 }
 
 }  // namespace spillway::ops::HWY_NAMESPACE

@@ -4,25 +4,23 @@
 #include <cstdint>
 
 #include "base/math.h"
-#include "graph/attributes.h"
-#include "ops/real_or.h"
+#include "ops/attention/attention.h"
 
 namespace spillway::ops {
 
 constexpr int64_t kDecodeKeys = 64;  // of a tile; part of the numerics: a row's sums are added up tile by tile
 
 struct DecodeSizes {
-  int64_t heads, kv_heads, head_size, group, window;
-  float soft_cap;
+  int64_t heads, kv_heads, head_size, group;
   int64_t width;  // head_size, rounded up to pairs of whole vectors of any instruction set
 
-  explicit DecodeSizes(const Attributes& attributes)
-      : heads(attributes.integer("heads")),
-        kv_heads(attributes.integer("kv_heads")),
-        head_size(attributes.integer("head_size")),
+  // Takes AttentionOptions, or AttentionArgs.
+  template <typename Sizes>
+  explicit DecodeSizes(const Sizes& sizes)
+      : heads(sizes.heads),
+        kv_heads(sizes.kv_heads),
+        head_size(sizes.head_size),
         group(heads / kv_heads),
-        window(attributes.integer("sliding_window")),
-        soft_cap(static_cast<float>(real_or(attributes, "soft_cap", 0))),
         width(align_up(head_size, 32)) {}
 
   // Returns the floats of one thread: queries and sums, scores, and two numbers per query head.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "backend/cpu/for_each.h"
 #include "ops/attention/cpu/tiles.h"
@@ -25,9 +24,9 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
   Tile tile = make_tile(job, item, true);
   for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
     pack_rows(tile, job.query(item.sequence.token_of(tile.row), head), queries + slot * kMaxRowTile * width);
+    std::fill_n(states + slot * kMaxRowTile, kMaxRowTile, args.sinks.start(head));
   });
   std::fill_n(sums, kItemHeads * kMaxRowTile * width, 0.0f);
-  std::fill_n(states, kItemHeads * kMaxRowTile, SoftmaxState{-std::numeric_limits<float>::infinity(), 0});
 
   const int64_t key_end = job.key_end(item.sequence, item.row_end);
   for (tile.column = job.first_key_tile(item.row); tile.column < key_end; tile.column += kColumnTile) {
@@ -39,7 +38,7 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
       multiply_scores(tile, queries + slot * kMaxRowTile * width, keys, scores);
       for_each_row(tile, [&](int64_t row, const RowSpan& span) {
         const float factor =
-            softmax_row(scores + row * kColumnTile, span, args.scores(), tile.format, states[slot * kMaxRowTile + row]);
+            softmax_row(scores + row * kColumnTile, span, args.scores, tile.format, states[slot * kMaxRowTile + row]);
         if (factor != 1) scale_row(slot_sums + row * width, width, factor);
       });
       add_weighted(tile, scores, values, slot_sums);
@@ -64,7 +63,7 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
 
 namespace spillway::cpu {
 
-int64_t attention_workspace_bytes(int64_t tokens, int64_t heads, int64_t, int64_t head_size, int threads) {
+int64_t attention_workspace_bytes(int64_t tokens, int64_t heads, int64_t head_size, int threads) {
   return (attention::shared_floats(tokens, heads) + threads * attention::thread_floats(head_size)) *
          static_cast<int64_t>(sizeof(float));
 }
@@ -81,8 +80,8 @@ void attention_forward_with(const MatmulKernels& kernels, Bf16Path path, const A
     attention::forward_item(job, items[index], attention::Pieces(scratch + thread * floats, floats));
   });
   if (args.cache.own != nullptr) return;
-  const int64_t used = args.seq_offsets[args.sequences], width = args.heads * args.head_size;
-  attention::clear_rows(args.dtype, args.o, width, width, used, args.tokens);
+  const int64_t used = args.seq_offsets[args.sequences], width = args.q_width();
+  attention::clear_rows(args.dtype, args.o, width, used, args.tokens);
   if (args.lse == nullptr) return;
   std::fill_n(args.lse + used * args.heads, (args.tokens - used) * args.heads, 0.0f);
 }

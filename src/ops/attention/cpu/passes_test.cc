@@ -93,14 +93,12 @@ struct Attention {
     args.is_causal = setting.is_causal;
     args.key_offsets = setting.key_offsets.empty() ? nullptr : setting.key_offsets.data();
     args.key_tokens = setting.key_tokens;
-    args.scale = scale();
+    args.scores.scale = scale();
     args.window = setting.window;
     args.dtype = setting.dtype;
     args.q = q.data();
     args.k = k.data();
     args.v = v.data();
-    args.q_stride = q.columns;
-    args.k_stride = args.v_stride = k.columns;
     args.o = o.data();
     args.lse = setting.trains ? reinterpret_cast<float*>(lse.data()) : nullptr;
     grad.d_o = d_o.data();
@@ -111,7 +109,7 @@ struct Attention {
     ThreadPool pool(threads);
     constexpr size_t kGuard = 256;
     const auto bytes = static_cast<size_t>(attention_backward_workspace_bytes(
-        setting.tokens, setting.key_rows(), setting.heads, setting.kv_heads, setting.head_size, threads));
+        setting.tokens, setting.key_rows(), setting.heads, setting.head_size, threads));
     std::vector<std::byte> memory(bytes + 2 * kGuard, std::byte{0xFF});
     std::byte* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
     attention_forward_with(kernels, path, args, workspace, pool);

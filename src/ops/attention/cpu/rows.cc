@@ -4,21 +4,22 @@
 #include <limits>
 #include <type_traits>
 
-// Highway reads this file once for each target, which must come before its other headers.
+#include "ops/simd.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/cpu/rows.cc"
-// clang-format off
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-#include <hwy/contrib/math/math-inl.h>
-// clang-format on
+
+#include "ops/attention/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::cpu {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using Tag = hn::CappedTag<float, kScoreGranule>;
+using ops::HWY_NAMESPACE::score_of;
+using ops::HWY_NAMESPACE::slope_of;
+using Tag = ops::HWY_NAMESPACE::Floats;  // of which kScoreGranule is a whole number of vectors
 
 void hide(float* scores, const RowSpan& span) {
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
@@ -49,22 +50,15 @@ HWY_INLINE void store_column(Vector value, float* row, int64_t i) {
 ScoreMap cap_scores(float* scores, const RowSpan& span, const ScoreMap& map) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto cap = hn::Set(d, map.cap), factor = hn::Set(d, map.scale / map.cap);
   for (int64_t i = span.begin; i < span.end; i += lanes)
-    hn::StoreU(hn::Mul(cap, hn::Tanh(d, hn::Mul(hn::LoadU(d, scores + i), factor))), d, scores + i);
+    hn::StoreU(score_of<true>(hn::LoadU(d, scores + i), map), d, scores + i);
   return {.scale = 1, .cap = map.cap};
 }
 
-// Returns the slope of scores over their products.
+// Returns the slope of scores over their products; of hidden ones, which are infinite, any number.
 template <bool kCapped>
-HWY_INLINE Vector slope_of(Vector score, const ScoreMap& map) {
-  const Tag d;
-  if constexpr (!kCapped) {
-    return hn::Set(d, map.scale);
-  } else {  // hidden ones are infinite
-    const auto part = hn::Mul(hn::Max(score, hn::Set(d, -map.cap)), hn::Set(d, 1 / map.cap));
-    return hn::Mul(hn::Set(d, map.scale), hn::NegMulAdd(part, part, hn::Set(d, 1)));
-  }
+HWY_INLINE Vector finite_slope_of(Vector score, const ScoreMap& map) {
+  return slope_of<kCapped>(kCapped ? hn::Max(score, hn::Set(Tag(), -map.cap)) : score, map);
 }
 
 template <typename T>
@@ -110,7 +104,7 @@ void softmax_grad_row_as(float* scores, float* d_scores, const RowSpan& span, co
     const auto score = hn::LoadU(d, scores + i);
     const auto p = hn::Exp(d, hn::MulSub(score, scale_v, lse_v));
     const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), delta_v);
-    const auto grad = hn::Mul(hn::Mul(p, shifted), slope_of<kCapped>(score, map));
+    const auto grad = hn::Mul(hn::Mul(p, shifted), finite_slope_of<kCapped>(score, map));
     store_column<T>(p, scores, i);
     store_column<T>(grad, d_scores, i);
   }
@@ -129,7 +123,7 @@ void softmax_grad_columns_as(float* scores, float* d_scores, const RowSpan& span
     const auto p = hn::Exp(d, hn::MulSub(score, scale_v, hn::LoadU(d, lse + i)));
     const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), hn::LoadU(d, delta + i));
     store_column<T>(p, scores, i);
-    store_column<T>(hn::Mul(hn::Mul(p, shifted), slope_of<kCapped>(score, map)), d_scores, i);
+    store_column<T>(hn::Mul(hn::Mul(p, shifted), finite_slope_of<kCapped>(score, map)), d_scores, i);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/attention/scores.h"
 #include "ops/matmul/cpu/kernels.h"
 #include "tensor/dtype.h"
 
@@ -15,16 +16,8 @@ struct RowSpan {
   int64_t begin, end, visible_begin, visible_end;
 };
 
-// Maps a product of query and key to the score before the softmax: scale * x, or, with a cap above 0, cap * tanh(scale
-// * x / cap). Below, "score" is this.
-struct ScoreMap {
-  float scale = 1, cap = 0;
-};
-
-// The running maximum and sum of a row's exp(score - maximum).
-struct SoftmaxState {
-  float maximum, sum;
-};
+using ops::ScoreMap;
+using ops::SoftmaxState;
 
 // The following functions leave the operand of the next product in the row: columns [begin, end) of f32, or, as
 // kBF16Pairs, of bf16 counted from the row's start.

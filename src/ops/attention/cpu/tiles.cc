@@ -142,10 +142,9 @@ Tile make_tile(const Job& job, const Item& item, bool rows_are_queries) {
           .columns = 0};
 }
 
-void clear_rows(DType dtype, void* data, int64_t stride, int64_t columns, int64_t first, int64_t end) {
-  for (int64_t row = first; row < end; ++row) {
-    fill_memory(static_cast<char*>(data) + row * stride * size_of(dtype), 0, columns * size_of(dtype));
-  }
+void clear_rows(DType dtype, void* data, int64_t width, int64_t first, int64_t end) {
+  const int64_t row_bytes = width * size_of(dtype);
+  fill_memory(static_cast<char*>(data) + first * row_bytes, 0, (end - first) * row_bytes);
 }
 
 PanelFormat format_of(const AttentionArgs& args, Bf16Path path) {

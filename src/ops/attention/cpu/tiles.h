@@ -96,12 +96,12 @@ struct Mask {
   [[nodiscard]] int64_t begin(int64_t row) const {
     if (!is_causal) return 0;
     if (!rows_are_queries) return row;
-    return window > 0 ? std::max<int64_t>(0, row - window + 1) : 0;
+    return ops::first_key_seen<int64_t>(row, 0, window);
   }
   [[nodiscard]] int64_t end(int64_t row) const {
     if (!is_causal) return all;
     if (rows_are_queries) return row + 1;
-    return window > 0 ? std::min(all, row + window) : all;
+    return ops::end_of_seeing(row, all, window);
   }
 };
 
@@ -183,19 +183,18 @@ struct Job {
     const int64_t elem = token * stride + head * args.head_size;
     return {static_cast<const char*>(data) + elem * size_of(args.dtype), args.dtype, stride};
   }
-  [[nodiscard]] HeadView query(int64_t token, int64_t head) const { return view(args.q, args.q_stride, token, head); }
+  [[nodiscard]] HeadView query(int64_t token, int64_t head) const { return view(args.q, args.q_width(), token, head); }
   [[nodiscard]] HeadView key(int64_t token, int64_t kv_head) const {
-    return view(args.k, args.k_stride, token, kv_head);
+    return view(args.k, args.k_width(), token, kv_head);
   }
   [[nodiscard]] HeadView value(int64_t token, int64_t kv_head) const {
-    return view(args.v, args.v_stride, token, kv_head);
+    return view(args.v, args.k_width(), token, kv_head);
   }
   [[nodiscard]] HeadView output(const void* o, int64_t token, int64_t head) const {
-    return view(o, args.heads * args.head_size, token, head);
+    return view(o, args.q_width(), token, head);
   }
   [[nodiscard]] int64_t first_key_tile(int64_t query) const {
-    const int64_t first = args.window > 0 ? std::max<int64_t>(0, query - args.window + 1) : 0;
-    return first / kColumnTile * kColumnTile;
+    return ops::first_key_seen<int64_t>(query, 0, args.window) / kColumnTile * kColumnTile;
   }
   // Returns the end of the keys that queries of a sequence before `query_end` see.
   [[nodiscard]] int64_t key_end(const Sequence& sequence, int64_t query_end) const {
@@ -261,7 +260,7 @@ void for_each_slot(const Job& job, const Item& item, Tile& tile, const Body& bod
 [[nodiscard]] Tile make_tile(const Job& job, const Item& item, bool rows_are_queries);
 
 // Writes zeros in the rows from `first` to `end`, those of tokens that belong to no sequence.
-void clear_rows(DType dtype, void* data, int64_t stride, int64_t columns, int64_t first, int64_t end);
+void clear_rows(DType dtype, void* data, int64_t width, int64_t first, int64_t end);
 
 // Returns pairs of bf16 if the data are bf16 and the path is for them.
 [[nodiscard]] PanelFormat format_of(const AttentionArgs& args, Bf16Path path);

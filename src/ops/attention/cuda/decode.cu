@@ -297,8 +297,10 @@ __global__ void __launch_bounds__(kDecodeThreads) join_parts_kernel(Decode<T> d)
   const int row = static_cast<int>(blockIdx.x), parts = d.cut_of(row / d.problem.heads).parts;
   const int size = d.problem.head_size;
   const int64_t first = d.index(row, 0);
-  float largest = kNothing, total = 0;
+  const SoftmaxState start = d.problem.sinks.start(row % d.problem.heads);
+  float largest = start.maximum;
   for (int part = 0; part < parts; ++part) largest = fmaxf(largest, d.state(first + part)[0]);
+  float total = factor_between(start.maximum, largest) * start.sum;
   for (int part = 0; part < parts; ++part) {
     const float* const state = d.state(first + part);
     total += factor_between(state[0], largest) * state[1];
@@ -312,10 +314,9 @@ __global__ void __launch_bounds__(kDecodeThreads) join_parts_kernel(Decode<T> d)
 }
 
 template <typename T>
-Decode<T> decode_of(const AttentionArgs& args, const CachedKeys& cache, std::byte* workspace) {
-  return {.problem = problem_of<T>(args, 0, {}, cache),
-          .o = static_cast<T*>(args.o),
-          .parts = reinterpret_cast<float*>(workspace)};
+Decode<T> decode_of(const AttentionArgs& args, std::byte* workspace) {
+  return {
+      .problem = problem_of<T>(args, {}), .o = static_cast<T*>(args.o), .parts = reinterpret_cast<float*>(workspace)};
 }
 
 template <typename T>
@@ -337,17 +338,17 @@ void decode_by_groups(const AttentionArgs& args, const Decode<bf16>& d, void* st
 
 }  // namespace
 
-void attention_decode(const AttentionArgs& args, const CachedKeys& cache, std::byte* workspace, void* stream) {
+void attention_decode(const AttentionArgs& args, std::byte* workspace, void* stream) {
   expect_head_fits(args.head_size);
   const auto join = [&]<typename T>(const Decode<T>& d) {
     launch(join_parts_kernel<T>, {args.tokens * args.heads, kDecodeThreads}, stream, d);
   };
   if (args.dtype == DType::kF32) {
-    const auto d = decode_of<float>(args, cache, workspace);
+    const auto d = decode_of<float>(args, workspace);
     decode_by_heads(args, d, stream);
     return join(d);
   }
-  const auto d = decode_of<bf16>(args, cache, workspace);
+  const auto d = decode_of<bf16>(args, workspace);
   takes_tensor_cores(args) ? decode_by_groups(args, d, stream) : decode_by_heads(args, d, stream);
   join(d);
 }

@@ -23,8 +23,8 @@ struct DecodeParts {
   }
 };
 
-// Writes o. Token t sees the rows [first[t], own[t]] of its sequence, of which it is the only token. Throws InputError
+// Writes o. A token is the only one of its sequence. Throws InputError
 // if the head is too large. REQUIRES: the workspace has DecodeParts::bytes().
-void attention_decode(const AttentionArgs& args, const CachedKeys& cache, std::byte* workspace, void* stream);
+void attention_decode(const AttentionArgs& args, std::byte* workspace, void* stream);
 
 }  // namespace spillway::cuda

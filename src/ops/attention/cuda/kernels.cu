@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kRowThreads) first_key_kernel(const int32_t* o
     return;
   }
   const int low = sequence_of(token, offsets, sequences);
-  const int first = window > 0 ? std::max(offsets[low], token - window + 1) : offsets[low];
+  const int first = ops::first_key_seen(token, offsets[low], window);
   const bool is_out = low < left_out.sequences && offsets[low + 1] - offsets[low] <= left_out.longest;
   first_key[token] = is_out ? ~first : first;
 }
@@ -80,6 +80,21 @@ __global__ void __launch_bounds__(kRowThreads) delta_kernel(Problem<T> p, const 
   if (lane_index() == 0) delta[row] = sum;
 }
 
+// Computes the gradients of the sinks, with a block for each head.
+template <typename T, typename Sink>
+__global__ void __launch_bounds__(kRowThreads)
+    sink_grad_kernel(Problem<T> p, const float* lse, const float* delta, Sink* d_sinks) {
+  const int head = static_cast<int>(blockIdx.x);
+  float sum = 0;
+  for (int row = static_cast<int>(threadIdx.x); row < p.tokens; row += kRowThreads) {
+    if (p.keys_of(row).is_empty()) continue;  // which has no weights but its sink's
+    const int64_t at = int64_t{row} * p.heads + head;
+    sum += p.sinks.gradient(head, lse[at], delta[at]);
+  }
+  sum = block_sum<kRowThreads>(sum);
+  if (threadIdx.x == 0) d_sinks[head] = from_float<Sink>(sum);
+}
+
 // The tiles of both passes, sized so that every GPU's shared memory holds them.
 template <int kHead>
 struct Forward {
@@ -104,12 +119,13 @@ struct Softmax {
   float maximum[kRows], total[kRows];  // total: of exp(score - maximum)
 
   template <typename T>
-  __device__ Softmax(const Problem<T>& p, int first_row) {
+  __device__ Softmax(const Problem<T>& p, int first_row, int head) {
+    const SoftmaxState start = p.sinks.start(head);
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       visible[i] = p.keys_of(first_row + thread_y() + i * kSide);
-      maximum[i] = kNothing;
-      total[i] = 0;
+      maximum[i] = start.maximum;
+      total[i] = start.sum;
     }
   }
 
@@ -158,7 +174,7 @@ __global__ void __launch_bounds__(kTileThreads) forward_kernel(Problem<T> p, T* 
   load_tile(p.q + q_at, p.q_pitch(), rows, p.head_size, queries);
 
   Features<typename Sizes::Queries> sums = {};
-  Softmax<kMine> softmax(p, first);
+  Softmax<kMine> softmax(p, first, head);
   for (int segment = first; segment < first + rows;) {
     const int next = p.segment_end(segment, first + rows), end = p.last_key(next - 1) + 1;
     for (int key = p.first_key_of(segment) / kKeys * kKeys; key < end; key += kKeys) {
@@ -297,11 +313,10 @@ void with_head(const AttentionArgs& args, const Function& f) {
   });
 }
 
-void forward(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache,
-             void* stream) {
+void forward(const AttentionArgs& args, const Ranges& ranges, void* stream) {
   with_head(args, [&]<typename T>(auto head, auto capped, T*) {
     using Sizes = Forward<head>;
-    const Problem<T> problem = problem_of<T>(args, key_tokens, ranges, cache);
+    const Problem<T> problem = problem_of<T>(args, ranges);
     if constexpr (std::is_same_v<T, bf16>) {
       if (takes_tensor_cores(args)) return launch_tensor_core_forward(args, problem, stream);
     }
@@ -311,37 +326,33 @@ void forward(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges
   });
 }
 
-int64_t key_tokens_of(const AttentionArgs& args, const Sequences& sequences) {
-  return sequences.key_offsets == nullptr ? args.tokens : sequences.key_tokens;
+template <typename T>
+void launch_sink_gradients(const AttentionGradArgs& args, const Problem<T>& problem, const float* delta, void* stream) {
+  const Grid heads{args.forward.heads, kRowThreads};
+  const float* const lse = args.forward.lse;
+  if (args.d_sinks_dtype == DType::kF32)
+    return launch(sink_grad_kernel<T, float>, heads, stream, problem, lse, delta, static_cast<float*>(args.d_sinks));
+  launch(sink_grad_kernel<T, bf16>, heads, stream, problem, lse, delta, static_cast<bf16*>(args.d_sinks));
 }
 
 // `by_key` asks for the ranges of rows that see a key, which the forward pass does not need.
-Ranges find_ranges(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, bool by_key,
-                   void* stream) {
-  const int64_t key_tokens = key_tokens_of(args, sequences);
-  const AttentionWorkspace layout(args.tokens, args.heads, args.is_causal, key_tokens);
+Ranges find_ranges(const AttentionArgs& args, const LeftOut& out, std::byte* workspace, bool by_key, void* stream) {
+  const AttentionWorkspace layout(args.tokens, args.heads, args.is_causal, args.key_rows());
   const auto at = [&](int64_t offset) { return reinterpret_cast<int32_t*>(workspace + offset); };
-  const int count = narrow<int>(sequences.count);
-  const LeftOut& out = sequences.left_out;
+  const int count = narrow<int>(args.sequences);
   const Grid rows{div_ceil(args.tokens, kRowThreads), kRowThreads},
-      keys{div_ceil(key_tokens, kRowThreads), kRowThreads};
+      keys{div_ceil(args.key_rows(), kRowThreads), kRowThreads};
   if (args.is_causal) {
-    launch(first_key_kernel, rows, stream, sequences.offsets, count, out, narrow<int>(args.tokens),
+    launch(first_key_kernel, rows, stream, args.seq_offsets, count, out, narrow<int>(args.tokens),
            narrow<int>(args.window), at(0));
     return {.first_key = at(0)};
   }
-  const Pairing of_rows{
-      sequences.offsets, sequences.offsets_of_keys(), count, narrow<int>(args.tokens), out.longest, out.longest_keys,
-      out.sequences};
+  const Pairing of_rows{args.seq_offsets, args.offsets_of_keys(), count,        narrow<int>(args.tokens),
+                        out.longest,      out.longest_keys,       out.sequences};
   launch(pair_kernel, rows, stream, of_rows, at(0), at(layout.last_key));
   if (!by_key) return {.first_key = at(0), .last_key = at(layout.last_key)};
-  const Pairing of_keys{sequences.offsets_of_keys(),
-                        sequences.offsets,
-                        count,
-                        narrow<int>(key_tokens),
-                        out.longest_keys,
-                        out.longest,
-                        out.sequences};
+  const Pairing of_keys{args.offsets_of_keys(), args.seq_offsets, count,        narrow<int>(args.key_rows()),
+                        out.longest_keys,       out.longest,      out.sequences};
   launch(pair_kernel, keys, stream, of_keys, at(layout.first_row), at(layout.last_row));
   return {at(0), at(layout.last_key), at(layout.first_row), at(layout.last_row)};
 }
@@ -354,27 +365,25 @@ void expect_head_fits(int64_t head_size) {
                     kMaxAttentionHead, head_size);
 }
 
-void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream) {
-  forward(args, key_tokens_of(args, sequences), find_ranges(args, sequences, workspace, false, stream), {}, stream);
+void attention_forward(const AttentionArgs& args, const LeftOut& left_out, std::byte* workspace, void* stream) {
+  forward(args, find_ranges(args, left_out, workspace, false, stream), stream);
 }
 
-void attention_on_cache(const AttentionArgs& args, const CachedKeys& cache, void* stream) {
-  forward(args, 0, {}, cache, stream);
-}
+void attention_on_cache(const AttentionArgs& args, void* stream) { forward(args, {}, stream); }
 
-void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream) {
+void attention_backward(const AttentionGradArgs& args, const LeftOut& left_out, std::byte* workspace, void* stream) {
   const AttentionArgs& forward = args.forward;
-  const int64_t key_tokens = key_tokens_of(forward, sequences);
-  const AttentionWorkspace layout(forward.tokens, forward.heads, forward.is_causal, key_tokens);
+  const AttentionWorkspace layout(forward.tokens, forward.heads, forward.is_causal, forward.key_rows());
   auto* delta = reinterpret_cast<float*>(workspace + layout.delta);
-  const Ranges ranges = find_ranges(forward, sequences, workspace, true, stream);
+  const Ranges ranges = find_ranges(forward, left_out, workspace, true, stream);
   with_head(forward, [&]<typename T>(auto head, auto capped, T*) {
     using Sizes = Backward<head>;
     const int64_t rows = forward.tokens * forward.heads, tiles = div_ceil(forward.tokens, Sizes::kRows);
-    const int64_t key_tiles = div_ceil(key_tokens, Sizes::kRows);
-    const Problem<T> problem = problem_of<T>(forward, key_tokens, ranges, {});
+    const int64_t key_tiles = div_ceil(forward.key_rows(), Sizes::kRows);
+    const Problem<T> problem = problem_of<T>(forward, ranges);
     launch(delta_kernel<T>, {div_ceil(rows, kRowThreads / kWarp), kRowThreads}, stream, problem,
            static_cast<const T*>(forward.o), static_cast<const T*>(args.d_o), delta);
+    if (args.d_sinks != nullptr) launch_sink_gradients(args, problem, delta, stream);
     const GradProblem<T> grad{.forward = problem,
                               .d_o = static_cast<const T*>(args.d_o),
                               .lse = forward.lse,

@@ -1,5 +1,5 @@
 // Our own attention on the GPU, forward and backward: causal or not, packed sequences, of themselves or of another
-// stream, grouped heads, sliding windows; and cached attention.
+// stream, grouped heads, sliding windows, sinks; and cached attention.
 //
 // Scores exist only as tiles (Dao et al., "FlashAttention", 2022; "FlashAttention-2", 2023). All arithmetic is f32, in
 // one fixed order: equal inputs give equal bits, forward and backward.
@@ -8,28 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/library_attention.h"
 #include "base/math.h"
+#include "ops/attention/cuda/library_attention.h"
+#include "ops/attention/operands.h"
 
 namespace spillway::cuda {
+
+using ops::AttentionArgs;
+using ops::AttentionGradArgs;
 
 constexpr int64_t kMaxAttentionHead = 256;
 
 // Throws InputError if the head is larger.
 void expect_head_fits(int64_t head_size);
-
-// The sequences of a stream: i32 [sequences + 1] from 0 upwards, at most T. Tokens after the last sequence get zeros;
-// those of sequences that are left out keep their contents.
-struct Sequences {
-  const int32_t* offsets = nullptr;
-  int64_t count = 0;
-  // If keys are of another stream, which has key_tokens: its offsets. Null: keys are those of the same tokens.
-  const int32_t* key_offsets = nullptr;
-  int64_t key_tokens = 0;
-  LeftOut left_out = {};
-
-  [[nodiscard]] const int32_t* offsets_of_keys() const { return key_offsets == nullptr ? offsets : key_offsets; }
-};
 
 // The workspace of both passes, for up to `tokens` tokens: i32 [T], the first key of each row, then f32 [T, H]. If
 // attention is not causal, i32 [T] more, the last key of each row, and i32 [key tokens] twice, the first and the last
@@ -49,18 +40,12 @@ struct AttentionWorkspace {
   }
 };
 
-// These three throw as expect_head_fits() does for a larger head. REQUIRES: head_size is at most kMaxAttentionHead.
-void attention_forward(const AttentionArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
-void attention_backward(const AttentionGradArgs& args, const Sequences& sequences, std::byte* workspace, void* stream);
-
-// The row in the cache of each token and of its sequence's first token: i32 [T] each. Token t sees the rows [first[t],
-// own[t]]; tokens of one sequence are neighbours, in their order.
-struct CachedKeys {
-  const int32_t* first = nullptr;
-  const int32_t* own = nullptr;
-};
+// These three throw as expect_head_fits() does for a larger head. Sequences that are left out keep the contents of
+// their outputs. REQUIRES: head_size is at most kMaxAttentionHead.
+void attention_forward(const AttentionArgs& args, const LeftOut& left_out, std::byte* workspace, void* stream);
+void attention_backward(const AttentionGradArgs& args, const LeftOut& left_out, std::byte* workspace, void* stream);
 
 // Computes attention with the keys of a cache. Needs no workspace.
-void attention_on_cache(const AttentionArgs& args, const CachedKeys& cache, void* stream);
+void attention_on_cache(const AttentionArgs& args, void* stream);
 
 }  // namespace spillway::cuda

@@ -1,13 +1,12 @@
-// The arguments of the kernels of attention (attention_kernels.cu, attention_tensor_cores.cu, attention_warpgroups.cu),
-// and the map from products to scores.
+// The arguments of the kernels of attention on the device, and what they ask of them.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 
 #include "backend/cuda/reduce.cuh"
 #include "ops/attention/cuda/kernels.h"
+#include "ops/attention/scores-inl.h"
 
 namespace spillway::cuda {
 
@@ -48,34 +47,19 @@ __device__ bool has_any(int first_row, const HasRow& has_row) {
   return __ballot_sync(kAllLanes, found) != 0;
 }
 
-// Maps a product of query and key to the score before the softmax. The presence of a cap is part of the kernel, so that
-// a cap costs the other kernels nothing.
-struct ScoreMap {
-  float scale, cap;
-};
-template <bool kCapped>
-__device__ inline float score_of(float product, ScoreMap map) {
-  if constexpr (kCapped) {
-    return map.cap * tanhf(product * (map.scale / map.cap));
-  } else {
-    return product * map.scale;
-  }
-}
-// Returns the slope of a score over its product.
-template <bool kCapped>
-__device__ inline float slope_of(float score, ScoreMap map) {
-  if constexpr (!kCapped) return map.scale;
-  const float part = score / map.cap;
-  return map.scale * (1 - part * part);
-}
+using ops::score_of;
+using ops::ScoreMap;
+using ops::slope_of;
+using ops::SoftmaxState;
 
 template <typename T>
 struct Problem {
   int tokens, key_tokens, heads, kv_heads, head_size, window;
   ScoreMap map;
+  ops::Sinks sinks;
   const T *q, *k, *v;
   Ranges ranges;
-  CachedKeys cache;
+  ops::CachedKeys cache;
 
   [[nodiscard]] __device__ int64_t q_pitch() const { return int64_t{heads} * head_size; }
   [[nodiscard]] __device__ int64_t k_pitch() const { return int64_t{kv_heads} * head_size; }
@@ -88,7 +72,7 @@ struct Problem {
   // Returns the first key of a row; it never falls from one row to the next of a segment.
   [[nodiscard]] __device__ int first_key_of(int row) const {
     if (!has_cache()) return without_mark(ranges.first_key[row]);
-    return window > 0 ? std::max(cache.first[row], last_key(row) - window + 1) : cache.first[row];
+    return ops::first_key_seen(last_key(row), cache.first[row], window);
   }
   // Returns the end of the rows from `row` on, of a tile that ends at `end`, that walk over their keys together: all,
   // but on a cache only those of one sequence, whose rows of the cache may be anywhere.
@@ -120,25 +104,28 @@ struct Problem {
 };
 
 template <typename T>
-Problem<T> problem_of(const AttentionArgs& args, int64_t key_tokens, const Ranges& ranges, const CachedKeys& cache) {
+Problem<T> problem_of(const AttentionArgs& args, const Ranges& ranges) {
   return {.tokens = narrow<int>(args.tokens),
-          .key_tokens = narrow<int>(key_tokens),
+          .key_tokens = narrow<int>(args.key_rows()),
           .heads = narrow<int>(args.heads),
           .kv_heads = narrow<int>(args.kv_heads),
           .head_size = narrow<int>(args.head_size),
           .window = narrow<int>(args.window),
-          .map = {args.scale, args.soft_cap},
+          .map = args.scores,
+          .sinks = args.sinks,
           .q = static_cast<const T*>(args.q),
           .k = static_cast<const T*>(args.k),
           .v = static_cast<const T*>(args.v),
           .ranges = ranges,
-          .cache = cache};
+          .cache = args.cache};
 }
 
 // Calls f(the padded head size as a constant, whether scores are capped as one).
 template <typename Function>
 void with_attention_head(const AttentionArgs& args, const Function& f) {
-  const auto with_size = [&](auto size) { args.soft_cap > 0 ? f(size, std::true_type()) : f(size, std::false_type()); };
+  const auto with_size = [&](auto size) {
+    args.scores.cap > 0 ? f(size, std::true_type()) : f(size, std::false_type());
+  };
   if (args.head_size <= 64) return with_size(std::integral_constant<int, 64>());
   if (args.head_size <= 128) return with_size(std::integral_constant<int, 128>());
   with_size(std::integral_constant<int, 256>());

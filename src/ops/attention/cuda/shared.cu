@@ -32,13 +32,13 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void describe_sequences(const LibraryAttention& attention, const Sequences& sequences, std::byte* workspace,
+void describe_sequences(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace,
                         void* stream) {
   const LibraryWorkspace layout(attention);
   const auto at = [&](int64_t offset) { return reinterpret_cast<int64_t*>(workspace + offset); };
   const LeftOut of_library = attention.left_out();
-  launch(describe_kernel, {div_ceil(attention.sequences + 1, kThreads), kThreads}, stream, sequences.offsets,
-         sequences.offsets_of_keys(),
+  launch(describe_kernel, {div_ceil(attention.sequences + 1, kThreads), kThreads}, stream, args.seq_offsets,
+         args.offsets_of_keys(),
          Description{.sequences = of_library.sequences,
                      .longest = of_library.longest,
                      .longest_keys = of_library.longest_keys,

@@ -11,40 +11,39 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/library_attention.h"
 #include "backend/kernel.h"
 #include "ops/attention/cuda/kernels.h"
+#include "ops/attention/cuda/library_attention.h"
 
 namespace spillway::cuda {
 
 // Returns the part of an attention that a library may compute, by its attributes and the types of its operands: bf16,
-// and heads that cuDNN's engines take; no cap of scores. `max_sequences` is that of a stream.
+// and heads that cuDNN's engines take; no cap of scores, and no sinks. `max_sequences` is that of a stream.
 [[nodiscard]] inline LibraryAttention library_attention(const Attributes& attributes, DType dtype,
-                                                        int64_t max_sequences, bool is_backward) {
+                                                        int64_t max_sequences, bool has_sinks, bool is_backward) {
   // Blocks are started for `sequences` times `longest` tokens, and those without work end at once: a few times the
   // tokens of a stream cost little, and leave few sequences to our kernels.
   constexpr int64_t kMaxRows = 8;
   constexpr int64_t kHeadStep = 16, kMaxHead = 256;
+  const ops::AttentionOptions options = ops::attention_options(attributes);
   LibraryAttention result{.tokens = attributes.integer("tokens"),
-                          .heads = attributes.integer("heads"),
-                          .kv_heads = attributes.integer("kv_heads"),
-                          .head_size = attributes.integer("head_size"),
-                          .window = attributes.integer("sliding_window"),
-                          .is_causal = attributes.integer_or("causal", 1) != 0,
+                          .heads = options.heads,
+                          .kv_heads = options.kv_heads,
+                          .head_size = options.head_size,
+                          .window = options.sliding_window,
+                          .is_causal = options.causal,
                           .key_tokens = attributes.integer_or("key_tokens", 0),
-                          .scale = static_cast<float>(attributes.real("scale")),
+                          .scale = static_cast<float>(options.scale),
                           .is_backward = is_backward};
-  for (const auto& [name, number] : attributes.entries()) {
-    if (name == "soft_cap") return result;  // which its engines do not have
-  }
+  if (options.soft_cap > 0 || has_sinks) return result;  // which its engines do not have
   if (dtype != DType::kBF16 || result.head_size % kHeadStep != 0 || result.head_size > kMaxHead || result.tokens == 0)
     return result;
-  const int64_t usual = attributes.integer("sequence_len");
+  const int64_t usual = options.sequence_len;
   result.longest = usual > 0 ? std::min(usual, result.tokens) : result.tokens;
   result.sequences = std::min(max_sequences, kMaxRows * result.tokens / result.longest);
   result.longest_keys = result.longest;
   if (result.key_tokens == 0) return result;
-  const int64_t usual_keys = attributes.integer("key_sequence_len");
+  const int64_t usual_keys = options.key_sequence_len;
   result.longest_keys = usual_keys > 0 ? std::min(usual_keys, result.key_tokens) : result.key_tokens;
   return result;
 }
@@ -58,15 +57,15 @@ namespace spillway::cuda {
 // if the library is missing, has no deterministic engine for this GPU and shape, or needs more workspace than
 // LibraryWorkspace has. In the backward pass, dq may take o's place; then `args` gets a copy for o, since the library
 // may write any row of dq.
-[[nodiscard]] LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, const Sequences& sequences,
-                             std::byte* workspace, const KernelArgs& kernel);
-[[nodiscard]] LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& args,
-                                      const Sequences& sequences, std::byte* workspace, const KernelArgs& kernel);
+[[nodiscard]] LeftOut attend(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace,
+                             const KernelArgs& kernel);
+[[nodiscard]] LeftOut attend_backward(const LibraryAttention& attention, AttentionGradArgs& args, std::byte* workspace,
+                                      const KernelArgs& kernel);
 
 // Converts the offsets of sequences for the library: i64 [attention.sequences + 1] each, counted in elements of q, of k
 // and of lse; and i32 [attention.sequences], 0 for a sequence that is not the library's, twice if keys are of another
 // stream.
-void describe_sequences(const LibraryAttention& attention, const Sequences& sequences, std::byte* workspace,
+void describe_sequences(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace,
                         void* stream);
 
 }  // namespace spillway::cuda

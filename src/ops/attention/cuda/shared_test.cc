@@ -8,7 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/cuda/cudnn_attention.h"
+#include "backend/cuda/cudnn.h"
+#include "ops/attention/cuda/cudnn_attention.h"
 #include "tests/support/require_gpu.h"
 
 using namespace spillway;
@@ -38,7 +39,7 @@ Attributes attributes(int64_t head_size, int64_t window) {
 }
 
 LibraryAttention llama_8b(int64_t window, bool is_backward) {
-  return library_attention(attributes(128, window), DType::kBF16, 4096, is_backward);
+  return library_attention(attributes(128, window), DType::kBF16, 4096, false, is_backward);
 }
 
 // Returns an attention of Wan 2.1 1.3B: a clip of 480 x 832 x 77 frames, all of which every patch sees, or its text.
@@ -47,13 +48,13 @@ LibraryAttention wan(bool sees_text, bool is_backward) {
                        {"sliding_window", int64_t{0}}, {"scale", 0.0884},         {"tokens", int64_t{31200}},
                        {"sequence_len", int64_t{0}},   {"causal", int64_t{0}},    {"key_sequence_len", int64_t{512}}};
   if (sees_text) of_wan.add("key_tokens", int64_t{512});
-  return library_attention(of_wan, DType::kBF16, 1, is_backward);
+  return library_attention(of_wan, DType::kBF16, 1, false, is_backward);
 }
 
 }  // namespace
 
 TEST_CASE("cuDNN takes packed attention on an H200 and is content with the workspace that plans grant") {
-  const std::string version = CudnnAttention::find_version();  // the build took its headers from beside it
+  const std::string version = Cudnn::find_version();  // the build took its headers from beside it
   CAPTURE(version);
   CHECK(llama_8b(0, false).sequences == 32);
   for (const bool is_backward : {false, true}) {
@@ -81,11 +82,12 @@ TEST_CASE("cuDNN takes packed attention on an H200 and is content with the works
 }
 
 TEST_CASE("a library has no part in attention that it has no engines for") {
-  CHECK(library_attention(attributes(128, 0), DType::kF32, 16, false).sequences == 0);
-  CHECK(library_attention(attributes(72, 0), DType::kBF16, 16, false).sequences == 0);
-  CHECK(library_attention(attributes(512, 0), DType::kBF16, 16, false).sequences == 0);
-  CHECK(library_attention(attributes(64, 0), DType::kBF16, 16, false).sequences == 16);
-  CHECK(LibraryWorkspace(library_attention(attributes(128, 0), DType::kF32, 16, true)).bytes == 0);
+  CHECK(library_attention(attributes(128, 0), DType::kF32, 16, false, false).sequences == 0);
+  CHECK(library_attention(attributes(72, 0), DType::kBF16, 16, false, false).sequences == 0);
+  CHECK(library_attention(attributes(512, 0), DType::kBF16, 16, false, false).sequences == 0);
+  CHECK(library_attention(attributes(64, 0), DType::kBF16, 16, true, false).sequences == 0);
+  CHECK(library_attention(attributes(64, 0), DType::kBF16, 16, false, false).sequences == 16);
+  CHECK(LibraryWorkspace(library_attention(attributes(128, 0), DType::kF32, 16, false, true)).bytes == 0);
   CHECK(wan(false, false).longest_keys == 31200);
   CHECK(wan(true, false).longest_keys == 512);
 }

@@ -11,11 +11,15 @@ constexpr int kStages = 2;
 // The softmax of a lane's two rows, over the keys that they have met. Four lanes share a row.
 struct RowSoftmax {
   KeyRange visible[2];
-  float maximum[2] = {kNothing, kNothing}, total[2] = {0, 0};  // total: of exp(score - maximum)
+  float maximum[2], total[2];  // total: of exp(score - maximum)
 
   template <typename T>
-  __device__ RowSoftmax(const Problem<T>& p, int warp_row)
-      : visible{p.keys_of(warp_row + MmaSums::row(0)), p.keys_of(warp_row + MmaSums::row(2))} {}
+  __device__ RowSoftmax(const Problem<T>& p, int warp_row, int head)
+      : visible{p.keys_of(warp_row + MmaSums::row(0)), p.keys_of(warp_row + MmaSums::row(2))} {
+    const SoftmaxState start = p.sinks.start(head);
+    maximum[0] = maximum[1] = start.maximum;
+    total[0] = total[1] = start.sum;
+  }
 
   // Turns products with a tile of keys into weights; scales earlier sums to the new maxima.
   template <bool kCapped, int kHead>
@@ -72,7 +76,7 @@ __global__ void __launch_bounds__(kMmaThreads, 2) forward_kernel(Problem<bf16> p
     values[stage].template start_loading<kMmaThreads>(p.v + at, p.k_pitch(), walk.count(), p.head_size);
   };
   MmaHeadSums<kHead> sums;
-  RowSoftmax softmax(p, first + warp_index() * kMmaRows);
+  RowSoftmax softmax(p, first + warp_index() * kMmaRows, head);
   for_each_tile<kStages>(Walk(p, first, first + rows), load, [&](const Walk& walk, int stage) {
     MmaScores<kHead> scores;
     scores.add_product(queries, keys[stage]);

@@ -12,22 +12,18 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "backend/cuda/library_attention.h"
+#include "backend/cuda/context.h"
+#include "ops/attention/cuda/library_attention.h"
+#include "ops/attention/operands.h"
 
 namespace spillway::cuda {
 
 class CudnnAttention {
  public:
-  // Opens the library and makes a handle on the current device, of compute capability `major`.`minor`. Throws
-  // MachineError if either fails.
-  CudnnAttention(int major, int minor);
+  // REQUIRES: the GPU's context has cuDNN.
+  explicit CudnnAttention(const Context& context);
   ~CudnnAttention();
   CudnnAttention(CudnnAttention&&) = delete;
-
-  // Returns the version, "9.26.0". Opens the library without a GPU. Throws MachineError if it cannot.
-  [[nodiscard]] static std::string find_version();
-  // Returns the version of NVRTC, "13.0", with which cuDNN compiles kernels. Throws likewise.
-  [[nodiscard]] static std::string find_compiler_version();
 
   struct Engine {
     std::string name, problem;  // of the two, one is empty
@@ -44,11 +40,11 @@ class CudnnAttention {
   [[nodiscard]] bool can_compute(const LibraryAttention& attention);
 
   // REQUIRES: can_compute(), and describe_sequences() is in the stream.
-  void forward(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace, void* stream);
-  void backward(const LibraryAttention& attention, const AttentionGradArgs& args, std::byte* workspace, void* stream);
+  void forward(const LibraryAttention& attention, const ops::AttentionArgs& args, std::byte* workspace, void* stream);
+  void backward(const LibraryAttention& attention, const ops::AttentionGradArgs& args, std::byte* workspace,
+                void* stream);
 
  private:
-  struct Handle;
   struct Plan;
 
   [[nodiscard]] const Plan& plan_for(const LibraryAttention& attention);
@@ -56,8 +52,8 @@ class CudnnAttention {
                void* stream);
 
   int compute_capability_;
-  std::mutex mutex_;  // guards the members below
-  std::unique_ptr<Handle> handle_;
+  cudnnContext* handle_;
+  std::mutex mutex_;  // guards the plans, and the handle's stream
   std::map<LibraryAttention, std::unique_ptr<Plan>> plans_;
 };
 

@@ -1,4 +1,4 @@
-// The description of an attention, for libraries and for our own kernels (ops/attention/cuda/kernels.h).
+// The description of an attention for a library, which computes a part of its sequences.
 #pragma once
 
 #include <compare>
@@ -11,31 +11,6 @@
 #include "tensor/dtype.h"
 
 namespace spillway::cuda {
-
-// The arguments: T tokens of queries, H heads, K kv_heads, S head_size; tensors are dense, and all pointers are the
-// device's.
-struct AttentionArgs {
-  int64_t tokens = 0, heads = 0, kv_heads = 0, head_size = 0;
-  float scale = 1;
-  float soft_cap = 0;     // above 0: scaled scores s become soft_cap * tanh(s / soft_cap)
-  int64_t window = 0;     // a query sees the last `window` keys, itself included; 0: all
-  bool is_causal = true;  // a query sees the keys up to its own; false: all of its sequence, and no window
-  DType dtype = DType::kF32;
-  const void* q = nullptr;  // [T, H * S]
-  const void* k = nullptr;  // [keys, K * S]
-  const void* v = nullptr;
-  void* o = nullptr;     // [T, H * S]
-  float* lse = nullptr;  // [T, H]: log of the sum of exp of a row's scores; null: not wanted
-};
-
-// The arguments of the gradients, from what the forward pass read and wrote. dq may take o's place.
-struct AttentionGradArgs {
-  AttentionArgs forward;
-  const void* d_o = nullptr;  // [T, H * S]
-  void* dq = nullptr;         // [T, H * S]
-  void* dk = nullptr;         // as k
-  void* dv = nullptr;         // as v
-};
 
 // The sequences that another library computes: the first `sequences`, except those with more queries than `longest` or
 // more keys than `longest_keys`, and those without any of either.

@@ -1,13 +1,12 @@
-#include "backend/cuda/cudnn_attention.h"
+#include "ops/attention/cuda/cudnn_attention.h"
 
 #include <cudnn.h>
 #include <cudnn_frontend.h>
 
-#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
-#include "backend/cuda/library.h"
+#include "backend/cuda/cudnn.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -23,9 +22,6 @@ namespace {
 namespace fe = cudnn_frontend;
 using fe::graph::Tensor_attributes;
 using Tensor = std::shared_ptr<Tensor_attributes>;
-
-// The oldest version that reads ragged statistics and is without known errors in them.
-constexpr size_t kOldestVersion = 91002;
 
 // The names of the operands of both graphs.
 enum Operand : int64_t {
@@ -57,38 +53,8 @@ auto with_machine_errors(const Call& call) {
   }
 }
 
-// Opens the libraries that cuDNN and its frontend open by name alone. From PyPI they lie where the loader does not
-// look, but it finds those that are open already. Throws MachineError if there is no CUDA runtime; only some engines
-// need NVRTC.
-void open_what_cudnn_needs() {
-  const Library runtime("cuDNN", "libcudart.so.13",
-                        "install the CUDA 13 toolkit or the PyPI package nvidia-cuda-runtime, which cuDNN needs");
-  try {
-    (void)CudnnAttention::find_compiler_version();
-  } catch (const MachineError&) {  // `doctor` says so
-  }
-}
-
-// Opens cuDNN, once a process if that succeeds.
-size_t open_cudnn() {
-  static const size_t version = [] {
-    const Library library("cuDNN", "libcudnn.so.9",
-                          "install NVIDIA's package cudnn9-cuda-13 or the PyPI package nvidia-cudnn-cu13");
-    open_what_cudnn_needs();
-    fe::cudnn_dlhandle = library.handle();
-    // The frontend otherwise prefers CUDA 12's runtime, and prints a warning of its own where both are installed.
-    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "libcudart.so.13", 0);
-    // On Hopper a deterministic backward otherwise keeps all scores: bytes that grow with the square of the length.
-    setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", "0", 1);
-    return with_machine_errors([] { return fe::detail::get_backend_version(); });
-  }();
-  if (version < kOldestVersion) {
-    throw machine_error(
-        "cuDNN", "expected version {} or later, got {}; install a newer one, or name its folder in LD_LIBRARY_PATH",
-        version_text(kOldestVersion), version_text(version));
-  }
-  return version;
-}
+// Opens cuDNN and gives it to the frontend.
+void open_for_frontend() { fe::cudnn_dlhandle = Cudnn::open(); }
 
 void check(const fe::error_t& error, std::string_view what) {
   if (error.is_good()) return;
@@ -228,43 +194,22 @@ CudnnAttention::Engine engine_of(const fe::graph::Graph& graph) {
 
 }  // namespace
 
-struct CudnnAttention::Handle {
-  cudnnHandle_t handle = nullptr;
-
-  Handle() {
-    (void)open_cudnn();
-    check(with_machine_errors([this] { return fe::detail::create_handle(&handle); }), "a handle");
-  }
-  ~Handle() { fe::detail::destroy_handle(handle); }
-  Handle(Handle&&) = delete;
-};
-
 struct CudnnAttention::Plan {
   fe::graph::Graph graph;
   bool is_usable = false;
 };
 
-CudnnAttention::CudnnAttention(int major, int minor)
-    : compute_capability_(10 * major + minor), handle_(std::make_unique<Handle>()) {}
+CudnnAttention::CudnnAttention(const Context& context)
+    : compute_capability_(10 * context.properties().major + context.properties().minor),
+      handle_(context.cudnn()->handle()) {
+  open_for_frontend();
+}
 
 CudnnAttention::~CudnnAttention() = default;
 
-std::string CudnnAttention::find_version() { return version_text(open_cudnn()); }
-
-std::string CudnnAttention::find_compiler_version() {
-  const Library library("NVRTC", "libnvrtc.so.13",
-                        "install the CUDA 13 toolkit or the PyPI package nvidia-cuda-nvrtc: cuDNN compiles with it");
-  int (*version)(int*, int*) = nullptr;  // as nvrtc.h declares it
-  library.find("nvrtcVersion", version);
-  int major = 0, minor = 0;
-  if (const int problem = version(&major, &minor); problem != 0)
-    throw machine_error("NVRTC", "expected its version, got error {}; install it anew", problem);
-  return fmt::format("{}.{}", major, minor);
-}
-
 CudnnAttention::Engine CudnnAttention::find_engine(const LibraryAttention& attention, int major, int minor,
                                                    std::string_view properties) {
-  (void)open_cudnn();
+  open_for_frontend();
   const auto device = std::make_shared<fe::DeviceProperties>();
   check(device->deserialize({properties.begin(), properties.end()}), "a GPU's properties");
   fe::graph::Graph graph;
@@ -275,7 +220,7 @@ CudnnAttention::Engine CudnnAttention::find_engine(const LibraryAttention& atten
 const CudnnAttention::Plan& CudnnAttention::plan_for(const LibraryAttention& attention) {
   if (const auto known = plans_.find(attention); known != plans_.end()) return *known->second;
   auto plan = std::make_unique<Plan>();
-  const fe::error_t error = build(plan->graph, attention, compute_capability_, handle_->handle, nullptr);
+  const fe::error_t error = build(plan->graph, attention, compute_capability_, handle_, nullptr);
   plan->is_usable = error.is_good();
   if (plan->is_usable) {
     const Engine engine = with_machine_errors([&] { return engine_of(plan->graph); });
@@ -303,13 +248,12 @@ void CudnnAttention::execute(const LibraryAttention& attention, std::unordered_m
   if (attention.key_tokens > 0) operands[kKeyLengths] = workspace + layout.key_lengths;
   const std::lock_guard lock(mutex_);
   with_machine_errors([&] {
-    check(fe::detail::set_stream(handle_->handle, static_cast<cudaStream_t>(stream)), "a stream");
-    check(plan_for(attention).graph.execute(handle_->handle, operands, workspace + layout.engine),
-          "to compute attention");
+    check(fe::detail::set_stream(handle_, static_cast<cudaStream_t>(stream)), "a stream");
+    check(plan_for(attention).graph.execute(handle_, operands, workspace + layout.engine), "to compute attention");
   });
 }
 
-void CudnnAttention::forward(const LibraryAttention& attention, const AttentionArgs& args, std::byte* workspace,
+void CudnnAttention::forward(const LibraryAttention& attention, const ops::AttentionArgs& args, std::byte* workspace,
                              void* stream) {
   execute(attention,
           {{kQ, const_cast<void*>(args.q)},
@@ -320,9 +264,9 @@ void CudnnAttention::forward(const LibraryAttention& attention, const AttentionA
           workspace, stream);
 }
 
-void CudnnAttention::backward(const LibraryAttention& attention, const AttentionGradArgs& args, std::byte* workspace,
-                              void* stream) {
-  const AttentionArgs& forward = args.forward;
+void CudnnAttention::backward(const LibraryAttention& attention, const ops::AttentionGradArgs& args,
+                              std::byte* workspace, void* stream) {
+  const ops::AttentionArgs& forward = args.forward;
   execute(attention,
           {{kQ, const_cast<void*>(forward.q)},
            {kK, const_cast<void*>(forward.k)},
