@@ -8,7 +8,7 @@
 
 namespace spillway::ops {
 
-// The inputs of layer_norm. There is a weight and a bias, a modulation and its offsets, or neither.
+// The inputs of layer_norm. There is a weight and perhaps a bias, a modulation and its offsets, or neither.
 namespace norm_input {
 enum : size_t { kX, kWeight, kBias, kModulation, kSeqOffsets };
 }
