@@ -63,43 +63,6 @@ struct ModelGraph {
   ParameterTable parameters;
 };
 
-// For generation: keys and values of all tokens before stay in caches (kCache, "cache.layers.0.key") that several
-// sequences share, each with consecutive rows of its own. A run takes a stream of new tokens of any of them.
-enum class CacheUse : uint8_t {
-  kPrompt,  // many tokens of a sequence at a time, for their keys and values alone; and copies of these
-  kDecode,  // one token a sequence, and the logits of what follows it
-};
-
-struct CachedModelGraph {
-  ValueId ids = kNone;        // i32 [T]
-  ValueId positions = kNone;  // i32 [T]
-  ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
-  ValueId own = kNone;        // i32 [T]: the token's own row
-  ValueId logits = kNone;     // f32 [T, vocab_size], of kDecode
-  // Of kPrompt: the row `own` of all caches becomes what the row `first` is, for each token; both are in the caches,
-  // and no row is copied that another replaces.
-  SectionId copy = 0;
-  ParameterTable parameters;
-};
-
-// What a model of text says of it.
-// What transformers fills the weights of a new model with: matrices with normal numbers, biases with zeros.
-struct FreshWeights {
-  double deviation = 0.02;
-  double norm = 1;                     // the weights of norms
-  std::optional<int64_t> cleared_row;  // of the embedding, which is zero: that of the padding token
-};
-
-struct TextModel {
-  int64_t vocab_size = 0;  // rows of the embedding
-  int64_t max_position_embeddings = 0;
-  double repetition_penalty = 1;   // of generation; 1: none
-  std::optional<ScoreHead> score;  // it predicts no tokens
-  // What it is the text part of, "Gemma3ForConditionalGeneration"; empty: it stands alone.
-  std::string wrapper;
-  FreshWeights fresh;
-};
-
 // What a model of clips says of it: videos as latents, each beside a text that was embedded before.
 struct VideoModel {
   int64_t in_channels = 0, out_channels = 0;  // of latents; those that it reads alone describe a first frame
@@ -114,6 +77,8 @@ struct VideoModel {
 };
 
 class Model;
+class TextModel;
+struct DecoderLayer;
 using ModelPtr = std::shared_ptr<const Model>;
 
 class Model {
@@ -131,24 +96,65 @@ class Model {
   [[nodiscard]] virtual std::string config_json(const std::filesystem::path& folder) const = 0;
   // Throws InputError where training would compute what is not computed here, and everything else would not: a dropout.
   virtual void check_trains() const {}
-  // For each block how many tokens a query sees, itself included; 0: all before it. Empty: all, in every block.
-  [[nodiscard]] virtual std::vector<int64_t> attention_windows() const { return {}; }
 
-  // Null for a model that reads no text, which need not have what follows.
+  // Null for a model that reads no text.
   [[nodiscard]] virtual const TextModel* text() const { return nullptr; }
   // Null for a model that reads no clips.
   [[nodiscard]] virtual const VideoModel* video() const { return nullptr; }
+};
+
+// For generation: the states of layers (model/decoder/layer.h), such as the keys and values of all tokens before, stay
+// in caches (ValueKind::kCache) that several sequences share, each with consecutive rows of its own. A run takes a
+// stream of new tokens of any of them.
+enum class CacheUse : uint8_t {
+  kPrompt,  // many tokens of a sequence at a time, for their keys and values alone; and copies of these
+  kDecode,  // one token a sequence, and the logits of what follows it
+};
+
+struct CachedModelGraph {
+  int64_t rows = 0;           // of each cache
+  ValueId ids = kNone;        // i32 [T]
+  ValueId positions = kNone;  // i32 [T]
+  ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
+  ValueId own = kNone;        // i32 [T]: the token's own row
+  ValueId logits = kNone;     // f32 [T, vocab_size], of kDecode
+  // Of kPrompt: the row `own` of all caches becomes what the row `first` is, for each token; both are in the caches,
+  // and no row is copied that another replaces.
+  SectionId copy = 0;
+  ParameterTable parameters;
+};
+
+// What transformers fills the weights of a new model with: matrices with normal numbers, biases with zeros.
+struct FreshWeights {
+  double deviation = 0.02;
+  double norm = 1;                     // the weights of norms
+  std::optional<int64_t> cleared_row;  // of the embedding, which is zero: that of the padding token
+};
+
+// A model that reads text, and predicts tokens or scores texts.
+class TextModel : public Model {
+ public:
+  int64_t vocab_size = 0;  // rows of the embedding
+  int64_t max_position_embeddings = 0;
+  double repetition_penalty = 1;   // of generation; 1: none
+  std::optional<ScoreHead> score;  // it predicts no tokens
+  // What it is the text part of, "Gemma3ForConditionalGeneration"; empty: it stands alone.
+  std::string wrapper;
+  FreshWeights fresh;
+
+  [[nodiscard]] const TextModel* text() const final { return this; }
+  [[nodiscard]] virtual const std::vector<DecoderLayer>& layers() const = 0;
   // `rows` of each cache; options.sequence_len bounds sequences here. A graph for kPrompt adopts one for kDecode, which
   // has all weights.
   [[nodiscard]] virtual CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
-                                                      CacheUse use) const;
+                                                      CacheUse use) const = 0;
   // The model with more tokens than its files have rows for.
-  [[nodiscard]] virtual ModelPtr with_vocab_size(int64_t vocab_size) const;
+  [[nodiscard]] virtual ModelPtr with_vocab_size(int64_t rows) const = 0;
   // The model that scores in place of predicting tokens, or this one where it does so in the same way; else its score
   // is new. Padding is named in its config.json, by which transformers finds the last token of a sequence.
-  [[nodiscard]] virtual ModelPtr with_score(const ScoreHead& head, std::optional<int64_t> pad_token_id) const;
+  [[nodiscard]] virtual ModelPtr with_score(const ScoreHead& head, std::optional<int64_t> pad_token_id) const = 0;
   // The model whose head is a weight of its own that starts as the embedding; null where that is not tied to it.
-  [[nodiscard]] virtual ModelPtr with_own_head() const { return nullptr; }
+  [[nodiscard]] virtual ModelPtr with_own_head() const = 0;
 };
 
 // The model in a Hugging Face folder, whose config.json is read with `overrides` (model/config_overrides.h). No weights

@@ -15,8 +15,8 @@ namespace spillway::train {
 // What the keys fix. Under memory.plan: auto a key that is left out leaves its part open; under fixed it means the
 // device, and activations that are kept.
 [[nodiscard]] Policy make_policy(const config::OffloadSettings& settings);
-// With what they fix for some blocks of a model only, whose windows (Model::attention_windows) differ and whose rows
-// have up to `sequence_len` tokens.
+// With what they fix for some blocks of a model only, whose windows (attention_windows()) differ and whose rows have up
+// to `sequence_len` tokens.
 [[nodiscard]] Policy make_policy(const config::OffloadSettings& settings, std::span<const int64_t> windows,
                                  int64_t sequence_len);
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "config/load.h"
+#include "model/decoder/layer.h"
 #include "tests/support/tiered_machine.h"
 #include "train/offload_policy.h"
 
@@ -51,7 +52,7 @@ train::Job ModeJobs::job(const std::string& lines) const {
     text += "adapter: lora\nlora_model_dir: " + job.config.adapter->model_dir + "\n";
   }
   job.config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
-  job.policy = train::make_policy(job.config.offload, job.model->attention_windows(), job.config.batches.sequence_len);
+  job.policy = train::make_policy(job.config.offload, attention_windows(*job.model), job.config.batches.sequence_len);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
   return job;
 }
