@@ -18,8 +18,12 @@ using ActivationNames = std::span<const std::string_view>;
 inline constexpr std::string_view kSiluNames[] = {"silu", "swish"}, kGeluTanhNames[] = {"gelu_pytorch_tanh"},
                                   kReluSquaredNames[] = {"relu2"};
 
-// The norms of an architecture.
+enum class NormKind : uint8_t { kRms, kLayer };
+
+// The norms of an architecture; those of kLayer have no bias.
 struct NormDefaults {
+  NormKind kind = NormKind::kRms;
+  std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;
   double weight_shift = 0;  // what is added to the weights
 };
@@ -72,7 +76,7 @@ struct Architecture {
 
 namespace architectures {
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3, kGranite,
-    kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3;
+    kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3, kCohere, kCohere2;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

@@ -179,7 +179,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   config.hidden_size = json["hidden_size"].integer(1, kMaxWidth);
   config.max_position_embeddings =
       json["max_position_embeddings"].integer_or(architecture.default_max_position_embeddings, 1, kMaxPositions);
-  config.norm_eps = json["rms_norm_eps"].real_or(architecture.norm.eps, 0.0, 1.0);
+  config.norm_eps = json[architecture.norm.eps_key].real_or(architecture.norm.eps, 0.0, 1.0);
   config.names_head_dim = !json["head_dim"].is_null();
   read_layers(json, architecture, config);
   note_dropout(json, "attention_dropout", config, architecture.default_dropout);

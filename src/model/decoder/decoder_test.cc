@@ -169,7 +169,7 @@ TEST_CASE("queries, keys and values that the files fuse are one layer, which an 
 
 TEST_CASE("a family that is not written as GGUF is refused by name") {
   for (const char* model :
-       {"gemma2", "gemma3", "phi3", "granite", "smollm3", "olmo2", "arcee", "seed_oss", "gemma", "olmo3"}) {
+       {"gemma2", "gemma3", "phi3", "granite", "smollm3", "olmo2", "arcee", "seed_oss", "gemma", "olmo3", "cohere2"}) {
     CAPTURE(model);
     std::string message;
     try {

@@ -70,7 +70,7 @@ struct DecoderLayer {
   LayerNorms norms;
   Attention attention;
   FeedForward feed_forward;
-  bool is_parallel = false;  // the feed-forward reads what the attention reads
+  bool is_parallel = false;  // the feed-forward reads what the attention reads (Cohere)
 
   // Returns what the layer keeps: keys and values are two states.
   [[nodiscard]] std::vector<LayerState> states() const;

@@ -6,6 +6,7 @@
 #include "model/decoder/architecture.h"
 #include "ops/add/add.h"
 #include "ops/embedding/embedding.h"
+#include "ops/layer_norm/layer_norm.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/scale/scale.h"
 
@@ -58,8 +59,10 @@ ValueId DecoderParts::embed(ValueId ids) {
 ValueId DecoderParts::norm(ValueId x, const std::string& module) { return norm(x, module, config_.hidden_size); }
 
 ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width) {
-  return ops::rms_norm(layers_.builder(), x, layers_.weight(ParameterRole::kNorm, module, {width}), config_.norm_eps,
-                       config_.architecture->norm.weight_shift);
+  const NormDefaults& norm = config_.architecture->norm;
+  const ValueId weight = layers_.weight(ParameterRole::kNorm, module, {width});
+  if (norm.kind == NormKind::kLayer) return ops::layer_norm(layers_.builder(), x, weight, kNone, config_.norm_eps);
+  return ops::rms_norm(layers_.builder(), x, weight, config_.norm_eps, norm.weight_shift);
 }
 
 void DecoderParts::rotate(AttentionHeads& heads, size_t rope) {

@@ -40,7 +40,7 @@ class DecoderParts {
   // Returns rows of the embedding table, scaled where the config says so, and with noise where the options do.
   [[nodiscard]] ValueId embed(ValueId ids);
   // Returns the norm over the rows of `x`, [T, hidden_size]; or over those of [T * n, width], where `x` is [T, n *
-  // width].
+  // width]. Its kind is the architecture's.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module, int64_t width);
   // Rotates queries and keys by their positions: DecoderConfig::ropes[rope].
