@@ -13,6 +13,7 @@
 #include "config/load.h"
 #include "job/offload_policy.h"
 #include "job/tiers.h"
+#include "model/decoder/layer.h"
 #include "saved/checkpoint.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
@@ -69,7 +70,7 @@ class ToyJobs {
     }
     job.graph.objective = toy_objective();
     job.graph.max_grad_norm = 0.5;
-    job.policy = train::make_policy(job.config.offload, job.model->attention_windows(), kTokens);
+    job.policy = train::make_policy(job.config.offload, attention_windows(*job.model), kTokens);
     job.budget = train::make_budget(job.config.memory, job.policy, tiered_machine());
     return job;
   }

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/math.h"
 #include "base/temporary_folder.h"
-#include "model/decoder/architecture.h"
+#include "io/file.h"
+#include "model/decoder/decoder.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_outcome.h"
 #include "tests/support/video_training.h"
@@ -74,67 +76,6 @@ double packing_loss(const train::Job& job, int threads) {
   for (const Buffer& buffer : plan.schedule.buffers) fixed += buffer.fixed ? align_up(buffer.bytes, int64_t{64}) : 0;
   const auto bound = static_cast<double>(plan.peaks[0].lower_bound - fixed);
   return static_cast<double>(plan.peaks[0].bytes - fixed) / bound - 1;
-}
-
-DecoderConfig smollm2_135m() {
-  return {.architecture = &architectures::kLlama,
-          .vocab_size = 49152,
-          .hidden_size = 576,
-          .intermediate_size = 1536,
-          .num_hidden_layers = 30,
-          .num_attention_heads = 9,
-          .num_key_value_heads = 3,
-          .head_dim = 64,
-          .max_position_embeddings = 8192,
-          .rms_norm_eps = 1e-5,
-          .tie_word_embeddings = true,
-          .rope = {.theta = 100000},
-          .sliding_window = std::vector<int64_t>(30, 0)};
-}
-
-DecoderConfig qwen25_05b() {
-  return {.architecture = &architectures::kQwen2,
-          .vocab_size = 151936,
-          .hidden_size = 896,
-          .intermediate_size = 4864,
-          .num_hidden_layers = 24,
-          .num_attention_heads = 14,
-          .num_key_value_heads = 2,
-          .head_dim = 64,
-          .max_position_embeddings = 32768,
-          .tie_word_embeddings = true,
-          .qkv_bias = true,
-          .rope = {.theta = 1000000},
-          .sliding_window = std::vector<int64_t>(24, 0)};
-}
-
-DecoderConfig llama3_8b() {
-  return {.architecture = &architectures::kLlama,
-          .vocab_size = 128256,
-          .hidden_size = 4096,
-          .intermediate_size = 14336,
-          .num_hidden_layers = 32,
-          .num_attention_heads = 32,
-          .num_key_value_heads = 8,
-          .head_dim = 128,
-          .max_position_embeddings = 8192,
-          .rms_norm_eps = 1e-5,
-          .rope = {.theta = 500000},
-          .sliding_window = std::vector<int64_t>(32, 0)};
-}
-
-DecoderConfig qwen3_8b() {
-  return {.architecture = &architectures::kQwen3,
-          .vocab_size = 151936,
-          .hidden_size = 4096,
-          .intermediate_size = 12288,
-          .num_hidden_layers = 36,
-          .num_attention_heads = 32,
-          .num_key_value_heads = 8,
-          .head_dim = 128,
-          .max_position_embeddings = 40960,
-          .rope = {.theta = 1000000},
-          .sliding_window = std::vector<int64_t>(36, 0)};
 }
 
 }  // namespace
@@ -251,12 +192,12 @@ TEST_CASE("packing comes within 5 % of the lower bound on every tiny model") {
 }
 
 TEST_CASE("packing comes within 5 % of the lower bound on graphs of real models") {
-  const DecoderConfig models[] = {smollm2_135m(), qwen25_05b(), llama3_8b(), qwen3_8b()};
-  for (const DecoderConfig& model : models) {
+  for (const char* name : {"smollm2-135m", "qwen2.5-0.5b", "llama-3-8b", "qwen3-8b"}) {
+    const std::filesystem::path file = source_folder() / fmt::format("machines/models/{}.json", name);
+    const DecoderConfig model = parse_decoder_config(read_file(file, kMiB), name);
     for (const bool lora : {false, true}) {
       for (const Treatment activations : {Treatment::kKeep, Treatment::kRecompute}) {
-        CAPTURE(model.hidden_size);
-        CAPTURE(model.num_hidden_layers);
+        CAPTURE(name);
         CAPTURE(lora);
         CAPTURE(name_of(activations));
         train::Job job;

@@ -126,6 +126,7 @@ def granite(attention_multiplier, logits_scaling):
 
 # The published file has dropouts of 0.1, with which it is not trained here.
 SEED_OSS = HEAD128 | {"attention_bias": True, "attention_out_bias": False, "attention_dropout": 0.0, "residual_dropout": 0.0}
+COHERE2 = {"logit_scale": 0.25, "sliding_window": 4096, "sliding_window_pattern": 4}
 MODELS = {
     "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", "llama", 576, 1536, 30, 9, 3, 49152, 8192, 1e5, 1e-5, True, {}),
     "smollm2-360m": ("HuggingFaceTB/SmolLM2-360M", "llama", 960, 2560, 32, 15, 5, 49152, 8192, 1e5, 1e-5, True, {}),
@@ -174,6 +175,7 @@ MODELS = {
     "olmo-2-1b": ("allenai/OLMo-2-0425-1B", "olmo2", 2048, 8192, 16, 16, 16, 100352, 4096, 5e5, 1e-6, False, {}),
     "olmo-2-7b": ("allenai/OLMo-2-1124-7B", "olmo2", 4096, 11008, 32, 32, 32, 100352, 4096, 5e5, 1e-6, False, {}),
     "olmo-2-13b": ("allenai/OLMo-2-1124-13B", "olmo2", 5120, 13824, 40, 40, 40, 100352, 4096, 5e5, 1e-6, False, {}),
+    "command-r7b": ("CohereLabs/c4ai-command-r7b-12-2024", "cohere2", 4096, 14336, 32, 32, 8, 256000, 8192, 5e4, 1e-5, True, COHERE2),
     "seed-oss-36b": ("ByteDance-Seed/Seed-OSS-36B-Instruct", "seed_oss", 5120, 27648, 64, 80, 8, 155136, 524288, 1e7, 1e-6, False, SEED_OSS),
     "gemma-2b": ("google/gemma-2b", "gemma", 2048, 16384, 18, 8, 1, 256000, 8192, 1e4, 1e-6, True, GEMMA),
     "gemma-7b": ("google/gemma-7b", "gemma", 3072, 24576, 28, 16, 16, 256000, 8192, 1e4, 1e-6, True, GEMMA),
@@ -189,7 +191,7 @@ WANS = {
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
            "glm4": "Glm4ForCausalLM", "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM", "olmo2": "Olmo2ForCausalLM",
-           "seed_oss": "SeedOssForCausalLM", "gemma": "GemmaForCausalLM"}
+           "seed_oss": "SeedOssForCausalLM", "gemma": "GemmaForCausalLM", "cohere2": "Cohere2ForCausalLM"}
 
 
 def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta, eps, tied, more):
@@ -206,7 +208,7 @@ def of_model(hub, kind, hidden, inner, layers, heads, kv, vocab, longest, theta,
         "vocab_size": vocab,
         "max_position_embeddings": longest,
         "rope_theta": float(theta),
-        "rms_norm_eps": eps,
+        "layer_norm_eps" if kind == "cohere2" else "rms_norm_eps": eps,
         "tie_word_embeddings": tied,
         "torch_dtype": "bfloat16",
     } | more

@@ -36,7 +36,7 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (ArceeConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GraniteConfig, LlamaConfig,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GraniteConfig, LlamaConfig,
                           Ministral3Config, MistralConfig, Olmo2Config, Olmo3Config, Phi3Config, Qwen2Config,
                           Qwen3Config, SeedOssConfig, SmolLM3Config)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -138,6 +138,12 @@ def model_specs():
                               rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
                                                "full_attention": {"rope_type": "linear", "rope_theta": 10000.0,
                                                                   "factor": 2.0}}), torch.float32, None, 5),
+        "cohere": (CohereConfig(**SMALL, num_key_value_heads=2, attention_bias=True, logit_scale=0.7, rope_parameters=plain),
+                   torch.float32, None, 4),
+        # The layer in the middle sees everything, and rotates nothing.
+        "cohere2": (Cohere2Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6, logit_scale=0.6,
+                                  layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                  rope_parameters=plain), torch.bfloat16, None, 5),
     }
 
 

@@ -20,6 +20,7 @@
 #include "job/vocabulary_growth.h"
 #include "job/weight_groups.h"
 #include "model/adapter.h"
+#include "model/decoder/layer.h"
 #include "model/layout.h"
 #include "model/wrapper_parts.h"
 #include "objectives/flow/flow.h"
@@ -151,7 +152,7 @@ void take_score(const config::Config& config, Job& job) {
                       scores_steps ? "steps" : "texts", scores_steps ? "texts" : "steps");
   if (!scores_steps)
     job.padding = text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens).fill_id();
-  job.model = job.model->with_score(there.value_or(scores_steps ? kStepScores : ScoreHead{}), job.padding);
+  job.model = job.model->text()->with_score(there.value_or(scores_steps ? kStepScores : ScoreHead{}), job.padding);
   if (job.config.adapter) save_score(*job.config.adapter, *job.model);
 }
 
@@ -312,7 +313,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
   check_best_metric(config, *job.graph.objective);
   if (job.model->text()) take_text(job);
-  job.policy = make_policy(config.offload, job.model->attention_windows(), config.batches.sequence_len);
+  job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
   job.title = make_title(job, machine);
   return job;

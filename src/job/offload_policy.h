@@ -16,7 +16,7 @@ namespace spillway::train {
 // the device, and activations that are kept.
 [[nodiscard]] Policy make_policy(const config::OffloadSettings& settings);
 // The same with the parts that keys fix for some blocks only: `windows` are the attention windows of the blocks
-// (Model::attention_windows), and rows have up to `sequence_len` tokens.
+// (attention_windows()), and rows have up to `sequence_len` tokens.
 [[nodiscard]] Policy make_policy(const config::OffloadSettings& settings, std::span<const int64_t> windows,
                                  int64_t sequence_len);
 

@@ -24,7 +24,7 @@ ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
   // Tokens that are added to the model are also added to its reference.
   if (text.vocab_size ==
       text_of(*read_model(config.model.base_model, config.model.config_overrides), "base_model").vocab_size)
-    return other->with_vocab_size(wanted);
+    return text.with_vocab_size(wanted);
   throw input_error(kReferenceKey, "expected a model with a vocabulary of {}, as {} has, got {} in {}; name another",
                     wanted, quote(config.model.base_model), text.vocab_size, quote(config.preference->ref_model));
 }

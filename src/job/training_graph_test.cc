@@ -47,7 +47,8 @@ train::TrainingGraph two_models() {
   const ModelPtr policy = model_of(4);
   train::TrainingGraphOptions options;
   options.model = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .max_rows = 2, .sequence_len = 32};
-  train::ValueModel value{.model = model_of(2)->with_score(ScoreHead{}, std::nullopt), .options = options.model};
+  train::ValueModel value{.model = model_of(2)->text()->with_score(ScoreHead{}, std::nullopt),
+                          .options = options.model};
   value.options.prefix = "value.";
   value.options.train_base = true;
   options.model.lora = LoraOptions{.r = 4, .alpha = 8};

@@ -79,7 +79,7 @@ std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, Mo
                       tokens, vocab_size);
   }
   notes.push_back(fmt::format("the embedding grows from {} to {} rows, for {} tokens", vocab_size, rows, tokens));
-  model = model->with_vocab_size(rows);
+  model = model->text()->with_vocab_size(rows);
   return notes;
 }
 

@@ -18,11 +18,8 @@ namespace {
 
 // As small as a decoder gets.
 ModelPtr model_of(int64_t rows) {
-  return make_decoder({.architecture = &architectures::kLlama,
-                       .vocab_size = rows,
-                       .hidden_size = 2,
-                       .head_dim = 2,
-                       .tie_word_embeddings = true});
+  return make_decoder(
+      {.architecture = &architectures::kLlama, .vocab_size = rows, .hidden_size = 2, .tie_word_embeddings = true});
 }
 
 }  // namespace

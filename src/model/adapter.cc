@@ -214,7 +214,7 @@ std::vector<std::string> saved_weights(const ParameterTable& parameters, const L
 }
 
 ModelPtr untie_head(ModelPtr model, const LoraOptions& lora) {
-  ModelPtr untied = model->with_own_head();
+  ModelPtr untied = model->text() ? model->text()->with_own_head() : nullptr;
   if (!untied) return model;
   const ParameterTable parameters = parameters_of(*untied);
   const bool trains_one = std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
@@ -243,14 +243,14 @@ ModelPtr fit_to_adapter(ModelPtr model, const LoraOptions& lora, const std::file
     if (!model->text())
       throw input_error(folder.string(),
                         "expected an adapter of a model that reads no text, got one with a score; name another");
-    model = model->with_score(score_head_of(files), {});
+    model = model->text()->with_score(score_head_of(files), {});
   }
   model = untie_head(std::move(model), lora);
   for (const Parameter& p : parameters_of(*model)) {
     if (p.role != ParameterRole::kEmbedding) continue;
     const StoredTensor* stored = files.find(adapter_tensor_name(p.name));
     if (stored && !stored->shape.empty() && stored->shape[0] > p.shape[0])
-      return model->with_vocab_size(stored->shape[0]);
+      return model->text()->with_vocab_size(stored->shape[0]);
   }
   return model;
 }

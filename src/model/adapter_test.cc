@@ -81,7 +81,7 @@ TEST_CASE("modules to save are found by the ends of their paths, and untie the h
   };
   using Names = std::vector<std::string>;
   const ModelPtr tied = read_model(kGoldenModels / "llama32");
-  REQUIRE(tied->with_own_head());
+  REQUIRE(tied->text()->with_own_head());
   LoraOptions lora{.target_modules = {"q_proj"}, .modules_to_save = {"layers.1.input_layernorm"}};
   CHECK(untie_head(tied, lora) == tied);
   CHECK(names_of_saved(tied, lora) == Names{"model.layers.1.input_layernorm.weight"});
@@ -104,7 +104,7 @@ TEST_CASE("an adapter with resized embeddings makes the model fit") {
   const ModelPtr model = fit_to_adapter(read_model(kGoldenModels / "qwen2_tied"), lora, folder);
   CHECK(model->text()->vocab_size == 100);
   CHECK(parameters_of(*model).find("model.embed_tokens.weight")->source.shape[0] == 96);
-  CHECK_FALSE(model->with_own_head());
+  CHECK_FALSE(model->text()->with_own_head());
 }
 
 TEST_CASE("an adapter's tensors are of the layers that its config lists") {

@@ -54,7 +54,7 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
     }
     const ModelPtr model = read_model(out);
     CHECK(model->text()->vocab_size == merged.find("model.embed_tokens.weight")->shape[0]);
-    CHECK_FALSE(model->with_own_head());
+    CHECK_FALSE(model->text()->with_own_head());
   }
 }
 

@@ -128,7 +128,7 @@ ModelPtr fitted(ModelPtr read, const std::optional<LoraOptions>& lora, const fs:
   if (!adapter) return read;
   ModelPtr result = fit_to_adapter(std::move(read), *lora, *adapter);
   if (has_score(parameters_of(*result)))
-    result = result->with_score(*result->text()->score, padding_of(*adapter, model));
+    result = result->text()->with_score(*result->text()->score, padding_of(*adapter, model));
   return result;
 }
 

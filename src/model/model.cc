@@ -13,18 +13,6 @@ ModelOptions ModelOptions::without_dropout() const {
   return options;
 }
 
-CachedModelGraph Model::build_cached(Builder&, const ModelOptions&, int64_t, CacheUse) const {
-  report_bug(__FILE__, __LINE__, "build_cached", "a model without text generates none");
-}
-
-ModelPtr Model::with_vocab_size(int64_t) const {
-  report_bug(__FILE__, __LINE__, "with_vocab_size", "a model without text has no vocabulary");
-}
-
-ModelPtr Model::with_score(const ScoreHead&, std::optional<int64_t>) const {
-  report_bug(__FILE__, __LINE__, "with_score", "a model without text scores none");
-}
-
 ParameterTable parameters_of(const Model& model, ModelOptions options) {
   options.tokens = options.max_sequences = 1;
   Graph graph;

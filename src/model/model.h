@@ -63,15 +63,56 @@ struct ModelGraph {
   ParameterTable parameters;
 };
 
-// The programs of generation. The keys and values of all previous tokens stay in caches (kCache, "cache.layers.0.key")
-// that several sequences share, each with consecutive rows of its own. A run takes a stream of new tokens of any of
-// them.
+// The properties of a model of clips: videos as latents, each with a text that was embedded before.
+struct VideoModel {
+  int64_t in_channels = 0, out_channels = 0;  // of latents; those that it reads alone describe a first frame
+  std::array<int64_t, 3> patch = {1, 1, 1};   // frames, rows, columns
+  int64_t max_positions = 0;                  // patches along an axis
+  int64_t text_width = 0;
+  int64_t image_width = 0;                // of the features of an image; 0: it reads none
+  int64_t timestep_size = 0;              // of a timestep's embedding
+  std::vector<std::string> lora_targets;  // of a config that names none
+
+  [[nodiscard]] int64_t patch_elems() const { return patch[0] * patch[1] * patch[2]; }
+};
+
+class Model;
+class TextModel;
+struct DecoderLayer;
+using ModelPtr = std::shared_ptr<const Model>;
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Appends the inputs, the weights and the forward operations. Adds the graph's first axis, the tokens. Each repeated
+  // part is one block of the graph, and reads only the output of another block, so that a block can be recomputed.
+  [[nodiscard]] virtual ModelGraph build(Builder& builder, const ModelOptions& options) const = 0;
+
+  // The dtype in the config; that of the files takes precedence.
+  [[nodiscard]] virtual std::optional<DType> dtype() const = 0;
+  // Returns the text of FOLDER/config.json, adapted to this model.
+  [[nodiscard]] virtual std::string config_json(const std::filesystem::path& folder) const = 0;
+  // Throws InputError if training would need something that is not implemented, such as a dropout, but inference would
+  // not.
+  virtual void check_trains() const {}
+
+  // Null for a model that reads no text.
+  [[nodiscard]] virtual const TextModel* text() const { return nullptr; }
+  // Null for a model that reads no clips.
+  [[nodiscard]] virtual const VideoModel* video() const { return nullptr; }
+};
+
+// The programs of generation. The states of layers (model/decoder/layer.h), such as the keys and values of all previous
+// tokens, stay in caches (ValueKind::kCache) that several sequences share, each with consecutive rows of its own. A run
+// takes a stream of new tokens of any of them.
 enum class CacheUse : uint8_t {
   kPrompt,  // many tokens of a sequence at a time, for their keys and values alone; and copies of these
   kDecode,  // one token a sequence, and the logits of what follows it
 };
 
 struct CachedModelGraph {
+  int64_t rows = 0;           // of each cache
   ValueId ids = kNone;        // i32 [T]
   ValueId positions = kNone;  // i32 [T]
   ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
@@ -90,8 +131,9 @@ struct FreshWeights {
   std::optional<int64_t> cleared_row;  // of the embedding, which is zero: that of the padding token
 };
 
-// The properties of a model of text.
-struct TextModel {
+// A model that reads text, and predicts tokens or scores texts.
+class TextModel : public Model {
+ public:
   int64_t vocab_size = 0;  // rows of the embedding
   int64_t max_position_embeddings = 0;
   double repetition_penalty = 1;   // of generation; 1: none
@@ -100,58 +142,21 @@ struct TextModel {
   // alone.
   std::string wrapper;
   FreshWeights fresh;
-};
 
-// The properties of a model of clips: videos as latents, each with a text that was embedded before.
-struct VideoModel {
-  int64_t in_channels = 0, out_channels = 0;  // of latents; those that it reads alone describe a first frame
-  std::array<int64_t, 3> patch = {1, 1, 1};   // frames, rows, columns
-  int64_t max_positions = 0;                  // patches along an axis
-  int64_t text_width = 0;
-  int64_t image_width = 0;                // of the features of an image; 0: it reads none
-  int64_t timestep_size = 0;              // of a timestep's embedding
-  std::vector<std::string> lora_targets;  // of a config that names none
-
-  [[nodiscard]] int64_t patch_elems() const { return patch[0] * patch[1] * patch[2]; }
-};
-
-class Model;
-using ModelPtr = std::shared_ptr<const Model>;
-
-class Model {
- public:
-  virtual ~Model() = default;
-
-  // Appends the inputs, the weights and the forward operations. Adds the graph's first axis, the tokens. Each repeated
-  // part is one block of the graph, and reads only the output of another block, so that a block can be recomputed.
-  [[nodiscard]] virtual ModelGraph build(Builder& builder, const ModelOptions& options) const = 0;
-
-  // The dtype in the config; that of the files takes precedence.
-  [[nodiscard]] virtual std::optional<DType> dtype() const = 0;
-  // Returns the text of FOLDER/config.json, adapted to this model.
-  [[nodiscard]] virtual std::string config_json(const std::filesystem::path& folder) const = 0;
-  // Throws InputError if training would need something that is not implemented, such as a dropout, but inference would
-  // not.
-  virtual void check_trains() const {}
-  // Returns for each block how many tokens a query sees, itself included; 0: all before it. Empty: all, in every block.
-  [[nodiscard]] virtual std::vector<int64_t> attention_windows() const { return {}; }
-
-  // Null for a model that reads no text. The functions below are for models of text only.
-  [[nodiscard]] virtual const TextModel* text() const { return nullptr; }
-  // Null for a model that reads no clips.
-  [[nodiscard]] virtual const VideoModel* video() const { return nullptr; }
+  [[nodiscard]] const TextModel* text() const final { return this; }
+  [[nodiscard]] virtual const std::vector<DecoderLayer>& layers() const = 0;
   // Builds a program of generation with `rows` rows in each cache; options.sequence_len bounds sequences here. A graph
   // for kPrompt adopts one for kDecode, which has all weights.
   [[nodiscard]] virtual CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
-                                                      CacheUse use) const;
+                                                      CacheUse use) const = 0;
   // Returns the model with more tokens than its files have rows for.
-  [[nodiscard]] virtual ModelPtr with_vocab_size(int64_t vocab_size) const;
+  [[nodiscard]] virtual ModelPtr with_vocab_size(int64_t rows) const = 0;
   // Returns the model with a score head instead of predicting tokens, or this one if it has the same kind of score;
   // otherwise the score is new. Its config.json names the padding, by which transformers finds the last token of a
   // sequence.
-  [[nodiscard]] virtual ModelPtr with_score(const ScoreHead& head, std::optional<int64_t> pad_token_id) const;
+  [[nodiscard]] virtual ModelPtr with_score(const ScoreHead& head, std::optional<int64_t> pad_token_id) const = 0;
   // Returns the model with a separate head that starts as the embedding; null if its head is not tied to it.
-  [[nodiscard]] virtual ModelPtr with_own_head() const { return nullptr; }
+  [[nodiscard]] virtual ModelPtr with_own_head() const = 0;
 };
 
 // Reads the model in a Hugging Face folder, with `overrides` of its config.json (model/config_overrides.h). Reads no

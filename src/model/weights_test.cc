@@ -119,7 +119,7 @@ TEST_CASE("weights are read into the graph's weights of the same names, the freq
   const ValueId elsewhere = b.input("elsewhere", {DType::kF32, {1}}, ValueKind::kTrainableWeight);
   PiecewiseStore store(graph, 5);
   load_base_weights(parameters, folder, store);
-  const std::vector<float> frequencies = rope_inverse_frequencies(config.rope, config.head_dim);
+  const std::vector<float> frequencies = rope_inverse_frequencies(config.ropes[0], config.layers[0].attention.head_dim);
   REQUIRE(frequencies.size() == 8);
   CHECK(std::memcmp(store.bytes(graph.find("rope.inv_freq")).data(), frequencies.data(), 32) == 0);
   CHECK(store.bytes(elsewhere) == std::vector<std::byte>(4, std::byte{0xA5}));
@@ -134,7 +134,7 @@ TEST_CASE("rows of added tokens are the mean of the stored ones") {
   Graph graph;
   Builder b(graph);
   const ParameterTable parameters =
-      model->with_vocab_size(model->text()->vocab_size + 3)->build(b, {.tokens = 8}).parameters;
+      model->text()->with_vocab_size(model->text()->vocab_size + 3)->build(b, {.tokens = 8}).parameters;
   const SafetensorsFolder folder = open_model_weights(kGoldenModels / "llama2", parameters);
   PiecewiseStore store(graph, 45);
   load_base_weights(parameters, folder, store);

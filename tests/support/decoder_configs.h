@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "model/decoder/config.h"
@@ -34,6 +35,20 @@ inline std::string config_text(const nlohmann::json& changes = nlohmann::json::o
 
 inline DecoderConfig parse(const nlohmann::json& changes, std::string_view architecture = "LlamaForCausalLM") {
   return parse_decoder_config(config_text(changes, architecture), "config.json");
+}
+
+// Returns the window of each layer.
+inline std::vector<int64_t> windows_of(const DecoderConfig& config) {
+  std::vector<int64_t> windows;
+  for (const DecoderLayer& layer : config.layers) windows.push_back(layer.attention.window);
+  return windows;
+}
+
+// Returns which layers have a rope.
+inline std::vector<bool> rotated_of(const DecoderConfig& config) {
+  std::vector<bool> rotated;
+  for (const DecoderLayer& layer : config.layers) rotated.push_back(layer.attention.rope.has_value());
+  return rotated;
 }
 
 // Returns the error for a config, including those that can run but not be trained.

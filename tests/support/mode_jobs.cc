@@ -6,6 +6,7 @@
 
 #include "config/load.h"
 #include "job/offload_policy.h"
+#include "model/decoder/layer.h"
 #include "tests/support/tiered_machine.h"
 
 namespace spillway::testing {
@@ -51,7 +52,7 @@ train::Job ModeJobs::job(const std::string& lines) const {
     text += "adapter: lora\nlora_model_dir: " + job.config.adapter->model_dir + "\n";
   }
   job.config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
-  job.policy = train::make_policy(job.config.offload, job.model->attention_windows(), job.config.batches.sequence_len);
+  job.policy = train::make_policy(job.config.offload, attention_windows(*job.model), job.config.batches.sequence_len);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
   return job;
 }

@@ -11,16 +11,8 @@
 #include "base/sizes.h"
 
 namespace spillway::infer {
-namespace {
 
-int64_t cache_rows(const GenerationGraphs& graphs) {
-  const Graph& graph = graphs.decode.graph;
-  return graph.value(graph.find("cache.layers.0.key")).type.shape[0];
-}
-
-}  // namespace
-
-Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows_(cache_rows(programs.graphs)) {}
+Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows_(programs.graphs.decode.model.rows) {}
 
 std::optional<SequenceId> Decoder::join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens) {
   SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");

@@ -48,7 +48,7 @@ CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int6
   if (adopted != nullptr) builder.adopt(*adopted);
   options = options.without_dropout();
   options.tokens = tokens;
-  result.model = model.build_cached(builder, options, rows, use);
+  result.model = model.text()->build_cached(builder, options, rows, use);
   if (use == CacheUse::kDecode) result.choice = append_choice(builder, result.model.logits);
   return result;
 }

@@ -11,13 +11,13 @@ namespace {
 constexpr const char* kValueModelKey = "value_model_path";
 
 ModelPtr with_one_score(const ModelPtr& model, const std::string& folder) {
-  const std::optional<ScoreHead>& score = text_of(*model, kValueModelKey).score;
-  if (score && score->is_of_tokens)
+  const TextModel& text = text_of(*model, kValueModelKey);
+  if (text.score && text.score->is_of_tokens)
     throw input_error(kValueModelKey,
                       "expected a classifier of one label, or a model of text, got {} that scores steps; name "
                       "another",
                       quote(folder));
-  return model->with_score(ScoreHead{}, std::nullopt);
+  return text.with_score(ScoreHead{}, std::nullopt);
 }
 
 }  // namespace

@@ -5,23 +5,18 @@ namespace spillway::architectures {
 namespace {
 
 void read_arcee(const JsonField& json, DecoderConfig& config) {
-  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
-  config.mlp_bias = json["mlp_bias"].boolean_or(false);
+  const bool attention = json["attention_bias"].boolean_or(false);
+  set_biases(config.layers, {attention, attention, json["mlp_bias"].boolean_or(false)});
 }
-
-constexpr LayerPart kArceeLayer[] = {layer::input_norm, layer::project_heads, layer::rotate_heads,
-                                     layer::attention,  layer::output,        layer::post_attention_norm,
-                                     layer::plain_mlp};
 
 }  // namespace
 
 const Architecture kArcee{.name = "ArceeForCausalLM",
                           .model_type = "arcee",
                           .default_max_position_embeddings = 4096,
-                          .default_rms_norm_eps = 1e-5,
-                          .activation = MlpActivation::kReluSquared,
+                          .norm = {.eps = 1e-5},
                           .activation_names = kReluSquaredNames,
-                          .read = read_arcee,
-                          .layer = kArceeLayer};
+                          .layer = {.feed_forward = {.activation = Activation::kReluSquared, .has_gate = false}},
+                          .read = read_arcee};
 
 }  // namespace spillway::architectures

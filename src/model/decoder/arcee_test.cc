@@ -18,8 +18,8 @@ using nlohmann::json;
 TEST_CASE("Arcee has no gate, and its activation is the square of relu") {
   const DecoderConfig config = read_decoder_config(kGoldenModels / "arcee");
   CHECK(config.architecture == &architectures::kArcee);
-  CHECK(config.mlp_bias);
-  CHECK(!config.qkv_bias);
+  CHECK(config.layers[0].feed_forward.bias);
+  CHECK(!config.layers[0].attention.qkv_bias);
   const ParameterTable table = parameters_of(*make_decoder(config), {});
   CHECK(table.find("model.layers.0.mlp.gate_proj.weight") == nullptr);
   CHECK(table.find("model.layers.0.mlp.up_proj.bias")->shape == Shape{48});
@@ -32,8 +32,8 @@ TEST_CASE("what a config of Arcee leaves out gets the defaults of transformers, 
   for (const char* key : {"hidden_act", "num_key_value_heads", "rms_norm_eps", "max_position_embeddings"})
     minimal.erase(key);
   const DecoderConfig config = parse_decoder_config(minimal.dump(), "config.json");
-  CHECK(config.num_key_value_heads == 4);
-  CHECK(config.rms_norm_eps == 1e-5);
+  CHECK(config.layers[0].attention.kv_heads == 4);
+  CHECK(config.norm_eps == 1e-5);
   CHECK(config.max_position_embeddings == 4096);
-  CHECK(!config.mlp_bias);
+  CHECK(!config.layers[0].feed_forward.bias);
 }

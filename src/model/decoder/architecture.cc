@@ -11,11 +11,12 @@
 namespace spillway {
 namespace {
 
-constexpr std::array kArchitectures = {
-    &architectures::kLlama,      &architectures::kMistral, &architectures::kQwen2,   &architectures::kQwen3,
-    &architectures::kGemma2,     &architectures::kGemma3,  &architectures::kPhi3,    &architectures::kGlm4,
-    &architectures::kMinistral3, &architectures::kGranite, &architectures::kSmolLm3, &architectures::kOlmo2,
-    &architectures::kArcee,      &architectures::kSeedOss, &architectures::kGemma,   &architectures::kOlmo3};
+constexpr std::array kArchitectures = {&architectures::kLlama,   &architectures::kMistral, &architectures::kQwen2,
+                                       &architectures::kQwen3,   &architectures::kGemma2,  &architectures::kGemma3,
+                                       &architectures::kPhi3,    &architectures::kGlm4,    &architectures::kMinistral3,
+                                       &architectures::kGranite, &architectures::kSmolLm3, &architectures::kOlmo2,
+                                       &architectures::kArcee,   &architectures::kSeedOss, &architectures::kGemma,
+                                       &architectures::kOlmo3,   &architectures::kCohere,  &architectures::kCohere2};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>
@@ -72,76 +73,4 @@ bool is_classifier(const JsonField& json, bool is_of_tokens) {
   return !architectures.empty() && architectures.front() == classifier_name(find_architecture(json), is_of_tokens);
 }
 
-namespace layer {
-
-void input_norm(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.x = parts.norm(state.stream, layer_prefix(state.layer) + "input_layernorm");
-}
-
-void project_heads(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.heads = parts.project_heads(state.layer, state.x);
-}
-
-void normalise_heads(DecoderParts& parts, const Attend&, LayerState& state) {
-  parts.normalise_heads(state.layer, state.heads);
-}
-
-void rotate_heads(DecoderParts& parts, const Attend&, LayerState& state) {
-  parts.rotate_heads(state.layer, state.heads);
-}
-
-void attention(DecoderParts&, const Attend& attend, LayerState& state) { state.x = attend(state.layer, state.heads); }
-
-void output(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.stream = parts.project_output(state.layer, state.x, state.stream);
-}
-
-void post_attention_norm(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.x = parts.norm(state.stream, layer_prefix(state.layer) + "post_attention_layernorm");
-}
-
-void gated_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.stream = parts.mlp(state.layer, state.x, state.stream);
-}
-
-void branch_output(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.x = parts.project_output(state.layer, state.x, kNone);
-}
-
-void join_attention(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.stream = parts.join(state.stream, parts.norm(state.x, layer_prefix(state.layer) + "post_attention_layernorm"));
-}
-
-void pre_feedforward_norm(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.x = parts.norm(state.stream, layer_prefix(state.layer) + "pre_feedforward_layernorm");
-}
-
-void branch_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.x = parts.mlp(state.layer, state.x, kNone);
-}
-
-void join_feedforward(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.stream =
-      parts.join(state.stream, parts.norm(state.x, layer_prefix(state.layer) + "post_feedforward_layernorm"));
-}
-
-void take_stream(DecoderParts&, const Attend&, LayerState& state) { state.x = state.stream; }
-
-void normalise_projections(DecoderParts& parts, const Attend&, LayerState& state) {
-  parts.normalise_projections(state.layer, state.heads);
-}
-
-void plain_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.stream = parts.plain_mlp(state.layer, state.x, state.stream);
-}
-
-void project_fused_heads(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.heads = parts.project_fused_heads(state.layer, state.x);
-}
-
-void fused_mlp(DecoderParts& parts, const Attend&, LayerState& state) {
-  state.stream = parts.fused_mlp(state.layer, state.x, state.stream);
-}
-
-}  // namespace layer
 }  // namespace spillway

@@ -10,11 +10,11 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_field.h"
-#include "base/sizes.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "model/config_overrides.h"
 #include "model/decoder/architecture.h"
+#include "model/decoder/parts.h"
 #include "model/decoder/sliding_window.h"
 #include "model/decoder/wrapper.h"
 #include "model/layout.h"
@@ -33,49 +33,47 @@ constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 4096;
 constexpr int64_t kMaxHeadDim = ops::kMaxHeadSize;
 
-void read_sizes(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
-  config.vocab_size = json["vocab_size"].integer(1, kMaxVocabulary);
-  config.hidden_size = json["hidden_size"].integer(1, kMaxWidth);
-  config.intermediate_size = json["intermediate_size"].integer(1, kMaxWidth);
-  config.num_hidden_layers = json["num_hidden_layers"].integer(1, kMaxLayers);
-  config.num_attention_heads = json["num_attention_heads"].integer(1, kMaxHeads);
-  config.max_position_embeddings =
-      json["max_position_embeddings"].integer_or(architecture.default_max_position_embeddings, 1, kMaxPositions);
-  config.rms_norm_eps = json["rms_norm_eps"].real_or(architecture.default_rms_norm_eps, 0.0, 1.0);
-
+int64_t read_kv_heads(const JsonField& json, const Architecture& architecture, int64_t heads) {
   // An explicit null means "as many as query heads" in every architecture; only a missing key has a default of its own.
-  const int64_t missing_kv_heads = json.has("num_key_value_heads") || architecture.default_kv_heads == 0
-                                       ? config.num_attention_heads
-                                       : architecture.default_kv_heads;
-  config.num_key_value_heads = json["num_key_value_heads"].integer_or(missing_kv_heads, 1, kMaxHeads);
-  if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    throw input_error(json.where(),
-                      "expected num_attention_heads to be a multiple of num_key_value_heads, got {} and {}; "
-                      "check both numbers",
-                      config.num_attention_heads, config.num_key_value_heads);
-  }
+  const int64_t missing =
+      json.has("num_key_value_heads") || architecture.default_kv_heads == 0 ? heads : architecture.default_kv_heads;
+  const int64_t kv_heads = json["num_key_value_heads"].integer_or(missing, 1, kMaxHeads);
+  if (heads % kv_heads == 0) return kv_heads;
+  throw input_error(json.where(),
+                    "expected num_attention_heads to be a multiple of num_key_value_heads, got {} and {}; "
+                    "check both numbers",
+                    heads, kv_heads);
 }
 
-void read_head_dim(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
-  if (!json["head_dim"].is_null()) {
-    config.head_dim = json["head_dim"].integer(2, kMaxHeadDim);
-    config.names_head_dim = true;
-  } else if (architecture.default_head_dim != 0 && !json.has("head_dim")) {
-    config.head_dim = architecture.default_head_dim;
-  } else if (config.hidden_size % config.num_attention_heads == 0) {
-    config.head_dim = config.hidden_size / config.num_attention_heads;
-  } else {
-    throw input_error(json.where(),
-                      "expected hidden_size to be a multiple of num_attention_heads, got {} and {}; check "
-                      "both numbers or add head_dim",
-                      config.hidden_size, config.num_attention_heads);
-  }
-  if (config.head_dim % 2 != 0 || config.head_dim < 2 || config.head_dim > kMaxHeadDim) {
-    throw input_error(json.where(),
-                      "expected heads of an even size from 2 to {}, got {}; check hidden_size, "
-                      "num_attention_heads and head_dim",
-                      kMaxHeadDim, config.head_dim);
-  }
+int64_t named_head_dim(const JsonField& json, const Architecture& architecture, int64_t hidden, int64_t heads) {
+  if (!json["head_dim"].is_null()) return json["head_dim"].integer(2, kMaxHeadDim);
+  if (architecture.default_head_dim != 0 && !json.has("head_dim")) return architecture.default_head_dim;
+  if (hidden % heads == 0) return hidden / heads;
+  throw input_error(json.where(),
+                    "expected hidden_size to be a multiple of num_attention_heads, got {} and {}; check "
+                    "both numbers or add head_dim",
+                    hidden, heads);
+}
+
+int64_t read_head_dim(const JsonField& json, const Architecture& architecture, int64_t hidden, int64_t heads) {
+  const int64_t head_dim = named_head_dim(json, architecture, hidden, heads);
+  if (head_dim % 2 == 0 && head_dim >= 2 && head_dim <= kMaxHeadDim) return head_dim;
+  throw input_error(json.where(),
+                    "expected heads of an even size from 2 to {}, got {}; check hidden_size, "
+                    "num_attention_heads and head_dim",
+                    kMaxHeadDim, head_dim);
+}
+
+// Reads the layers, which are alike until the architecture's `read` changes them.
+void read_layers(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
+  DecoderLayer layer = architecture.layer;
+  layer.feed_forward.inner = json["intermediate_size"].integer(1, kMaxWidth);
+  const int64_t layers = json["num_hidden_layers"].integer(1, kMaxLayers);
+  layer.attention.heads = json["num_attention_heads"].integer(1, kMaxHeads);
+  layer.attention.kv_heads = read_kv_heads(json, architecture, layer.attention.heads);
+  layer.attention.head_dim = read_head_dim(json, architecture, config.hidden_size, layer.attention.heads);
+  layer.attention.scale = 1 / std::sqrt(static_cast<double>(layer.attention.head_dim));
+  config.layers.assign(static_cast<size_t>(layers), layer);
 }
 
 std::optional<DType> read_dtype(const JsonField& json) {
@@ -177,10 +175,13 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   config.wrapper = said.wrapper;
   config.files_say_tie = said.files_say_tie;
   if (!config.wrapper.empty()) config.names = default_wrapper_names();
-  read_sizes(json, architecture, config);
-  read_head_dim(json, architecture, config);
-  config.attention_scale = 1 / std::sqrt(static_cast<double>(config.head_dim));
-  config.sliding_window = make_vector<int64_t>(config.num_hidden_layers);
+  config.vocab_size = json["vocab_size"].integer(1, kMaxVocabulary);
+  config.hidden_size = json["hidden_size"].integer(1, kMaxWidth);
+  config.max_position_embeddings =
+      json["max_position_embeddings"].integer_or(architecture.default_max_position_embeddings, 1, kMaxPositions);
+  config.norm_eps = json[architecture.norm.eps_key].real_or(architecture.norm.eps, 0.0, 1.0);
+  config.names_head_dim = !json["head_dim"].is_null();
+  read_layers(json, architecture, config);
   note_dropout(json, "attention_dropout", config, architecture.default_dropout);
   architecture.read(json, config);
   read_ropes(json, architecture, config);

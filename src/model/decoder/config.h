@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json_field.h"
+#include "model/decoder/layer.h"
 #include "model/decoder/rope_config.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/score_head.h"
@@ -28,33 +29,20 @@ struct DecoderConfig {
   int64_t vocab_size = 0;
   std::optional<int64_t> stored_vocab_size;  // rows that the files have, where tokens were added; empty: vocab_size
   int64_t hidden_size = 0;
-  int64_t intermediate_size = 0;
-  int64_t num_hidden_layers = 0;
-  int64_t num_attention_heads = 0;
-  int64_t num_key_value_heads = 0;  // divides num_attention_heads
-  int64_t head_dim = 0;             // even; num_attention_heads * head_dim may differ from hidden_size
-  bool names_head_dim = false;      // config.json does
+  std::vector<DecoderLayer> layers;
+  bool names_head_dim = false;  // config.json does
   int64_t max_position_embeddings = 0;
-  double rms_norm_eps = 1e-6;
+  double norm_eps = 1e-6;
   bool tie_word_embeddings = false;
   std::optional<ScoreHead> score;  // in place of the head
   bool has_new_score = false;      // which the files do not have
   double initializer_range = 0.02;
-  bool copies_head = false;  // the files tie the head; here it is a weight of its own that starts as the embedding
-  bool qkv_bias = false;     // of q_proj, k_proj and v_proj
-  bool output_bias = false;  // of o_proj
-  bool mlp_bias = false;     // of gate_proj, up_proj and down_proj
-  RopeConfig rope;
-  std::optional<RopeConfig> local_rope;  // of layers with a window; empty: `rope`
-  std::vector<bool> rotates;             // for each layer, whether by its rope; empty: all
-  double embedding_scale = 1;            // of the embedding's rows
-  double residual_scale = 1;             // of what a branch adds to the stream
+  bool copies_head = false;       // the files tie the head; here it is a weight of its own that starts as the embedding
+  std::vector<RopeConfig> ropes;  // that layers name by their place: the one of all, or a second one of windows
+  double embedding_scale = 1;     // of the embedding's rows
+  double residual_scale = 1;      // of what a branch adds to the stream
   double logit_scale = 1;
-  double attention_scale = 0;     // of scores; 1 / sqrt(head_dim) unless the architecture has its own
-  double attention_soft_cap = 0;  // of scaled scores; 0: none
-  double logit_soft_cap = 0;      // of scaled logits; 0: none
-  // For each layer how many tokens a query sees, itself included; 0: all before it.
-  std::vector<int64_t> sliding_window;
+  double logit_soft_cap = 0;  // of scaled logits; 0: none
 
   std::string wrapper;  // that it is the model of text in, "Gemma3ForConditionalGeneration"; empty: it stands alone
   WeightNames names;    // in its files

@@ -25,12 +25,12 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
     CHECK(config.architecture == &architectures::kLlama);
     CHECK(config.vocab_size == 96);
     CHECK(config.hidden_size == 32);
-    CHECK(config.intermediate_size == 48);
-    CHECK(config.num_hidden_layers == 2);
-    CHECK(config.num_key_value_heads == 4);
-    CHECK(config.head_dim == 8);
-    CHECK(config.rms_norm_eps == 1e-5);
-    CHECK(config.rope.type == RopeType::kDefault);
+    CHECK(config.layers[0].feed_forward.inner == 48);
+    CHECK(config.layers.size() == 2);
+    CHECK(config.layers[0].attention.kv_heads == 4);
+    CHECK(config.layers[0].attention.head_dim == 8);
+    CHECK(config.norm_eps == 1e-5);
+    CHECK(config.ropes[0].type == RopeType::kDefault);
     CHECK(config.dtype == DType::kF32);
     CHECK(config.bos_token_id == 1);
     CHECK(!config.pad_token_id);
@@ -39,71 +39,71 @@ TEST_CASE("model folders in the styles of transformers 4 and 5 are read") {
   SUBCASE("Llama 3.2, style 5") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "llama32");
     CHECK(config.tie_word_embeddings);
-    CHECK(config.rope.type == RopeType::kLlama3);
-    CHECK(config.rope.factor == 8.0);
-    CHECK(config.rope.original_max_position_embeddings == 32);
-    CHECK(config.sliding_window == std::vector<int64_t>{0, 0});
+    CHECK(config.ropes[0].type == RopeType::kLlama3);
+    CHECK(config.ropes[0].factor == 8.0);
+    CHECK(config.ropes[0].original_max_position_embeddings == 32);
+    CHECK(windows_of(config) == std::vector<int64_t>{0, 0});
   }
   SUBCASE("linear rope, style 4") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "llama_linear");
-    CHECK(config.rope.type == RopeType::kLinear);
-    CHECK(config.rope.theta == 5000.0);
-    CHECK(config.rope.factor == 2.5);
+    CHECK(config.ropes[0].type == RopeType::kLinear);
+    CHECK(config.ropes[0].theta == 5000.0);
+    CHECK(config.ropes[0].factor == 2.5);
   }
   SUBCASE("biases and an explicit head size") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "llama_bias");
-    CHECK(config.head_dim == 12);
-    CHECK(config.qkv_bias);
-    CHECK(config.output_bias);
-    CHECK(config.mlp_bias);
+    CHECK(config.layers[0].attention.head_dim == 12);
+    CHECK(config.layers[0].attention.qkv_bias);
+    CHECK(config.layers[0].attention.output_bias);
+    CHECK(config.layers[0].feed_forward.bias);
   }
   SUBCASE("Mistral") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "mistral");
     CHECK(config.architecture == &architectures::kMistral);
-    CHECK(config.sliding_window == std::vector<int64_t>{6, 6});
+    CHECK(windows_of(config) == std::vector<int64_t>{6, 6});
     CHECK(config.dtype == DType::kBF16);
   }
   SUBCASE("Qwen2 with a window from the second layer on") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "qwen2_tied");
-    CHECK(config.qkv_bias);
-    CHECK(!config.output_bias);
-    CHECK(config.sliding_window == std::vector<int64_t>{0, 5});
+    CHECK(config.layers[0].attention.qkv_bias);
+    CHECK(!config.layers[0].attention.output_bias);
+    CHECK(windows_of(config) == std::vector<int64_t>{0, 5});
   }
   SUBCASE("Gemma 2, style 4") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "gemma2");
     CHECK(config.architecture == &architectures::kGemma2);
-    CHECK(config.attention_soft_cap == 2);
+    CHECK(config.layers[0].attention.soft_cap == 2);
     CHECK(config.logit_soft_cap == 8);
-    CHECK(config.attention_scale == doctest::Approx(1 / std::sqrt(24)));
-    CHECK(config.sliding_window == std::vector<int64_t>{6, 0});
-    CHECK(!config.local_rope);
+    CHECK(config.layers[0].attention.scale == doctest::Approx(1 / std::sqrt(24)));
+    CHECK(windows_of(config) == std::vector<int64_t>{6, 0});
+    CHECK(config.ropes.size() == 1);
     CHECK(!config.tie_word_embeddings);
   }
   SUBCASE("Gemma 3 with two ropes, style 5") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "gemma3");
     CHECK(config.architecture == &architectures::kGemma3);
-    CHECK(config.attention_soft_cap == 0);
+    CHECK(config.layers[0].attention.soft_cap == 0);
     CHECK(config.logit_soft_cap == 0);
-    CHECK(config.sliding_window == std::vector<int64_t>{5, 0, 5});
-    CHECK(config.rope.type == RopeType::kLinear);
-    CHECK(config.rope.theta == 10000);
-    REQUIRE(config.local_rope);
-    CHECK(config.local_rope->type == RopeType::kDefault);
-    CHECK(config.local_rope->theta == 100);
+    CHECK(windows_of(config) == std::vector<int64_t>{5, 0, 5});
+    CHECK(config.ropes[0].type == RopeType::kLinear);
+    CHECK(config.ropes[0].theta == 10000);
+    REQUIRE(config.ropes.size() == 2);
+    CHECK(config.ropes[1].type == RopeType::kDefault);
+    CHECK(config.ropes[1].theta == 100);
     CHECK(config.tie_word_embeddings);
   }
   SUBCASE("Phi-3 with a window in every layer") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "phi3");
     CHECK(config.architecture == &architectures::kPhi3);
-    CHECK(config.sliding_window == std::vector<int64_t>{6, 6});
-    CHECK(config.num_key_value_heads == 2);
+    CHECK(windows_of(config) == std::vector<int64_t>{6, 6});
+    CHECK(config.layers[0].attention.kv_heads == 2);
   }
   SUBCASE("Qwen3") {
     const DecoderConfig config = read_decoder_config(kGoldenModels / "qwen3_tied");
-    CHECK(config.head_dim == 16);
+    CHECK(config.layers[0].attention.head_dim == 16);
     CHECK(config.architecture == &architectures::kQwen3);
     CHECK(config.dtype == DType::kF16);
-    CHECK(!config.qkv_bias);
+    CHECK(!config.layers[0].attention.qkv_bias);
   }
 }
 
@@ -123,10 +123,11 @@ TEST_CASE("rope frequencies equal those of transformers to the last bits") {
     json changes = item["config"];
     changes["max_position_embeddings"] = 131072;
     const DecoderConfig config = parse(changes);
-    check_frequencies(rope_inverse_frequencies(config.rope, config.head_dim), item["inv_freq"]);
+    check_frequencies(rope_inverse_frequencies(config.ropes[0], config.layers[0].attention.head_dim), item["inv_freq"]);
     if (item.contains("long_inv_freq"))
-      check_frequencies(rope_inverse_frequencies(config.rope, config.head_dim, true), item["long_inv_freq"]);
-    CHECK(config.rope.attention_factor == doctest::Approx(item["attention_factor"].get<double>()).epsilon(1e-12));
+      check_frequencies(rope_inverse_frequencies(config.ropes[0], config.layers[0].attention.head_dim, true),
+                        item["long_inv_freq"]);
+    CHECK(config.ropes[0].attention_factor == doctest::Approx(item["attention_factor"].get<double>()).epsilon(1e-12));
   }
 }
 
@@ -135,58 +136,58 @@ TEST_CASE("keys that a config leaves out get the defaults of transformers") {
   for (const char* key : {"num_key_value_heads", "rms_norm_eps", "hidden_act", "max_position_embeddings"})
     minimal.erase(key);
   const DecoderConfig llama = parse_decoder_config(minimal.dump(), "config.json");
-  CHECK(llama.num_key_value_heads == 4);
-  CHECK(llama.rms_norm_eps == 1e-6);
+  CHECK(llama.layers[0].attention.kv_heads == 4);
+  CHECK(llama.norm_eps == 1e-6);
   CHECK(llama.max_position_embeddings == 2048);
-  CHECK(llama.rope.theta == 10000.0);
+  CHECK(llama.ropes[0].theta == 10000.0);
   CHECK(!llama.tie_word_embeddings);
   CHECK(llama.eos_token_ids.empty());
 
-  CHECK(parse({{"num_key_value_heads", nullptr}}, "MistralForCausalLM").num_key_value_heads == 4);
-  CHECK(parse(json::object(), "MistralForCausalLM").sliding_window == std::vector<int64_t>{4096, 4096, 4096});
-  CHECK(parse({{"sliding_window", nullptr}}, "MistralForCausalLM").sliding_window == std::vector<int64_t>{0, 0, 0});
-  CHECK(parse(json::object(), "Qwen3ForCausalLM").head_dim == 128);
-  CHECK(parse({{"sliding_window", 7}}, "Qwen2ForCausalLM").sliding_window == std::vector<int64_t>{0, 0, 0});
+  CHECK(parse({{"num_key_value_heads", nullptr}}, "MistralForCausalLM").layers[0].attention.kv_heads == 4);
+  CHECK(windows_of(parse(json::object(), "MistralForCausalLM")) == std::vector<int64_t>{4096, 4096, 4096});
+  CHECK(windows_of(parse({{"sliding_window", nullptr}}, "MistralForCausalLM")) == std::vector<int64_t>{0, 0, 0});
+  CHECK(parse(json::object(), "Qwen3ForCausalLM").layers[0].attention.head_dim == 128);
+  CHECK(windows_of(parse({{"sliding_window", 7}}, "Qwen2ForCausalLM")) == std::vector<int64_t>{0, 0, 0});
 }
 
 TEST_CASE("keys that a config of Gemma or Phi-3 leaves out get the defaults of transformers") {
   json minimal = json::parse(config_text({{"model_type", "gemma2"}}, "Gemma2ForCausalLM"));
   for (const char* key : {"num_key_value_heads", "rms_norm_eps", "max_position_embeddings"}) minimal.erase(key);
   const DecoderConfig gemma2 = parse_decoder_config(minimal.dump(), "config.json");
-  CHECK(gemma2.num_key_value_heads == 4);
-  CHECK(gemma2.head_dim == 256);
-  CHECK(gemma2.attention_scale == 1.0 / 16);
-  CHECK(gemma2.attention_soft_cap == 50);
+  CHECK(gemma2.layers[0].attention.kv_heads == 4);
+  CHECK(gemma2.layers[0].attention.head_dim == 256);
+  CHECK(gemma2.layers[0].attention.scale == 1.0 / 16);
+  CHECK(gemma2.layers[0].attention.soft_cap == 50);
   CHECK(gemma2.logit_soft_cap == 30);
   CHECK(gemma2.max_position_embeddings == 8192);
   CHECK(gemma2.tie_word_embeddings);
-  CHECK(gemma2.sliding_window == std::vector<int64_t>{4096, 0, 4096});
+  CHECK(windows_of(gemma2) == std::vector<int64_t>{4096, 0, 4096});
   minimal.update({{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", nullptr}});
   const DecoderConfig bare = parse_decoder_config(minimal.dump(), "config.json");
-  CHECK(bare.attention_soft_cap == 0);
+  CHECK(bare.layers[0].attention.soft_cap == 0);
   CHECK(bare.logit_soft_cap == 0);
 
   minimal.update({{"architectures", {"Gemma3ForCausalLM"}}, {"model_type", "gemma3_text"}, {"num_hidden_layers", 7}});
   const DecoderConfig gemma3 = parse_decoder_config(minimal.dump(), "config.json");
   CHECK(gemma3.max_position_embeddings == 131072);
-  CHECK(gemma3.sliding_window == std::vector<int64_t>{4096, 4096, 4096, 4096, 4096, 0, 4096});
-  CHECK(gemma3.rope.theta == 1e6);
-  REQUIRE(gemma3.local_rope);
-  CHECK(gemma3.local_rope->theta == 1e4);
+  CHECK(windows_of(gemma3) == std::vector<int64_t>{4096, 4096, 4096, 4096, 4096, 0, 4096});
+  CHECK(gemma3.ropes[0].theta == 1e6);
+  REQUIRE(gemma3.ropes.size() == 2);
+  CHECK(gemma3.ropes[1].theta == 1e4);
 
   minimal.update({{"architectures", {"Phi3ForCausalLM"}}, {"model_type", "phi3"}});
   const DecoderConfig phi3 = parse_decoder_config(minimal.dump(), "config.json");
-  CHECK(phi3.rms_norm_eps == 1e-5);
+  CHECK(phi3.norm_eps == 1e-5);
   CHECK(phi3.max_position_embeddings == 4096);
-  CHECK(phi3.sliding_window == std::vector<int64_t>(7, 0));
+  CHECK(windows_of(phi3) == std::vector<int64_t>(7, 0));
   CHECK(!phi3.tie_word_embeddings);
 
   minimal.update({{"architectures", {"Glm4ForCausalLM"}}, {"model_type", "glm4"}});
   const DecoderConfig glm4 = parse_decoder_config(minimal.dump(), "config.json");
-  CHECK(glm4.head_dim == 128);
-  CHECK(glm4.rope.partial_rotary_factor == 0.5);
-  CHECK(glm4.qkv_bias);
-  CHECK(!glm4.output_bias);
+  CHECK(glm4.layers[0].attention.head_dim == 128);
+  CHECK(glm4.ropes[0].partial_rotary_factor == 0.5);
+  CHECK(glm4.layers[0].attention.qkv_bias);
+  CHECK(!glm4.layers[0].attention.output_bias);
 
   minimal.update({{"architectures", {"Ministral3ForCausalLM"}},
                   {"model_type", "ministral3"},
@@ -194,8 +195,8 @@ TEST_CASE("keys that a config of Gemma or Phi-3 leaves out get the defaults of t
                   {"rope_parameters", {{"llama_4_scaling_beta", 0.1}, {"original_max_position_embeddings", 16384}}}});
   const DecoderConfig ministral3 = parse_decoder_config(minimal.dump(), "config.json");
   CHECK(ministral3.max_position_embeddings == 262144);
-  CHECK(ministral3.sliding_window == std::vector<int64_t>(7, 0));
-  CHECK(ministral3.rope.llama_4_scaling_beta == 0.1);
+  CHECK(windows_of(ministral3) == std::vector<int64_t>(7, 0));
+  CHECK(ministral3.ropes[0].llama_4_scaling_beta == 0.1);
 }
 
 TEST_CASE("Gemma 3 has the two ropes of transformers 4, of which rope_scaling stretches that of all tokens") {
@@ -203,11 +204,11 @@ TEST_CASE("Gemma 3 has the two ropes of transformers 4, of which rope_scaling st
                         {"rope_local_base_freq", 2e4}, {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}},
                         {"sliding_window_pattern", 3}, {"sliding_window", 16}};
   const DecoderConfig config = parse(changes, "Gemma3ForCausalLM");
-  CHECK(config.rope.theta == 5e5);
-  CHECK(config.rope.factor == 8);
-  CHECK(config.local_rope->theta == 2e4);
-  CHECK(config.local_rope->type == RopeType::kDefault);
-  CHECK(config.sliding_window == std::vector<int64_t>{16, 16, 0});
+  CHECK(config.ropes[0].theta == 5e5);
+  CHECK(config.ropes[0].factor == 8);
+  CHECK(config.ropes[1].theta == 2e4);
+  CHECK(config.ropes[1].type == RopeType::kDefault);
+  CHECK(windows_of(config) == std::vector<int64_t>{16, 16, 0});
 }
 
 TEST_CASE("what would change Gemma or Phi-3 is refused by name") {
@@ -236,7 +237,7 @@ TEST_CASE("what would change Gemma or Phi-3 is refused by name") {
 TEST_CASE("layer_types say which Qwen layers have a window") {
   const json types = {"sliding_attention", "full_attention", "sliding_attention"};
   const json changes = {{"use_sliding_window", true}, {"sliding_window", 7}, {"layer_types", types}};
-  CHECK(parse(changes, "Qwen3ForCausalLM").sliding_window == std::vector<int64_t>{7, 0, 7});
+  CHECK(windows_of(parse(changes, "Qwen3ForCausalLM")) == std::vector<int64_t>{7, 0, 7});
   CHECK(config_error({{"layer_types", types}}, "Qwen3ForCausalLM").find("expected use_sliding_window") !=
         std::string::npos);
   CHECK(config_error({{"layer_types", {"full_attention"}}}, "Qwen3ForCausalLM").find("got 1;") != std::string::npos);
@@ -295,7 +296,7 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
   config.erase("architectures");
   CHECK(config_error(config.dump()) ==
         "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4, "
-        "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma or olmo3, got none; add it");
+        "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma, olmo3, cohere or cohere2, got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
@@ -303,8 +304,9 @@ TEST_CASE("what is not supported is refused by name") {
         "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
         "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Phi3ForCausalLM, Glm4ForCausalLM, "
         "Ministral3ForCausalLM, GraniteForCausalLM, "
-        "SmolLM3ForCausalLM, Olmo2ForCausalLM, ArceeForCausalLM, SeedOssForCausalLM, GemmaForCausalLM or "
-        "Olmo3ForCausalLM, got 'FalconForCausalLM'; use a model of one of these");
+        "SmolLM3ForCausalLM, Olmo2ForCausalLM, ArceeForCausalLM, SeedOssForCausalLM, GemmaForCausalLM, "
+        "Olmo3ForCausalLM, CohereForCausalLM or Cohere2ForCausalLM, got 'FalconForCausalLM'; use a model of one of "
+        "these");
   CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=
         std::string::npos);
   CHECK(config_error({{"rope_scaling", {{"type", "ntk"}, {"factor", 4.0}}}}) ==

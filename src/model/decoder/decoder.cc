@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "model/decoder/append_layer.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/parts.h"
 #include "ops/attention/attention.h"
@@ -18,73 +19,78 @@ namespace {
 
 std::string layer_name(int64_t layer) { return fmt::format("layer {}", layer); }
 
-// Embedding, layers, final norm, scale of the logits.
+// Appends embedding, layers, final norm and the scale of the logits. Returns kNone where `attend` ends it.
 ValueId append_layers(Builder& builder, const DecoderConfig& config, const ModelOptions& options, DecoderParts& parts,
                       ValueId ids, const Attend& attend) {
   ValueId stream = parts.embed(ids);
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+  for (int64_t layer = 0; layer < std::ssize(config.layers) && stream != kNone; ++layer) {
     builder.begin_block(options.prefix + layer_name(layer));
-    LayerState state{.layer = layer, .stream = stream};
-    for (const LayerPart part : config.architecture->layer) {
-      part(parts, attend, state);
-      if (state.x == kNone) break;
-    }
+    stream = append_layer(parts, nth(config.layers, layer), layer, stream, attend);
     builder.end_block();
-    if (state.x == kNone) return kNone;
-    stream = state.stream;
   }
-  return parts.scaled_for_head(parts.norm(stream, "model.norm"));
+  return stream == kNone ? kNone : parts.scaled_for_head(parts.norm(stream, "model.norm"));
 }
 
-ops::AttentionOptions attention_options(const DecoderConfig& config, const ModelOptions& options, int64_t layer) {
-  return {.heads = config.num_attention_heads,
-          .kv_heads = config.num_key_value_heads,
-          .head_size = config.head_dim,
-          .sliding_window = nth(config.sliding_window, layer),
-          .scale = config.attention_scale,
+ops::AttentionOptions attention_options(const Attention& attention, const ModelOptions& options) {
+  return {.heads = attention.heads,
+          .kv_heads = attention.kv_heads,
+          .head_size = attention.head_dim,
+          .sliding_window = attention.window,
+          .scale = attention.scale,
           .sequence_len = options.sequence_len,
-          .soft_cap = config.attention_soft_cap};
+          .soft_cap = attention.soft_cap};
 }
 
-// Appends the keys and values of new tokens to a layer's caches and attends to them. `caches` are the next versions of
-// all caches.
-ValueId attend_to_cache(Builder& builder, const DecoderConfig& config, const ModelOptions& options,
-                        const CachedModelGraph& inputs, int64_t rows, CacheUse use, int64_t layer,
-                        const AttentionHeads& heads, std::vector<ValueId>& caches) {
-  const ValueType type{options.dtype, {rows, config.num_key_value_heads * config.head_dim}};
-  const auto append = [&](const char* name, ValueId x) {
-    const ValueId cache = builder.input(fmt::format("cache.layers.{}.{}", layer, name), type, ValueKind::kCache);
-    return caches.emplace_back(ops::cache_append(builder, cache, x, inputs.own));
-  };
-  const ops::CacheOperands cache{append("key", heads.k), append("value", heads.v), inputs.first, inputs.own};
-  const ops::AttentionOptions attention = attention_options(config, options, layer);
-  if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention);
-  if (layer + 1 == config.num_hidden_layers) return kNone;
-  return ops::cached_attention(builder, heads.q, cache, attention);
-}
-
-// `caches`: those of a layer after each other.
-SectionId append_copies(Builder& builder, const CachedModelGraph& inputs, const std::vector<ValueId>& caches) {
-  const SectionId section = builder.begin_section({.name = "copy"});
-  for (size_t i = 0; i < caches.size(); ++i) {
-    builder.begin_block(layer_name(static_cast<int64_t>(i / 2)));
-    const ValueId rows = ops::embedding(builder, inputs.first, caches[i]);
-    (void)ops::cache_append(builder, caches[i], rows, inputs.own);
-    builder.end_block();
-  }
-  return section;
-}
-
-class Decoder final : public Model {
+// The states of layers as generation has them: each is a cache of `rows` rows, "cache.layers.0.key".
+class States {
  public:
-  explicit Decoder(DecoderConfig config)
-      : config_(std::move(config)),
-        text_{config_.vocab_size,
-              config_.max_position_embeddings,
-              config_.repetition_penalty,
-              config_.score,
-              config_.wrapper,
-              {config_.initializer_range, 1 - config_.architecture->norm_weight_shift, config_.pad_token_id}} {}
+  States(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs, size_t layers)
+      : builder_(builder), options_(options), inputs_(inputs), latest_(layers) {}
+
+  // Appends rows of new tokens to the states of a layer, in their order, and returns the states after that.
+  const std::vector<ValueId>& append(const DecoderLayer& layer, int64_t index, const std::vector<ValueId>& rows) {
+    std::vector<ValueId>& states = nth(latest_, index);
+    for (const LayerState& state : layer.states()) {
+      SPILLWAY_CHECK(state.rows == StateRows::kPerToken, "the state {} has no row for each token", state.name);
+      const std::string name = fmt::format("cache.layers.{}.{}", index, state.name);
+      const ValueType type{options_.dtype, {inputs_.rows, state.width}};
+      const ValueId cache = builder_.input(name, type, ValueKind::kCache);
+      states.push_back(ops::cache_append(builder_, cache, rows[states.size()], inputs_.own));
+    }
+    return states;
+  }
+
+  // Appends the section in which rows of all states become what other rows are.
+  [[nodiscard]] SectionId append_copies() {
+    const SectionId section = builder_.begin_section({.name = "copy"});
+    for (size_t layer = 0; layer < latest_.size(); ++layer) {
+      for (const ValueId state : latest_[layer]) {
+        builder_.begin_block(layer_name(static_cast<int64_t>(layer)));
+        const ValueId rows = ops::embedding(builder_, inputs_.first, state);
+        (void)ops::cache_append(builder_, state, rows, inputs_.own);
+        builder_.end_block();
+      }
+    }
+    return section;
+  }
+
+ private:
+  Builder& builder_;
+  const ModelOptions& options_;
+  const CachedModelGraph& inputs_;
+  std::vector<std::vector<ValueId>> latest_;  // of each layer
+};
+
+class Decoder final : public TextModel {
+ public:
+  explicit Decoder(DecoderConfig config) : config_(std::move(config)) {
+    vocab_size = config_.vocab_size;
+    max_position_embeddings = config_.max_position_embeddings;
+    repetition_penalty = config_.repetition_penalty;
+    score = config_.score;
+    wrapper = config_.wrapper;
+    fresh = {config_.initializer_range, 1 - config_.architecture->norm.weight_shift, config_.pad_token_id};
+  }
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;
   [[nodiscard]] CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
@@ -97,13 +103,12 @@ class Decoder final : public Model {
   void check_trains() const override {
     if (config_.untrainable) throw InputError(*config_.untrainable);
   }
-  [[nodiscard]] std::vector<int64_t> attention_windows() const override { return config_.sliding_window; }
-  [[nodiscard]] const TextModel* text() const override { return &text_; }
+  [[nodiscard]] const std::vector<DecoderLayer>& layers() const override { return config_.layers; }
 
-  [[nodiscard]] ModelPtr with_vocab_size(int64_t vocab_size) const override {
+  [[nodiscard]] ModelPtr with_vocab_size(int64_t rows) const override {
     DecoderConfig config = config_;
     config.stored_vocab_size = config.stored_vocab_size.value_or(config.vocab_size);
-    config.vocab_size = vocab_size;
+    config.vocab_size = rows;
     return make_decoder(std::move(config));
   }
   [[nodiscard]] ModelPtr with_own_head() const override {
@@ -125,8 +130,11 @@ class Decoder final : public Model {
   }
 
  private:
+  // Appends what heads attend to in the states, to which the new tokens' keys and values are appended.
+  [[nodiscard]] ValueId attend(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs,
+                               States& states, CacheUse use, int64_t index, const AttentionHeads& heads) const;
+
   DecoderConfig config_;
-  TextModel text_;
 };
 
 ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
@@ -142,7 +150,8 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   result.dropout_seed = layers.declare_dropout();
   DecoderParts parts(layers, config_, {.positions = positions, .seq_offsets = offsets, .longest = options.tokens});
   result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
-    return ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention_options(config_, options, layer));
+    return ops::attention(builder, heads.q, heads.k, heads.v, offsets,
+                          attention_options(nth(config_.layers, layer).attention, options));
   });
   result.head = parts.head();
   result.head_bias = parts.head_bias();
@@ -151,28 +160,39 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   return result;
 }
 
+ValueId Decoder::attend(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs, States& states,
+                        CacheUse use, int64_t index, const AttentionHeads& heads) const {
+  const DecoderLayer& layer = nth(config_.layers, index);
+  const std::vector<ValueId>& latest = states.append(layer, index, {heads.k, heads.v});
+  const ops::CacheOperands cache{latest[0], latest[1], inputs.first, inputs.own};
+  const ops::AttentionOptions attention = attention_options(layer.attention, options);
+  if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention);
+  if (index + 1 == std::ssize(config_.layers)) return kNone;
+  return ops::cached_attention(builder, heads.q, cache, attention);
+}
+
 CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
                                        CacheUse use) const {
   builder.add_axis("tokens", options.tokens);
   const ValueType per_token{DType::kI32, {options.tokens}, kTokenAxis};
-  CachedModelGraph result;
+  CachedModelGraph result{.rows = rows};
   result.ids = builder.input("batch.ids", per_token, ValueKind::kBatch);
   result.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
   result.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
   result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
   Layers layers(builder, options, config_.linear_storage, config_.names);
   DecoderParts parts(layers, config_, {.positions = result.positions, .longest = options.sequence_len});
-  std::vector<ValueId> caches;
+  States states(builder, options, result, config_.layers.size());
   const ValueId hidden =
       append_layers(builder, config_, options, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {
-        return attend_to_cache(builder, config_, options, result, rows, use, layer, heads, caches);
+        return attend(builder, options, result, states, use, layer, heads);
       });
   if (use == CacheUse::kDecode) {
     result.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
     if (config_.logit_soft_cap > 0)
       result.logits = ops::pointwise::soft_cap(builder, result.logits, config_.logit_soft_cap);
   } else {
-    result.copy = append_copies(builder, result, caches);
+    result.copy = states.append_copies();
   }
   result.parameters = layers.parameters();
   return result;

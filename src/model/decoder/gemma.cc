@@ -27,7 +27,8 @@ void read_gemma(const JsonField& json, DecoderConfig& config) {
                       "or {}",
                       override_advice(json.where(), "use_bidirectional_attention", "false"));
   }
-  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+  const bool bias = json["attention_bias"].boolean_or(false);
+  set_biases(config.layers, {.qkv = bias, .output = bias});
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
 }
 
@@ -43,8 +44,12 @@ void read_gemma1(const JsonField& json, DecoderConfig& config) {
 
 void read_attention(const JsonField& json, double missing_score_cap, double missing_logit_cap, DecoderConfig& config) {
   read_gemma(json, config);
-  config.attention_scale = 1 / std::sqrt(json["query_pre_attn_scalar"].real_or(256, 1e-3, 1e9));
-  config.attention_soft_cap = cap_of(json, "attn_logit_softcapping", missing_score_cap);
+  const double scale = 1 / std::sqrt(json["query_pre_attn_scalar"].real_or(256, 1e-3, 1e9));
+  const double soft_cap = cap_of(json, "attn_logit_softcapping", missing_score_cap);
+  for (DecoderLayer& layer : config.layers) {
+    layer.attention.scale = scale;
+    layer.attention.soft_cap = soft_cap;
+  }
   config.logit_soft_cap = cap_of(json, "final_logit_softcapping", missing_logit_cap);
 }
 
@@ -61,15 +66,10 @@ void read_gemma3(const JsonField& json, DecoderConfig& config) {
 // Its files say gelu and mean its tanh, as transformers does.
 constexpr std::string_view kGemmaActivationNames[] = {"gelu_pytorch_tanh", "gelu"};
 
-constexpr LayerPart kGemma2Layer[] = {
-    layer::input_norm,      layer::project_heads,  layer::rotate_heads,         layer::attention,
-    layer::branch_output,   layer::join_attention, layer::pre_feedforward_norm, layer::branch_mlp,
-    layer::join_feedforward};
-
-constexpr LayerPart kGemma3Layer[] = {
-    layer::input_norm, layer::project_heads,   layer::normalise_heads, layer::rotate_heads,
-    layer::attention,  layer::branch_output,   layer::join_attention,  layer::pre_feedforward_norm,
-    layer::branch_mlp, layer::join_feedforward};
+constexpr FeedForward kGemmaFeedForward{.activation = Activation::kGeluTanh};
+constexpr LayerNorms kGemmaNorms{.after_attention = "post_attention_layernorm",
+                                 .before_feed_forward = "pre_feedforward_layernorm",
+                                 .after_feed_forward = "post_feedforward_layernorm"};
 
 }  // namespace
 
@@ -80,12 +80,11 @@ const Architecture kGemma{.name = "GemmaForCausalLM",
                           .default_max_position_embeddings = 8192,
                           .default_pad_token_id = 0,
                           .ties_by_default = true,
-                          .activation = MlpActivation::kGeluTanh,
+                          .norm = {.weight_shift = 1},
                           .activation_names = kGemmaActivationNames,
-                          .norm_weight_shift = 1,
                           .rounds_embedding_scale = true,
-                          .read = read_gemma1,
-                          .layer = layer::kLlama};
+                          .layer = {.feed_forward = kGemmaFeedForward},
+                          .read = read_gemma1};
 
 const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .model_type = "gemma2",
@@ -94,32 +93,30 @@ const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .default_max_position_embeddings = 8192,
                            .default_pad_token_id = 0,
                            .ties_by_default = true,
-                           .activation = MlpActivation::kGeluTanh,
+                           .norm = {.weight_shift = 1},
                            .activation_key = "hidden_activation",
                            .activation_names = kGeluTanhNames,
-                           .norm_weight_shift = 1,
                            .rounds_embedding_scale = true,
+                           .layer = {.norms = kGemmaNorms, .feed_forward = kGemmaFeedForward},
                            .read = read_gemma2,
-                           .layer = kGemma2Layer,
                            .default_sizes = {256000, 2304, 9216, 26, 8}};
 
-const Architecture kGemma3{.name = "Gemma3ForCausalLM",
-                           .model_type = "gemma3_text",
-                           .default_kv_heads = 4,
-                           .default_head_dim = 256,
-                           .default_max_position_embeddings = 131072,
-                           .default_rope_theta = 1e6,
-                           .default_pad_token_id = 0,
-                           .default_local_rope_theta = 1e4,
-                           .ties_by_default = true,
-                           .activation = MlpActivation::kGeluTanh,
-                           .activation_key = "hidden_activation",
-                           .activation_names = kGeluTanhNames,
-                           .norm_weight_shift = 1,
-                           .rounds_embedding_scale = true,
-                           .classifier = "Gemma3Text",
-                           .read = read_gemma3,
-                           .layer = kGemma3Layer,
-                           .default_sizes = {262208, 2304, 9216, 26, 8}};
+const Architecture kGemma3{
+    .name = "Gemma3ForCausalLM",
+    .model_type = "gemma3_text",
+    .default_kv_heads = 4,
+    .default_head_dim = 256,
+    .default_max_position_embeddings = 131072,
+    .default_pad_token_id = 0,
+    .ties_by_default = true,
+    .norm = {.weight_shift = 1},
+    .rope = {.theta = 1e6, .local_theta = 1e4},
+    .activation_key = "hidden_activation",
+    .activation_names = kGeluTanhNames,
+    .rounds_embedding_scale = true,
+    .classifier = "Gemma3Text",
+    .layer = {.norms = kGemmaNorms, .attention = {.head_norm = HeadNorm::kEachHead}, .feed_forward = kGemmaFeedForward},
+    .read = read_gemma3,
+    .default_sizes = {262208, 2304, 9216, 26, 8}};
 
 }  // namespace spillway::architectures

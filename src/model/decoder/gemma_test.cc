@@ -18,17 +18,17 @@ TEST_CASE("Gemma's embedding is scaled, and what its config leaves out gets the 
   const DecoderConfig config = read_decoder_config(kGoldenModels / "gemma");
   CHECK(config.architecture == &architectures::kGemma);
   CHECK(config.embedding_scale == std::sqrt(32.0));
-  CHECK(config.attention_scale == 1 / std::sqrt(12.0));
+  CHECK(config.layers[0].attention.scale == 1 / std::sqrt(12.0));
   CHECK(config.logit_soft_cap == 0);
   json minimal = json::parse(config_text(json::object(), "GemmaForCausalLM"));
   minimal["num_attention_heads"] = 16;
   for (const char* key : {"hidden_act", "num_key_value_heads", "rms_norm_eps", "max_position_embeddings"})
     minimal.erase(key);
   const DecoderConfig plain = parse_decoder_config(minimal.dump(), "config.json");
-  CHECK(plain.num_key_value_heads == 16);
-  CHECK(plain.head_dim == 256);
+  CHECK(plain.layers[0].attention.kv_heads == 16);
+  CHECK(plain.layers[0].attention.head_dim == 256);
   CHECK(plain.max_position_embeddings == 8192);
-  CHECK(plain.rms_norm_eps == 1e-6);
+  CHECK(plain.norm_eps == 1e-6);
   CHECK(plain.tie_word_embeddings);
 }
 

@@ -1,6 +1,5 @@
 #include "model/decoder/gguf.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -44,11 +43,12 @@ void check_expressible(const DecoderConfig& config, std::string_view where) {
                       "expected a model in f32, f16 or bf16, got quantised weights; export the model that they were "
                       "made of, or merge an adapter into it first (spillway merge)");
   }
-  const auto sees_less = [&](int64_t window) { return window > 0 && window < config.max_position_embeddings; };
-  const auto window = std::find_if(config.sliding_window.begin(), config.sliding_window.end(), sees_less);
-  if (window != config.sliding_window.end())
-    refuse(where, "sliding_window", "attention to all tokens", fmt::format("a window of {}", *window));
-  const RopeType rope = config.rope.type;
+  for (const DecoderLayer& layer : config.layers) {
+    const int64_t window = layer.attention.window;
+    if (window > 0 && window < config.max_position_embeddings)
+      refuse(where, "sliding_window", "attention to all tokens", fmt::format("a window of {}", window));
+  }
+  const RopeType rope = config.ropes.front().type;
   const std::string_view known = architecture.gguf.has_rope_factors ? "default, linear or llama3" : "default or linear";
   if (rope == RopeType::kLlama3 && !architecture.gguf.has_rope_factors)
     refuse(where, "rope_scaling.rope_type", known, "llama3");
@@ -58,13 +58,14 @@ void check_expressible(const DecoderConfig& config, std::string_view where) {
 
 // What llama.cpp divides the frequencies by, in f32 step by step, as the converter computes it.
 std::vector<float> rope_factors(const DecoderConfig& config) {
-  const RopeConfig& rope = config.rope;
+  const RopeConfig& rope = config.ropes.front();
+  const int64_t head_dim = config.layers.front().attention.head_dim;
   const auto context = static_cast<float>(rope.original_max_position_embeddings);
   const auto low = static_cast<float>(rope.low_freq_factor), high = static_cast<float>(rope.high_freq_factor);
   const auto factor = static_cast<float>(rope.factor);
   std::vector<float> factors;
-  for (int64_t i = 0; i < config.head_dim; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(config.head_dim);
+  for (int64_t i = 0; i < head_dim; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(head_dim);
     const float frequency = 1.0f / static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
     const float wavelength = static_cast<float>(2 * std::numbers::pi) / frequency;
     if (wavelength < context / high) {
@@ -79,19 +80,22 @@ std::vector<float> rope_factors(const DecoderConfig& config) {
   return factors;
 }
 
+// GGUF states one size for all layers. Those of the families that it has a name for are alike.
 GgufModel sizes_of(const DecoderConfig& config) {
+  const Attention& attention = config.layers.front().attention;
+  const FeedForward& feed_forward = config.layers.front().feed_forward;
   return {.architecture = std::string(config.architecture->gguf.name),
-          .layers = config.num_hidden_layers,
+          .layers = std::ssize(config.layers),
           .hidden = config.hidden_size,
-          .intermediate = config.intermediate_size,
+          .intermediate = feed_forward.inner,
           .vocabulary = config.vocab_size,
-          .heads = config.num_attention_heads,
-          .kv_heads = config.num_key_value_heads,
-          .head_dim = config.head_dim,
+          .heads = attention.heads,
+          .kv_heads = attention.kv_heads,
+          .head_dim = attention.head_dim,
           .tied = config.tie_word_embeddings,
-          .qkv_bias = config.qkv_bias,
-          .output_bias = config.output_bias,
-          .mlp_bias = config.mlp_bias};
+          .qkv_bias = attention.qkv_bias,
+          .output_bias = attention.output_bias,
+          .mlp_bias = feed_forward.bias};
 }
 
 }  // namespace
@@ -100,31 +104,33 @@ GgufDescription describe_gguf(const DecoderConfig& config, std::string_view wher
   check_expressible(config, where);
   const Architecture::Gguf& gguf = config.architecture->gguf;
   GgufDescription result{.model = sizes_of(config)};
+  const GgufModel& sizes = result.model;
+  const RopeConfig& rope = config.ropes.front();
   const auto set = [&](std::string_view key, GgufEntry value) {
     result.metadata.emplace_back(fmt::format("{}.{}", gguf.name, key), std::move(value));
   };
   const auto set_size = [&](std::string_view key, int64_t value) { set(key, static_cast<uint32_t>(value)); };
-  set_size("block_count", config.num_hidden_layers);
+  set_size("block_count", sizes.layers);
   set_size("context_length", config.max_position_embeddings);
-  set_size("embedding_length", config.hidden_size);
-  set_size("feed_forward_length", config.intermediate_size);
-  set_size("attention.head_count", config.num_attention_heads);
-  set_size("attention.head_count_kv", config.num_key_value_heads);
-  if (config.rope.type == RopeType::kLinear) {
+  set_size("embedding_length", sizes.hidden);
+  set_size("feed_forward_length", sizes.intermediate);
+  set_size("attention.head_count", sizes.heads);
+  set_size("attention.head_count_kv", sizes.kv_heads);
+  if (rope.type == RopeType::kLinear) {
     set("rope.scaling.type", "linear");
-    set("rope.scaling.factor", static_cast<float>(config.rope.factor));
+    set("rope.scaling.factor", static_cast<float>(rope.factor));
   }
-  set("rope.freq_base", static_cast<float>(config.rope.theta));
-  set("attention.layer_norm_rms_epsilon", static_cast<float>(config.rms_norm_eps));
+  set("rope.freq_base", static_cast<float>(rope.theta));
+  set("attention.layer_norm_rms_epsilon", static_cast<float>(config.norm_eps));
   if (gguf.always_has_head_size || config.names_head_dim) {
-    set_size("attention.key_length", config.head_dim);
-    set_size("attention.value_length", config.head_dim);
+    set_size("attention.key_length", sizes.head_dim);
+    set_size("attention.value_length", sizes.head_dim);
   }
   if (gguf.has_rope_factors) {
     set_size("vocab_size", config.vocab_size);
-    set_size("rope.dimension_count", config.head_dim);
+    set_size("rope.dimension_count", sizes.head_dim);
   }
-  if (config.rope.type == RopeType::kLlama3) result.rope_factors = rope_factors(config);
+  if (rope.type == RopeType::kLlama3) result.rope_factors = rope_factors(config);
   return result;
 }
 

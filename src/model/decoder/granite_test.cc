@@ -19,14 +19,15 @@ TEST_CASE("Granite's four multipliers are read, each 1 where it is left out") {
   CHECK(config.architecture == &architectures::kGranite);
   CHECK(config.embedding_scale == 3.0);
   CHECK(config.residual_scale == 0.6);
-  CHECK(config.attention_scale == 0.3);
+  CHECK(config.layers[0].attention.scale == 0.3);
   CHECK(config.logit_scale == 1 / 1.7);
   const DecoderConfig plain = parse(json::object(), "GraniteForCausalLM");
-  for (const double scale : {plain.embedding_scale, plain.residual_scale, plain.attention_scale, plain.logit_scale})
+  for (const double scale :
+       {plain.embedding_scale, plain.residual_scale, plain.layers[0].attention.scale, plain.logit_scale})
     CHECK(scale == 1);
   CHECK(!plain.tie_word_embeddings);
-  CHECK(!plain.qkv_bias);
-  CHECK(parse({{"attention_bias", true}}, "GraniteForCausalLM").output_bias);
+  CHECK(!plain.layers[0].attention.qkv_bias);
+  CHECK(parse({{"attention_bias", true}}, "GraniteForCausalLM").layers[0].attention.output_bias);
   CHECK(config_error({{"logits_scaling", 0}}, "GraniteForCausalLM").find("logits_scaling] expected a number") !=
         std::string::npos);
 }

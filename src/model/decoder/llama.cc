@@ -5,8 +5,8 @@ namespace spillway::architectures {
 namespace {
 
 void read_llama(const JsonField& json, DecoderConfig& config) {
-  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
-  config.mlp_bias = json["mlp_bias"].boolean_or(false);
+  const bool attention = json["attention_bias"].boolean_or(false);
+  set_biases(config.layers, {attention, attention, json["mlp_bias"].boolean_or(false)});
 }
 
 }  // namespace
@@ -15,7 +15,6 @@ const Architecture kLlama{.name = "LlamaForCausalLM",
                           .model_type = "llama",
                           .default_max_position_embeddings = 2048,
                           .read = read_llama,
-                          .layer = layer::kLlama,
                           .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true},
                           .default_sizes = {32000, 4096, 11008, 32, 32}};
 

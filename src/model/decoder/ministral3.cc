@@ -7,7 +7,7 @@ namespace spillway::architectures {
 namespace {
 
 void read_ministral3(const JsonField& json, DecoderConfig& config) {
-  if (!json["sliding_window"].is_null()) config.sliding_window.assign(config.sliding_window.size(), window_of(json));
+  if (!json["sliding_window"].is_null()) set_windows(window_of(json), config);
   if (json["rope_parameters"].is_null() && json["rope_scaling"].is_null())
     throw input_error(json.where(), "expected rope_parameters, got none; add them as the model's files have them");
 }
@@ -19,10 +19,9 @@ const Architecture kMinistral3{.name = "Ministral3ForCausalLM",
                                .default_kv_heads = 8,
                                .default_head_dim = 128,
                                .default_max_position_embeddings = 262144,
-                               .default_rms_norm_eps = 1e-5,
                                .default_pad_token_id = 11,
-                               .scales_queries = true,
-                               .read = read_ministral3,
-                               .layer = layer::kLlama};
+                               .norm = {.eps = 1e-5},
+                               .rope = {.scales_queries = true},
+                               .read = read_ministral3};
 
 }  // namespace spillway::architectures

@@ -5,9 +5,7 @@
 namespace spillway::architectures {
 namespace {
 
-void read_mistral(const JsonField& json, DecoderConfig& config) {
-  config.sliding_window.assign(config.sliding_window.size(), window_of(json));
-}
+void read_mistral(const JsonField& json, DecoderConfig& config) { set_windows(window_of(json), config); }
 
 }  // namespace
 
@@ -16,7 +14,6 @@ const Architecture kMistral{.name = "MistralForCausalLM",
                             .default_kv_heads = 8,
                             .default_max_position_embeddings = 131072,
                             .read = read_mistral,
-                            .layer = layer::kLlama,
                             .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true},
                             .default_sizes = {32000, 4096, 14336, 32, 32}};
 

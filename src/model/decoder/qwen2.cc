@@ -6,7 +6,7 @@ namespace spillway::architectures {
 namespace {
 
 void read_qwen2(const JsonField& json, DecoderConfig& config) {
-  config.qkv_bias = true;
+  set_biases(config.layers, {.qkv = true});
   read_layer_windows(json, config);
 }
 
@@ -17,7 +17,6 @@ const Architecture kQwen2{.name = "Qwen2ForCausalLM",
                           .default_kv_heads = 32,
                           .default_max_position_embeddings = 32768,
                           .read = read_qwen2,
-                          .layer = layer::kLlama,
                           .gguf = {.name = "qwen2"},
                           .default_sizes = {151936, 4096, 22016, 32, 32}};
 

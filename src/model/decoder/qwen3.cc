@@ -6,13 +6,10 @@ namespace spillway::architectures {
 namespace {
 
 void read_qwen3(const JsonField& json, DecoderConfig& config) {
-  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
+  const bool bias = json["attention_bias"].boolean_or(false);
+  set_biases(config.layers, {.qkv = bias, .output = bias});
   read_layer_windows(json, config);
 }
-
-constexpr LayerPart kQwen3Layer[] = {layer::input_norm,          layer::project_heads, layer::normalise_heads,
-                                     layer::rotate_heads,        layer::attention,     layer::output,
-                                     layer::post_attention_norm, layer::gated_mlp};
 
 }  // namespace
 
@@ -21,8 +18,8 @@ const Architecture kQwen3{.name = "Qwen3ForCausalLM",
                           .default_kv_heads = 32,
                           .default_head_dim = 128,
                           .default_max_position_embeddings = 32768,
+                          .layer = {.attention = {.head_norm = HeadNorm::kEachHead}},
                           .read = read_qwen3,
-                          .layer = kQwen3Layer,
                           .gguf = {.name = "qwen3", .always_has_head_size = true},
                           .default_sizes = {151936, 4096, 22016, 32, 32}};
 

@@ -24,7 +24,7 @@ RopeType rope_type_of(const JsonField& rope, const Architecture& architecture) {
   const std::string type = rope["rope_type"].string_or(rope["type"].string_or("default"));
   if (type == "default") return RopeType::kDefault;
   // Phi-3's first files say "su", or "yarn".
-  if (type == "longrope" || (architecture.only_knows_longrope && (type == "su" || type == "yarn")))
+  if (type == "longrope" || (architecture.rope.only_knows_longrope && (type == "su" || type == "yarn")))
     return RopeType::kLongrope;
   if (type == "linear") return RopeType::kLinear;
   if (type == "llama3") return RopeType::kLlama3;
@@ -41,6 +41,8 @@ struct RopePlace {
   const JsonField& inner;
   const Architecture& architecture;
   const DecoderConfig& config;
+
+  [[nodiscard]] int64_t head_dim() const { return config.layers.front().attention.head_dim; }
 };
 
 // The key beside the rope counts more, since transformers has it so for Phi-3.
@@ -105,7 +107,7 @@ std::vector<double> factors_of(const JsonField& list, int64_t count) {
 // Ding et al., LongRoPE, 2024, as transformers has it.
 void read_longrope(const RopePlace& place, RopeConfig& rope) {
   rope.original_max_position_embeddings = original_positions(place);
-  const int64_t pairs = rotary_size(rope, place.config.head_dim) / 2;
+  const int64_t pairs = rotary_size(rope, place.head_dim()) / 2;
   rope.short_factor = factors_of(place.inner["short_factor"], pairs);
   rope.long_factor = factors_of(place.inner["long_factor"], pairs);
   const auto original = static_cast<double>(rope.original_max_position_embeddings);
@@ -118,15 +120,15 @@ void read_part(const RopePlace& place, RopeConfig& rope) {
   constexpr std::string_view kKey = "partial_rotary_factor";
   const Architecture& architecture = place.architecture;
   const JsonField& at = place.inner[kKey].is_null() ? place.json : place.inner;
-  rope.partial_rotary_factor = at[kKey].real_or(architecture.default_partial_rotary_factor, 0, 1);
-  if (!architecture.rotates_in_part && rope.partial_rotary_factor != 1) {
+  rope.partial_rotary_factor = at[kKey].real_or(architecture.rope.partial_rotary_factor, 0, 1);
+  if (!architecture.rope.is_partial && rope.partial_rotary_factor != 1) {
     throw input_error(at.where(), "expected {} 1, got {}; use a model that rotates whole heads", kKey,
                       rope.partial_rotary_factor);
   }
-  const auto size = static_cast<int64_t>(static_cast<double>(place.config.head_dim) * rope.partial_rotary_factor);
+  const auto size = static_cast<int64_t>(static_cast<double>(place.head_dim()) * rope.partial_rotary_factor);
   if (size < 2 || size % 2 != 0) {
     throw input_error(at.where(), "expected {} of {} elements of a head to be an even number, got {}; correct it", kKey,
-                      place.config.head_dim, size);
+                      place.head_dim(), size);
   }
 }
 
@@ -158,7 +160,7 @@ RopeConfig read_rope(const RopePlace& place, double theta) {
       read_longrope(place, rope);
       break;
   }
-  if (place.architecture.scales_queries) read_query_scale(place, rope);
+  if (place.architecture.rope.scales_queries) read_query_scale(place, rope);
   return rope;
 }
 
@@ -171,15 +173,14 @@ void read_one_rope(const JsonField& json, const Architecture& architecture, Deco
                         nested);
     }
   }
-  config.rope = read_rope({json, inner, architecture, config},
-                          json["rope_theta"].real_or(architecture.default_rope_theta, kMinTheta, kMaxTheta));
+  config.ropes = {read_rope({json, inner, architecture, config},
+                            json["rope_theta"].real_or(architecture.rope.theta, kMinTheta, kMaxTheta))};
 }
 
 // One for layers with a window and one for the others: transformers 4 stretches the second alone, by rope_scaling.
 void read_two_ropes(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
-  const double theta = json["rope_theta"].real_or(architecture.default_rope_theta, kMinTheta, kMaxTheta);
-  const double local_theta =
-      json["rope_local_base_freq"].real_or(architecture.default_local_rope_theta, kMinTheta, kMaxTheta);
+  const double theta = json["rope_theta"].real_or(architecture.rope.theta, kMinTheta, kMaxTheta);
+  const double local_theta = json["rope_local_base_freq"].real_or(architecture.rope.local_theta, kMinTheta, kMaxTheta);
   const JsonField both = json["rope_parameters"].object_or_empty();
   for (const auto& [name, member] : both.members()) {
     if (name != kFull && name != kSliding) {
@@ -192,8 +193,11 @@ void read_two_ropes(const JsonField& json, const Architecture& architecture, Dec
   }
   const JsonField full = (json["rope_scaling"].is_null() ? both[kFull] : json["rope_scaling"]).object_or_empty();
   const JsonField sliding = both[kSliding].object_or_empty();
-  config.rope = read_rope({json, full, architecture, config}, theta);
-  config.local_rope = read_rope({json, sliding, architecture, config}, local_theta);
+  config.ropes = {read_rope({json, full, architecture, config}, theta),
+                  read_rope({json, sliding, architecture, config}, local_theta)};
+  for (DecoderLayer& layer : config.layers) {
+    if (layer.attention.window > 0) layer.attention.rope = 1;
+  }
 }
 
 // Long waves are stretched by `factor`, short ones are left, those between are blended (Llama 3.1).
@@ -230,7 +234,7 @@ float yarn_blend(const RopeConfig& rope, int64_t size, size_t i) {
 }  // namespace
 
 void read_ropes(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
-  (architecture.default_local_rope_theta > 0 ? read_two_ropes : read_one_rope)(json, architecture, config);
+  (architecture.rope.local_theta > 0 ? read_two_ropes : read_one_rope)(json, architecture, config);
 }
 
 int64_t rotary_size(const RopeConfig& rope, int64_t head_dim) {

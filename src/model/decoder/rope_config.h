@@ -33,8 +33,8 @@ struct RopeConfig {
   double llama_4_scaling_beta = 0;  // queries grow with the logarithm of their position; 0: they do not
 };
 
-// The rope of all layers, or one for layers with a window and one for the others, into `config`, whose sizes are there.
-// Throws InputError for what is malformed or not known.
+// Reads the rope of all layers, or one for layers with a window and one for the others, into `config`, whose layers are
+// there. Throws InputError for what is malformed or not known.
 void read_ropes(const JsonField& json, const Architecture& architecture, DecoderConfig& config);
 
 // How many elements of a head turn: even, and at least 2.

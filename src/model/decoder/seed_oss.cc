@@ -8,9 +8,9 @@ constexpr double kDefaultDropout = 0.1;
 
 void read_seed_oss(const JsonField& json, DecoderConfig& config) {
   note_dropout(json, "residual_dropout", config, kDefaultDropout);
-  config.qkv_bias = json["attention_bias"].boolean_or(true);
-  config.output_bias = json["attention_out_bias"].boolean_or(false);
-  config.mlp_bias = json["mlp_bias"].boolean_or(false);
+  set_biases(config.layers, {.qkv = json["attention_bias"].boolean_or(true),
+                             .output = json["attention_out_bias"].boolean_or(false),
+                             .feed_forward = json["mlp_bias"].boolean_or(false)});
 }
 
 }  // namespace
@@ -22,7 +22,6 @@ const Architecture kSeedOss{.name = "SeedOssForCausalLM",
                             .default_max_position_embeddings = 524288,
                             .default_pad_token_id = 1,
                             .default_dropout = kDefaultDropout,
-                            .read = read_seed_oss,
-                            .layer = layer::kLlama};
+                            .read = read_seed_oss};
 
 }  // namespace spillway::architectures

@@ -22,17 +22,17 @@ TEST_CASE(
   };
   const DecoderConfig config = read_decoder_config(kGoldenModels / "seed_oss");
   CHECK(config.architecture == &architectures::kSeedOss);
-  CHECK(config.head_dim == 12);
+  CHECK(config.layers[0].attention.head_dim == 12);
   const DecoderConfig plain = seed_oss(json::object());
-  CHECK(plain.qkv_bias);
-  CHECK(!plain.output_bias);
-  CHECK(!plain.mlp_bias);
-  CHECK(plain.head_dim == 128);
-  CHECK(seed_oss({{"head_dim", nullptr}}).head_dim == 8);
+  CHECK(plain.layers[0].attention.qkv_bias);
+  CHECK(!plain.layers[0].attention.output_bias);
+  CHECK(!plain.layers[0].feed_forward.bias);
+  CHECK(plain.layers[0].attention.head_dim == 128);
+  CHECK(seed_oss({{"head_dim", nullptr}}).layers[0].attention.head_dim == 8);
   const DecoderConfig other = seed_oss({{"attention_bias", false}, {"attention_out_bias", true}, {"mlp_bias", true}});
-  CHECK(!other.qkv_bias);
-  CHECK(other.output_bias);
-  CHECK(other.mlp_bias);
+  CHECK(!other.layers[0].attention.qkv_bias);
+  CHECK(other.layers[0].attention.output_bias);
+  CHECK(other.layers[0].feed_forward.bias);
 }
 
 TEST_CASE("Seed-OSS' dropouts are refused by their keys, those that it has where it names none, too") {

@@ -15,13 +15,15 @@ constexpr std::string_view kFullAttention = "full_attention", kSlidingAttention 
 
 void set_layer_windows(const JsonField& json, const std::vector<std::string>& layer_types, int64_t window,
                        std::string_view needed, DecoderConfig& config) {
-  const size_t layers = config.sliding_window.size();
+  const size_t layers = config.layers.size();
   if (layer_types.size() != layers) {
     throw input_error(json.where(),
                       "expected layer_types to list num_hidden_layers = {} layers, got {}; correct the list", layers,
                       layer_types.size());
   }
   for (size_t layer = 0; layer < layers; ++layer) {
+    int64_t& window_of_layer = config.layers[layer].attention.window;
+    window_of_layer = 0;
     if (layer_types[layer] == kFullAttention) continue;
     if (layer_types[layer] != kSlidingAttention) {
       throw input_error(json.where(),
@@ -35,7 +37,7 @@ void set_layer_windows(const JsonField& json, const std::vector<std::string>& la
                         "full_attention",
                         needed, needed);
     }
-    config.sliding_window[layer] = window;
+    window_of_layer = window;
   }
 }
 
@@ -44,22 +46,26 @@ int64_t window_of(const JsonField& json) {
   return none ? 0 : json["sliding_window"].integer_or(4096, 1, kMaxPositions);
 }
 
+void set_windows(int64_t window, DecoderConfig& config) {
+  for (DecoderLayer& layer : config.layers) layer.attention.window = window;
+}
+
 void read_layer_windows(const JsonField& json, DecoderConfig& config) {
-  const size_t layers = config.sliding_window.size();
+  const size_t layers = config.layers.size();
   const int64_t window = json["use_sliding_window"].boolean_or(false) ? window_of(json) : 0;
   const std::vector<std::string> layer_types = json["layer_types"].strings_or_none();
   if (!layer_types.empty())
     return set_layer_windows(json, layer_types, window, "use_sliding_window and sliding_window", config);
   const int64_t first = json["max_window_layers"].integer_or(28, 0, kMaxPositions);
   for (size_t layer = 0; layer < layers; ++layer) {
-    if (static_cast<int64_t>(layer) >= first) config.sliding_window[layer] = window;
+    if (static_cast<int64_t>(layer) >= first) config.layers[layer].attention.window = window;
   }
 }
 
 void read_patterned_windows(const JsonField& json, int64_t pattern, DecoderConfig& config) {
   std::vector<std::string> layer_types = json["layer_types"].strings_or_none();
   if (layer_types.empty()) {
-    for (int64_t layer = 1; layer <= config.num_hidden_layers; ++layer)
+    for (int64_t layer = 1; layer <= std::ssize(config.layers); ++layer)
       layer_types.emplace_back(layer % pattern == 0 ? kFullAttention : kSlidingAttention);
   }
   set_layer_windows(json, layer_types, window_of(json), "sliding_window", config);

@@ -17,6 +17,9 @@ inline constexpr int64_t kMaxPositions = int64_t{1} << 40;
 // `sliding_window`; 0 for an explicit null.
 [[nodiscard]] int64_t window_of(const JsonField& json);
 
+// Gives all layers the same window.
+void set_windows(int64_t window, DecoderConfig& config);
+
 // Those of `layer_types`, which must name as many layers as there are, full_attention or sliding_attention. `window`: 0
 // for none, which is an error at json.where() beside a layer that has one; `needed` are the keys that say how long it
 // is.

@@ -10,31 +10,32 @@ namespace spillway::architectures {
 namespace {
 
 // `no_rope_layers` is 1 where a layer is rotated.
-std::vector<bool> read_rotates(const JsonField& json, int64_t layers) {
-  std::vector<bool> rotates;
+std::vector<int64_t> read_rotated(const JsonField& json, size_t layers) {
   if (json["no_rope_layers"].is_null()) {
     const int64_t interval = json["no_rope_layer_interval"].integer_or(4, 1, kMaxPositions);
-    for (int64_t layer = 1; layer <= layers; ++layer) rotates.push_back(layer % interval != 0);
-    return rotates;
+    std::vector<int64_t> rotated;
+    while (rotated.size() < layers) rotated.push_back((std::ssize(rotated) + 1) % interval != 0);
+    return rotated;
   }
-  for (const int64_t one : json["no_rope_layers"].integers(0, 1)) rotates.push_back(one != 0);
-  if (std::ssize(rotates) < layers) {
-    throw input_error(json.where(), "expected no_rope_layers to list num_hidden_layers = {} layers, got {}; correct it",
-                      layers, rotates.size());
-  }
-  return rotates;
+  std::vector<int64_t> rotated = json["no_rope_layers"].integers(0, 1);
+  if (rotated.size() >= layers) return rotated;
+  throw input_error(json.where(), "expected no_rope_layers to list num_hidden_layers = {} layers, got {}; correct it",
+                    layers, rotated.size());
 }
 
 void read_smollm3(const JsonField& json, DecoderConfig& config) {
-  config.qkv_bias = config.output_bias = json["attention_bias"].boolean_or(false);
-  config.mlp_bias = json["mlp_bias"].boolean_or(false);
-  config.rotates = read_rotates(json, config.num_hidden_layers);
+  const bool attention = json["attention_bias"].boolean_or(false);
+  set_biases(config.layers, {attention, attention, json["mlp_bias"].boolean_or(false)});
+  const std::vector<int64_t> rotated = read_rotated(json, config.layers.size());
   const bool has_windows = json["use_sliding_window"].boolean_or(false) && !json["sliding_window"].is_null();
   const int64_t window = has_windows ? window_of(json) : 0;
+  for (size_t layer = 0; layer < config.layers.size(); ++layer) {
+    if (rotated[layer] != 0) continue;
+    config.layers[layer].attention.rope.reset();
+    config.layers[layer].attention.window = window;
+  }
   if (const std::vector<std::string> types = json["layer_types"].strings_or_none(); !types.empty())
-    return set_layer_windows(json, types, window, "use_sliding_window and sliding_window", config);
-  for (size_t layer = 0; layer < config.sliding_window.size(); ++layer)
-    config.sliding_window[layer] = config.rotates[layer] ? 0 : window;
+    set_layer_windows(json, types, window, "use_sliding_window and sliding_window", config);
 }
 
 }  // namespace
@@ -43,10 +44,9 @@ const Architecture kSmolLm3{.name = "SmolLM3ForCausalLM",
                             .model_type = "smollm3",
                             .default_kv_heads = 4,
                             .default_max_position_embeddings = 32768,
-                            .default_rope_theta = 2e6,
                             .default_pad_token_id = 128004,
                             .ties_by_default = true,
-                            .read = read_smollm3,
-                            .layer = layer::kLlama};
+                            .rope = {.theta = 2e6},
+                            .read = read_smollm3};
 
 }  // namespace spillway::architectures

@@ -24,10 +24,16 @@ std::string wrapper_of(const nlohmann::json& json) {
   return name.ends_with("ForConditionalGeneration") ? name : "";
 }
 
-void refuse_other_attention(std::string_view wrapper, std::string_view where) {
-  if (wrapper != "PaliGemmaForConditionalGeneration") return;
-  throw input_error(where, "expected a model whose tokens see those before them alone, got {}, {}; use another",
-                    wrapper, "whose prompts see all of themselves");
+// Throws InputError for a wrapper that computes its text in another way than a model that stands alone.
+void refuse_other_text(std::string_view wrapper, std::string_view where) {
+  if (wrapper == "PaliGemmaForConditionalGeneration") {
+    throw input_error(where, "expected a model whose tokens see those before them alone, got {}, {}; use another",
+                      wrapper, "whose prompts see all of themselves");
+  }
+  if (wrapper == "Cohere2VisionForConditionalGeneration" || wrapper == "AyaVisionForConditionalGeneration") {
+    throw input_error(where, "expected a model whose logits are scaled by logit_scale, got {}, {}; use another",
+                      wrapper, "which leaves them as they are");
+  }
 }
 
 // What transformers' class of the text model takes for sizes that are left out.
@@ -73,7 +79,7 @@ TextConfig read_text_config(std::string_view config_json, std::string_view where
   const nlohmann::json& whole = document.json();
   const std::string wrapper = wrapper_of(whole);
   if (wrapper.empty()) return {.json = whole, .where = std::string(where)};
-  refuse_other_attention(wrapper, where);
+  refuse_other_text(wrapper, where);
   TextConfig result{.json = whole[kTextConfig], .where = fmt::format("{}: {}", where, kTextConfig), .wrapper = wrapper};
   nlohmann::json& text = result.json;
   text.erase("architectures");  // transformers goes by the type alone

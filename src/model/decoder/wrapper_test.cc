@@ -67,17 +67,17 @@ TEST_CASE("what a text_config leaves out is as transformers' class of the text h
   CHECK(read.padding_idx == 0);
   CHECK(read.architecture == &architectures::kGemma3);
   CHECK(read.vocab_size == 262208);
-  CHECK(read.num_attention_heads == 8);
-  CHECK(read.num_key_value_heads == 4);
-  CHECK(read.head_dim == 256);
+  CHECK(read.layers[0].attention.heads == 8);
+  CHECK(read.layers[0].attention.kv_heads == 4);
+  CHECK(read.layers[0].attention.head_dim == 256);
   CHECK(read.max_position_embeddings == 131072);
-  CHECK(read.rms_norm_eps == 1e-6);
-  CHECK(read.attention_scale == 1.0 / 16);
-  CHECK(read.rope.factor == 8);
-  CHECK(read.rope.theta == 1e6);
-  CHECK(read.local_rope->theta == 1e4);
-  CHECK(read.sliding_window[4] == 1024);
-  CHECK(read.sliding_window[5] == 0);
+  CHECK(read.norm_eps == 1e-6);
+  CHECK(read.layers[0].attention.scale == 1.0 / 16);
+  CHECK(read.ropes[0].factor == 8);
+  CHECK(read.ropes[0].theta == 1e6);
+  CHECK(read.ropes[1].theta == 1e4);
+  CHECK(read.layers[4].attention.window == 1024);
+  CHECK(read.layers[5].attention.window == 0);
   CHECK(read.tie_word_embeddings);
   CHECK(read.dtype == DType::kBF16);
   CHECK(read.eos_token_ids == std::vector<int64_t>{1, 106});
@@ -140,7 +140,7 @@ TEST_CASE("an adapter inside a wrapper names its layers by whole paths, of which
   CHECK(config["target_modules"] == json{"model.language_model.layers.0.self_attn.q_proj",
                                          "model.language_model.layers.1.self_attn.q_proj",
                                          "model.language_model.layers.2.self_attn.q_proj"});
-  CHECK_THROWS_WITH_AS((void)model->with_score({}, {}),
+  CHECK_THROWS_WITH_AS((void)model->text()->with_score({}, {}),
                        "[base_model] expected a model of text that stands alone to give a score, got "
                        "Gemma3ForConditionalGeneration; name another",
                        InputError);
@@ -150,13 +150,13 @@ TEST_CASE("new tokens and an own head stand where a wrapper's config.json has th
   const fs::path golden = kWrappers / "gemma3";
   const ModelPtr model = read_model(golden);
   CHECK(model->config_json(golden) == read_file(golden / "config.json", 1 << 20));
-  const auto grown = json::parse(model->with_vocab_size(128)->config_json(golden));
+  const auto grown = json::parse(model->text()->with_vocab_size(128)->config_json(golden));
   CHECK(grown["text_config"]["vocab_size"] == 128);
   CHECK_FALSE(grown.contains("vocab_size"));
-  const auto untied = json::parse(model->with_own_head()->config_json(golden));
+  const auto untied = json::parse(model->text()->with_own_head()->config_json(golden));
   CHECK(untied["tie_word_embeddings"] == false);
   CHECK(untied["text_config"]["tie_word_embeddings"] == false);
-  const ParameterTable parameters = parameters_of(*model->with_own_head());
+  const ParameterTable parameters = parameters_of(*model->text()->with_own_head());
   const Parameter* head = parameters.find("lm_head.weight");
   CHECK(head->source.name == "language_model.model.embed_tokens.weight");
   CHECK(head->written_name() == "language_model.lm_head.weight");

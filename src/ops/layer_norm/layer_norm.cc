@@ -39,8 +39,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "layer_norm";
   const ValueType &x = *inputs[kX], *weight = inputs[kWeight], *bias = inputs[kBias];
   expect_operands(kName, x, weight, inputs[kModulation], inputs[kSeqOffsets], attributes);
-  if ((weight == nullptr) != (bias == nullptr))
-    throw input_error(kName, "expected a weight and a bias or neither, got one of them; make the other ones or zeros");
+  if (weight == nullptr && bias != nullptr)
+    throw input_error(kName, "expected a weight beside the bias, got none; make it ones");
   if (bias != nullptr) expect_same(kName, "bias", *bias, *weight);
   return {x, {DType::kF32, {x.shape[0], 2}, x.axis}};
 }

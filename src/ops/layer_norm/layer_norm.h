@@ -1,5 +1,5 @@
-// Layer normalisation (Ba et al., 2016): plain, with a weight and a bias, or with a scale and a shift for each
-// sequence.
+// Layer normalisation (Ba et al., 2016): plain, with a weight and perhaps a bias, or with a scale and a shift for
+// each sequence.
 #pragma once
 
 #include "ops/modulation/modulation.h"
@@ -10,7 +10,7 @@ namespace spillway::ops {
 // once together with the rest. The result may take the place of x. The second output of the operation, f32 [T, 2], the
 // mean and 1 / sqrt(variance + eps) of each row, is for the backward.
 
-// Returns normal * weight + bias if both are given: [D], each f32 or bf16. kNone for both: returns normal.
+// Returns normal * weight + bias: [D], both f32 or both bf16. The bias may be kNone (Cohere), or both: returns normal.
 [[nodiscard]] ValueId layer_norm(Builder& builder, ValueId x, ValueId weight, ValueId bias, double eps);
 
 // The parts of a modulation that scale and shift.

@@ -56,8 +56,10 @@ void norm_row(const X* x, RowStatistics row, const RowFactors<W>& factors, int64
   for (int64_t i = 0; i < width; i += lanes()) {
     const int64_t left = width - i;
     Vector v = hn::Mul(hn::Sub(load_up_to(x + i, left), constant(row.mean)), constant(row.rstd));
-    if (factors.weight != nullptr)
-      v = hn::MulAdd(v, load_up_to(factors.weight + i, left), load_up_to(factors.bias + i, left));
+    if (factors.weight != nullptr) {
+      const Vector bias = factors.bias == nullptr ? zero() : load_up_to(factors.bias + i, left);
+      v = hn::MulAdd(v, load_up_to(factors.weight + i, left), bias);
+    }
     if (factors.scale != nullptr) {
       const Vector scale = hn::Add(load_up_to(factors.scale + i, left), constant(1));
       v = hn::MulAdd(v, scale, load_up_to(factors.shift + i, left));

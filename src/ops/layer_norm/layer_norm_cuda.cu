@@ -51,7 +51,9 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) v[i] = (v[i] - mean) * rstd;
     if (factors.weight != nullptr) {
-      const cuda::Floats<kWidth> w = cuda::load(factors.weight, span), b = cuda::load(factors.bias, span);
+      const cuda::Floats<kWidth> w = cuda::load(factors.weight, span);
+      cuda::Floats<kWidth> b = {};
+      if (factors.bias != nullptr) b = cuda::load(factors.bias, span);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) v[i] = v[i] * w[i] + b[i];
     }

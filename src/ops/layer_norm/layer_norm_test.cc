@@ -47,6 +47,18 @@ OperationCase affine_case(int64_t tokens, int64_t width, DType dtype, DType weig
   return test;
 }
 
+OperationCase weighted_case(int64_t tokens, int64_t width, DType dtype, DType weight) {
+  OperationCase test = plain_case(tokens, width, dtype);
+  test.inputs.push_back({{weight, {width}}, random_numbers(width, 2)});
+  test.build = [](Builder& b, const std::vector<ValueId>& in) { return ops::layer_norm(b, in[0], in[1], kNone, kEps); };
+  test.reference = [=](const std::vector<Numbers>& in) {
+    Numbers out = normal(in[0], static_cast<size_t>(width));
+    for (size_t i = 0; i < out.size(); ++i) out[i] *= in[1][i % in[1].size()];
+    return out;
+  };
+  return test;
+}
+
 // Makes a case with sequences and a modulation of three parts for the first `rows` of them.
 OperationCase modulated_case(int64_t tokens, int64_t width, int64_t rows, const Numbers& offsets,
                              const ops::ScaleAndShift& parts, DType dtype) {
@@ -75,12 +87,14 @@ OperationCase modulated_case(int64_t tokens, int64_t width, int64_t rows, const 
 
 }  // namespace
 
-TEST_CASE("layer_norm and its gradients agree with float64: plain, and with weight and bias") {
+TEST_CASE("layer_norm and its gradients agree with float64: plain, with a weight, and with weight and bias") {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     CAPTURE(name_of(dtype));
     check_operation(plain_case(5, 77, dtype));
     check_operation(affine_case(5, 77, dtype, DType::kF32));
     check_operation(affine_case(6, 24, dtype, DType::kBF16));
+    check_operation(weighted_case(5, 77, dtype, DType::kF32));
+    check_operation(weighted_case(6, 24, dtype, DType::kBF16));
     check_operation(affine_case(3, 2100, dtype, DType::kF32));  // several vectors of a thread on a GPU
   }
   check_operation(affine_case(70, 20, DType::kF32, DType::kF32));  // several blocks of rows
@@ -124,7 +138,7 @@ TEST_CASE("the gradients of a modulation and of a stream that two norms share ad
   check_operation(test);
 }
 
-TEST_CASE("layer_norm refuses a weight without a bias, other widths and parts that are not there") {
+TEST_CASE("layer_norm refuses a bias without a weight, other widths and parts that are not there") {
   Graph graph;
   Builder b(graph);
   const ValueId x = b.input("x", {DType::kF32, {3, 8}}, ValueKind::kBatch);
@@ -132,9 +146,8 @@ TEST_CASE("layer_norm refuses a weight without a bias, other widths and parts th
   const ValueId short_w = b.input("short", {DType::kF32, {4}}, ValueKind::kBatch);
   const ValueId rows = b.input("rows", {DType::kF32, {1, 12}}, ValueKind::kBatch);
   const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
-  CHECK_THROWS_WITH(
-      (void)ops::layer_norm(b, x, w, kNone, kEps),
-      "[layer_norm] expected a weight and a bias or neither, got one of them; make the other ones or zeros");
+  CHECK_THROWS_WITH((void)ops::layer_norm(b, x, kNone, w, kEps),
+                    "[layer_norm] expected a weight beside the bias, got none; make it ones");
   CHECK_THROWS_WITH((void)ops::layer_norm(b, x, short_w, short_w, kEps),
                     "[layer_norm] expected weight as f32[8], got f32[4]; cast it or check the model's sizes");
   CHECK_THROWS_WITH((void)ops::modulated_layer_norm(b, x, {rows, offsets}, {}, kEps),

@@ -7,7 +7,7 @@
 namespace spillway::ops {
 
 namespace layer_norm_op {
-// There is a weight and a bias, a modulation and its offsets, or neither.
+// There is a weight and perhaps a bias, a modulation and its offsets, or neither.
 enum Input : int { kX, kWeight, kBias, kModulation, kSeqOffsets };
 // The inputs of the gradient: kGradAddend is that of dx, kGradFirstAddend of dweight or dmodulation, kGradSecondAddend
 // of dbias.

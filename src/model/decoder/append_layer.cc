@@ -1,0 +1,124 @@
+#include "model/decoder/append_layer.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/activation/activation.h"
+#include "ops/split_columns/split_columns.h"
+#include "ops/swiglu/swiglu.h"
+
+namespace spillway {
+namespace {
+
+// Appends one layer. All references are borrowed.
+class LayerBuilder {
+ public:
+  LayerBuilder(DecoderParts& parts, const DecoderLayer& layer, int64_t index)
+      : parts_(parts), layer_(layer), index_(index), prefix_(layer_prefix(index)) {}
+
+  [[nodiscard]] ValueId append(ValueId stream, const Attend& attend) {
+    const ValueId x = norm(stream, layer_.norms.before_attention);
+    const ValueId attended = attend(index_, heads_of(x));
+    if (attended == kNone) return kNone;
+    stream = add_branch(output_projection(), attended, stream, layer_.norms.after_attention);
+    const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
+    return add_branch(down_projection(), inner_of(y), stream, layer_.norms.after_feed_forward);
+  }
+
+ private:
+  [[nodiscard]] Builder& builder() { return parts_.layers().builder(); }
+
+  // Returns x where there is no norm.
+  [[nodiscard]] ValueId norm(ValueId x, std::string_view name) {
+    return name.empty() ? x : parts_.norm(x, prefix_ + std::string(name));
+  }
+
+  // Returns stream + residual_scale * norm(last(x)).
+  [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId stream, std::string_view norm_after) {
+    if (norm_after.empty() && parts_.config().residual_scale == 1) return parts_.layers().linear(last, x, stream);
+    return parts_.join(stream, norm(parts_.layers().linear(last, x), norm_after));
+  }
+
+  [[nodiscard]] LinearLayer attention_projection(std::string_view name, int64_t width) const {
+    return {.module = fmt::format("{}self_attn.{}", prefix_, name),
+            .in_features = parts_.config().hidden_size,
+            .out_features = width,
+            .bias = layer_.attention.qkv_bias};
+  }
+
+  [[nodiscard]] LinearLayer output_projection() const {
+    return {.module = prefix_ + "self_attn.o_proj",
+            .in_features = layer_.attention.query_width(),
+            .out_features = parts_.config().hidden_size,
+            .bias = layer_.attention.output_bias};
+  }
+
+  [[nodiscard]] AttentionHeads project_heads(ValueId x) {
+    const int64_t queries = layer_.attention.query_width(), keys = layer_.attention.key_width();
+    const auto project = [&](std::string_view name, int64_t width) {
+      return parts_.layers().linear(attention_projection(name, width), x);
+    };
+    if (!layer_.attention.is_fused) {
+      const ValueId q = project("q_proj", queries), k = project("k_proj", keys);
+      return {.q = q, .k = k, .v = project("v_proj", keys)};
+    }
+    const ValueId all = project("qkv_proj", queries + 2 * keys);
+    const std::vector<ValueId> parts = ops::split_columns(builder(), all, {queries, keys, keys});
+    return {.q = parts[0], .k = parts[1], .v = parts[2]};
+  }
+
+  // Returns the heads of x, normalised and rotated.
+  [[nodiscard]] AttentionHeads heads_of(ValueId x) {
+    const Attention& attention = layer_.attention;
+    AttentionHeads heads = project_heads(x);
+    if (attention.head_norm) {
+      const bool each = *attention.head_norm == HeadNorm::kEachHead;
+      const int64_t queries = each ? attention.head_dim : attention.query_width();
+      const int64_t keys = each ? attention.head_dim : attention.key_width();
+      heads.q = parts_.norm(heads.q, prefix_ + "self_attn.q_norm", queries);
+      heads.k = parts_.norm(heads.k, prefix_ + "self_attn.k_norm", keys);
+    }
+    if (attention.rope) parts_.rotate(heads, *attention.rope);
+    return heads;
+  }
+
+  [[nodiscard]] LinearLayer mlp_projection(std::string_view name, int64_t in, int64_t out) const {
+    return {fmt::format("{}mlp.{}", prefix_, name), in, out, layer_.feed_forward.bias};
+  }
+
+  [[nodiscard]] LinearLayer down_projection() const {
+    return mlp_projection("down_proj", layer_.feed_forward.inner, parts_.config().hidden_size);
+  }
+
+  // Returns what down_proj takes.
+  [[nodiscard]] ValueId inner_of(ValueId x) {
+    const FeedForward& mlp = layer_.feed_forward;
+    const auto project = [&](std::string_view name, int64_t width) {
+      return parts_.layers().linear(mlp_projection(name, parts_.config().hidden_size, width), x);
+    };
+    if (!mlp.has_gate) return ops::relu_squared(builder(), project("up_proj", mlp.inner));
+    const auto gated = mlp.activation == Activation::kSilu ? ops::swiglu : ops::geglu;
+    if (!mlp.is_fused) {
+      const ValueId gate = project("gate_proj", mlp.inner);
+      return gated(builder(), gate, project("up_proj", mlp.inner));
+    }
+    const ValueId both = project("gate_up_proj", 2 * mlp.inner);
+    const std::vector<ValueId> parts = ops::split_columns(builder(), both, {mlp.inner, mlp.inner});
+    return gated(builder(), parts[0], parts[1]);
+  }
+
+  DecoderParts& parts_;
+  const DecoderLayer& layer_;
+  int64_t index_;
+  std::string prefix_;
+};
+
+}  // namespace
+
+ValueId append_layer(DecoderParts& parts, const DecoderLayer& layer, int64_t index, ValueId stream,
+                     const Attend& attend) {
+  return LayerBuilder(parts, layer, index).append(stream, attend);
+}
+
+}  // namespace spillway

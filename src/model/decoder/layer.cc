@@ -1,0 +1,31 @@
+#include "model/decoder/layer.h"
+
+#include <fmt/format.h>
+
+#include "model/model.h"
+
+namespace spillway {
+
+std::vector<LayerState> DecoderLayer::states() const {
+  return {{.name = "key", .width = attention.key_width()}, {.name = "value", .width = attention.key_width()}};
+}
+
+void set_biases(std::span<DecoderLayer> layers, const Biases& biases) {
+  for (DecoderLayer& layer : layers) {
+    layer.attention.qkv_bias = biases.qkv;
+    layer.attention.output_bias = biases.output;
+    layer.feed_forward.bias = biases.feed_forward;
+  }
+}
+
+std::vector<int64_t> attention_windows(const Model& model) {
+  std::vector<int64_t> windows;
+  if (const TextModel* const text = model.text()) {
+    for (const DecoderLayer& layer : text->layers()) windows.push_back(layer.attention.window);
+  }
+  return windows;
+}
+
+std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.", layer); }
+
+}  // namespace spillway

@@ -1,0 +1,92 @@
+// The layers of a decoder: a list of descriptions, which the `read` of an architecture fills. The graphs of training
+// and of generation, the caches, the parameters (and with them LoRA's targets) and GGUF walk it.
+// docs/add-a-layer-kind.md says how to add a kind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+class Model;
+
+// The modules of a layer's norms, by their names inside the layer; empty: there is no norm at that place.
+struct LayerNorms {
+  std::string_view before_attention = "input_layernorm", after_attention{};
+  std::string_view before_feed_forward = "post_attention_layernorm", after_feed_forward{};
+};
+
+// The norms of queries and keys, which precede their rotation.
+enum class HeadNorm : uint8_t {
+  kEachHead,  // the weight is one head wide, and all heads share it (Qwen3)
+  kAllHeads,  // all heads of a token are one row (OLMo 2)
+};
+
+struct Attention {
+  int64_t heads = 0, kv_heads = 0;             // kv_heads divides heads
+  int64_t head_dim = 0;                        // even; heads * head_dim may differ from hidden_size
+  int64_t window = 0;                          // tokens that a query sees, itself included; 0: all before it
+  std::optional<size_t> rope = 0;              // in DecoderConfig::ropes; empty: heads are not rotated
+  double scale = 0;                            // of scores
+  double soft_cap = 0;                         // of scaled scores; 0: none
+  std::optional<HeadNorm> head_norm;           // empty: queries and keys have no norms
+  bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
+  bool qkv_bias = false, output_bias = false;  // of q_proj, k_proj and v_proj; of o_proj
+
+  // Return the number of columns of all queries, and of all keys.
+  [[nodiscard]] int64_t query_width() const { return heads * head_dim; }
+  [[nodiscard]] int64_t key_width() const { return kv_heads * head_dim; }
+};
+
+enum class Activation : uint8_t { kSilu, kGeluTanh, kReluSquared };
+
+struct FeedForward {
+  int64_t inner = 0;  // intermediate_size
+  Activation activation = Activation::kSilu;
+  bool has_gate = true;   // down_proj(activation(gate_proj(x)) * up_proj(x)), else down_proj(activation(up_proj(x)))
+  bool is_fused = false;  // gate_up_proj is gate_proj and up_proj below each other (Phi-3)
+  bool bias = false;      // of all its projections
+};
+
+// The number of rows of a state.
+enum class StateRows : uint8_t { kPerToken, kPerSequence };
+
+// A state is what a layer keeps of a sequence's tokens for those after them, in generation.
+struct LayerState {
+  std::string_view name;  // "key"
+  int64_t width = 0;      // of a row, in the model's dtype
+  StateRows rows = StateRows::kPerToken;
+};
+
+// One layer. The defaults are Llama's:
+//   stream += attention(norm(stream)); stream += feed_forward(norm(stream))
+// A norm after a branch is taken of what the branch adds.
+struct DecoderLayer {
+  LayerNorms norms;
+  Attention attention;
+  FeedForward feed_forward;
+  bool is_parallel = false;  // the feed-forward reads what the attention reads (Cohere)
+
+  // Returns what the layer keeps: keys and values are two states.
+  [[nodiscard]] std::vector<LayerState> states() const;
+};
+
+struct Biases {
+  bool qkv = false, output = false, feed_forward = false;
+};
+
+// Sets the biases of all layers.
+void set_biases(std::span<DecoderLayer> layers, const Biases& biases);
+
+// Returns Attention::window of every layer; empty for a model that is no decoder.
+[[nodiscard]] std::vector<int64_t> attention_windows(const Model& model);
+
+// Returns the beginning of the names of a layer's modules and weights, "model.layers.3.".
+[[nodiscard]] std::string layer_prefix(int64_t layer);
+
+}  // namespace spillway
