@@ -8,6 +8,7 @@
 #include "tests/support/tiny_training.h"
 
 using namespace spillway;
+using namespace spillway::infer;
 
 TEST_CASE("an adapter over LoftQ's bits is run over the base that it was trained on: its own layers in codes") {
   const std::filesystem::path model = spillway::testing::kGoldenModels / "llama2", adapter = model / "adapter";

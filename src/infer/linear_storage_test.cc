@@ -25,7 +25,7 @@ config::Config qlora(std::vector<std::string> skip_modules = {}) {
 }
 
 std::optional<LinearStorage> linear_storage(const config::Config& config, const Model& model, DType dtype) {
-  return linear_storage(config, parameters_of(model), dtype);
+  return infer::linear_storage(config, parameters_of(model), dtype);
 }
 
 ModelPtr coded_model(WeightCoding coding) {
@@ -61,7 +61,7 @@ TEST_CASE("a base is quantised as its config says, but for the modules that it s
 
 TEST_CASE("modules to skip that are none of the model's are named") {
   const ParameterTable parameters = parameters_of(*make_decoder(small_decoder()));
-  const auto notes = [&](const char* entry) { return notes_on_base(qlora({entry}), parameters); };
+  const auto notes = [&](const char* entry) { return infer::notes_on_base(qlora({entry}), parameters); };
   for (const char* known : {"lm_head", "embed_tokens", "up_proj", "model.layers.0", "model.layers.[01].mlp"}) {
     CAPTURE(known);
     CHECK(notes(known).empty());
@@ -103,6 +103,6 @@ TEST_CASE("keys that contradict a quantised folder are refused, and so is traini
                        InputError);
   // Its weights are frozen if it is only evaluated.
   CHECK_FALSE(linear_storage(config::Config{}, *four, DType::kBF16));
-  CHECK_THROWS_WITH_AS(check_codes_are_frozen({}, parameters_of(*four)),
+  CHECK_THROWS_WITH_AS(infer::check_codes_are_frozen({}, parameters_of(*four)),
                        doctest::Contains("expected an adapter beside a quantised model, got none"), InputError);
 }

@@ -9,6 +9,7 @@
 #include "tests/support/source_folder.h"
 
 using namespace spillway;
+using namespace spillway::infer;
 using nlohmann::json;
 
 TEST_CASE("answers are right where exact_match of lm-evaluation-harness is 1, behind its filters") {
