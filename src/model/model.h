@@ -41,8 +41,8 @@ struct ModelOptions {
   // Weights, by their names, of which this pass reads frozen copies (Parameter::is_copy): they stay what they were at
   // first while the weights of these names are trained.
   std::set<std::string, std::less<>> copies;
-  std::string copy_prefix{kCopyPrefix};            // of the names of their values
-  ValueKind copy_kind = ValueKind::kFrozenWeight;  // what their values are
+  std::string copy_prefix{kCopyPrefix};  // of the names of their values
+  std::string copy_part;                 // of the groups of their values; empty: as the others'
   // Of a model beside another one in a graph: what the names of its blocks and of its weights' values begin with. The
   // names of its parameters are those of its files.
   std::string prefix;

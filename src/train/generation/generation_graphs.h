@@ -19,9 +19,6 @@ struct GenerationSizes {
   int64_t prompt_tokens = 1;  // of a run
 };
 
-// Of a value of kind kCache: a copy of a weight, and no keys or values.
-[[nodiscard]] bool is_gathered(const Value& value);
-
 // What the sequences of these lengths take, up to `at_once` of them at once.
 constexpr int64_t kMaxSequences = 32;
 [[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once = kMaxSequences);
@@ -47,7 +44,7 @@ struct CachedGraph {
 struct GenerationGraphs {
   CachedGraph decode;
   CachedGraph prompt;  // adopts `decode`
-  // Where these read copies of weights that live in a cache (ModelOptions::copies): what fills the copies from where
+  // Where these read copies of weights that live elsewhere (ModelOptions::copies): what fills the copies from where
   // training has the weights, once before they run. Adopts `prompt`.
   std::optional<Graph> gather;
 };
