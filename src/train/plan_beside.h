@@ -1,6 +1,8 @@
 // Planning what runs beside training, in its memory: evaluation, scores, rewards, generation.
 #pragma once
 
+#include <span>
+
 #include "train/planned_job.h"
 
 namespace spillway::train {
@@ -13,7 +15,9 @@ struct PlanningInputs {
   const Policy& policy;
 };
 
-// The plan of a program whose persistent values that training has, too, live where planned.plan has them.
-[[nodiscard]] Plan plan_beside(const PlanningInputs& inputs, const PlannedJob& planned, const Graph& graph);
+// The plan of a program whose persistent values that training has, too, live where planned.plan has them, and others
+// where `rules` say.
+[[nodiscard]] Plan plan_beside(const PlanningInputs& inputs, const PlannedJob& planned, const Graph& graph,
+                               std::span<const Rule> rules = {});
 
 }  // namespace spillway::train
