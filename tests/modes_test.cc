@@ -40,7 +40,7 @@ TEST_CASE("layers with a window save their attention where the keys say so, and 
           "gradient_checkpointing: true\nselective_checkpointing: {}\nmemory: {{plan: {}}}\n", row.selective, plan);
       const Plan planned = train::plan_job(jobs.job(lines), jobs.machine()).plan;
       std::vector<Treatment> attention;
-      for (const BlockChoice& block : planned.choices.blocks) attention.push_back(block[SavedGroup::kAttention]);
+      for (const Saved& saved : planned.choices.saved) attention.push_back(nth(saved, SavedGroup::kAttention));
       CHECK(attention == row.attention);
       CHECK(jobs.outcome(lines) == plain);
     }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "config/preference_settings.h"
 #include "config/video_settings.h"
 #include "data/data_settings.h"
+#include "graph/graph.h"
 #include "rewards/reward_settings.h"
 #include "schedules/schedule.h"
 #include "tensor/dtype.h"
@@ -285,15 +287,20 @@ struct SelectiveCheckpointing {
   std::vector<LayerType> recompute_layer_types = {LayerType::kSlidingAttention};  // nothing is saved in these
 };
 
-// What the keys fix of a plan. An empty home is left to `plan`: under kAuto the planner's choice, under kFixed the
-// device.
+// What the keys fix of a plan. A home that is not there is left to `plan`: under kAuto the planner's choice, under
+// kFixed the device.
 struct OffloadSettings {
   PlanMode plan = PlanMode::kAuto;
   bool has_frozen_weights = false;             // an adapter is trained beside them
   std::optional<bool> gradient_checkpointing;  // none: as an empty home
   SelectiveCheckpointing selective_checkpointing;
   std::optional<ActivationOffloading> activations;
-  std::optional<Offload> frozen_weights, trainable_weights, gradients, optimizer_state;
+  std::map<ValueKind, Offload> homes;  // of weights, gradients and states of blocks
+
+  [[nodiscard]] std::optional<Offload> home_of(ValueKind kind) const {
+    const auto found = homes.find(kind);
+    return found == homes.end() ? std::nullopt : std::optional(found->second);
+  }
 };
 
 struct Config {

@@ -61,9 +61,9 @@ constexpr std::string_view kZero3 =
 
 void check_zero3(const LoadedConfig& loaded) {
   const Config& config = loaded.config;
-  CHECK(config.offload.trainable_weights == Offload::kHost);
-  CHECK(config.offload.optimizer_state == Offload::kDisk);
-  CHECK(config.offload.gradients == Offload::kDisk);
+  CHECK(config.offload.home_of(ValueKind::kTrainableWeight) == Offload::kHost);
+  CHECK(config.offload.home_of(ValueKind::kOptimizerState) == Offload::kDisk);
+  CHECK(config.offload.home_of(ValueKind::kGradient) == Offload::kDisk);
   CHECK(config.memory.disk_paths == std::vector<std::string>{"/nvme"});
   CHECK(config.model.bf16);
   CHECK(config.batches.micro_batch_size == 2);
@@ -111,16 +111,16 @@ TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a se
 TEST_CASE("ZeRO's offload sections and flags become offload keys") {
   const auto keys = [](std::string_view sections) { return load_deepspeed(sections).config; };
   const Config both = keys(zero("stage: 3, offload_param: {device: nvme}, offload_optimizer: {device: cpu}"));
-  CHECK(both.offload.trainable_weights == Offload::kDisk);
-  CHECK(both.offload.optimizer_state == Offload::kHost);
-  CHECK(both.offload.gradients == Offload::kHost);
+  CHECK(both.offload.home_of(ValueKind::kTrainableWeight) == Offload::kDisk);
+  CHECK(both.offload.home_of(ValueKind::kOptimizerState) == Offload::kHost);
+  CHECK(both.offload.home_of(ValueKind::kGradient) == Offload::kHost);
   const Config neither = keys(zero("stage: 2, offload_optimizer: {device: none}"));
-  CHECK(neither.offload.optimizer_state == Offload::kNone);
-  CHECK(neither.offload.gradients == Offload::kNone);
-  CHECK(keys(zero("stage: 2, cpu_offload: true")).offload.optimizer_state == Offload::kHost);
-  CHECK_FALSE(keys(zero("stage: 2, cpu_offload: false")).offload.optimizer_state);
-  CHECK(keys(zero("stage: 3, offload_optimizer: {device: cpu}") + "gradient_offload: none\n").offload.gradients ==
-        Offload::kNone);
+  CHECK(neither.offload.home_of(ValueKind::kOptimizerState) == Offload::kNone);
+  CHECK(neither.offload.home_of(ValueKind::kGradient) == Offload::kNone);
+  CHECK(keys(zero("stage: 2, cpu_offload: true")).offload.home_of(ValueKind::kOptimizerState) == Offload::kHost);
+  CHECK_FALSE(keys(zero("stage: 2, cpu_offload: false")).offload.home_of(ValueKind::kOptimizerState));
+  CHECK(keys(zero("stage: 3, offload_optimizer: {device: cpu}") + "gradient_offload: none\n")
+            .offload.home_of(ValueKind::kGradient) == Offload::kNone);
   CHECK(keys("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n").offload.activations ==
         ActivationOffloading::kHiddenStates);
   const Config paths =
@@ -133,11 +133,11 @@ TEST_CASE("ZeRO's offload sections and flags become offload keys") {
 
 TEST_CASE("a ratio below one leaves the share to the plan, with a host tier to put it") {
   const LoadedConfig loaded = load_deepspeed(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 0.3}"));
-  CHECK(loaded.config.offload.optimizer_state == Offload::kAuto);
+  CHECK(loaded.config.offload.home_of(ValueKind::kOptimizerState) == Offload::kAuto);
   CHECK(loaded.config.memory.host.is_asked);
   CHECK(loaded.notes.size() == 1);
-  CHECK(load_deepspeed(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 1.0}")).config.offload.optimizer_state ==
-        Offload::kHost);
+  CHECK(load_deepspeed(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 1.0}"))
+            .config.offload.home_of(ValueKind::kOptimizerState) == Offload::kHost);
   CHECK(deepspeed_error(zero("stage: 3, offload_optimizer: {device: cpu, ratio: 2}"))
             .find("expected a number of at least 0 and at most 1, got '2'") != std::string::npos);
 }
@@ -147,9 +147,12 @@ TEST_CASE("two spellings that differ are named, equal ones are fine, and the com
   CHECK(deepspeed_error("optimizer_offload: disk\n" + section) ==
         "[c.yml:5: deepspeed.zero_optimization.offload_optimizer.device] expected one value for optimizer_offload and "
         "zero_optimization.offload_optimizer.device, which mean the same, got 'disk' and 'host'; remove one");
-  CHECK(load_deepspeed("optimizer_offload: host\n" + section).config.offload.optimizer_state == Offload::kHost);
-  CHECK(load_deepspeed("optimizer_offload: auto\n" + section).config.offload.optimizer_state == Offload::kHost);
-  CHECK(load_deepspeed(section, {{"optimizer_offload", "disk"}}).config.offload.optimizer_state == Offload::kDisk);
+  CHECK(load_deepspeed("optimizer_offload: host\n" + section).config.offload.home_of(ValueKind::kOptimizerState) ==
+        Offload::kHost);
+  CHECK(load_deepspeed("optimizer_offload: auto\n" + section).config.offload.home_of(ValueKind::kOptimizerState) ==
+        Offload::kHost);
+  CHECK(load_deepspeed(section, {{"optimizer_offload", "disk"}}).config.offload.home_of(ValueKind::kOptimizerState) ==
+        Offload::kDisk);
   CHECK(deepspeed_error("deepspeed: {optimizer: {type: AdamW, params: {lr: 2e-4}}}\n")
             .find("expected one value for learning_rate and optimizer.params.lr, which mean the same") !=
         std::string::npos);
@@ -227,18 +230,19 @@ TEST_CASE("FSDP has nothing to shard on one rank, and its offload flag moves wei
                            "fsdp_version: 2\nfsdp: [full_shard]\nfsdp_config: {fsdp_offload_params: true}\n"}) {
     CAPTURE(std::string(keys));
     const Config config = load_deepspeed(keys).config;
-    CHECK(config.offload.trainable_weights == Offload::kHost);
-    CHECK(config.offload.gradients == Offload::kHost);
-    CHECK(config.offload.optimizer_state == Offload::kHost);
+    CHECK(config.offload.home_of(ValueKind::kTrainableWeight) == Offload::kHost);
+    CHECK(config.offload.home_of(ValueKind::kGradient) == Offload::kHost);
+    CHECK(config.offload.home_of(ValueKind::kOptimizerState) == Offload::kHost);
   }
   const LoadedConfig plain =
       load_deepspeed("fsdp: [full_shard]\nfsdp_config: {offload_params: false, activation_checkpointing: true}\n");
-  CHECK_FALSE(plain.config.offload.trainable_weights);
+  CHECK_FALSE(plain.config.offload.home_of(ValueKind::kTrainableWeight));
   CHECK(load_deepspeed("gradient_checkpointing: false\nfsdp_config: {activation_checkpointing: true}\n")
             .config.offload.gradient_checkpointing == true);
   CHECK(plain.config.offload.gradient_checkpointing == true);
   CHECK(plain.ignored == std::vector<std::string>{"fsdp.full_shard"});
-  CHECK(load_deepspeed("fsdp: [offload]\noptimizer_offload: disk\n").config.offload.gradients == Offload::kDisk);
+  CHECK(load_deepspeed("fsdp: [offload]\noptimizer_offload: disk\n").config.offload.home_of(ValueKind::kGradient) ==
+        Offload::kDisk);
   CHECK(load_deepspeed("fsdp: []\nfsdp_config: {}\n").ignored.empty());
   CHECK(deepspeed_error("fsdp: [full_shard]\ndeepspeed: false\n").empty());
   CHECK(deepspeed_error("fsdp: [full_shrd]\n").find("did you mean full_shard?") != std::string::npos);

@@ -20,10 +20,10 @@ TEST_CASE("a paged optimizer is the same update, and leaves the home of its stat
     CAPTURE(paged);
     const Config config = load(fmt::format("optimizer: {}\n", paged)).config;
     CHECK(config.optimizer.optimizer == load(fmt::format("optimizer: {}\n", plain)).config.optimizer.optimizer);
-    CHECK(config.offload.optimizer_state == Offload::kAuto);
-    CHECK_FALSE(load(fmt::format("optimizer: {}\n", plain)).config.offload.optimizer_state);
+    CHECK(config.offload.home_of(ValueKind::kOptimizerState) == Offload::kAuto);
+    CHECK_FALSE(load(fmt::format("optimizer: {}\n", plain)).config.offload.home_of(ValueKind::kOptimizerState));
     const std::string own = fmt::format("optimizer: {}\noptimizer_offload: none\n", paged);
-    CHECK(load(own).config.offload.optimizer_state == Offload::kNone);
+    CHECK(load(own).config.offload.home_of(ValueKind::kOptimizerState) == Offload::kNone);
   }
 }
 

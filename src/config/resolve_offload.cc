@@ -60,11 +60,14 @@ void resolve_homes(const Resolution& r, OffloadSettings& offload) {
     r.note(
         "layer_offloading moves frozen weights, and full fine-tuning has none; parameter_offload moves trainable ones");
   }
-  offload.frozen_weights = layers && offload.has_frozen_weights ? layers : keys.parameter_offload;
-  offload.trainable_weights = keys.parameter_offload;
-  offload.gradients = keys.gradient_offload;
-  offload.optimizer_state = keys.optimizer_offload;
-  if (keys.optimizer.paged && !keys.optimizer_offload) offload.optimizer_state = Offload::kAuto;
+  const auto place = [&](ValueKind kind, std::optional<Offload> home) {
+    if (home) offload.homes[kind] = *home;
+  };
+  place(ValueKind::kFrozenWeight, layers && offload.has_frozen_weights ? layers : keys.parameter_offload);
+  place(ValueKind::kTrainableWeight, keys.parameter_offload);
+  place(ValueKind::kGradient, keys.gradient_offload);
+  const std::optional<Offload> paged = keys.optimizer.paged ? std::optional(Offload::kAuto) : std::nullopt;
+  place(ValueKind::kOptimizerState, keys.optimizer_offload ? keys.optimizer_offload : paged);
 }
 
 }  // namespace

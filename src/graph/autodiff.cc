@@ -72,6 +72,7 @@ void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> w
       throw input_error(graph.value(w.weight).name, "expected a weight that the loss depends on; freeze it");
     }
     graph.value(w.gradient).kind = ValueKind::kGradient;
+    graph.value(w.gradient).group = builder.group(ValueKind::kGradient, graph.value(w.weight).block);
     if (w.accumulator != kNone) builder.update(w.accumulator, w.gradient);
   }
 }

@@ -10,6 +10,7 @@ namespace spillway {
 void Builder::adopt(const Graph& other) {
   SPILLWAY_CHECK(graph_.values.empty() && graph_.blocks.empty(), "{} is not empty", graph_.name);
   graph_.blocks = other.blocks;
+  graph_.groups = other.groups;
   for (const Block& block : graph_.blocks) blocks_.emplace(block.name, static_cast<BlockId>(blocks_.size()));
   for (ValueId id = 0; id < static_cast<ValueId>(other.values.size()); ++id) {
     if (!other.is_persistent(id)) continue;
@@ -18,10 +19,11 @@ void Builder::adopt(const Graph& other) {
   }
 }
 
-ValueId Builder::input(std::string name, const ValueType& type, ValueKind kind) {
+ValueId Builder::input(std::string name, const ValueType& type, ValueKind kind, std::string_view part) {
   const auto [known, is_new] = inputs_.try_emplace(name, static_cast<ValueId>(graph_.values.size()));
   if (is_new) {
-    graph_.values.push_back({.name = std::move(name), .type = type, .kind = kind, .block = block_});
+    const GroupId its_group = kind == ValueKind::kBatch ? kNone : group(kind, block_, part);
+    graph_.values.push_back({.name = std::move(name), .type = type, .kind = kind, .block = block_, .group = its_group});
   } else {
     const ValueType& there = graph_.value(known->second).type;
     SPILLWAY_CHECK(there == type, "{} is {} elsewhere in the job, not {}", name, to_string(there), to_string(type));
@@ -54,6 +56,13 @@ ValueId Builder::append_one(const OpDef& def, std::vector<ValueId> inputs, Attri
   const std::vector<ValueId> outputs = append(def, std::move(inputs), std::move(attributes));
   SPILLWAY_CHECK(outputs.size() == 1, "{} has {} outputs", def.name, outputs.size());
   return outputs[0];
+}
+
+GroupId Builder::group(ValueKind kind, BlockId block, std::string_view part) {
+  const GroupId known = graph_.find_group(kind, block, part);
+  if (known != kNone) return known;
+  graph_.groups.push_back({kind, block, std::string(part)});
+  return static_cast<GroupId>(graph_.groups.size() - 1);
 }
 
 void Builder::update(ValueId value, ValueId next) {

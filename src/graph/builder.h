@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,19 +24,23 @@ class Builder {
   // Starts in section `first`: operations go there until another section begins.
   explicit Builder(Graph& graph, Section first = forward_section()) : graph_(graph) { begin_section(std::move(first)); }
 
-  // Copies the blocks of another graph of the same job and its persistent values, in their order, so that both graphs
-  // may have them in the same places. REQUIRES: this graph is empty.
+  // Copies the blocks and groups of another graph of the same job and its persistent values, in their order, so that
+  // both graphs may have them in the same places. REQUIRES: this graph is empty.
   void adopt(const Graph& other);
 
-  // Adds a weight, a state or a batch value. A weight belongs to the block that is open. Returns the existing value if
-  // the name is taken, so that several passes read the same weights. REQUIRES: an existing value has that type.
-  ValueId input(std::string name, const ValueType& type, ValueKind kind);
+  // Adds a weight, a state or a batch value. A weight belongs to the block that is open, and to its group of that kind
+  // and part. Returns the existing value if the name is taken, so that several passes read the same weights. REQUIRES:
+  // an existing value has that type.
+  ValueId input(std::string name, const ValueType& type, ValueKind kind, std::string_view part = {});
 
   // Appends an operation to the last section, in the current block; types come from def.infer. Outputs are named
   // "<op>.<number>", followed by "/<index>" if there are several. Returns the outputs.
   std::vector<ValueId> append(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes = {});
   // Appends an operation that has one output, and returns that.
   ValueId append_one(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes = {});
+
+  // Returns the group of that kind, block and part; adds it if there is none.
+  GroupId group(ValueKind kind, BlockId block, std::string_view part = {});
 
   // Declares `next` the next version of the persistent value `value`, whose place it takes.
   void update(ValueId value, ValueId next);

@@ -47,6 +47,15 @@ ValueId Graph::persistent_root(ValueId id) const {
   return is_persistent(id) ? id : kNone;
 }
 
+GroupId Graph::find_group(ValueKind kind, BlockId block, std::string_view part) const {
+  // The last groups are the likeliest: a graph is built block by block.
+  for (size_t i = groups.size(); i-- > 0;) {
+    const Group& group = groups[i];
+    if (group.kind == kind && group.block == block && group.part == part) return static_cast<GroupId>(i);
+  }
+  return kNone;
+}
+
 ValueId Graph::find(std::string_view value_name) const {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i].name == value_name) return static_cast<ValueId>(i);

@@ -22,6 +22,7 @@ using ValueId = int32_t;
 using OpId = int32_t;
 using BlockId = int32_t;
 using SectionId = int32_t;
+using GroupId = int32_t;
 constexpr int32_t kNone = -1;
 
 // The index of an axis in Graph::axes.
@@ -42,6 +43,15 @@ enum class ValueKind : uint8_t {
 constexpr int kValueKinds = 7;
 // Returns "frozen_weight", ...
 [[nodiscard]] std::string_view name_of(ValueKind kind);
+
+// Values that always live in the same tier. A plan chooses a home for each group.
+struct Group {
+  ValueKind kind = ValueKind::kActivation;
+  BlockId block = kNone;  // kNone: outside blocks
+  std::string part;       // distinguishes groups of one kind in one block: kTablePart; empty for most
+};
+// The part of an embedding that is not the head, too: passes over a micro-batch read only some of its rows.
+inline constexpr std::string_view kTablePart = "table";
 
 struct ValueType {
   DType dtype = DType::kF32;
@@ -70,6 +80,7 @@ struct Value {
   OpId producer = kNone;    // kNone: an input of the graph
   BlockId block = kNone;    // the block whose operation produced it; for a weight, the block that owns it
   ValueId updates = kNone;  // the persistent value whose next version this is; it takes that value's place
+  GroupId group = kNone;    // of persistent values and of gradients
 };
 
 // The frequency at which a section runs.
@@ -110,6 +121,7 @@ struct Graph {
   std::vector<Operation> ops;  // section after section
   std::vector<Section> sections;
   std::vector<Block> blocks;
+  std::vector<Group> groups;
   std::vector<ValueId> results;  // the values that the host reads: each stays live to the end of the section that makes
                                  // it
   std::vector<Axis> axes;
@@ -126,6 +138,8 @@ struct Graph {
   [[nodiscard]] bool is_persistent(ValueId id) const;
   // Returns the persistent value whose place `id` takes (itself, or the root of its chain of updates), else kNone.
   [[nodiscard]] ValueId persistent_root(ValueId id) const;
+  // Returns the group of that kind, block and part, or kNone.
+  [[nodiscard]] GroupId find_group(ValueKind kind, BlockId block, std::string_view part = {}) const;
   // Returns the value of that name, or kNone.
   [[nodiscard]] ValueId find(std::string_view value_name) const;
 };

@@ -12,16 +12,19 @@ namespace {
 
 using Generation = PlannedJob::Generation;
 
+// Keys and values then come to the device layer by layer, for each token position.
+constexpr Rule kCachesOnHost{{.kind = ValueKind::kCache}, Tier::kHost};
+
 Generation planned_for(const PlanningInputs& in, const PlannedJob& planned, int64_t at_once,
-                       const infer::ParameterNames& gathered) {
+                       const infer::ParameterNames& gathered, std::span<const Rule> rules = {}) {
   Generation generation;
   generation.name = in.job.online ? "generation" : "the answers to sample_prompts";
   generation.prompt_name = in.job.online ? "prompts of a round" : "sample_prompts";
   generation.graphs = infer::build_generation_graphs(
       *in.job.model, in.job.graph.model, generation_sizes_of(in.job, at_once), &planned.training.graph, gathered);
-  generation.decode = plan_beside(in, planned, generation.graphs.decode.graph);
-  generation.prompt = plan_beside(in, planned, generation.graphs.prompt.graph);
-  if (generation.graphs.gather) generation.gather = plan_beside(in, planned, *generation.graphs.gather);
+  generation.decode = plan_beside(in, planned, generation.graphs.decode.graph, rules);
+  generation.prompt = plan_beside(in, planned, generation.graphs.prompt.graph, rules);
+  if (generation.graphs.gather) generation.gather = plan_beside(in, planned, *generation.graphs.gather, rules);
   return generation;
 }
 
@@ -29,13 +32,18 @@ bool fits(const Generation& generation) {
   return generation.decode.fits && generation.prompt.fits && (!generation.gather || generation.gather->fits);
 }
 
-// Plans for as many completions at once as fit beside training, by halving. If not even one fits, returns the plan for
-// one, which says what is missing.
+// Plans as many completions at once as fit beside what training keeps, by halves. Where not even one fits, keys and
+// values go to host memory, if there is a budget for it; where that does not help, what is missing on the device is
+// said.
 Generation as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned,
                           const infer::ParameterNames& gathered = {}) {
   for (int64_t at_once = in.job.online ? in.job.online->most_at_once : 0;; at_once /= 2) {
     Generation generation = planned_for(in, planned, at_once, gathered);
-    if (at_once <= 1 || fits(generation)) return generation;
+    if (fits(generation)) return generation;
+    if (at_once > 1) continue;
+    if (in.budget.host.value_or(0) == 0) return generation;
+    Generation on_host = planned_for(in, planned, at_once, gathered, {&kCachesOnHost, 1});
+    return fits(on_host) ? on_host : generation;
   }
 }
 

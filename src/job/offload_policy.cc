@@ -95,8 +95,7 @@ std::optional<Tier> home_of(std::optional<config::Offload> key, std::optional<Ti
 bool uses(const Policy& policy, Tier tier) {
   const Treatment away = tier == Tier::kHost ? Treatment::kHost : Treatment::kDisk;
   return std::find(policy.saved.begin(), policy.saved.end(), away) != policy.saved.end() ||
-         policy.frozen_weights == tier || policy.trainable_weights == tier || policy.outer_weights == tier ||
-         policy.gradients == tier || policy.optimizer_state == tier;
+         std::any_of(policy.rules.begin(), policy.rules.end(), [&](const Rule& rule) { return rule.home == tier; });
 }
 
 // Returns the part of the same RAM that one of device and host leaves to the other.
@@ -152,11 +151,14 @@ Policy make_policy(const config::OffloadSettings& settings) {
   fix_selective(policy, settings);
 
   const std::optional<Tier> left_out = fixed ? std::optional(Tier::kDevice) : std::nullopt;
-  policy.frozen_weights = home_of(settings.frozen_weights, left_out);
-  policy.trainable_weights = home_of(settings.trainable_weights, left_out);
-  policy.outer_weights = policy.trainable_weights;
-  policy.gradients = home_of(settings.gradients, left_out);
-  policy.optimizer_state = home_of(settings.optimizer_state, left_out);
+  const auto fix = [&](const GroupPattern& pattern, ValueKind kind) {
+    if (const std::optional<Tier> home = home_of(settings.home_of(kind), left_out))
+      policy.rules.push_back({pattern, *home});
+  };
+  for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight})
+    fix({.kind = kind, .in_block = true}, kind);
+  for (const GroupPattern& pattern : kWeightsOutside) fix(pattern, ValueKind::kTrainableWeight);
+  for (const ValueKind kind : {ValueKind::kGradient, ValueKind::kOptimizerState}) fix({.kind = kind}, kind);
   return policy;
 }
 

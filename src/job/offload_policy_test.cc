@@ -51,8 +51,12 @@ std::vector<std::string> saved_by_layer(std::string_view selective) {
 // "frozen trainable gradients optimizer"
 std::string homes(std::string_view keys) {
   const Policy policy = make_policy(load(keys).config.offload);
-  return fmt::format("{} {} {} {} {}", shown(policy.frozen_weights), shown(policy.trainable_weights),
-                     shown(policy.outer_weights), shown(policy.gradients), shown(policy.optimizer_state));
+  const auto home = [&](ValueKind kind, BlockId block = 0) {
+    return shown(policy.home_of({.kind = kind, .block = block}));
+  };
+  return fmt::format("{} {} {} {} {}", home(ValueKind::kFrozenWeight), home(ValueKind::kTrainableWeight),
+                     home(ValueKind::kFrozenWeight, kNone), home(ValueKind::kGradient),
+                     home(ValueKind::kOptimizerState));
 }
 
 std::string error_of(std::string_view keys) {
@@ -184,16 +188,18 @@ TEST_CASE("keys about weights, gradients and the optimizer fix their homes") {
 
 TEST_CASE("ZeRO's offload sections place what they name") {
   const auto policy = [](std::string_view keys) { return make_policy(load(keys).config.offload); };
+  const auto home = [](const Policy& of, ValueKind kind) { return of.home_of({.kind = kind, .block = 0}); };
   const auto zero = [](std::string_view keys) {
     return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys);
   };
   const Policy both = policy(zero("stage: 3, offload_param: {device: nvme}, offload_optimizer: {device: cpu}"));
-  CHECK(both.frozen_weights == Tier::kDisk);
-  CHECK(both.trainable_weights == Tier::kDisk);
-  CHECK(both.gradients == Tier::kHost);
-  CHECK(both.optimizer_state == Tier::kHost);
-  CHECK(policy(zero("stage: 2, offload_optimizer: {device: none}")).optimizer_state == Tier::kDevice);
-  CHECK(policy(zero("stage: 2, offload_optimizer: {device: none}")).gradients == Tier::kDevice);
+  CHECK(home(both, ValueKind::kFrozenWeight) == Tier::kDisk);
+  CHECK(home(both, ValueKind::kTrainableWeight) == Tier::kDisk);
+  CHECK(home(both, ValueKind::kGradient) == Tier::kHost);
+  CHECK(home(both, ValueKind::kOptimizerState) == Tier::kHost);
+  const Policy none = policy(zero("stage: 2, offload_optimizer: {device: none}"));
+  CHECK(home(none, ValueKind::kOptimizerState) == Tier::kDevice);
+  CHECK(home(none, ValueKind::kGradient) == Tier::kDevice);
   CHECK(policy("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n")[SavedGroup::kBoundary] ==
         Treatment::kHost);
 }

@@ -1,6 +1,8 @@
 // Plans the programs that run beside training in its memory: evaluation, scores, rewards, generation.
 #pragma once
 
+#include <span>
+
 #include "job/planned_job.h"
 
 namespace spillway::train {
@@ -14,7 +16,8 @@ struct PlanningInputs {
 };
 
 // Returns the plan of a program in which persistent values that it shares with training have the homes that
-// planned.plan gives them.
-[[nodiscard]] Plan plan_beside(const PlanningInputs& inputs, const PlannedJob& planned, const Graph& graph);
+// planned.plan gives them, and others those that `rules` give them.
+[[nodiscard]] Plan plan_beside(const PlanningInputs& inputs, const PlannedJob& planned, const Graph& graph,
+                               std::span<const Rule> rules = {});
 
 }  // namespace spillway::train

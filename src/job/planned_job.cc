@@ -152,9 +152,9 @@ std::optional<PlanContext::Reference> reference_of(const Job& job, const Planned
 
 }  // namespace
 
-Plan plan_beside(const PlanningInputs& in, const PlannedJob& planned, const Graph& graph) {
+Plan plan_beside(const PlanningInputs& in, const PlannedJob& planned, const Graph& graph, std::span<const Rule> rules) {
   return make_plan_beside(planned.training.graph, planned.plan.choices, graph, in.machine, in.budget,
-                          in.policy.own_files);
+                          in.policy.own_files, rules);
 }
 
 std::vector<JobProgram> programs_of(const PlannedJob& planned) {

@@ -88,10 +88,11 @@ class Levers {
     const auto choice = [&](const std::string& key, const char* word) {
       return config::ConfigOverride{spelled(key), word};
     };
-    add_home("optimizer_offload", policy.optimizer_state, "host", choice("optimizer_offload", "auto"));
-    add_home("gradient_offload", policy.gradients, "host", choice("gradient_offload", "auto"));
+    const auto home = [&](ValueKind kind) { return policy.home_of({.kind = kind, .block = 0}); };
+    add_home("optimizer_offload", home(ValueKind::kOptimizerState), "host", choice("optimizer_offload", "auto"));
+    add_home("gradient_offload", home(ValueKind::kGradient), "host", choice("gradient_offload", "auto"));
     add_home(has_adapter ? "layer_offloading" : "parameter_offload",
-             has_adapter ? policy.frozen_weights : policy.trainable_weights, "host",
+             home(has_adapter ? ValueKind::kFrozenWeight : ValueKind::kTrainableWeight), "host",
              has_adapter && loaded_.given.contains("layer_offloading") ? choice("layer_offloading", "null")
                                                                        : choice("parameter_offload", "auto"));
     if (const std::optional<Treatment> saved = policy[SavedGroup::kBoundary]) {
@@ -164,7 +165,7 @@ class Levers {
     const std::string coded = fmt::format("{}_8bit", config_.optimizer.optimizer.name);
     if (config_.adapter || !ops::find_optimizer(coded)) return;
     // A paged name means that the plan chooses where the state lives; that stays so.
-    const bool paged = config_.offload.optimizer_state == config::Offload::kAuto;
+    const bool paged = config_.offload.home_of(ValueKind::kOptimizerState) == config::Offload::kAuto;
     add_last_resort({{spelled("optimizer"), (paged ? "paged_" : "") + coded}}, "with moments in 8 bits");
   }
 

@@ -71,8 +71,9 @@ class TrainingGraphBuilder {
 
   // A persistent value beside a weight.
   ValueId state(std::string name, ValueId weight, const ValueType& type, ValueKind kind) {
+    b_.set_block(graph().value(weight).block);
     const ValueId id = b_.input(std::move(name), type, kind);
-    result_.graph.value(id).block = graph().value(weight).block;
+    b_.end_block();
     return id;
   }
 

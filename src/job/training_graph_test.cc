@@ -8,6 +8,7 @@
 #include "model/decoder/decoder.h"
 #include "objectives/online/online.h"
 #include "plan/planner.h"
+#include "plan/shown_homes.h"
 #include "plan/verify.h"
 #include "tests/support/tiered_machine.h"
 
@@ -92,22 +93,20 @@ TEST_CASE("one plan has the blocks of two models, and a smaller budget treats th
   const Graph& graph = training.graph;
   const Machine machine = tiered_machine();
   const Plan whole = make_plan(graph, machine, {}, {});
-  REQUIRE(whole.choices.blocks.size() == 6);
+  REQUIRE(whole.choices.saved.size() == 6);
   const auto plan_within = [&](int64_t device) {
     return make_plan(graph, machine, {.device = device, .host = 1 << 30, .disk = 1 << 30}, {});
   };
   const int64_t least = plan_within(0).peaks[0].bytes;
   CHECK(least < whole.peaks[0].bytes);
-  const auto is_elsewhere = [](const BlockChoice& block) {
-    return block.frozen_weights != Tier::kDevice || block.trainable_weights != Tier::kDevice;
-  };
+  const auto is_elsewhere = [](const BlockHomes& block) { return block.weights() != Tier::kDevice; };
   for (const int64_t budget : {whole.peaks[0].bytes, (whole.peaks[0].bytes + least) / 2, least}) {
     CAPTURE(budget);
     const Plan plan = plan_within(budget);
     CHECK(plan.fits);
     CHECK(plan.peaks[0].bytes <= budget);
     CHECK(verify(graph, plan.program, {.device = budget, .host = 1 << 30, .disk = 1 << 30}).empty());
-    const auto& blocks = plan.choices.blocks;
+    const std::vector<BlockHomes> blocks = shown_homes(graph, plan.choices).blocks;
     const bool of_policy = std::any_of(blocks.begin(), blocks.begin() + 4, is_elsewhere),
                of_value = std::any_of(blocks.begin() + 4, blocks.end(), is_elsewhere);
     if (budget == whole.peaks[0].bytes) CHECK_FALSE((of_policy || of_value));
@@ -120,24 +119,26 @@ TEST_CASE("the embedding leaves a device that is too small even without the laye
   const Machine machine = tiered_machine();
   const auto plan_within = [&](int64_t device, std::optional<Tier> outer) {
     Policy policy;
-    policy.outer_weights = outer;
+    for (const GroupPattern& pattern : kWeightsOutside)
+      if (outer) policy.rules.push_back({pattern, *outer});
     return make_plan(graph, machine, {.device = device, .host = 1 << 30}, policy);
   };
   const int64_t least = plan_within(0, Tier::kDevice).peaks[0].bytes;
-  CHECK(plan_within(1 << 30, {}).choices.tables == Tier::kDevice);
-  CHECK(plan_within(least, {}).choices.outer_weights == Tier::kDevice);
+  CHECK(shown_homes(graph, plan_within(1 << 30, {}).choices).tables == Tier::kDevice);
+  CHECK(shown_homes(graph, plan_within(least, {}).choices).outer_weights == Tier::kDevice);
   const Plan smaller = plan_within(least - kTableBytes * 9 / 10, {});
   CHECK(smaller.fits);
-  CHECK(smaller.choices.tables == Tier::kHost);
-  CHECK(smaller.choices.outer_weights == Tier::kDevice);
+  const ShownHomes homes = shown_homes(graph, smaller.choices);
+  CHECK(homes.tables == Tier::kHost);
+  CHECK(homes.outer_weights == Tier::kDevice);
 }
 
 TEST_CASE("weights outside layers are trained from where the config says") {
   const Graph graph = graph_of(/*lora=*/false);
   Policy policy = saved_policy(Treatment::kKeep);
-  policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDisk;
   const auto on_disk = [&](Tier outer) {
-    policy.outer_weights = outer;
+    policy.rules = {{.pattern = {}, .home = Tier::kDisk}};
+    for (const GroupPattern& pattern : kWeightsOutside) policy.rules.push_back({pattern, outer});
     const Plan plan = make_plan(graph, tiered_machine(), {.disk = 1 << 30}, policy);
     CHECK(plan.fits);
     return plan.peaks[2].bytes;
@@ -150,8 +151,9 @@ TEST_CASE("the state of some layers stays on the device where that of others lea
   const Machine machine = tiered_machine();
   const auto plan_within = [&](std::optional<int64_t> device, std::optional<Tier> state) {
     Policy policy = saved_policy(Treatment::kKeep);
-    policy.frozen_weights = policy.trainable_weights = policy.outer_weights = policy.gradients = Tier::kDevice;
-    policy.optimizer_state = state;
+    for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight, ValueKind::kGradient})
+      policy.rules.push_back({{.kind = kind}, Tier::kDevice});
+    if (state) policy.rules.push_back({{.kind = ValueKind::kOptimizerState}, *state});
     return make_plan(graph, machine, {.device = device, .host = 1 << 30, .disk = 1 << 30}, policy);
   };
   for (const Tier away : {Tier::kHost, Tier::kDisk}) {
@@ -165,14 +167,15 @@ TEST_CASE("the state of some layers stays on the device where that of others lea
     const int64_t budget = least.peaks[0].bytes + layer * 3 / 2;
     const Plan plan = plan_within(budget, {});
     CHECK(plan.fits);
-    CHECK(plan.choices.optimizer_state != Tier::kDevice);
-    const auto& blocks = plan.choices.blocks;
+    CHECK(shown_homes(graph, plan.choices).state.home != Tier::kDevice);
+    const std::vector<BlockHomes> blocks = shown_homes(graph, plan.choices).blocks;
     const auto resident = std::count_if(blocks.begin(), blocks.end(),
-                                        [](const BlockChoice& block) { return block.state == Tier::kDevice; });
+                                        [](const BlockHomes& block) { return block.state.home == Tier::kDevice; });
     CHECK(resident >= 1);
     REQUIRE(resident < std::ssize(blocks));
     Choices one_more = plan.choices;
-    one_more.blocks[blocks.size() - 1 - static_cast<size_t>(resident)].state = Tier::kDevice;
+    const auto next = static_cast<BlockId>(std::ssize(blocks) - 1 - resident);
+    nth(one_more.groups, graph.find_group(ValueKind::kOptimizerState, next)) = {};
     const Plan larger = plan_for(graph, machine, one_more);
     CHECK((larger.peaks[0].bytes > budget || larger.simulation.step_seconds(1) >= plan.simulation.step_seconds(1)));
     CHECK(plan.simulation.step_seconds(1) < least.simulation.step_seconds(1));
@@ -185,15 +188,17 @@ TEST_CASE("what host memory cannot hold of the layers' weights or state lies on 
   for (const bool of_state : {false, true}) {
     CAPTURE(of_state);
     const Graph graph = graph_of(/*lora=*/!of_state);
+    const ValueKind kind = of_state ? ValueKind::kOptimizerState : ValueKind::kFrozenWeight;
     const auto plan_within = [&](const Budget& budget, std::optional<Tier> home) {
       Policy policy = saved_policy(Treatment::kKeep);
-      policy.trainable_weights = policy.outer_weights = policy.gradients = Tier::kDevice;
-      policy.frozen_weights = of_state ? Tier::kDevice : home;
-      policy.optimizer_state = of_state ? home : Tier::kDevice;
+      for (const ValueKind other : {ValueKind::kTrainableWeight, ValueKind::kGradient,
+                                    of_state ? ValueKind::kFrozenWeight : ValueKind::kOptimizerState})
+        policy.rules.push_back({{.kind = other}, Tier::kDevice});
+      if (home) policy.rules.push_back({{.kind = kind}, *home});
+      for (const GroupPattern& pattern : kWeightsOutside) policy.rules.push_back({pattern, Tier::kDevice});
       return make_plan(graph, machine, budget, policy);
     };
     const Plan on_host = plan_within({.host = 1 << 30}, Tier::kHost);
-    const ValueKind kind = of_state ? ValueKind::kOptimizerState : ValueKind::kFrozenWeight;
     int64_t layer = 0;
     for (const Value& value : graph.values)
       if (value.kind == kind && value.block == 0 && value.producer == kNone) layer += value.type.bytes();
@@ -202,12 +207,9 @@ TEST_CASE("what host memory cannot hold of the layers' weights or state lies on 
     const Plan plan = plan_within(budget, {});
     CHECK(plan.fits);
     CHECK(verify(graph, plan.program, budget).empty());
-    const auto tier_of = [&](size_t block) {
-      return of_state ? state_tier(plan.choices, static_cast<BlockId>(block))
-                      : plan.choices.blocks[block].frozen_weights;
-    };
     std::vector<Tier> tiers;
-    for (size_t block = 0; block < graph.blocks.size(); ++block) tiers.push_back(tier_of(block));
+    for (const BlockHomes& block : shown_homes(graph, plan.choices).blocks)
+      tiers.push_back(of_state ? block.state.home : block.frozen);
     CHECK(std::count(tiers.begin(), tiers.end(), Tier::kDisk) >= 1);
     CHECK(std::count(tiers.begin(), tiers.end(), Tier::kHost) >= 1);
     const Plan on_disk = plan_within(budget, Tier::kDisk);

@@ -167,11 +167,12 @@ const Parameter& Layers::add(Parameter parameter) {
   parameter.is_copy = options_.copies.contains(parameter.name);
   if (parameter.is_copy) parameter.trained = false;
   const std::string& prefix = parameter.is_copy ? options_.copy_prefix : options_.prefix;
-  ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
-  if (parameter.is_copy) kind = options_.copy_kind;
-  for (const StoragePart& part : parameter.storage->parts(parameter.spec())) {
-    parameter.values.push_back(
-        builder_.input(fmt::format("{}{}{}", prefix, parameter.name, part.suffix), {part.dtype, part.shape}, kind));
+  const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
+  std::string_view part = parameter.is_table ? kTablePart : std::string_view();
+  if (parameter.is_copy && !options_.copy_part.empty()) part = options_.copy_part;
+  for (const StoragePart& storage : parameter.storage->parts(parameter.spec())) {
+    parameter.values.push_back(builder_.input(fmt::format("{}{}{}", prefix, parameter.name, storage.suffix),
+                                              {storage.dtype, storage.shape}, kind, part));
   }
   trained_ += parameter.trained;
   return parameters_[parameters_.add(std::move(parameter))];

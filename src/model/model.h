@@ -41,8 +41,8 @@ struct ModelOptions {
   // The names of weights of which this pass reads frozen copies (Parameter::is_copy): these keep their initial values
   // while the weights are trained.
   std::set<std::string, std::less<>> copies;
-  std::string copy_prefix{kCopyPrefix};            // of the names of their values
-  ValueKind copy_kind = ValueKind::kFrozenWeight;  // what their values are
+  std::string copy_prefix{kCopyPrefix};  // of the names of their values
+  std::string copy_part;                 // of the groups of their values; empty: as the others'
   // For a model beside another one in a graph: the prefix of the names of its blocks and of its weights' values. The
   // names of its parameters are those of its files.
   std::string prefix;

@@ -55,6 +55,7 @@ struct Parameter {
   DType dtype = DType::kF32;  // that the graph computes with
   bool trained = false;       // then its storage is dense
   bool is_copy = false;       // frozen, beside another weight of the name; its values are called "reference.<name>"
+  bool is_table = false;      // an embedding that is not the head, too
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
   StoragePtr storage = dense_storage();

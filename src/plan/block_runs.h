@@ -5,9 +5,17 @@
 #include <utility>
 #include <vector>
 
-#include "plan/choices.h"
+#include "plan/shown_homes.h"
 
 namespace spillway {
+
+// The choices of a block, as they are shown.
+struct BlockChoice {
+  Saved saved{};
+  BlockHomes homes;
+
+  bool operator==(const BlockChoice&) const = default;
+};
 
 // Blocks [begin, end) and their distinct choices, each with its number of blocks, in the order of first use.
 struct BlockRun {

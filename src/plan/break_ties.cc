@@ -10,18 +10,18 @@ namespace spillway {
 // The saved activations of as many blocks as fit stay on the device, of the last ones, whose backward pass comes first.
 void PlanSearch::settle_saved() {
   const Choices start = best_.choices;
-  std::vector<BlockChoice> kept = start.blocks;
+  std::vector<Saved> kept = start.saved;
   std::vector<size_t> away;
   for (size_t block = 0; block < blocks_; ++block) {
-    Saved& saved = kept[block].saved;
+    Saved& saved = kept[block];
     for (Treatment& treatment : saved)
       if (treatment == Treatment::kHost || treatment == Treatment::kDisk) treatment = Treatment::kKeep;
     saved = ideas_.followed(block, saved);
-    if (kept[block] != start.blocks[block]) away.push_back(block);
+    if (kept[block] != start.saved[block]) away.push_back(block);
   }
   keep_away_least(away.size(), [&](size_t count) {
     Choices choices = start;
-    for (size_t i = count; i < away.size(); ++i) choices.blocks[away[i]] = kept[away[i]];
+    for (size_t i = count; i < away.size(); ++i) choices.saved[away[i]] = kept[away[i]];
     return choices;
   });
 }
@@ -33,9 +33,9 @@ void PlanSearch::break_ties(std::span<const Choices> starts) {
   for (const Choices& start : starts) (void)consider(start);
   if (best_.bytes_away == 0) return;
   allow_tie_work();
-  settle_weights(Tier::kDevice, true);
+  settle_groups(kBlockWeights, Tier::kDevice, Subset::Where::kSpread);
   settle_saved();
-  if (ideas_.may_move_state() && best_.choices.optimizer_state != Tier::kDevice) settle_state(Tier::kDevice);
+  settle_groups(kStates, Tier::kDevice, Subset::Where::kFirst);
   settle_tables();
 }
 

@@ -1,5 +1,7 @@
 #include "plan/budget.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace spillway {
@@ -30,6 +32,12 @@ std::string_view name_of(SavedGroup group) {
       return "elementwise";
   }
   report_bug(__FILE__, __LINE__, "saved group", "unknown");
+}
+
+std::optional<Tier> home_of(std::span<const Rule> rules, const Group& group) {
+  const auto rule =
+      std::find_if(rules.rbegin(), rules.rend(), [&](const Rule& one) { return one.pattern.matches(group); });
+  return rule == rules.rend() ? std::nullopt : std::optional(rule->home);
 }
 
 }  // namespace spillway

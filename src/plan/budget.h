@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +43,8 @@ constexpr int kSavedGroups = 4;
 // Returns "boundary", "attention", "product" or "elementwise".
 [[nodiscard]] std::string_view name_of(SavedGroup group);
 
+// The treatment of each group of a block's saved activations.
+using Saved = std::array<Treatment, kSavedGroups>;
 using SavedPolicy = std::array<std::optional<Treatment>, kSavedGroups>;
 
 // The user's own files, in which frozen weights may live.
@@ -53,24 +56,43 @@ struct OwnFiles {
   [[nodiscard]] bool hold(ValueId value) const { return !held.empty() && nth(held, value); }
 };
 
+// Selects groups of a graph. An absent member matches everything.
+struct GroupPattern {
+  std::optional<ValueKind> kind;
+  std::optional<bool> in_block;
+  std::optional<std::string_view> part;
+
+  [[nodiscard]] constexpr bool matches(const Group& group) const {
+    return (!kind || *kind == group.kind) && (!in_block || *in_block == (group.block != kNone)) &&
+           (!part || *part == group.part);
+  }
+};
+inline constexpr GroupPattern kWeightsOutside[] = {{.kind = ValueKind::kFrozenWeight, .in_block = false},
+                                                   {.kind = ValueKind::kTrainableWeight, .in_block = false}};
+
+// The tier in which groups live between uses.
+struct Rule {
+  GroupPattern pattern;
+  Tier home = Tier::kDevice;
+};
+
+// Returns the tier that rules fix for a group: of several that match, the last one counts.
+[[nodiscard]] std::optional<Tier> home_of(std::span<const Rule> rules, const Group& group);
+
 // The choices that the user has fixed. The planner makes those that are absent.
 struct Policy {
   SavedPolicy saved;                        // the policy of every block,
   std::map<BlockId, SavedPolicy> saved_in;  // except for these
   bool synchronous = false;                 // activations move while compute waits: `activation_offloading: legacy`
   bool may_move_saved = true;  // open groups may go to host or disk; not with `activation_offloading: false`
-  // The tiers in which they live between uses.
-  std::optional<Tier> frozen_weights;     // of blocks
-  std::optional<Tier> trainable_weights;  // of blocks: the working copies
-  std::optional<Tier> outer_weights;      // of weights outside blocks: embedding, head
-  std::optional<Tier> gradients;
-  std::optional<Tier> optimizer_state;
+  std::vector<Rule> rules;
   OwnFiles own_files;  // the home of the weights that they hold, if that is the disk
 
   [[nodiscard]] const SavedPolicy& saved_of(BlockId block) const {
     const auto found = saved_in.find(block);
     return found == saved_in.end() ? saved : found->second;
   }
+  [[nodiscard]] std::optional<Tier> home_of(const Group& group) const { return spillway::home_of(rules, group); }
   [[nodiscard]] std::optional<Treatment>& operator[](SavedGroup group) { return nth(saved, group); }
   [[nodiscard]] std::optional<Treatment> operator[](SavedGroup group) const { return nth(saved, group); }
 };

@@ -13,21 +13,12 @@ char letter(Enum value) {
 }
 
 std::string key_of(const Choices& choices) {
-  std::string key = {letter(choices.gradients),
-                     letter(choices.optimizer_state),
-                     letter(choices.update_site),
-                     letter(choices.outer_weights),
-                     letter(choices.tables),
-                     letter(choices.overlap),
-                     choices.synchronous_activations ? 's' : '-'};
-  key.reserve(key.size() + choices.blocks.size() * (kSavedGroups + 4));
-  for (const BlockChoice& block : choices.blocks) {
-    for (const Treatment saved : block.saved) key += letter(saved);
-    key += letter(block.frozen_weights);
-    key += letter(block.trainable_weights);
-    key += block.state ? letter(*block.state) : '-';
-    key += block.device_update ? 'u' : '-';
-  }
+  std::string key = {letter(choices.overlap), choices.synchronous_activations ? 's' : '-'};
+  key.reserve(key.size() + choices.groups.size() + choices.saved.size() * kSavedGroups);
+  for (const Residency& group : choices.groups)
+    key += static_cast<char>('a' + static_cast<int>(group.home) * kTiers + static_cast<int>(group.site));
+  for (const Saved& saved : choices.saved)
+    for (const Treatment treatment : saved) key += letter(treatment);
   return key;
 }
 

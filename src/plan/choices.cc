@@ -23,46 +23,39 @@ class Placer {
     result_.recomputed.assign(graph_.values.size(), 0);
     result_.synchronous.assign(graph_.values.size(), 0);
     result_.sites.assign(graph_.ops.size(), Tier::kDevice);
-    choose_lookup_sites();
-    choose_update_sites();
+    const auto works_on_host = [](const Residency& residency) { return residency.site == Tier::kHost; };
+    if (std::any_of(choices_.groups.begin(), choices_.groups.end(), works_on_host)) choose_sites();
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) place(id);
     return std::move(result_);
   }
 
  private:
-  [[nodiscard]] const BlockChoice* block_of(BlockId block) const {
-    return block == kNone ? nullptr : &nth(choices_.blocks, block);
+  [[nodiscard]] Residency residency(ValueId value) const {
+    const GroupId group = facts_.value(value).group;
+    return group == kNone ? Residency{} : nth(choices_.groups, group);
   }
 
-  // Looks up rows of a table where it lies; the rows that the host looks up go to the device.
-  void choose_lookup_sites() {
-    if (choices_.tables != Tier::kHost) return;
-    for (size_t i = 0; i < facts_.ops.size(); ++i) {
-      const ValueId table = facts_.ops[i].table;
-      if (table != kNone && facts_.value(table).is_table) result_.sites[i] = Tier::kHost;
-    }
-  }
-
-  // Places operations on states where the update runs, and operations on gradients alone where those live; sums of
-  // their norms follow them. Products stay: on the host they would take far longer, and give other bits.
-  void choose_update_sites() {
-    if (choices_.update_site != Tier::kHost) return;
+  // Places lookups where the table is worked on, operations on states where the update runs, and operations on
+  // gradients alone where those are; sums of their norms follow them. Products stay: on the host they would take far
+  // longer, and give other bits.
+  void choose_sites() {
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
       const OpFacts& op = facts_.ops[i];
+      if (op.table != kNone) result_.sites[i] = residency(op.table).site;
       if (op.recompute_cost == RecomputeCost::kProduct) continue;
       const std::span<const ValueId> inputs = facts_.inputs(op);
       const auto is_state = [&](ValueId v) { return v != kNone && facts_.value(v).kind == ValueKind::kOptimizerState; };
       const auto is_on_host = [&](ValueId v) {
         if (v == kNone || nth(graph_.sections, op.section).repeats != Repeats::kStep) return false;
         const ValueFacts& value = facts_.value(v);
-        if (value.kind == ValueKind::kGradient) return choices_.gradients != Tier::kDevice;
+        if (value.kind == ValueKind::kGradient) return residency(v).site == Tier::kHost;
         return value.producer != kNone && nth(result_.sites, value.producer) == Tier::kHost;
       };
       // Prefers state of the weight over state that is kept for all weights.
       const auto is_of_weight = [&](ValueId v) { return is_state(v) && facts_.value(v).block == op.block; };
       auto state = std::find_if(inputs.begin(), inputs.end(), is_of_weight);
       if (state == inputs.end()) state = std::find_if(inputs.begin(), inputs.end(), is_state);
-      const bool on_host = state != inputs.end() ? update_tier(choices_, facts_.value(*state).block) == Tier::kHost
+      const bool on_host = state != inputs.end() ? residency(*state).site == Tier::kHost
                                                  : std::any_of(inputs.begin(), inputs.end(), is_on_host);
       if (on_host) result_.sites[i] = Tier::kHost;
     }
@@ -72,14 +65,13 @@ class Placer {
     const ValueFacts& facts = facts_.value(id);
     Tier& home = nth(result_.homes, id);
     if (facts.persistent) {
-      home = persistent_home(facts.storage);
+      home = in_files(facts.storage, residency(id).home);
       return;
     }
     if (facts.given()) return;
-    home = nth(result_.sites, facts.producer);
-    if (facts.kind == ValueKind::kGradient) home = choices_.gradients;
+    home = facts.group == kNone ? nth(result_.sites, facts.producer) : residency(id).home;
     if (facts.saved_block == kNone) return;
-    const Treatment treatment = nth(choices_.blocks, facts.saved_block)[facts.saved_group];
+    const Treatment treatment = nth(nth(choices_.saved, facts.saved_block), facts.saved_group);
     const bool last = facts.saved_block + 1 == std::ssize(graph_.blocks);
     if (treatment == Treatment::kRecompute) {
       nth(result_.recomputed, id) = 1;
@@ -89,32 +81,11 @@ class Placer {
     }
   }
 
-  [[nodiscard]] Tier outer_home(const ValueFacts& value) const {
-    return value.is_table ? choices_.tables : choices_.outer_weights;
-  }
-
-  // Returns the home of a weight that is in no file.
-  [[nodiscard]] Tier besides_files(Tier home) const {
-    return home == Tier::kDisk && own_files_.are_all_of_disk ? Tier::kDevice : home;
-  }
-
-  [[nodiscard]] Tier persistent_home(ValueId root) const {
-    const ValueFacts& value = facts_.value(root);
-    const BlockChoice* block = block_of(value.block);
-    switch (value.kind) {
-      case ValueKind::kFrozenWeight: {
-        const Tier home = block ? block->frozen_weights : outer_home(value);
-        return home == Tier::kDisk && own_files_.hold(root) ? Tier::kFiles : besides_files(home);
-      }
-      case ValueKind::kTrainableWeight:
-        return besides_files(block ? block->trainable_weights : outer_home(value));
-      case ValueKind::kOptimizerState:
-        return state_tier(choices_, value.block);
-      case ValueKind::kGradient:
-        return choices_.gradients;
-      default:
-        return Tier::kDevice;
-    }
+  // Returns the home of a persistent value, where the disk may have the user's files.
+  [[nodiscard]] Tier in_files(ValueId root, Tier home) const {
+    if (home != Tier::kDisk) return home;
+    if (facts_.value(root).kind == ValueKind::kFrozenWeight && own_files_.hold(root)) return Tier::kFiles;
+    return own_files_.are_all_of_disk ? Tier::kDevice : home;
   }
 
   const Graph& graph_;
@@ -126,38 +97,37 @@ class Placer {
 
 }  // namespace
 
-Treatment summary(const BlockChoice& choice) {
-  const auto any = [&](Treatment treatment) {
-    return std::find(choice.saved.begin(), choice.saved.end(), treatment) != choice.saved.end();
-  };
+Residency residency_in(Tier home, const Group& group) {
+  const bool is_worked_on =
+      group.kind == ValueKind::kOptimizerState || group.kind == ValueKind::kGradient || group.part == kTablePart;
+  return {home, home == Tier::kHost && is_worked_on ? Tier::kHost : Tier::kDevice};
+}
+
+Treatment summary(const Saved& saved) {
   for (const Treatment treatment : {Treatment::kDisk, Treatment::kHost, Treatment::kRecompute}) {
-    if (any(treatment)) return treatment;
+    if (std::find(saved.begin(), saved.end(), treatment) != saved.end()) return treatment;
   }
   return Treatment::kKeep;
 }
 
-Tier weights_tier(const BlockChoice& choice) { return std::max(choice.frozen_weights, choice.trainable_weights); }
-
-Tier state_tier(const Choices& choices, BlockId block) {
-  if (block == kNone) return choices.optimizer_state;
-  return nth(choices.blocks, block).state.value_or(choices.optimizer_state);
+Saved saved_alike(Treatment treatment) {
+  Saved saved;
+  saved.fill(treatment);
+  if (treatment == Treatment::kRecompute) nth(saved, SavedGroup::kBoundary) = Treatment::kKeep;
+  return saved;
 }
 
-Tier update_tier(const Choices& choices, BlockId block) {
-  const bool on_device = block != kNone && nth(choices.blocks, block).device_update;
-  return on_device || state_tier(choices, block) == Tier::kDevice ? Tier::kDevice : choices.update_site;
-}
-
-BlockChoice block_choice(Treatment saved) {
-  BlockChoice choice;
-  choice.saved.fill(saved);
-  if (saved == Treatment::kRecompute) choice[SavedGroup::kBoundary] = Treatment::kKeep;
-  return choice;
+void move_groups(const Graph& graph, const GroupPattern& pattern, Tier home, Choices& choices) {
+  for (size_t i = 0; i < graph.groups.size(); ++i) {
+    if (pattern.matches(graph.groups[i])) choices.groups[i] = residency_in(home, graph.groups[i]);
+  }
 }
 
 Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices, const OwnFiles& own_files) {
-  SPILLWAY_CHECK(choices.blocks.size() == graph.blocks.size(), "{} choices for {} blocks", choices.blocks.size(),
+  SPILLWAY_CHECK(choices.saved.size() == graph.blocks.size(), "{} choices for {} blocks", choices.saved.size(),
                  graph.blocks.size());
+  SPILLWAY_CHECK(choices.groups.size() == graph.groups.size(), "{} choices for {} groups", choices.groups.size(),
+                 graph.groups.size());
   return Placer(graph, facts, choices, own_files).run();
 }
 

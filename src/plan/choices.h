@@ -2,12 +2,9 @@
 // recomputes it, and on which side an operation computes.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "base/index.h"
 #include "graph/graph.h"
 #include "plan/budget.h"
 #include "plan/facts.h"
@@ -22,42 +19,32 @@ enum class Overlap : uint8_t {
   kBlock,        // as kWide, or all that one block needs of a micro-batch
 };
 
-struct BlockChoice {
-  std::array<Treatment, kSavedGroups> saved{};  // all kept
-  Tier frozen_weights = Tier::kDevice;
-  Tier trainable_weights = Tier::kDevice;
-  std::optional<Tier> state;   // where its optimizer state lives, if not where that of others does
-  bool device_update = false;  // its update runs on the device, for which its state comes, wherever that of others runs
+// Where a group lives between uses, and on which side the operations run that work on it alone: updates of optimizer
+// state, sums over gradients, lookups in a table. All others run on the device.
+struct Residency {
+  Tier home = Tier::kDevice;
+  Tier site = Tier::kDevice;
 
-  [[nodiscard]] Treatment& operator[](SavedGroup group) { return nth(saved, group); }
-  [[nodiscard]] Treatment operator[](SavedGroup group) const { return nth(saved, group); }
-  bool operator==(const BlockChoice&) const = default;
+  bool operator==(const Residency&) const = default;
 };
+// Returns the residency of a group in a tier: what may be worked on in host memory is, if it lives there.
+[[nodiscard]] Residency residency_in(Tier home, const Group& group);
 
 // Returns the farthest tier that any group goes to, else whether any is recomputed.
-[[nodiscard]] Treatment summary(const BlockChoice& choice);
-// Returns the tier in which its weights live: the farther one of frozen and trainable weights.
-[[nodiscard]] Tier weights_tier(const BlockChoice& choice);
-
-// Returns the choice that treats every group alike, except that boundary values are kept where the others are
+[[nodiscard]] Treatment summary(const Saved& saved);
+// Returns the policy that treats every group alike, except that boundary values are kept where the others are
 // recomputed.
-[[nodiscard]] BlockChoice block_choice(Treatment saved);
+[[nodiscard]] Saved saved_alike(Treatment treatment);
 
 struct Choices {
-  std::vector<BlockChoice> blocks;
-  Tier outer_weights = Tier::kDevice;  // head, final norm and whatever else has weights outside blocks, but for
-  Tier tables = Tier::kDevice;         // an embedding that is not the head, too: in host memory the host looks it up
-  Tier gradients = Tier::kDevice;
-  Tier optimizer_state = Tier::kDevice;
-  Tier update_site = Tier::kDevice;  // kHost: operations on optimizer state that is away run on the host_compute lane
+  std::vector<Residency> groups;  // by group of the graph
+  std::vector<Saved> saved;       // by block
   Overlap overlap = Overlap::kWide;
   bool synchronous_activations = false;  // saved activations move without overlap, whatever `overlap` says
 };
 
-// Returns the tier of the optimizer state of a block's weights, or, for kNone, of the weights outside blocks.
-[[nodiscard]] Tier state_tier(const Choices& choices, BlockId block);
-// Returns the side on which the update of those weights runs: kDevice or kHost.
-[[nodiscard]] Tier update_tier(const Choices& choices, BlockId block);
+// Moves the groups of a pattern to a tier.
+void move_groups(const Graph& graph, const GroupPattern& pattern, Tier home, Choices& choices);
 
 // A flag for each of many items, a byte each: they are read often, and the bits of a std::vector<bool> take several
 // times as long to read.
@@ -70,8 +57,8 @@ struct Placement {
   std::vector<Tier> sites;  // by operation: kDevice, or kHost
 };
 
-// Derives the placement from the choices. `facts` is facts_of(graph). REQUIRES: one choice per block. Activations saved
-// by the last block are never moved, since the backward pass needs them at once.
+// Derives the placement from the choices. `facts` is facts_of(graph). REQUIRES: one choice per group and per block.
+// Activations saved by the last block are never moved, since the backward pass needs them at once.
 [[nodiscard]] Placement place_values(const Graph& graph, const GraphFacts& facts, const Choices& choices,
                                      const OwnFiles& own_files);
 

@@ -28,6 +28,7 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
                  .storage = root == kNone ? id : root,
                  .producer = value.producer,
                  .block = value.block,
+                 .group = root == kNone ? value.group : graph.value(root).group,
                  .kind = value.kind,
                  .persistent = root != kNone};
     if (!recomputable[i]) continue;
@@ -50,20 +51,6 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
   return result;
 }
 
-// REQUIRES: all other facts are known.
-void find_tables(const Graph& graph, GraphFacts& facts) {
-  for (const OpFacts& op : facts.ops)
-    if (op.table != kNone && facts.value(op.table).block == kNone) nth(facts.values, op.table).is_table = true;
-  for (const OpFacts& op : facts.ops) {
-    if (nth(graph.sections, op.section).repeats != Repeats::kMicroBatch) continue;
-    for (const ValueId input : facts.inputs(op)) {
-      if (input == kNone) continue;
-      const ValueId read = facts.value(input).storage;
-      if (read != op.table) nth(facts.values, read).is_table = false;
-    }
-  }
-}
-
 }  // namespace
 
 GraphFacts facts_of(const Graph& graph) {
@@ -77,14 +64,7 @@ GraphFacts facts_of(const Graph& graph) {
     if (op.def->table_input >= 0) one.table = facts.value(nth(op.inputs, op.def->table_input)).storage;
     facts.ops.push_back(one);
   }
-  find_tables(graph, facts);
   return facts;
-}
-
-std::vector<bool> tables_of(const GraphFacts& facts) {
-  std::vector<bool> result;
-  for (const ValueFacts& value : facts.values) result.push_back(value.is_table);
-  return result;
 }
 
 }  // namespace spillway

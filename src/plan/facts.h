@@ -19,15 +19,13 @@ struct ValueFacts {
   ValueId storage = kNone;  // the persistent value whose place it takes, else itself
   OpId producer = kNone;
   BlockId block = kNone;
+  GroupId group = kNone;  // of its storage
   // For a saved activation its block: the one whose operation makes it, or, if it has none (the embedding), the first
   // block that reads it. kNone for every other value.
   BlockId saved_block = kNone;
   SavedGroup saved_group = SavedGroup::kElementwise;
   ValueKind kind = ValueKind::kActivation;
   bool persistent = false;  // it or its storage
-  // Whether it is a weight outside blocks from which passes over a micro-batch read only some rows: an embedding that
-  // is not the head, too.
-  bool is_table = false;
 
   [[nodiscard]] bool given() const { return producer == kNone; }
 };
@@ -55,8 +53,5 @@ struct GraphFacts {
 
 // Collects the facts, without workspaces. The graph must outlive them.
 [[nodiscard]] GraphFacts facts_of(const Graph& graph);
-
-// Returns, by value, whether it is a table.
-[[nodiscard]] std::vector<bool> tables_of(const GraphFacts& facts);
 
 }  // namespace spillway

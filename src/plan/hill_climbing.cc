@@ -17,8 +17,8 @@ bool PlanSearch::change_one_block(const Choices& start) {
   for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
     for (const Saved& setting : settings_) {
       Choices choices = start;
-      choices.blocks[block].saved = ideas_.followed(block, setting);
-      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
+      choices.saved[block] = ideas_.followed(block, setting);
+      if (choices.saved[block] != start.saved[block] && improves(choices)) return true;
     }
   }
   return false;
@@ -29,11 +29,11 @@ bool PlanSearch::change_two_blocks(const Choices& start) {
     for (size_t second = first + 1; second < blocks_ && trials_ > 0; ++second) {
       for (const Saved& setting : settings_) {
         Choices choices = start;
-        choices.blocks[first].saved = ideas_.followed(first, setting);
-        if (choices.blocks[first] == start.blocks[first]) continue;
+        choices.saved[first] = ideas_.followed(first, setting);
+        if (choices.saved[first] == start.saved[first]) continue;
         for (const Saved& other : settings_) {
-          choices.blocks[second].saved = ideas_.followed(second, other);
-          if (choices.blocks[second] != start.blocks[second] && improves(choices)) return true;
+          choices.saved[second] = ideas_.followed(second, other);
+          if (choices.saved[second] != start.saved[second] && improves(choices)) return true;
         }
       }
     }
@@ -43,17 +43,13 @@ bool PlanSearch::change_two_blocks(const Choices& start) {
 
 bool PlanSearch::change_one_home(const Choices& start) {
   for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
-    for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
+    for (const Tier tier : kEachBudgetedTier) {
       if (!ideas_.has(tier)) continue;
-      Choices choices = start;
-      ideas_.bring_weights(choices.blocks[block], tier);
-      ideas_.send_weights(choices.blocks[block], tier);
-      if (choices.blocks[block] != start.blocks[block] && improves(choices)) return true;
-      if (!ideas_.may_move_state() || state_tier(start, static_cast<BlockId>(block)) == tier) continue;
-      choices = start;
-      choices.blocks[block].state = tier;
-      choices.blocks[block].device_update = tier == Tier::kDisk;
-      if (improves(choices)) return true;
+      for (const RoleSet roles : {kBlockWeights, kStates}) {
+        Choices choices = start;
+        ideas_.roles().move(choices, roles, static_cast<BlockId>(block), tier);
+        if (choices.groups != start.groups && improves(choices)) return true;
+      }
     }
   }
   return false;

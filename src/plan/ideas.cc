@@ -28,15 +28,31 @@ double min_seconds(const Forecast& one, const Forecast& other) {
   return sum;
 }
 
-BlockChoice block_of(const PlanIdeas::Saved& saved, const PlanIdeas::Homes& homes) {
-  return {saved, homes.frozen_weights, homes.trainable_weights};
-}
-
 }  // namespace
 
-bool is_spread(size_t block, size_t count, size_t blocks) {
-  const auto before = [&](size_t b) { return (2 * b * count + blocks) / (2 * blocks); };
-  return before(block) != before(block + 1);
+bool PlanIdeas::Mixture::is_uniform() const {
+  return head == tail &&
+         std::none_of(moves.begin(), moves.end(), [](const Move& move) { return move.where == Subset::Where::kRest; });
+}
+
+bool PlanIdeas::Mixture::spreads_homes() const {
+  return std::any_of(moves.begin(), moves.end(),
+                     [](const Move& move) { return move.where == Subset::Where::kSpread && move.count > 0; });
+}
+
+size_t PlanIdeas::Mixture::moved(RoleSet roles, Tier tier) const {
+  for (const Move& move : moves)
+    if (move.roles == roles && move.tier == tier && move.where == Subset::Where::kSpread) return move.count;
+  return 0;
+}
+
+// Nearer moves come first: the others take of the blocks that these leave.
+void PlanIdeas::Mixture::set_moved(RoleSet roles, Tier tier, size_t count) {
+  auto move = std::find_if(moves.begin(), moves.end(), [&](const Move& one) { return one.tier >= tier; });
+  while (move != moves.end() && move->tier == tier && (move->roles != roles || move->where != Subset::Where::kSpread))
+    ++move;
+  if (move == moves.end() || move->tier != tier) move = moves.insert(move, {.roles = roles, .tier = tier});
+  move->count = count;
 }
 
 PlanIdeas::PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Policy& policy)
@@ -44,22 +60,8 @@ PlanIdeas::PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Pol
       builder_(candidates.builder()),
       budget_(budget),
       policy_(policy),
-      blocks_(builder_.graph().blocks.size()) {
-  const std::vector<Value>& values = builder_.graph().values;
-  has_state_ =
-      std::any_of(values.begin(), values.end(), [](const Value& v) { return v.kind == ValueKind::kOptimizerState; });
-  has_tables_ = builder_.has_tables();
-}
-
-void PlanIdeas::bring_weights(BlockChoice& block, Tier tier) const {
-  if (!policy_.frozen_weights) block.frozen_weights = std::min(block.frozen_weights, tier);
-  if (!policy_.trainable_weights) block.trainable_weights = std::min(block.trainable_weights, tier);
-}
-
-void PlanIdeas::send_weights(BlockChoice& block, Tier tier) const {
-  if (!policy_.frozen_weights) block.frozen_weights = std::max(block.frozen_weights, tier);
-  if (!policy_.trainable_weights) block.trainable_weights = std::max(block.trainable_weights, tier);
-}
+      blocks_(builder_.graph().blocks.size()),
+      roles_(builder_.graph(), policy, tiers()) {}
 
 // A tier may be chosen if there is a budget for it and the lanes that lead there; a tier that the user set by name is
 // used whatever the budget says.
@@ -71,16 +73,15 @@ bool PlanIdeas::has(Tier tier) const {
   return true;
 }
 
-std::vector<Tier> PlanIdeas::tiers(std::optional<Tier> fixed) const {
-  if (fixed) return {*fixed};
-  std::vector<Tier> result = {Tier::kDevice};
-  if (has(Tier::kHost)) result.push_back(Tier::kHost);
-  if (has(Tier::kDisk)) result.push_back(Tier::kDisk);
+std::vector<Tier> PlanIdeas::tiers() const {
+  std::vector<Tier> result;
+  std::copy_if(kEachBudgetedTier.begin(), kEachBudgetedTier.end(), std::back_inserter(result),
+               [&](Tier tier) { return has(tier); });
   return result;
 }
 
 // The groups are in the order of SavedGroup: boundary, attention, product, elementwise.
-std::vector<PlanIdeas::Saved> PlanIdeas::saved_settings() const {
+std::vector<Saved> PlanIdeas::saved_settings() const {
   std::vector<Saved> open = {{kKept, kKept, kKept, kKept},
                              {kKept, kKept, kKept, kRecomputed},
                              {kKept, kKept, kRecomputed, kRecomputed},
@@ -102,7 +103,7 @@ std::vector<PlanIdeas::Saved> PlanIdeas::saved_settings() const {
   return result;
 }
 
-PlanIdeas::Saved PlanIdeas::followed(size_t block, Saved setting) const {
+Saved PlanIdeas::followed(size_t block, Saved setting) const {
   const SavedPolicy& fixed = policy_.saved_of(static_cast<BlockId>(block));
   for (size_t group = 0; group < kSavedGroups; ++group) setting[group] = fixed[group].value_or(setting[group]);
   return setting;
@@ -115,79 +116,42 @@ bool PlanIdeas::are_alike(const Saved& setting, const Saved& other) const {
   return true;
 }
 
-std::vector<PlanIdeas::Homes> PlanIdeas::home_settings() const {
-  std::vector<Homes> result;
-  for (const Tier state : tiers(policy_.optimizer_state)) {
-    for (const Tier gradients : tiers(policy_.gradients)) {
-      // Gradients leave the device after the state, which is larger and needed once per optimizer step, and no farther.
-      if (!policy_.gradients && gradients > state) continue;
-      for (const Tier frozen : tiers(policy_.frozen_weights)) {
-        for (const Tier trainable : tiers(policy_.trainable_weights)) {
-          if (!policy_.frozen_weights && !policy_.trainable_weights && frozen != trainable) continue;
-          for (const Tier outer : tiers(policy_.outer_weights)) {
-            // Weights outside blocks cost waiting for little gain: they leave after the blocks' weights, to the same
-            // tier.
-            if (!policy_.outer_weights && outer != Tier::kDevice && outer != std::max(frozen, trainable)) continue;
-            Homes homes{frozen, trainable, outer, outer, gradients, state};
-            for (const Tier tables : table_tiers(outer)) {
-              homes.tables = tables;
-              result.push_back(homes);
-            }
-          }
-        }
-      }
-    }
-  }
-  return result;
-}
-
-std::vector<Tier> PlanIdeas::table_tiers(Tier outer_weights) const {
-  if (!may_move_tables() || !has(Tier::kHost)) return {outer_weights};
-  if (outer_weights == Tier::kDevice) return {Tier::kDevice, Tier::kHost};
-  return {Tier::kHost};
-}
-
 Choices PlanIdeas::choices_of(const Mixture& mixture, size_t first) const {
-  Choices choices{.blocks = std::vector<BlockChoice>(blocks_, mixture.tail),
-                  .outer_weights = mixture.homes.outer_weights,
-                  .tables = mixture.homes.tables,
-                  .gradients = mixture.homes.gradients,
-                  .optimizer_state = mixture.homes.optimizer_state,
-                  .update_site = mixture.homes.optimizer_state == Tier::kHost ? Tier::kHost : Tier::kDevice,
+  Choices choices{.groups = roles_.residencies(mixture.homes),
                   .overlap = mixture.overlap,
                   .synchronous_activations = policy_.synchronous};
-  const auto& [resident, distant, distant_state] = mixture.apart;
-  size_t others = 0;
-  for (size_t block = 0; block < blocks_; ++block) {
-    BlockChoice& choice = choices.blocks[block];
-    if (mixture.alternates ? is_spread(block, first, blocks_) : block < first) choice = mixture.head;
-    choice.saved = followed(block, choice.saved);
-    if (is_spread(block, resident, blocks_)) {
-      bring_weights(choice, Tier::kDevice);
-    } else if (is_spread(others++, std::min(distant, blocks_ - resident), blocks_ - resident)) {
-      send_weights(choice, Tier::kDisk);
-    }
-    if (!choice.state && is_spread(block, distant_state, blocks_)) {
-      choice.state = Tier::kDisk;
-      choice.device_update = true;
+  choices.saved.reserve(blocks_);
+  const Subset head{mixture.alternates ? Subset::Where::kSpread : Subset::Where::kFirst, first};
+  for (size_t block = 0; block < blocks_; ++block)
+    choices.saved.push_back(followed(block, head.has(block, blocks_) ? mixture.head : mixture.tail));
+  std::vector<RoleSet> moved(mixture.moves.empty() ? 0 : blocks_, RoleSet{});
+  for (const Move& move : mixture.moves) {
+    const auto is_left = [&](RoleSet taken) { return !taken.meets(move.roles); };
+    const auto left = static_cast<size_t>(std::count_if(moved.begin(), moved.end(), is_left));
+    const bool is_rest = move.where == Subset::Where::kRest;
+    const Subset taken{move.where, is_rest ? first : std::min(move.count, left)};
+    size_t others = 0;
+    for (size_t block = 0; block < blocks_; ++block) {
+      if (!is_left(moved[block]) || !taken.has(others++, left)) continue;
+      moved[block].add(move.roles);
+      roles_.move(choices, move.roles, static_cast<BlockId>(block), move.tier);
     }
   }
   return choices;
 }
 
 PlanIdeas::Mixture PlanIdeas::nothing_moved() const {
-  const Homes homes = home_settings().front();
-  const BlockChoice block = block_of({kKept, kKept, kKept, kKept}, homes);
-  return {block, block, homes};
+  const Saved kept = saved_alike(kKept);
+  return {kept, kept, roles_.combinations().front(), {}};
 }
 
 bool PlanIdeas::may_update_on_host() const {
-  const std::vector<Tier> homes = tiers(policy_.optimizer_state);
-  return has_state_ && std::find(homes.begin(), homes.end(), Tier::kHost) != homes.end();
+  const std::vector<Tier> options = roles_.options(Role::kState, {});
+  return roles_.is_present(Role::kState) && std::find(options.begin(), options.end(), Tier::kHost) != options.end();
 }
 
 bool PlanIdeas::may_split_state(const Homes& homes) const {
-  return may_move_state() && homes.optimizer_state == Tier::kHost && has(Tier::kDisk);
+  return roles_.is_open(Role::kState) && nth(homes, Role::kState) == Tier::kHost && has(Tier::kDisk);
 }
 
 double PlanIdeas::rank_of(const Forecast& forecast) const {
@@ -243,8 +207,7 @@ std::vector<PlanIdeas::Idea> PlanIdeas::alternations(double seconds) const {
         const Forecast& other = family.forecasts[tail];
         if (tail == head || min_seconds(forecast, other) >= seconds) continue;
         if (tail < head && other.fits(budget_, 1)) continue;  // the other way round it has been looked at
-        const Mixture mixture{block_of(settings_[head], family.homes), block_of(settings_[tail], family.homes),
-                              family.homes, family.apart, true};
+        const Mixture mixture{settings_[head], settings_[tail], family.homes, family.moves, true};
         add_alternation(mixture, forecast, other, seconds, result);
       }
     }
@@ -254,25 +217,32 @@ std::vector<PlanIdeas::Idea> PlanIdeas::alternations(double seconds) const {
 
 void PlanIdeas::add_ideas(const Family& family, std::vector<Idea>& result) const {
   for (size_t head = 0; head < settings_.size(); ++head) {
-    const BlockChoice block = block_of(settings_[head], family.homes);
-    result.push_back(idea({block, block, family.homes, family.apart}, 0, family.forecasts[head]));
+    const Saved& saved = settings_[head];
+    result.push_back(idea({saved, saved, family.homes, family.moves}, 0, family.forecasts[head]));
     for (size_t tail = 0; tail < settings_.size(); ++tail) {
-      add_mixture({block, block_of(settings_[tail], family.homes), family.homes, family.apart}, family.forecasts[head],
-                  family.forecasts[tail], result);
+      add_mixture({saved, settings_[tail], family.homes, family.moves}, family.forecasts[head], family.forecasts[tail],
+                  result);
     }
   }
 }
 
-PlanIdeas::Homes PlanIdeas::with_weights_on_device(Homes homes) const {
-  if (!policy_.frozen_weights) homes.frozen_weights = Tier::kDevice;
-  if (!policy_.trainable_weights) homes.trainable_weights = Tier::kDevice;
+Homes PlanIdeas::with_weights_on_device(Homes homes) const {
+  for (const Role role : kEachRole)
+    if (kBlockWeights.has(role) && roles_.is_open(role)) nth(homes, role) = Tier::kDevice;
   return homes;
 }
 
-PlanIdeas::Homes PlanIdeas::with_weights_on_disk(Homes homes) const {
-  if (!has(Tier::kDisk)) return homes;
-  if (!policy_.frozen_weights && homes.frozen_weights == Tier::kHost) homes.frozen_weights = Tier::kDisk;
-  if (!policy_.trainable_weights && homes.trainable_weights == Tier::kHost) homes.trainable_weights = Tier::kDisk;
+Homes PlanIdeas::with_weights_on_disk(Homes homes) const {
+  for (const Role role : kEachRole) {
+    const bool may_leave = kBlockWeights.has(role) && roles_.is_open(role) && has(Tier::kDisk);
+    if (may_leave && nth(homes, role) == Tier::kHost) nth(homes, role) = Tier::kDisk;
+  }
+  return homes;
+}
+
+Homes PlanIdeas::with_outer_near(Homes homes) const {
+  nth(homes, Role::kOuter) = roles_.options(Role::kOuter, homes).front();
+  nth(homes, Role::kTables) = roles_.options(Role::kTables, homes).back();
   return homes;
 }
 
@@ -282,15 +252,15 @@ PlanIdeas::Family PlanIdeas::changed(Family family, const Forecast& from, const 
 }
 
 // Takes as many blocks as host memory requires while it holds nothing but `family`.
-void PlanIdeas::add_distant(const Family& family, size_t Apart::*count, size_t most, const Forecast& from,
-                            const Forecast& to, std::vector<Family>& result) const {
+void PlanIdeas::add_distant(const Family& family, RoleSet roles, size_t most, const Forecast& from, const Forecast& to,
+                            std::vector<Family>& result) const {
   const auto share_of = [&](size_t blocks) { return static_cast<double>(blocks) / static_cast<double>(blocks_); };
   const Forecast& near = family.forecasts.front();
   const double share = near.share_that_fits(near.changed(from, to, share_of(most)), {.host = budget_.host});
   const auto blocks = static_cast<size_t>(std::ceil(share * static_cast<double>(most)));
   if (blocks == 0 || blocks > most) return;
   Family distant = changed(family, from, to, share_of(blocks));
-  distant.apart.*count = blocks;
+  distant.moves.push_back({.roles = roles, .tier = Tier::kDisk, .count = blocks});
   result.push_back(std::move(distant));
 }
 
@@ -300,17 +270,18 @@ const Forecast& PlanIdeas::KnownForecasts::of(const Homes& there) const {
 
 // Derives the cost of saved activations from one combination of homes, and the cost of homes from one setting.
 PlanIdeas::KnownForecasts PlanIdeas::make_forecasts() {
-  const auto forecast = [&](const Homes& there, const Saved& saved, const Apart& apart = {}) {
-    const BlockChoice block = block_of(saved, there);
-    return Forecast(candidates_.scheduled(choices_of({block, block, there, apart, false, Overlap::kWide}, 0)));
+  const auto forecast = [&](const Homes& there, const Saved& saved, std::vector<Move> moves = {}) {
+    return Forecast(
+        candidates_.scheduled(choices_of({saved, saved, there, std::move(moves), false, Overlap::kWide}, 0)));
   };
-  KnownForecasts known{.homes = home_settings()};
+  KnownForecasts known{.homes = roles_.combinations()};
   for (const Saved& saved : settings_) known.by_setting.push_back(forecast(known.homes.front(), saved));
   for (const Homes& there : known.homes) known.by_homes.push_back(forecast(there, settings_.front()));
   const auto split =
       std::find_if(known.homes.begin(), known.homes.end(), [&](const Homes& there) { return may_split_state(there); });
   if (split != known.homes.end())
-    known.state_split = {known.of(*split), forecast(*split, settings_.front(), {.distant_state = blocks_})};
+    known.state_split = {known.of(*split), forecast(*split, settings_.front(),
+                                                    {{.roles = kStates, .tier = Tier::kDisk, .count = blocks_}})};
   return known;
 }
 
@@ -320,39 +291,36 @@ std::vector<PlanIdeas::Family> PlanIdeas::families_of(const Homes& homes, const 
     uniform.forecasts.push_back(known.of(homes).changed(known.by_setting.front(), setting));
   std::vector<Family> families = {std::move(uniform)};
   // The cost of the weights of blocks, derived with the weights outside on the device.
-  Homes streamed = homes;
-  if (!policy_.outer_weights) streamed.outer_weights = Tier::kDevice;
-  streamed.tables = table_tiers(streamed.outer_weights).back();
+  const Homes streamed = with_outer_near(homes);
   const Homes kept = with_weights_on_device(streamed);
   for (size_t quarter = 1; quarter < 4 && kept != streamed; ++quarter) {
     families.push_back(changed(families.front(), known.of(streamed), known.of(kept), static_cast<double>(quarter) / 4));
-    families.back().apart.resident = blocks_ * quarter / 4;
+    families.back().moves = {{.roles = kBlockWeights, .tier = Tier::kDevice, .count = blocks_ * quarter / 4}};
   }
   const size_t near = families.size();
   const Homes distant = with_weights_on_disk(streamed);
   for (size_t family = 0; distant != streamed && family < near; ++family) {
-    const size_t others = blocks_ - families[family].apart.resident;
-    add_distant(families[family], &Apart::distant, others, known.of(streamed), known.of(distant), families);
+    const size_t resident = families[family].moves.empty() ? 0 : families[family].moves.front().count;
+    add_distant(families[family], kBlockWeights, blocks_ - resident, known.of(streamed), known.of(distant), families);
   }
   for (size_t family = families.size(); may_split_state(homes) && family-- > 0;)
-    add_distant(families[family], &Apart::distant_state, blocks_, known.state_split->first, known.state_split->second,
-                families);
+    add_distant(families[family], kStates, blocks_, known.state_split->first, known.state_split->second, families);
   return families;
 }
 
 void PlanIdeas::add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const {
-  if (policy_.optimizer_state || family.homes.optimizer_state == Tier::kDevice) return;
+  if (!roles_.is_open(Role::kState) || nth(family.homes, Role::kState) == Tier::kDevice) return;
   // The cost of state, derived with gradients on the device.
   Homes away = family.homes;
-  if (!policy_.gradients) away.gradients = Tier::kDevice;
+  if (roles_.is_open(Role::kGradients)) nth(away, Role::kGradients) = Tier::kDevice;
   Homes resident = away;
-  resident.optimizer_state = Tier::kDevice;
+  nth(resident, Role::kState) = Tier::kDevice;
   for (size_t setting = 0; setting < settings_.size(); ++setting) {
     const Forecast& forecast = family.forecasts[setting];
-    const BlockChoice head = block_of(settings_[setting], family.homes);
-    BlockChoice tail = head;
-    tail.state = Tier::kDevice;
-    add_mixture({head, tail, family.homes}, forecast, forecast.changed(known.of(away), known.of(resident)), result);
+    const Saved& saved = settings_[setting];
+    const Move tail{.roles = kStates, .tier = Tier::kDevice, .where = Subset::Where::kRest};
+    add_mixture({saved, saved, family.homes, {tail}}, forecast, forecast.changed(known.of(away), known.of(resident)),
+                result);
   }
 }
 

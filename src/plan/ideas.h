@@ -1,46 +1,44 @@
 // The candidates of a search for plans, ordered by forecasts.
 //
 // A *setting* is the activation policy of a block; *homes* are the tiers of weights, gradients and optimizer state. An
-// idea is a candidate: one of each for all blocks, or a mixture of two.
+// idea is a candidate: one of each for all blocks, or a mixture of two settings; and it may move groups of some blocks.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "plan/candidates.h"
 #include "plan/forecast.h"
+#include "plan/roles.h"
 
 namespace spillway {
 
-// Returns true if a block is one of `count` blocks that are spread evenly over `blocks`.
-[[nodiscard]] bool is_spread(size_t block, size_t count, size_t blocks);
-
 class PlanIdeas {
  public:
-  using Saved = std::array<Treatment, kSavedGroups>;
-  // The choices that are not made by block.
-  struct Homes {
-    Tier frozen_weights, trainable_weights, outer_weights, tables, gradients, optimizer_state;
-
-    bool operator==(const Homes&) const = default;
+  // The groups with these roles of some blocks live in another tier than `homes` says. The blocks are those that no
+  // earlier move of the same roles has taken: so many, spread evenly, or all without the setting of the first blocks.
+  struct Move {
+    RoleSet roles;
+    Tier tier = Tier::kDevice;
+    Subset::Where where = Subset::Where::kSpread;
+    size_t count = 0;
   };
-  // The numbers of blocks, spread evenly, whose residency differs from `homes`.
-  struct Apart {
-    size_t resident = 0;       // their weights on the device
-    size_t distant = 0;        // of the others, their weights on the disk
-    size_t distant_state = 0;  // their optimizer state on the disk, for updates on the device
-
-    bool operator==(const Apart&) const = default;
-  };
-  // A candidate in which some blocks have one choice and the rest another.
+  // A candidate in which some blocks have one setting and the rest another.
   struct Mixture {
-    BlockChoice head, tail;
-    Homes homes;
-    Apart apart;
+    Saved head{}, tail{};
+    Homes homes{};
+    std::vector<Move> moves;
     bool alternates = false;  // whether the blocks with `head` are spread evenly, too, instead of coming first
     Overlap overlap = Overlap::kBlock;
+
+    // Returns true if it makes no difference how many blocks have `head`.
+    [[nodiscard]] bool is_uniform() const;
+    // Returns true if some blocks, spread evenly, have other homes than the rest.
+    [[nodiscard]] bool spreads_homes() const;
+    // Gets or sets the number of blocks, spread evenly, that such a move takes.
+    [[nodiscard]] size_t moved(RoleSet roles, Tier tier) const;
+    void set_moved(RoleSet roles, Tier tier, size_t count);
   };
   // A mixture that is a candidate, or, if `first` is 0, the same choice for all blocks.
   struct Idea {
@@ -63,17 +61,10 @@ class PlanIdeas {
   // Returns a setting as it applies to a block, with the groups that the user has fixed.
   [[nodiscard]] Saved followed(size_t block, Saved setting) const;
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
-  // Moves the block's weights to this tier if they are farther (bring) or nearer (send), except those the user has
-  // fixed.
-  void bring_weights(BlockChoice& block, Tier tier) const;
-  void send_weights(BlockChoice& block, Tier tier) const;
+  [[nodiscard]] const Roles& roles() const { return roles_; }
   [[nodiscard]] bool has(Tier tier) const;
   // Returns the mixture that keeps everything, with all homes on the device, except for what the user has fixed.
   [[nodiscard]] Mixture nothing_moved() const;
-  // Returns true if there is optimizer state whose residency the user has not fixed.
-  [[nodiscard]] bool may_move_state() const { return has_state_ && !policy_.optimizer_state; }
-  // Returns true if there is a table whose residency the user has not fixed.
-  [[nodiscard]] bool may_move_tables() const { return has_tables_ && !policy_.outer_weights; }
   // Returns true if updates may run on the host while the device computes others.
   [[nodiscard]] bool may_update_on_host() const;
   // Returns the same homes, with the weights of blocks on the device unless the user has fixed their tier.
@@ -84,16 +75,14 @@ class PlanIdeas {
   [[nodiscard]] bool may_split_state(const Homes& homes) const;
 
  private:
-  [[nodiscard]] std::vector<Tier> tiers(std::optional<Tier> fixed) const;
+  [[nodiscard]] std::vector<Tier> tiers() const;
   [[nodiscard]] bool are_alike(const Saved& setting, const Saved& other) const;  // in every block
-  [[nodiscard]] std::vector<Homes> home_settings() const;
-  // Returns the tiers for tables beside the other weights outside blocks. When these leave the device, tables are
-  // looked up in host memory, which takes next to no time.
-  [[nodiscard]] std::vector<Tier> table_tiers(Tier outer_weights) const;
+  // Returns the same homes, with the weights outside blocks as near as may be, but tables in host memory.
+  [[nodiscard]] Homes with_outer_near(Homes homes) const;
   // All settings with one residency of weights and state.
   struct Family {
-    Homes homes;
-    Apart apart;
+    Homes homes{};
+    std::vector<Move> moves;
     std::vector<Forecast> forecasts;  // by setting
   };
   // The forecasts of scheduled plans, from which all others are derived.
@@ -107,15 +96,16 @@ class PlanIdeas {
     [[nodiscard]] const Forecast& of(const Homes& there) const;
   };
   [[nodiscard]] KnownForecasts make_forecasts();
-  // Returns the family in which all blocks follow `homes`, then those in which some blocks are kept apart.
+  // Returns the family in which all blocks follow `homes`, then those with moves.
   [[nodiscard]] std::vector<Family> families_of(const Homes& homes, const KnownForecasts& known) const;
   // Returns the family with `share` of the difference between two forecasts added.
   [[nodiscard]] static Family changed(Family family, const Forecast& from, const Forecast& to, double share);
-  // Appends to `result` the family with up to `most` blocks that have on disk the part that would not fit host memory.
-  void add_distant(const Family& family, size_t Apart::*count, size_t most, const Forecast& from, const Forecast& to,
+  // Appends to `result` the family with up to `most` blocks that have on disk the part of these roles that would not
+  // fit host memory.
+  void add_distant(const Family& family, RoleSet roles, size_t most, const Forecast& from, const Forecast& to,
                    std::vector<Family>& result) const;
   void add_ideas(const Family& family, std::vector<Idea>& result) const;
-  // Adds mixtures in which the last blocks have their optimizer state on the device. REQUIRES: no block is kept apart.
+  // Adds mixtures in which the last blocks have their optimizer state on the device. REQUIRES: a family without moves.
   void add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const;
   // Adds a mixture if `tail` alone does not fit and is faster: as many first blocks as needed are treated as `head`.
   void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
@@ -131,8 +121,7 @@ class PlanIdeas {
   Budget budget_;
   Policy policy_;
   size_t blocks_;
-  bool has_state_ = false;  // whether the graph has state of an optimizer
-  bool has_tables_ = false;
+  Roles roles_;
   std::vector<Saved> settings_;   // of families_
   std::vector<Family> families_;  // the families that all() has looked at
 };

@@ -87,20 +87,13 @@ void compare_with(Plan& plan, const Budget& budget) {
   }
 }
 
-PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files,
-                         const std::vector<bool>* tables)
+PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files)
     : graph_(graph), own_files_(std::move(own_files)), costs_(graph, machine), facts_(facts_of(graph)) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     int64_t workspace = workspace_of(graph, id, machine.threads, machine.device);
     if (may_run_on_host(graph, id)) workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
     nth(facts_.ops, id).workspace_bytes = workspace;
   }
-  for (size_t i = 0; tables && i < tables->size(); ++i) facts_.values[i].is_table = (*tables)[i];
-}
-
-bool PlanBuilder::has_tables() const {
-  const std::vector<bool> tables = tables_of(facts_);
-  return std::find(tables.begin(), tables.end(), true) != tables.end();
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {

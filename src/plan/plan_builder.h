@@ -23,10 +23,8 @@ void compare_with(Plan& plan, const Budget& budget);
 
 class PlanBuilder {
  public:
-  // Computes once what every plan of the graph needs. Borrows the graph. Finds its tables, or takes those of `tables`
-  // (by value), which another graph of the job has found.
-  PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files,
-              const std::vector<bool>* tables = nullptr);
+  // Computes once what every plan of the graph needs. Borrows the graph.
+  PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files);
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   // Build a plan in steps, without the program: schedule() gives the live bytes and a lower bound of each lane's busy
@@ -40,7 +38,6 @@ class PlanBuilder {
   [[nodiscard]] double min_seconds(const LaneWork& work, int64_t accumulation) const;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  [[nodiscard]] bool has_tables() const;
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 
  private:

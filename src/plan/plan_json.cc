@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/index.h"
+#include "plan/shown_homes.h"
 #include "plan/usage.h"
 
 namespace spillway {
@@ -34,18 +35,18 @@ ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const Pl
   return json;
 }
 
-ordered_json blocks_json(const Graph& graph, const Choices& choices) {
+ordered_json blocks_json(const Graph& graph, const Choices& choices, const ShownHomes& homes) {
   ordered_json json = ordered_json::array();
-  for (size_t i = 0; i < choices.blocks.size(); ++i) {
-    const BlockChoice& choice = choices.blocks[i];
+  for (size_t i = 0; i < choices.saved.size(); ++i) {
+    const BlockHomes& block = homes.blocks[i];
     ordered_json entry = {{"block", graph.blocks[i].name},
-                          {"activations", name_of(summary(choice))},
-                          {"weights", name_of(weights_tier(choice))},
-                          {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))},
-                          {"update", name_of(update_tier(choices, static_cast<BlockId>(i)))}};
+                          {"activations", name_of(summary(choices.saved[i]))},
+                          {"weights", name_of(block.weights())},
+                          {name_of(ValueKind::kOptimizerState), name_of(block.state.home)},
+                          {"update", name_of(block.state.site)}};
     for (int group = 0; group < kSavedGroups; ++group) {
       const auto which = static_cast<SavedGroup>(group);
-      entry["saved"][std::string(name_of(which))] = name_of(choice[which]);
+      entry["saved"][std::string(name_of(which))] = name_of(nth(choices.saved[i], which));
     }
     json.push_back(std::move(entry));
   }
@@ -133,11 +134,12 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   json["step_seconds"] = seconds;
   json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.micro_batches()) / seconds;
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
-  json["choices"] = blocks_json(graph, plan.choices);
-  json["outer_weights"] = name_of(plan.choices.outer_weights);
-  json["tables"] = name_of(plan.choices.tables);
-  json["gradients"] = name_of(plan.choices.gradients);
-  json["optimizer_state"] = name_of(plan.choices.optimizer_state);
+  const ShownHomes homes = shown_homes(graph, plan.choices);
+  json["choices"] = blocks_json(graph, plan.choices, homes);
+  json["outer_weights"] = name_of(homes.outer_weights);
+  json["tables"] = name_of(homes.tables);
+  json["gradients"] = name_of(homes.gradients);
+  json[std::string(name_of(ValueKind::kOptimizerState))] = name_of(homes.state.home);
   json["frontier"] = frontier_json(context);
   if (!plan.fits) add_shortage(graph, plan, context, json);
   return json;

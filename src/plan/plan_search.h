@@ -32,10 +32,8 @@ class PlanSearch {
   [[nodiscard]] Found finish(std::span<const Choices> starts);
 
  private:
-  using Saved = PlanIdeas::Saved;
   using Mixture = PlanIdeas::Mixture;
   using Idea = PlanIdeas::Idea;
-  using Apart = PlanIdeas::Apart;
   struct Best {
     Choices choices;
     PackEffort effort = PackEffort::kQuick;
@@ -76,9 +74,9 @@ class PlanSearch {
   void consider_again(const Mixture& mixture);
   // Lets transfers of the best mixture run less far ahead, so that more may stay on the device.
   void hold_less();
-  // Keeps, in the best mixture, the weights of more blocks on the device in exchange for their activations, or the
-  // other way round (or likewise for another member of Apart).
-  void trade(size_t Apart::*blocks);
+  // Moves, in the best mixture, these groups of more blocks to a tier, or of fewer: so weights are kept on the device
+  // in exchange for activations, or the other way round.
+  void trade(RoleSet roles, Tier tier);
   // Tries more or fewer blocks of either kind in the best mixture, if it alternates.
   void balance();
   // Tries more or fewer blocks that are updated on the device in the best plan, if the host updates.
@@ -96,8 +94,8 @@ class PlanSearch {
   void settle_all();
   // Considers plans with less and less away, down to the least that fits of 0 to `count`, by bisection.
   void keep_away_least(size_t count, const std::function<Choices(size_t away)>& choices_with);
-  void settle_weights(Tier tier, bool is_even);
-  void settle_state(Tier tier);
+  // Leaves these groups farther away than `tier` in as few blocks as the budget allows.
+  void settle_groups(RoleSet roles, Tier tier, Subset::Where where);
   void settle_tables();
   // Replaces the best plan by the one of those as fast that takes least of the other tiers: of the plans that have been
   // looked at, and then with as much of it back on the device as fits and costs no time.

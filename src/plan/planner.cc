@@ -122,6 +122,20 @@ class FrontierSearch {
   Found least_;
 };
 
+// Returns the home of a group that another graph of the job adds to the first one's: that of such weights in the first
+// one's last block, or outside blocks; all else stays on the device.
+Tier home_as_in(const Graph& first, const Choices& choices, const Group& group) {
+  const BlockId block = group.block == kNone ? kNone : static_cast<BlockId>(first.blocks.size()) - 1;
+  const std::array parts = {std::string_view(group.part), std::string_view()};
+  for (const std::string_view part : std::span(parts).first(group.part == kTablePart ? 2 : 1)) {
+    for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight}) {
+      const GroupId alike = group.kind == ValueKind::kFrozenWeight ? first.find_group(kind, block, part) : kNone;
+      if (alike != kNone) return nth(choices.groups, alike).home;
+    }
+  }
+  return Tier::kDevice;
+}
+
 // Returns the points without those between the ends that the plan beats in both bytes and time.
 std::vector<FrontierPoint> without_beaten(std::vector<FrontierPoint> points, const Plan& plan, int64_t accumulation) {
   if (!plan.fits || points.size() < 3) return points;
@@ -136,7 +150,8 @@ std::vector<FrontierPoint> without_beaten(std::vector<FrontierPoint> points, con
 }  // namespace
 
 Choices uniform_choices(const Graph& graph, Treatment saved) {
-  return {.blocks = std::vector<BlockChoice>(graph.blocks.size(), block_choice(saved))};
+  return {.groups = std::vector<Residency>(graph.groups.size()),
+          .saved = std::vector<Saved>(graph.blocks.size(), saved_alike(saved))};
 }
 
 Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices, const OwnFiles& own_files) {
@@ -144,15 +159,18 @@ Plan plan_for(const Graph& graph, const Machine& machine, const Choices& choices
 }
 
 Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph, const Machine& machine,
-                      const Budget& budget, const OwnFiles& own_files) {
-  // Takes the tables of the first graph, since reads of this graph do not tell how the first one reads them.
-  const std::vector<bool> tables = adopted_flags(tables_of(facts_of(first)), first, graph);
+                      const Budget& budget, const OwnFiles& own_files, std::span<const Rule> rules) {
   OwnFiles files = own_files;
   files.held = adopted_flags(own_files.held, first, graph);
-  const PlanBuilder builder(graph, machine, std::move(files), &tables);
-  Choices kept = choices;
-  kept.blocks.resize(graph.blocks.size(), kept.blocks.empty() ? BlockChoice{} : kept.blocks.back());
-  for (BlockChoice& block : kept.blocks) block.saved.fill(Treatment::kKeep);
+  const PlanBuilder builder(graph, machine, std::move(files));
+  Choices kept = uniform_choices(graph, Treatment::kKeep);
+  std::copy(choices.groups.begin(), choices.groups.end(), kept.groups.begin());
+  for (size_t i = first.groups.size(); i < graph.groups.size(); ++i) {
+    const Group& group = graph.groups[i];
+    const std::optional<Tier> ruled = home_of(rules, group);
+    kept.groups[i] = residency_in(ruled ? *ruled : home_as_in(first, choices, group), group);
+  }
+  kept.synchronous_activations = choices.synchronous_activations;
   Plan plan;
   for (const Overlap overlap : {Overlap::kWide, Overlap::kNarrow, Overlap::kSynchronous}) {
     kept.overlap = overlap;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/index.h"
@@ -64,10 +65,12 @@ constexpr int kFrontierPoints = 9;
 
 // Makes the plan of another graph of a job, whose sections run between those of the first, in the same memory.
 // `choices` are those of the first one's plan, and `own_files` hold its values: values of both graphs live where the
-// first has them, and further blocks follow the last block of the first. All outputs are kept on the device, and
+// first has them, weights of further blocks where those of the first one's last block do, and other groups on the
+// device; but groups that the first does not have live where `rules` say. All outputs are kept on the device, and
 // transfers run as far ahead as fits. REQUIRES: the graph began by Builder::adopt of the first one.
 [[nodiscard]] Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& graph,
-                                    const Machine& machine, const Budget& budget, const OwnFiles& own_files = {});
+                                    const Machine& machine, const Budget& budget, const OwnFiles& own_files = {},
+                                    std::span<const Rule> rules = {});
 
 // Returns choices with everything on the device and the same treatment for every group of saved activations.
 [[nodiscard]] Choices uniform_choices(const Graph& graph, Treatment saved);

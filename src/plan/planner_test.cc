@@ -20,8 +20,8 @@ namespace {
 
 int64_t device_bytes(const Plan& plan) { return plan.peaks[0].bytes; }
 int64_t recomputed_blocks(const Plan& plan) {
-  return std::count_if(plan.choices.blocks.begin(), plan.choices.blocks.end(),
-                       [](const BlockChoice& block) { return summary(block) == Treatment::kRecompute; });
+  return std::count_if(plan.choices.saved.begin(), plan.choices.saved.end(),
+                       [](const Saved& saved) { return summary(saved) == Treatment::kRecompute; });
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ TEST_CASE("open activations stay where the policy lets nothing move") {
   const auto moved = [&](bool may_move) {
     Policy policy;
     policy.may_move_saved = may_move;
-    policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
+    policy.rules = {{.pattern = {}, .home = Tier::kDevice}};
     return make_plan(graph, machine, budget, policy).peaks[1].bytes > 0;
   };
   CHECK(moved(true));
@@ -164,7 +164,8 @@ TEST_CASE("beside the user's files alone, a weight that they do not hold stays o
     const Graph graph = random_graph(seed, {.blocks = 4});
     const GraphFacts facts = facts_of(graph);
     Choices choices = uniform_choices(graph, Treatment::kKeep);
-    for (BlockChoice& block : choices.blocks) block.frozen_weights = block.trainable_weights = Tier::kDisk;
+    for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight})
+      move_groups(graph, {.kind = kind}, Tier::kDisk, choices);
     OwnFiles files;
     for (const Value& value : graph.values)
       files.held.push_back(value.kind == ValueKind::kFrozenWeight && (held + std::ssize(files.held)) % 2 == 0);
@@ -189,11 +190,11 @@ TEST_CASE("what works on gradients alone runs where they live, and on optimizer 
   const Graph graph = random_graph(3, {.blocks = 4, .updates_in_blocks = true});
   const GraphFacts facts = facts_of(graph);
   Choices choices = uniform_choices(graph, Treatment::kKeep);
-  choices.optimizer_state = choices.update_site = Tier::kHost;
-  choices.blocks[1].device_update = true;
+  move_groups(graph, {.kind = ValueKind::kOptimizerState}, Tier::kHost, choices);
+  nth(choices.groups, graph.find_group(ValueKind::kOptimizerState, 1)).site = Tier::kDevice;
   int64_t of_gradients = 0, of_state = 0;
   for (const Tier gradients : {Tier::kDevice, Tier::kHost}) {
-    choices.gradients = gradients;
+    move_groups(graph, {.kind = ValueKind::kGradient}, gradients, choices);
     const Placement placement = place_values(graph, facts, choices, {});
     for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
       const Operation& op = graph.op(id);
@@ -225,7 +226,8 @@ TEST_CASE("the same input gives the same plan, on any number of threads") {
     std::vector<FrontierPoint> points;
     const Plan plan = plan_on(threads, &points);
     CHECK(plan.offsets == expected.offsets);
-    CHECK(plan.choices.blocks == expected.choices.blocks);
+    CHECK(plan.choices.saved == expected.choices.saved);
+    CHECK(plan.choices.groups == expected.choices.groups);
     REQUIRE(points.size() == alone.size());
     for (size_t i = 0; i < points.size(); ++i) CHECK(points[i].bytes == alone[i].bytes);
   }

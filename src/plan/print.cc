@@ -60,7 +60,9 @@ std::string shortened(const std::string& text, size_t columns) {
 }
 
 // Returns "attention kept, product and elementwise recomputed", or "activations kept" if all groups are treated alike.
-std::string saved_text(const BlockChoice& choice) {
+std::string saved_text(const BlockChoice& choice, const Residency& usual_state) {
+  const Saved& saved = choice.saved;
+  const Residency& state = choice.homes.state;
   static constexpr std::string_view kWords[] = {"kept", "recomputed", "-> host", "-> disk"};  // by Treatment
   constexpr Treatment kOrder[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk, Treatment::kRecompute};
   constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
@@ -69,7 +71,7 @@ std::string saved_text(const BlockChoice& choice) {
     std::string names;
     size_t groups = 0;
     for (const SavedGroup group : kInner) {
-      if (choice[group] != treatment) continue;
+      if (nth(saved, group) != treatment) continue;
       names += fmt::format("{}{}", names.empty() ? "" : " and ", name_of(group));
       ++groups;
     }
@@ -77,12 +79,13 @@ std::string saved_text(const BlockChoice& choice) {
     if (groups == std::size(kInner)) names = "activations";
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names, nth(kWords, treatment));
   }
-  const Treatment boundary = choice[SavedGroup::kBoundary];
-  if (boundary != Treatment::kKeep && boundary != choice[SavedGroup::kAttention])
+  const Treatment boundary = nth(saved, SavedGroup::kBoundary);
+  if (boundary != Treatment::kKeep && boundary != nth(saved, SavedGroup::kAttention))
     text += fmt::format(", boundary {}", nth(kWords, boundary));
-  if (weights_tier(choice) != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights_tier(choice)));
-  if (choice.state) text += fmt::format(", optimizer state on {}", name_of(*choice.state));
-  if (choice.device_update) text += ", update on device";
+  const Tier weights = choice.homes.weights();
+  if (weights != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights));
+  if (state.home != usual_state.home) text += fmt::format(", optimizer state on {}", name_of(state.home));
+  if (state.home != Tier::kDevice && state.site != usual_state.site) text += ", update on device";
   return text;
 }
 
@@ -90,14 +93,16 @@ std::string saved_text(const BlockChoice& choice) {
 //     layers   0-10   activations recomputed
 //              11-29  12 of 19: activations kept
 //                     7 of 19: attention kept, product and elementwise recomputed
-std::string layers_text(const std::vector<BlockChoice>& blocks) {
+std::string layers_text(const std::vector<Saved>& saved, const ShownHomes& homes) {
+  std::vector<BlockChoice> blocks;
+  for (size_t i = 0; i < saved.size(); ++i) blocks.push_back({saved[i], homes.blocks[i]});
   std::vector<std::pair<std::string, std::string>> rows;
   for (const BlockRun& run : runs_of(blocks)) {
     const size_t count = run.end - run.begin;
     std::string range = count == 1 ? fmt::format("{}", run.begin) : fmt::format("{}-{}", run.begin, run.end - 1);
     for (const auto& [kind, of_kind] : run.kinds) {
       const std::string share = run.kinds.size() == 1 ? "" : fmt::format("{} of {}: ", of_kind, count);
-      rows.emplace_back(std::exchange(range, ""), share + saved_text(kind));
+      rows.emplace_back(std::exchange(range, ""), share + saved_text(kind, homes.state));
     }
   }
   if (rows.empty()) return "layers   none\n";
@@ -244,8 +249,8 @@ std::string generation_text(const PlanContext::Generation& generation) {
 }
 
 // Returns an empty text if all of it is on the device.
-std::string outside_text(const Choices& choices) {
-  const Tier tables = choices.tables, others = choices.outer_weights;
+std::string outside_text(const ShownHomes& homes) {
+  const Tier tables = homes.tables, others = homes.outer_weights;
   if (tables == others)
     return others == Tier::kDevice ? ""
                                    : fmt::format("outside  embedding, final norm and head on {}\n", name_of(others));
@@ -267,11 +272,12 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const double packed =
       static_cast<double>(device.bytes) / static_cast<double>(std::max<int64_t>(1, device.lower_bound));
   text += plan.fits ? "\n" : "\nThe smallest plan found, which does not fit:\n";
-  text += layers_text(plan.choices.blocks);
-  text += outside_text(plan.choices);
-  if (plan.choices.optimizer_state != Tier::kDevice || plan.choices.gradients != Tier::kDevice) {
-    text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(plan.choices.optimizer_state),
-                        name_of(plan.choices.gradients));
+  const ShownHomes homes = shown_homes(graph, plan.choices);
+  text += layers_text(plan.choices.saved, homes);
+  text += outside_text(homes);
+  if (homes.state.home != Tier::kDevice || homes.gradients != Tier::kDevice) {
+    text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(homes.state.home),
+                        name_of(homes.gradients));
   }
   if (!context.value_model.empty()) text += fmt::format("value    {}\n", context.value_model);
   if (context.reference) text += reference_text(*context.reference);

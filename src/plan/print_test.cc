@@ -55,8 +55,8 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
 TEST_CASE("layers that are treated in two ways in turn take a line for each way, others a line for each run") {
   const Graph graph = random_graph(5, {.blocks = 20});
   Choices choices = uniform_choices(graph, Treatment::kKeep);
-  choices.blocks[0] = block_choice(Treatment::kRecompute);
-  for (size_t block = 1; block < 20; block += 3) choices.blocks[block] = block_choice(Treatment::kHost);
+  choices.saved[0] = saved_alike(Treatment::kRecompute);
+  for (size_t block = 1; block < 20; block += 3) choices.saved[block] = saved_alike(Treatment::kHost);
   Machine machine;
   machine.link_bytes_per_second.fill(1e9);
   const std::string text = print_plan(graph, plan_for(graph, machine, choices), {});
@@ -64,8 +64,8 @@ TEST_CASE("layers that are treated in two ways in turn take a line for each way,
   CHECK(text.find("\nlayers   0-19  1 of 20: activations recomputed") != std::string::npos);
   CHECK(text.find("\n               7 of 20: activations -> host\n") != std::string::npos);
   CHECK(text.find("\n               12 of 20: activations kept\n") != std::string::npos);
-  choices.blocks = std::vector<BlockChoice>(20, block_choice(Treatment::kKeep));
-  choices.blocks[3] = block_choice(Treatment::kHost);
+  choices.saved = std::vector<Saved>(20, saved_alike(Treatment::kKeep));
+  choices.saved[3] = saved_alike(Treatment::kHost);
   const std::string few = print_plan(graph, plan_for(graph, machine, choices), {});
   CAPTURE(few);
   for (const char* row : {"\nlayers   0-2   activations kept\n", "\n         3     activations -> host\n",
@@ -91,20 +91,24 @@ TEST_CASE("no line of a plan is longer than a terminal of 80 columns, and words 
 
 TEST_CASE("layers that are treated alike share a line") {
   Printed printed(kGiB);
-  std::vector<BlockChoice>& blocks = printed.plan.choices.blocks;
-  blocks[0] = block_choice(Treatment::kRecompute);
-  blocks[1][SavedGroup::kProduct] = blocks[1][SavedGroup::kElementwise] = Treatment::kHost;
-  blocks[1].frozen_weights = Tier::kDisk;
-  blocks[2] = blocks[1];
-  printed.plan.choices.tables = Tier::kHost;
+  const ValueKind frozen = ValueKind::kFrozenWeight;
+  printed.graph.groups = {{frozen, 1}, {frozen, 2}, {frozen}, {frozen, kNone, std::string(kTablePart)}};
+  Choices& choices = printed.plan.choices;
+  choices.groups = std::vector<Residency>(printed.graph.groups.size());
+  choices.saved[0] = saved_alike(Treatment::kRecompute);
+  nth(choices.saved[1], SavedGroup::kProduct) = nth(choices.saved[1], SavedGroup::kElementwise) = Treatment::kHost;
+  choices.saved[2] = choices.saved[1];
+  move_groups(printed.graph, {.in_block = true}, Tier::kDisk, choices);
+  move_groups(printed.graph, {.part = kTablePart}, Tier::kHost, choices);
   CHECK(
       printed.says("\nlayers   0    activations recomputed\n"
                    "         1-2  attention kept, product and elementwise -> host, weights on disk\n"
                    "         3    activations kept\n"
                    "outside  embedding on host, looked up there\n"));
-  printed.plan.choices.outer_weights = Tier::kDisk;
+  const GroupPattern others{.in_block = false, .part = ""};
+  move_groups(printed.graph, others, Tier::kDisk, choices);
   CHECK(printed.says("outside  embedding on host, looked up there; final norm and head on disk\n"));
-  printed.plan.choices.outer_weights = Tier::kHost;
+  move_groups(printed.graph, others, Tier::kHost, choices);
   CHECK(printed.says("outside  embedding, final norm and head on host\n"));
 }
 

@@ -52,7 +52,7 @@ void PlanSearch::tighten(Overlap overlap) {
   tighter.overlap = overlap;
   (void)consider(tighter);
   for (const Saved& setting : settings_) {
-    for (size_t block = 0; block < blocks_; ++block) tighter.blocks[block].saved = ideas_.followed(block, setting);
+    for (size_t block = 0; block < blocks_; ++block) tighter.saved[block] = ideas_.followed(block, setting);
     (void)consider(tighter);
   }
 }
@@ -74,7 +74,7 @@ bool PlanSearch::begin() {
 void PlanSearch::climb() {
   std::vector<Idea> all = ideas_.all(settings_);
   const auto spread =
-      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return idea.mixture.apart == Apart{}; });
+      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return !idea.mixture.spreads_homes(); });
   std::vector<Idea> spread_ideas(spread, all.end());
   all.erase(spread, all.end());
   allow_work(1);
@@ -182,8 +182,8 @@ bool PlanSearch::consider(const Mixture& mixture, size_t first) {
   considered_->mixture = mixture;
   considered_->first = first;
   if (considered_->seconds < before) best_ = *considered_;
-  if (mixture.homes.outer_weights == Tier::kDevice) {
-    std::optional<Best>& nearer = mixture.homes.tables == Tier::kDevice ? nearer_tables_ : nearer_head_;
+  if (nth(mixture.homes, Role::kOuter) == Tier::kDevice) {
+    std::optional<Best>& nearer = nth(mixture.homes, Role::kTables) == Tier::kDevice ? nearer_tables_ : nearer_head_;
     if (!nearer || considered_->seconds < nearer->seconds) nearer = considered_;
   }
   return fits;
@@ -246,7 +246,7 @@ void PlanSearch::step_towards_best(size_t best, size_t most, const ImprovesWith&
 }
 
 void PlanSearch::consider_again(const Mixture& mixture) {
-  if (mixture.head == mixture.tail || mixture.alternates) {
+  if (mixture.is_uniform() || mixture.alternates) {
     (void)consider(mixture, best_.first);
   } else {
     consider_mixture(mixture, std::clamp<size_t>(best_.first, 1, blocks_ - 1));
@@ -260,11 +260,11 @@ void PlanSearch::hold_less() {
   consider_again(mixture);
 }
 
-void PlanSearch::trade(size_t Apart::*blocks) {
-  step_towards_best(best_.mixture->apart.*blocks, blocks_, [&](size_t count) {
+void PlanSearch::trade(RoleSet roles, Tier tier) {
+  step_towards_best(best_.mixture->moved(roles, tier), blocks_, [&](size_t count) {
     Mixture mixture = *best_.mixture;
     const double before = best_.seconds;
-    mixture.apart.*blocks = count;
+    mixture.set_moved(roles, tier, count);
     if (work_done() < work_limit_) consider_again(mixture);
     return best_.seconds < before;
   });
@@ -295,61 +295,47 @@ void PlanSearch::keep_away_least(size_t count, const std::function<Choices(size_
   }
 }
 
-// Leaves as few blocks as the budget allows farther away: the first ones, or spread evenly over them.
-void PlanSearch::settle_weights(Tier tier, bool is_even) {
+void PlanSearch::settle_groups(RoleSet roles, Tier tier, Subset::Where where) {
   const Choices start = best_.choices;
-  std::vector<size_t> away;
-  for (size_t block = 0; block < blocks_; ++block) {
-    BlockChoice brought = start.blocks[block];
-    ideas_.bring_weights(brought, tier);
-    if (brought != start.blocks[block]) away.push_back(block);
-  }
+  std::vector<BlockId> away;
+  for (BlockId block = 0; block < static_cast<BlockId>(blocks_); ++block)
+    if (ideas_.roles().is_farther(start, roles, block, tier)) away.push_back(block);
   keep_away_least(away.size(), [&](size_t count) {
     Choices choices = start;
     for (size_t i = 0; i < away.size(); ++i)
-      if (is_even ? !is_spread(i, count, away.size()) : i >= count) ideas_.bring_weights(choices.blocks[away[i]], tier);
-    return choices;
-  });
-}
-
-// Moves the last blocks' state: it is needed once per step, wherever its block is.
-void PlanSearch::settle_state(Tier tier) {
-  const Choices start = best_.choices;
-  keep_away_least(blocks_, [&](size_t count) {
-    Choices choices = start;
-    for (size_t block = count; block < blocks_; ++block) {
-      if (state_tier(start, static_cast<BlockId>(block)) <= tier) continue;
-      choices.blocks[block].state = tier;
-      choices.blocks[block].device_update = false;
-    }
+      if (!Subset{where, count}.has(i, away.size())) ideas_.roles().bring(choices, roles, away[i], tier);
     return choices;
   });
 }
 
 // Moves tables back to the device, if they fit there and that saves transfers.
 void PlanSearch::settle_tables() {
-  if (!ideas_.may_move_tables() || best_.choices.tables == Tier::kDevice) return;
   Choices choices = best_.choices;
-  choices.tables = Tier::kDevice;
-  (void)consider(choices);
+  ideas_.roles().bring(choices, {Role::kTables}, kNone, Tier::kDevice);
+  if (choices.groups != best_.choices.groups) (void)consider(choices);
 }
 
 // While the host updates some blocks from its memory, the state of others may come to the device and go back: both at
 // once are faster than either, unless one processor computes on both sides.
 void PlanSearch::share_updates() {
-  if (best_.choices.update_site != Tier::kHost || builder_.costs().machine().device == DeviceKind::kCpu) return;
-  allow_work(kUpdateShare);
+  if (builder_.costs().machine().device == DeviceKind::kCpu) return;
   const Choices start = best_.choices;
-  std::vector<size_t> away;
+  std::vector<GroupId> away;  // in the order of their blocks
   size_t best = 0;
-  for (size_t block = 0; block < blocks_; ++block) {
-    if (state_tier(start, static_cast<BlockId>(block)) != Tier::kHost) continue;
-    away.push_back(block);
-    best += start.blocks[block].device_update ? 1 : 0;
+  for (BlockId block = 0; block < static_cast<BlockId>(blocks_); ++block) {
+    for (const GroupId group : ideas_.roles().groups(Role::kState, block)) {
+      if (nth(start.groups, group).home != Tier::kHost) continue;
+      away.push_back(group);
+      best += nth(start.groups, group).site == Tier::kDevice ? 1 : 0;
+    }
   }
+  if (away.empty()) return;
+  allow_work(kUpdateShare);
   const auto improves_with = [&](size_t count) {
     Choices choices = start;
-    for (size_t i = 0; i < away.size(); ++i) choices.blocks[away[i]].device_update = is_spread(i, count, away.size());
+    const Subset on_device{Subset::Where::kSpread, count};
+    for (size_t i = 0; i < away.size(); ++i)
+      nth(choices.groups, away[i]).site = on_device.has(i, away.size()) ? Tier::kDevice : Tier::kHost;
     const double before = best_.seconds;
     if (work_done() < work_limit_) (void)consider(choices);
     return best_.seconds < before;
@@ -363,15 +349,17 @@ void PlanSearch::settle(bool is_even) {
   if (is_even && best_.mixture && best_.mixture->alternates) balance();
   if (is_even && best_.mixture && blocks_ > 1) {
     allow_work(kTradeShare);
-    if (ideas_.with_weights_on_device(best_.mixture->homes) != best_.mixture->homes) trade(&Apart::resident);
-    if (ideas_.with_weights_on_disk(best_.mixture->homes) != best_.mixture->homes) trade(&Apart::distant);
-    if (ideas_.may_split_state(best_.mixture->homes)) trade(&Apart::distant_state);
+    const Homes homes = best_.mixture->homes;
+    if (ideas_.with_weights_on_device(homes) != homes) trade(kBlockWeights, Tier::kDevice);
+    if (ideas_.with_weights_on_disk(homes) != homes) trade(kBlockWeights, Tier::kDisk);
+    if (ideas_.may_split_state(homes)) trade(kStates, Tier::kDisk);
   }
   for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
     // The first climb goes on from here; values that it leaves on the disk come into host memory in the end.
     if (!ideas_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
-    settle_weights(tier, is_even);
-    if (ideas_.may_move_state() && best_.choices.optimizer_state != Tier::kDevice) settle_state(tier);
+    settle_groups(kBlockWeights, tier, is_even ? Subset::Where::kSpread : Subset::Where::kFirst);
+    // The last blocks' state comes back: it is needed once per step, wherever its block is.
+    settle_groups(kStates, tier, Subset::Where::kFirst);
   }
   settle_tables();
   share_updates();
@@ -385,8 +373,8 @@ void PlanSearch::settle_all() {
   settle(true);
   if (effort_ == SearchEffort::kSketch) return;
   Best fastest = best_;
-  const std::array<bool, 2> is_there = {fastest.choices.outer_weights == Tier::kDevice,
-                                        fastest.choices.tables == Tier::kDevice};
+  const std::array<bool, 2> is_there = {ideas_.roles().outside(fastest.choices, Role::kOuter) == Tier::kDevice,
+                                        ideas_.roles().outside(fastest.choices, Role::kTables) == Tier::kDevice};
   for (size_t i = 0; i < nearer.size(); ++i) {
     if (is_there[i] || !nearer[i] || nearer[i]->seconds > kSlack * fastest.seconds) continue;
     best_ = *nearer[i];

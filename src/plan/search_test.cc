@@ -61,10 +61,10 @@ void for_each_uniform(const Graph& graph, const Visit& visit) {
         for (const Tier gradients : kHomes) {
           if (gradients != Tier::kDevice && gradients != state) continue;
           Choices choices = uniform_choices(graph, saved);
-          for (BlockChoice& block : choices.blocks) block.frozen_weights = block.trainable_weights = weights;
-          choices.optimizer_state = state;
-          choices.gradients = gradients;
-          choices.update_site = state == Tier::kHost ? Tier::kHost : Tier::kDevice;
+          for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight})
+            move_groups(graph, {.kind = kind}, weights, choices);
+          move_groups(graph, {.kind = ValueKind::kOptimizerState}, state, choices);
+          move_groups(graph, {.kind = ValueKind::kGradient}, gradients, choices);
           visit(choices);
         }
       }
@@ -171,7 +171,8 @@ TEST_CASE("where moving is hidden, half of the host memory that a plan takes wou
       CAPTURE(percent);
       Budget budget{.device = most * percent / 100, .host = 10'000'000};
       Policy policy;
-      policy.gradients = policy.optimizer_state = Tier::kDevice;
+      policy.rules = {{{.kind = ValueKind::kGradient}, Tier::kDevice},
+                      {{.kind = ValueKind::kOptimizerState}, Tier::kDevice}};
       double fastest = 0;
       const Plan plan = plan_within(builder, budget, policy, &fastest);
       REQUIRE(plan.fits);
@@ -208,7 +209,7 @@ TEST_CASE("on small graphs the plan is within 2 % of the best of all combination
     std::vector<Plan> all;
     for (int code = 0; code < 256; ++code) {
       Choices choices = uniform_choices(graph, Treatment::kKeep);
-      for (size_t b = 0; b < 4; ++b) choices.blocks[b] = block_choice(kTreatments[(code >> (2 * b)) & 3]);
+      for (size_t b = 0; b < 4; ++b) choices.saved[b] = saved_alike(kTreatments[(code >> (2 * b)) & 3]);
       all.push_back(builder.build(choices));
     }
     const auto [least, most] = std::minmax_element(
@@ -217,7 +218,7 @@ TEST_CASE("on small graphs the plan is within 2 % of the best of all combination
       const int64_t device = least->peaks[0].bytes + (most->peaks[0].bytes - least->peaks[0].bytes) * i / 7;
       const Budget budget{.device = device, .host = 10'000, .disk = 400'000};
       Policy policy;
-      policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
+      policy.rules = {{.pattern = {}, .home = Tier::kDevice}};
       CAPTURE(seed);
       CAPTURE(device);
       const Plan plan = plan_within(builder, budget, policy);
@@ -243,7 +244,7 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
       choices.overlap = Overlap::kBlock;
       for (size_t block = 0; block < kBlocks; ++block) {
         if ((block + 1) * moved / kBlocks > block * moved / kBlocks)
-          choices.blocks[block] = block_choice(Treatment::kHost);
+          choices.saved[block] = saved_alike(Treatment::kHost);
       }
       return builder.build(choices, PackEffort::kQuick);
     };
@@ -259,7 +260,7 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     REQUIRE(best < none.simulation.step_seconds(1));
     REQUIRE(best < all.simulation.step_seconds(1));
     Policy policy;
-    policy.frozen_weights = policy.trainable_weights = policy.gradients = policy.optimizer_state = Tier::kDevice;
+    policy.rules = {{.pattern = {}, .home = Tier::kDevice}};
     double fastest = 0;
     const Plan plan = plan_within(builder, budget, policy, &fastest);
     REQUIRE(plan.fits);
@@ -276,18 +277,23 @@ TEST_CASE("with a device of its own, state in host memory is updated on both sid
   machine.host_bytes_per_second = 1e9;
   machine.memory_bytes_per_second = 1e12;
   const PlanBuilder builder(graph, machine, {});
-  const Policy policy{.gradients = Tier::kDevice, .optimizer_state = Tier::kHost};
+  const Policy policy{
+      .rules = {{{.kind = ValueKind::kGradient}, Tier::kDevice}, {{.kind = ValueKind::kOptimizerState}, Tier::kHost}}};
   const Plan plan = plan_within(builder, {.host = 1'000'000}, policy);
   REQUIRE(plan.fits);
   CHECK(verify(graph, plan.program, {}).empty());
   Choices all = plan.choices;
   for (const bool on_device : {false, true}) {
-    for (BlockChoice& block : all.blocks) block.device_update = on_device;
+    for (Residency& group : all.groups)
+      if (group.home == Tier::kHost) group.site = on_device ? Tier::kDevice : Tier::kHost;
     CHECK(plan.simulation.update_seconds < builder.build(all).simulation.update_seconds);
   }
 
   machine.device = DeviceKind::kCpu;
   const Plan of_one_processor = plan_within(PlanBuilder(graph, machine, {}), {.host = 1'000'000}, policy);
-  const auto& blocks = of_one_processor.choices.blocks;
-  CHECK(std::none_of(blocks.begin(), blocks.end(), [](const BlockChoice& block) { return block.device_update; }));
+  const auto& groups = of_one_processor.choices.groups;
+  CHECK(std::none_of(groups.begin(), groups.end(), [&](const Residency& group) {
+    const ValueKind kind = nth(graph.groups, &group - groups.data()).kind;
+    return kind == ValueKind::kOptimizerState && group != Residency{Tier::kHost, Tier::kHost};
+  }));
 }

@@ -1,4 +1,4 @@
-// Tests tables: weights from which a pass reads only some rows. In host memory, they stay there and are looked up
+// Tests tables: embeddings from which a pass reads only some rows. In host memory, they stay there and are looked up
 // there.
 #include <doctest/doctest.h>
 
@@ -10,6 +10,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/matmul/matmul.h"
 #include "plan/planner.h"
+#include "plan/shown_homes.h"
 #include "plan/verify.h"
 
 using namespace spillway;
@@ -26,10 +27,10 @@ struct TableNetwork {
   explicit TableNetwork(bool tied = false) {
     Builder b(graph);
     const ValueId ids = b.input("ids", {DType::kI32, {kIds}, kTokenAxis}, ValueKind::kBatch);
-    const auto weight = [&](const char* name, const Shape& shape) {
-      return b.input(name, {DType::kF32, shape}, ValueKind::kFrozenWeight);
+    const auto weight = [&](const char* name, const Shape& shape, std::string_view part = {}) {
+      return b.input(name, {DType::kF32, shape}, ValueKind::kFrozenWeight, part);
     };
-    table = weight("table", {kRows, kColumns});
+    table = weight("table", {kRows, kColumns}, tied ? std::string_view() : kTablePart);
     ValueId x = ops::embedding(b, ids, table);
     for (const char* layer : {"0", "1", "2"}) {
       b.begin_block(layer);
@@ -62,9 +63,11 @@ bool is_moved(const Plan& plan, ValueId value) {
 
 Choices tables_on(const Graph& graph, Tier tier) {
   Choices choices = uniform_choices(graph, Treatment::kKeep);
-  choices.tables = tier;
+  move_groups(graph, {.part = kTablePart}, tier, choices);
   return choices;
 }
+
+Tier tables_of(const TableNetwork& net, const Plan& plan) { return shown_homes(net.graph, plan.choices).tables; }
 
 Plan plan_with_tables_on(const TableNetwork& net, Tier tier) {
   Plan plan = plan_for(net.graph, linked_machine(), tables_on(net.graph, tier));
@@ -96,7 +99,7 @@ TEST_CASE("an embedding that is the head, too, is none of the tables") {
   const Plan plan = plan_with_tables_on(net, Tier::kHost);
   CHECK(lane_of(plan, net.lookup()) == Lane::kCompute);
   CHECK(plan.peaks[0].bytes >= net.table_bytes());
-  CHECK(make_plan(net.graph, linked_machine(), {.host = 1 << 30}, {}).choices.tables == Tier::kDevice);
+  CHECK(tables_of(net, make_plan(net.graph, linked_machine(), {.host = 1 << 30}, {})) == Tier::kDevice);
 }
 
 TEST_CASE("what is a table is the same in all graphs of a job, whatever each of them reads") {
@@ -121,12 +124,12 @@ TEST_CASE("where the device has no room for a table the plan leaves it in host m
   const TableNetwork net;
   const Machine machine = linked_machine();
   const Plan all = make_plan(net.graph, machine, {}, {});
-  CHECK(all.choices.tables == Tier::kDevice);
+  CHECK(tables_of(net, all) == Tier::kDevice);
   const Budget budget{.device = all.peaks[0].bytes - net.table_bytes() / 2, .host = 1 << 30};
   const Plan plan = make_plan(net.graph, machine, budget, {});
   REQUIRE(plan.fits);
-  CHECK(plan.choices.tables == Tier::kHost);
-  CHECK(plan.choices.outer_weights == Tier::kDevice);
+  CHECK(tables_of(net, plan) == Tier::kHost);
+  CHECK(shown_homes(net.graph, plan.choices).outer_weights == Tier::kDevice);
   const double copy_seconds = static_cast<double>(net.table_bytes()) / 1e9;
   CHECK(plan.simulation.step_seconds(1) < all.simulation.step_seconds(1) + copy_seconds / 2);
 }
@@ -135,7 +138,7 @@ TEST_CASE("where the user has said where weights outside blocks live, tables liv
   const TableNetwork net;
   for (const Tier tier : {Tier::kDevice, Tier::kHost, Tier::kDisk}) {
     Policy policy;
-    policy.outer_weights = tier;
-    CHECK(make_plan(net.graph, linked_machine(), {.host = 1 << 30, .disk = 1 << 30}, policy).choices.tables == tier);
+    policy.rules = {{{.kind = ValueKind::kFrozenWeight, .in_block = false}, tier}};
+    CHECK(tables_of(net, make_plan(net.graph, linked_machine(), {.host = 1 << 30, .disk = 1 << 30}, policy)) == tier);
   }
 }

@@ -1,14 +1,19 @@
 #include "plan/usage.h"
 
 #include <algorithm>
+#include <array>
 
-#include "base/error.h"
 #include "base/index.h"
 #include "graph/operation.h"
 #include "plan/groups.h"
 
 namespace spillway {
 namespace {
+
+// By ValueKind. Activations that move are saved ones.
+constexpr std::array<MemoryClass, kValueKinds> kClassOfKind = {
+    MemoryClass::kFrozenWeight,    MemoryClass::kTrainableWeight, MemoryClass::kOptimizerState, MemoryClass::kGradient,
+    MemoryClass::kSavedActivation, MemoryClass::kBatch,           MemoryClass::kCache};
 
 // A value that lives in a buffer from step `begin` on, until the next value takes its place or the buffer ends.
 struct BufferValue {
@@ -81,46 +86,13 @@ class BufferValues {
 }  // namespace
 
 std::string_view name_of(MemoryClass memory_class) {
-  switch (memory_class) {
-    case MemoryClass::kFrozenWeight:
-      return "frozen_weight";
-    case MemoryClass::kTrainableWeight:
-      return "trainable_weight";
-    case MemoryClass::kOptimizerState:
-      return "optimizer_state";
-    case MemoryClass::kGradient:
-      return "gradient";
-    case MemoryClass::kSavedActivation:
-      return "saved_activation";
-    case MemoryClass::kTransient:
-      return "transient";
-    case MemoryClass::kBatch:
-      return "batch";
-    case MemoryClass::kCache:
-      return "cache";
-  }
-  report_bug(__FILE__, __LINE__, "memory class", "unknown");
+  if (memory_class == MemoryClass::kSavedActivation) return "saved_activation";
+  if (memory_class == MemoryClass::kTransient) return "transient";
+  const auto kind = std::find(kClassOfKind.begin(), kClassOfKind.end(), memory_class) - kClassOfKind.begin();
+  return name_of(static_cast<ValueKind>(kind));
 }
 
-MemoryClass class_of_moved(const Value& value) {
-  switch (value.kind) {
-    case ValueKind::kFrozenWeight:
-      return MemoryClass::kFrozenWeight;
-    case ValueKind::kTrainableWeight:
-      return MemoryClass::kTrainableWeight;
-    case ValueKind::kOptimizerState:
-      return MemoryClass::kOptimizerState;
-    case ValueKind::kGradient:
-      return MemoryClass::kGradient;
-    case ValueKind::kActivation:
-      return MemoryClass::kSavedActivation;
-    case ValueKind::kBatch:
-      return MemoryClass::kBatch;
-    case ValueKind::kCache:
-      return MemoryClass::kCache;
-  }
-  report_bug(__FILE__, __LINE__, "value kind", "unknown");
-}
+MemoryClass class_of_moved(const Value& value) { return nth(kClassOfKind, value.kind); }
 
 std::vector<LiveBuffer> live_at(const Graph& graph, const Schedule& schedule, Tier tier, int32_t step) {
   std::vector<LiveBuffer> result;

@@ -8,6 +8,7 @@
 #include "graph/operation.h"
 #include "plan/moved_bytes.h"
 #include "plan/plan_json.h"
+#include "plan/shown_homes.h"
 #include "report/memory_over_step.h"
 #include "report/round_json.h"
 #include "report/step_difference.h"
@@ -49,27 +50,29 @@ ordered_json lanes_json(const Executor* executor) {
 }
 
 ordered_json choices_json(const Graph& graph, const Choices& choices) {
+  const ShownHomes homes = shown_homes(graph, choices);
+  const std::string_view state = name_of(ValueKind::kOptimizerState);
   ordered_json blocks = ordered_json::array();
-  for (size_t i = 0; i < choices.blocks.size(); ++i) {
-    const BlockChoice& choice = choices.blocks[i];
+  for (size_t i = 0; i < choices.saved.size(); ++i) {
+    const BlockHomes& block = homes.blocks[i];
     ordered_json saved;
     for (int group = 0; group < kSavedGroups; ++group) {
       const auto which = static_cast<SavedGroup>(group);
-      saved[std::string(name_of(which))] = name_of(choice[which]);
+      saved[std::string(name_of(which))] = name_of(nth(choices.saved[i], which));
     }
     blocks.push_back({{"block", graph.blocks[i].name},
                       {"saved", saved},
-                      {"frozen_weights", name_of(choice.frozen_weights)},
-                      {"trainable_weights", name_of(choice.trainable_weights)},
-                      {"optimizer_state", name_of(state_tier(choices, static_cast<BlockId>(i)))},
-                      {"update", name_of(update_tier(choices, static_cast<BlockId>(i)))}});
+                      {"frozen_weights", name_of(block.frozen)},
+                      {"trainable_weights", name_of(block.trainable)},
+                      {state, name_of(block.state.home)},
+                      {"update", name_of(block.state.site)}});
   }
   return {{"blocks", blocks},
-          {"outer_weights", name_of(choices.outer_weights)},
-          {"tables", name_of(choices.tables)},
-          {"gradients", name_of(choices.gradients)},
-          {"optimizer_state", name_of(choices.optimizer_state)},
-          {"update", choices.update_site == Tier::kHost ? "host" : "device"}};
+          {"outer_weights", name_of(homes.outer_weights)},
+          {"tables", name_of(homes.tables)},
+          {"gradients", name_of(homes.gradients)},
+          {state, name_of(homes.state.home)},
+          {"update", name_of(homes.state.site)}};
 }
 
 ordered_json moved_json(const Graph& graph, const Program& program, const PlanContext& context) {

@@ -15,8 +15,9 @@ namespace {
 
 // Enough to keep the matrix products busy.
 constexpr int64_t kPromptTokens = 256;
-// The prefix of the names of copies.
-constexpr std::string_view kGatheredPrefix = "gathered.";
+// The prefix of the names of copies, and the part of their groups: a plan keeps groups that training does not have on
+// the device.
+constexpr std::string_view kGatheredPrefix = "gathered.", kGatheredPart = "gathered";
 
 TokenChoice append_choice(Builder& builder, ValueId logits) {
   const int64_t tokens = builder.type(logits).shape[0];
@@ -74,8 +75,6 @@ Graph build_gather(const CachedGraph& model, const Graph& adopted) {
 
 }  // namespace
 
-bool is_gathered(const Value& value) { return value.name.starts_with(kGatheredPrefix); }
-
 GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once) {
   std::sort(sequence_tokens.begin(), sequence_tokens.end(), std::greater());
   GenerationSizes sizes{.sequences = std::min(std::ssize(sequence_tokens), at_once),
@@ -91,7 +90,7 @@ GenerationGraphs build_generation_graphs(const Model& model, ModelOptions option
   options.sequence_len = sizes.longest;
   options.copies = std::move(gathered);
   options.copy_prefix = kGatheredPrefix;
-  options.copy_kind = ValueKind::kCache;
+  options.copy_part = kGatheredPart;
   GenerationGraphs result;
   result.decode = build(model, options, sizes.sequences, sizes.cache_rows, CacheUse::kDecode, training);
   result.prompt = build(model, options, sizes.prompt_tokens, sizes.cache_rows, CacheUse::kPrompt, &result.decode.graph);

@@ -19,9 +19,6 @@ struct GenerationSizes {
   int64_t prompt_tokens = 1;  // of a run
 };
 
-// Returns true if a value of kind kCache is a copy of a weight rather than keys or values.
-[[nodiscard]] bool is_gathered(const Value& value);
-
 // Returns the capacities for sequences of these lengths, up to `at_once` of them at once.
 constexpr int64_t kMaxSequences = 32;
 [[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once = kMaxSequences);
@@ -47,8 +44,8 @@ struct CachedGraph {
 struct GenerationGraphs {
   CachedGraph decode;
   CachedGraph prompt;  // adopts `decode`
-  // If the programs read copies of weights that live in a cache (ModelOptions::copies): the program that fills the
-  // copies from the training weights, which runs once before them. Adopts `prompt`.
+  // Where these read copies of weights that live elsewhere (ModelOptions::copies): what fills the copies from where
+  // training has the weights, once before they run. Adopts `prompt`.
   std::optional<Graph> gather;
 };
 

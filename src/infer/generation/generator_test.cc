@@ -22,11 +22,14 @@
 #include "model/adapter.h"
 #include "model/model.h"
 #include "model/quantised/quantise_model.h"
+#include "plan/verify.h"
 #include "tests/support/golden_models.h"
+#include "tests/support/tiered_machine.h"
 
 using namespace spillway;
 using namespace spillway::infer;
 using spillway::testing::kGoldenModels;
+using spillway::testing::tiered_machine;
 
 namespace {
 
@@ -186,6 +189,49 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
   }
   CHECK(message.starts_with("[--memory.device] expected at least"));
   CHECK(kept.device_bytes - least > static_cast<int64_t>(std::filesystem::file_size(model / "model.safetensors")) / 4);
+}
+
+TEST_CASE("with keys and values in host memory a longer context fits the same device memory, with the same bits") {
+  const TemporaryFolder folder;
+  write_deep_model(folder.path(), 8);
+  ThreadPool pool(2);
+  const InferenceModel inference = read_inference_model(folder.path(), {});
+  struct Outcome {
+    int64_t device_bytes = 0, host_bytes = 0;
+    std::vector<double> logprobs;
+  };
+  const auto answer = [&](int64_t rows, std::optional<int64_t> device, const std::vector<Rule>& rules) {
+    const GenerationGraphs graphs = build_generation_graphs(*inference.model, inference.options,
+                                                            {.cache_rows = rows, .longest = rows, .prompt_tokens = 64});
+    const Graph &decode = graphs.decode.graph, &prompt = graphs.prompt.graph;
+    const Machine machine = tiered_machine();
+    const Budget budget{.device = device, .host = 1 << 30};
+    Policy policy = saved_policy(Treatment::kKeep);
+    policy.rules = {{.pattern = {}, .home = Tier::kDevice}};
+    policy.rules.insert(policy.rules.end(), rules.begin(), rules.end());
+    const Plan first = make_plan(decode, machine, budget, policy);
+    const Plan second = make_plan_beside(decode, first.choices, prompt, machine, budget);
+    CHECK((first.fits && second.fits));
+    CHECK(verify(decode, first.program, budget).empty());
+    CHECK(verify(prompt, second.program, budget).empty());
+    REQUIRE(verify_shared_homes(decode, first.program, prompt, second.program).empty());
+    const std::array<const Program*, 2> programs = {&first.program, &second.program};
+    Memory memory(programs, pool, {});
+    Executor of_decode(decode, first.program, memory), of_prompt(prompt, second.program, memory);
+    inference.load(graphs.decode.model.parameters, of_decode.values());
+    Prompt asked{{}, {.max_new_tokens = 12}};
+    for (int64_t i = 0; i < std::min<int64_t>(rows - 64, 600); ++i)
+      asked.ids.push_back(static_cast<int32_t>(3 + i % 60));
+    return Outcome{device_bytes_of({first, second}), first.peaks[1].bytes,
+                   generate({graphs, of_decode, of_prompt, pool}, {&asked, 1}, {.logprobs = true})[0].logprobs};
+  };
+  const Outcome near = answer(512, {}, {}), longer = answer(2048, {}, {});
+  CHECK(longer.device_bytes > near.device_bytes);
+  const Outcome on_host = answer(2048, near.device_bytes, {{{.kind = ValueKind::kCache}, Tier::kHost}});
+  CHECK(on_host.device_bytes <= near.device_bytes);
+  CHECK(on_host.host_bytes > 0);
+  CHECK(on_host.logprobs == longer.logprobs);
+  CHECK(on_host.logprobs.size() == 12);
 }
 
 TEST_CASE("weights are read from the model's files beside an adapter, too, and where codes have scales in two parts") {

@@ -23,7 +23,7 @@ int64_t cache_bytes(const PlannedJob::Generation& generation) {
   int64_t bytes = 0;
   for (const Operand& home : generation.decode.program.homes) {
     const Value& value = generation.graphs.decode.graph.value(home.value);
-    if (value.kind == ValueKind::kCache && !infer::is_gathered(value)) bytes += home.place.bytes;
+    if (value.kind == ValueKind::kCache) bytes += home.place.bytes;
   }
   return bytes;
 }

@@ -47,6 +47,7 @@ DecoderParts::Rotation DecoderParts::rotation(std::string name, const RopeConfig
 ValueId DecoderParts::embed(ValueId ids) {
   Parameter embedding = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding);
   if (config_.tie_word_embeddings || config_.copies_head) embedding.copy_in_files = layers_.names().in_files(kHead);
+  embedding.is_table = !config_.tie_word_embeddings || config_.score.has_value();
   embedding_ = layers_.add(std::move(embedding)).value();
   auto scale = static_cast<float>(config_.embedding_scale);
   if (config_.architecture->rounds_embedding_scale && layers_.builder().type(embedding_).dtype == DType::kBF16)

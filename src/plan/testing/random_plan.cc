@@ -24,23 +24,16 @@ Choices random_choices(const Graph& graph, RandomStream& random) {
   constexpr Treatment kBoundaryTreatments[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk};
   constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
   constexpr Overlap kOverlaps[] = {Overlap::kSynchronous, Overlap::kNarrow, Overlap::kWide, Overlap::kBlock};
-  constexpr Tier kSites[] = {Tier::kDevice, Tier::kHost};
-  Choices choices = {.outer_weights = any_of(kHomes, random),
-                     .tables = any_of(kHomes, random),
-                     .gradients = any_of(kHomes, random),
-                     .optimizer_state = any_of(kHomes, random),
-                     .update_site = any_of(kSites, random),
-                     .overlap = any_of(kOverlaps, random),
-                     .synchronous_activations = random.below(4) == 0};
+  Choices choices{.overlap = any_of(kOverlaps, random), .synchronous_activations = random.below(4) == 0};
+  for (const Group& group : graph.groups) {
+    Residency residency = residency_in(any_of(kHomes, random), group);
+    if (random.below(2) == 0) residency.site = Tier::kDevice;
+    choices.groups.push_back(residency);
+  }
   for (size_t i = 0; i < graph.blocks.size(); ++i) {
-    BlockChoice block;
-    for (Treatment& saved : block.saved) saved = any_of(kTreatments, random);
-    block[SavedGroup::kBoundary] = any_of(kBoundaryTreatments, random);
-    block.frozen_weights = any_of(kHomes, random);
-    block.trainable_weights = any_of(kHomes, random);
-    if (random.below(2) == 0) block.state = any_of(kHomes, random);
-    block.device_update = random.below(2) == 0;
-    choices.blocks.push_back(block);
+    Saved& saved = choices.saved.emplace_back();
+    for (Treatment& treatment : saved) treatment = any_of(kTreatments, random);
+    nth(saved, SavedGroup::kBoundary) = any_of(kBoundaryTreatments, random);
   }
   return choices;
 }
