@@ -26,8 +26,8 @@ struct InstructionKind {
 
 // By a config's `type`: `alpaca`, `alpaca:chat`, `alpaca_chat.load_qa`. Nothing for a type of another family and for a
 // colon in a dot's place ("alpaca_chat:load_qa"); throws InputError for a style that does not exist ("alpaca:nosuch"),
-// naming those that do.
-[[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type);
+// naming those that do, with `where` as the place of `type`.
+[[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type, std::string_view where);
 
 // All their names, without styles.
 [[nodiscard]] std::vector<std::string_view> instruction_types();

@@ -51,7 +51,7 @@ class PreferenceFormat {
 };
 
 // Throws InputError where `config.type` is none that rows of the objective are made by, naming those that are.
-void check_preference_type(const DatasetConfig& config, Objective objective);
+void check_preference_type(const DatasetConfig& config, Objective objective, std::string_view where);
 
 // By the dataset's `type`: axolotl's for DPO, ORPO and KTO, a mapping, and bradley_terry's. Throws InputError for a
 // type that does not exist, naming those that do. Borrows tokenizer and renderer.

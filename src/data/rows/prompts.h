@@ -28,7 +28,7 @@ using RowTransform = std::function<std::vector<nlohmann::ordered_json>(const std
                                                                        std::vector<nlohmann::ordered_json> records)>;
 
 // Throws InputError where `config.type` is one that makes other rows.
-void check_prompt_type(const DatasetConfig& config);
+void check_prompt_type(const DatasetConfig& config, std::string_view where);
 
 // The rows of all datasets, one after the other. A text is encoded with the special tokens that the tokenizer adds, or
 // without; messages by the chat template that dataset, config and tokenizer choose. No prompt is cut. With

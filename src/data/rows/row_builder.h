@@ -25,12 +25,16 @@ class RowBuilder {
   virtual void build(const Record& record, std::vector<Row>& rows) const = 0;
 };
 
-// Throw InputError where `config.type` is none that rows of text, or of steps, are made by, naming those that are.
-void check_text_type(const DatasetConfig& config);
-void check_steps_type(const DatasetConfig& config);
+// Throw InputError at `where` if `config.type` is none that rows of text, or of steps, are made by, naming those that
+// are.
+void check_text_type(const DatasetConfig& config, std::string_view where);
+void check_steps_type(const DatasetConfig& config, std::string_view where);
 
-// That `config.type` is none of these; names the nearest.
-[[nodiscard]] InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names);
+// Returns the error that `config.type` is none of `names`, with the nearest of them.
+[[nodiscard]] InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names,
+                                      std::string_view where);
+// Returns the place of a dataset for messages: "datasets: PATH".
+[[nodiscard]] std::string place_of(const DatasetConfig& config);
 
 // The builder for `config.type`; borrows the tokenizer. Throws InputError for a type that does not exist, naming those
 // that do, and for a chat template that cannot be used.

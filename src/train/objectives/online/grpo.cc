@@ -97,7 +97,7 @@ class Grpo final : public OnlineObjective {
     sums.add_share("clip_ratio/high_mean", clipped_share(seen, {kHighClipped}));
     sums.add_share("clip_ratio/region_mean", clipped_share(seen, {kLowClipped, kHighClipped}));
     // Of each completion; one without tokens has no share, but a ratio.
-    const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
+    const bool is_of_rows = settings().importance_sampling_level == config::RatioLevel::kSequence;
     const auto extremes = [&](size_t value) {
       std::vector<double> shares;
       for (int64_t row = 0; row < seen.rows; ++row) {
@@ -143,7 +143,7 @@ class Grpo final : public OnlineObjective {
 
   // Of tokens, or of completions where ratios are theirs.
   [[nodiscard]] double clipped_share(const Observation& seen, std::initializer_list<size_t> values) const {
-    const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
+    const bool is_of_rows = settings().importance_sampling_level == config::RatioLevel::kSequence;
     double sum = 0, count = 0;
     for (int64_t row = 0; row < seen.rows; ++row) {
       const double tokens = seen.column(kCompletionTokens, row);
