@@ -178,7 +178,7 @@ function(spillway_installs folder)
   set_target_properties(spillway_${folder} PROPERTIES EXPORT_NAME ${folder})
   install(TARGETS spillway_${folder} EXPORT spillway COMPONENT development)
   install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder} DESTINATION include/spillway COMPONENT development
-          FILES_MATCHING PATTERN "*.h" PATTERN testing EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.inc" PATTERN testing EXCLUDE)
 endfunction()
 
 # spillway_folder(NAME [KERNELS | COLD] [JSON] [DEPENDS folder...] [TESTS_DEPEND folder...] [LIBRARIES lib...] [PRECOMPILE header...]

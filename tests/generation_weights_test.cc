@@ -146,6 +146,7 @@ TEST_CASE("answers that do not fit beside the fastest plan of training get a pla
                 {"sequence_len", 16},
                 {"micro_batch_size", 2},
                 {"bf16", false},
+                {"learning_rate", 1e-3},
                 {"sample_prompts", {"a b"}},
                 {"sample_max_new_tokens", 20'000},
                 {"memory", {{"device", device}, {"host", "1GiB"}}},

@@ -67,7 +67,8 @@ TEST_CASE("a round that a checkpoint has the middle of is made anew where rounds
   }
 }
 
-TEST_CASE("the evaluation of a run that goes on from its last step tells reward functions that step") {
+TEST_CASE(
+    "an evaluation has num_generations_eval completions, and tells reward functions the step of a run that goes on") {
   const TemporaryFolder folder;
   Json config = online_job("grpo", folder.path() / "out");
   const fs::path requests = folder.path() / "requests";
@@ -75,6 +76,7 @@ TEST_CASE("the evaluation of a run that goes on from its last step tells reward 
                              "; printf '%s\\n' \"$line\" | sed 's/.*\"completion_ids\":\\[//; s/\\],\"columns\".*//; "
                              "s/\\[[0-9,]*\\]/1/g; s/^/[/; s/$/]/'; done";
   config["trl"]["reward_funcs"] = {{{"exec", {"sh", "-c", script}}}};
+  config["trl"]["num_generations_eval"] = 3;
   config["val_set_size"] = 2;
   config["eval_steps"] = 2;
   config["save_steps"] = 2;
@@ -86,6 +88,8 @@ TEST_CASE("the evaluation of a run that goes on from its last step tells reward 
   const auto last_state = [&] { return lines_of(requests).back().at("trainer_state"); };
   const Json state = last_state();
   CHECK(state.at("global_step") == 3);
+  CHECK(lines_of(requests).front().at("completion_ids").size() == 4);
+  CHECK(lines_of(requests).back().at("completion_ids").size() == 2 * 3);
   fs::remove(requests);
   run_train(config, folder.path() / "c.yml", kResumeOnline);
   CHECK(last_state() == state);

@@ -22,6 +22,7 @@ SRC = os.path.join(ROOT, "src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 HEADERS = (".h", ".cuh")  # CUDA's compile as C++, too: backend/testing/simt.h
 CODE = (*HEADERS, ".cc", ".cu")
+PARTS = (".def", ".inc")  # of a header or a source that includes them, often several times
 LONG_LINES, MOST_LINES = 450, 800
 
 
@@ -46,7 +47,7 @@ def sources():
     """Returns every C++ and CUDA file below src/, relative to it, sorted."""
     found = []
     for folder, _, names in os.walk(SRC):
-        found += [os.path.relpath(os.path.join(folder, name), SRC) for name in names if name.endswith(CODE)]
+        found += [os.path.relpath(os.path.join(folder, name), SRC) for name in names if name.endswith(CODE + PARTS)]
     return sorted(found)
 
 

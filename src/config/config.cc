@@ -4,8 +4,23 @@
 #include <cmath>
 
 #include "base/math.h"
+#include "config/spelled.h"
 
 namespace spillway::config {
+
+Config::Config() = default;
+Config::Config(const Config&) = default;
+Config::Config(Config&&) noexcept = default;
+Config& Config::operator=(const Config&) = default;
+Config& Config::operator=(Config&&) noexcept = default;
+Config::~Config() = default;
+
+Spelled::Spelled() = default;
+Spelled::Spelled(const Spelled&) = default;
+Spelled::Spelled(Spelled&&) noexcept = default;
+Spelled& Spelled::operator=(const Spelled&) = default;
+Spelled& Spelled::operator=(Spelled&&) noexcept = default;
+Spelled::~Spelled() = default;
 
 int64_t StepCount::of(int64_t total_steps) const {
   return static_cast<int64_t>(is_share ? std::ceil(value * static_cast<double>(total_steps)) : value);

@@ -1,4 +1,4 @@
-// What the user asks for, resolved: one struct a subject, which is handed on whole to the code of that subject. No
+// The resolved config: one struct a subject, which is handed on whole to the code of that subject. No
 // alias of a key is left, and nothing here is made something else later; config/spelled.h has what the keys say, and
 // config/load.h makes this of it. Large subjects have headers of their own; what concerns the data and rewards is
 // declared beside the code that reads it, data/data_settings.h and rewards/reward_settings.h.
@@ -46,16 +46,25 @@ enum class SavedOutputs { kAttention, kProducts };  // entries of selective_chec
 enum class LayerType { kFullAttention, kSlidingAttention, kOther };
 enum class PlanMode { kAuto, kFixed };
 
-// What is made small of text: the cross-entropy of each token, or that times the token's probability (TRL's dft).
+// The training loss of text: cross-entropy per token, optionally weighted by the token's probability (TRL's dft).
 enum class TextLoss : uint8_t { kCrossEntropy, kWeightedByProbability };
 
-struct ModelSettings {
-  std::string base_model;        // a Hugging Face folder
-  std::string config_overrides;  // a JSON object of what replaces keys of its config.json; empty: nothing does
-  std::string revision;        // a branch, a tag or a commit of it, where it is a name of the hub; empty: as that says
-  bool bf16 = true;            // frozen weights, working copies and activations; else all is f32
-  bool masters = true;         // bf16 weights that are trained have f32 masters
-  bool reinitialised = false;  // its weights are drawn anew, and those of the folder not read
+#include "config/keys/settings_begin.inc"
+struct ModelKeys {
+#include "config/keys/model.def"
+};
+struct OptimizerKeys {
+#include "config/keys/optimisation.def"
+};
+struct OutputKeys {
+#include "config/keys/output.def"
+};
+#include "config/keys/end.inc"
+
+struct ModelSettings : ModelKeys {
+  std::string config_overrides;        // a JSON object of what replaces keys of its config.json; empty: nothing does
+  bool bf16 = true;                    // frozen weights, working copies and activations; else all is f32
+  bool masters = true;                 // bf16 weights that are trained have f32 masters
   std::optional<DType> written_dtype;  // of a model that is trained whole; empty: each weight as its base has it
   double neftune_noise_alpha = 0;      // of the noise on embeddings while weights are trained; 0: none
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
@@ -86,7 +95,7 @@ struct PatternNumber {
   std::string where;  // for messages
 };
 
-// What the factors of a fresh adapter start as: PEFT's init_lora_weights.
+// The initial values of a fresh adapter's factors: PEFT's init_lora_weights.
 enum class LoraStart { kUniform, kGaussian, kPissa, kOlora, kLoftq };
 struct LoraInit {
   LoraStart start = LoraStart::kUniform;
@@ -94,7 +103,7 @@ struct LoraInit {
   bool operator==(const LoraInit&) const = default;
 };
 
-// Of LoRA. With a model_dir, rank and alpha are 0 where that folder alone says them.
+// Settings of LoRA. With a model_dir, rank and alpha are 0 where that folder alone says them.
 struct AdapterSettings {
   int64_t r = 0;
   double alpha = 0;
@@ -121,8 +130,8 @@ struct QuantisationSettings {
   std::vector<std::string> skip_modules;
 };
 
-// What a config says itself of codes, whether or not it asks for any: files that have codes must not say something
-// else.
+// The keys of quantisation that a config gives, whether or not it asks for any. Files that are quantised already must
+// agree with them.
 template <typename Value>
 struct SaidValue {
   Value value;
@@ -134,7 +143,7 @@ struct SaidQuantisation {
   std::optional<SaidValue<std::vector<std::string>>> skip_modules;
 };
 
-// What a micro-batch and a step hold.
+// The sizes of a micro-batch and of a step.
 struct BatchSettings {
   int64_t micro_batch_size = 1;  // rows of a micro-batch
   int64_t gradient_accumulation_steps = 1;
@@ -158,7 +167,7 @@ struct StepCount {
   [[nodiscard]] int64_t of(int64_t total_steps) const;
 };
 
-// How long the learning rate rises.
+// The steps over which the learning rate rises.
 struct WarmupSteps {
   StepCount count;
   bool is_axolotls = false;            // a share is rounded down, and a single step becomes two
@@ -167,7 +176,7 @@ struct WarmupSteps {
   [[nodiscard]] int64_t of(int64_t total_steps) const;
 };
 
-// How often something happens.
+// The interval of something that happens again and again.
 struct Interval {
   enum class Kind { kNever, kSteps, kPerEpoch, kBest };
   Kind kind = Kind::kPerEpoch;
@@ -214,17 +223,14 @@ struct LrGroups {
   std::vector<LrGroup> groups;  // of weights that decay
 };
 
-struct OptimizerSettings {
+// The numbers of an optimizer that no key says are its own.
+struct OptimizerSettings : OptimizerKeys {
   Optimizer optimizer;
   OptimArgs args;
-  double weight_decay = 0;
-  // Absent: the optimizer's own.
-  std::optional<double> adam_beta1, adam_beta2, adam_beta3, adam_epsilon, adam_epsilon2;
-  double max_grad_norm = 1;           // 0: no clipping
   std::optional<LrGroups> lr_groups;  // none: all weights learn at one rate, but for LoRA+
 };
 
-// Which evaluation is the best, and what follows from that. transformers' meaning.
+// The choice of the best evaluation, and its consequences. As in transformers.
 struct BestSettings {
   std::string metric = "loss";  // without "eval_"
   bool greater_is_better = false;
@@ -239,19 +245,10 @@ struct LossWatchdog {
   int64_t patience = 3;
 };
 
-// What a run leaves, and how it goes on. The end of a run always saves and, with rows for it, evaluates.
-struct OutputSettings {
-  std::string output_dir = "./model-out";
+// The files of a run, and when they are written. The end of a run always saves and, with rows for it, evaluates.
+struct OutputSettings : OutputKeys {
   StepCount logging_steps{.value = 1};
   Interval save, evaluate;
-  bool saves_first_step = false;  // after the first step, too
-  bool saves_only_model = false;  // checkpoints are without what a run goes on with
-  bool evaluates_first = false;   // before the first step, too
-  double eval_delay = 0;          // steps before the first other one; epochs where `evaluate` is kPerEpoch
-  std::optional<int64_t> save_total_limit;
-  bool auto_resume_from_checkpoints = false;
-  std::string resume_from_checkpoint;  // a folder; empty: none
-  bool metrics = true;
   bool tensorboard = false;  // event files in OUTPUT/runs
   BestSettings best;
   std::optional<LossWatchdog> loss_watchdog;
@@ -287,8 +284,8 @@ struct SelectiveCheckpointing {
   std::vector<LayerType> recompute_layer_types = {LayerType::kSlidingAttention};  // nothing is saved in these
 };
 
-// What the keys fix of a plan. A home that is not there is left to `plan`: under kAuto the planner's choice, under
-// kFixed the device.
+// The parts of a plan that keys fix. An empty home is left to `plan`: under kAuto the planner's choice, under kFixed
+// the device.
 struct OffloadSettings {
   PlanMode plan = PlanMode::kAuto;
   bool has_frozen_weights = false;             // an adapter is trained beside them
@@ -326,6 +323,14 @@ struct Config {
   std::string device = "auto";  // or cpu, cuda, cuda:N
   MemorySettings memory;
   OffloadSettings offload;
+
+  // Defined in config.cc: what copies a Config compiles none of its members' copies.
+  Config();
+  Config(const Config&);
+  Config(Config&&) noexcept;
+  Config& operator=(const Config&);
+  Config& operator=(Config&&) noexcept;
+  ~Config();
 };
 
 }  // namespace spillway::config

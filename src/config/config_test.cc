@@ -324,7 +324,7 @@ TEST_CASE("modules of an adapter are a list of names, or a pattern that whole pa
         "[c.yml:6: lora_target_modules] expected text, got 5 without quotes; write \"5\" if it is a name");
   CHECK(error_of("lora_target_modules: [q_proj, true]\n").find("lora_target_modules.1] expected text, got true") !=
         std::string::npos);
-  // Whether there is an adapter or not; the byte counts from the start of what was written.
+  // The same with and without an adapter; the byte counts from the start of what was written.
   CHECK(error_of("lora_target_modules: 'q['\n").find("expected a closing ']' at byte 2") != std::string::npos);
 }
 
@@ -435,8 +435,8 @@ TEST_CASE("every key of the table has a meaning and is found by each of its name
       CAPTURE(std::string(row.name));
       CHECK_FALSE(row.meaning.empty());
       const bool is_read = row.status == KeyStatus::kSupported || row.spares_rows;
-      CHECK((row.binding.read == nullptr || is_read));
-      CHECK((row.status != KeyStatus::kSupported || row.binding.read != nullptr));
+      CHECK((row.type == nullptr || is_read));
+      CHECK((row.status != KeyStatus::kSupported || row.type != nullptr));
       if (!row.name.ends_with('*')) CHECK(find_key(row.name) == &row);
       for (const std::string_view alias : row.aliases) CHECK(find_key(alias) == &row);
     }

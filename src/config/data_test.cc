@@ -1,4 +1,4 @@
-// What a config says of its data: the types of datasets, text to pretrain on, streams.
+// The data of a config: the types of datasets, text to pretrain on, streams.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -114,8 +114,18 @@ TEST_CASE("a dataset's type is known before its data are") {
     CHECK(error_of(fmt::format("datasets: [{{path: b, type: {}}}]\n", type)) == "");
   CHECK(error_of("datasets: [{path: b, type: alpacca}]\n").find("did you mean alpaca?") != std::string::npos);
   CHECK(error_of("datasets: [{path: b, type: alpaca:nosuch}]\n").find("behind the colon") != std::string::npos);
-  CHECK(error_of("datasets: [{path: b}]\ntest_datasets: [{path: b, type: nosuch}]\n").find("expected a type of") !=
-        std::string::npos);
+  // Said by its key, whichever objective's rows it is no type of.
+  for (const char* more :
+       {"", "rl: dpo\n", "rl: grpo\nreward_funcs: [get_repetition_penalty_reward]\n", "process_reward_model: true\n"}) {
+    CAPTURE(std::string(more));
+    for (const char* type : {"3", "nosuch", "true"}) {
+      const std::string message = error_of(fmt::format("datasets: [{{path: b, type: {}}}]\n{}", type, more));
+      CHECK(message.starts_with("[c.yml:3: datasets.0.type] expected "));
+    }
+  }
+  CHECK(error_of("datasets: [{path: b, type: alpaca:nosuch}]\n").starts_with("[c.yml:3: datasets.0.type] expected "));
+  CHECK(error_of("datasets: [{path: b}]\ntest_datasets: [{path: b, type: nosuch}]\n")
+            .starts_with("[c.yml:4: test_datasets.0.type] expected a type of"));
 }
 
 namespace {

@@ -116,7 +116,7 @@ void merge_ratio(std::span<const ForeignSetting> section, std::vector<Setting>& 
   const bool is_ours = homes != settings.end() && device != nullptr && homes->place.text() == device->place.text();
   if (share == 1 || !is_ours || device->value.text == "none") return;
   homes->value = YamlNode::scalar("auto");
-  (device->value.text == "cpu" ? loaded.keys.memory.uses_host : loaded.keys.memory.uses_disk) = true;
+  (device->value.text == "cpu" ? loaded.keys.uses_host : loaded.keys.uses_disk) = true;
   loaded.notes.push_back(
       fmt::format("{}: {}: how much of the optimizer leaves the device is the plan's choice (optimizer_offload: auto)",
                   canonical(*ratio), share));

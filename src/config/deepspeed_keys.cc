@@ -184,7 +184,7 @@ constexpr ForeignKey kKeys[] = {
     {"graph_harvesting", kIgnored, ""},
     {"nebula", kIgnored, ""},
 
-    // What it prints and where
+    // Logs, and where they go
     {"steps_per_print", kIgnored, ""},
     {"wall_clock_breakdown", kIgnored, ""},
     {"dump_state", kIgnored, ""},

@@ -6,6 +6,7 @@
 namespace spillway {
 
 extern const std::string_view kUnsupportedKeys;  // unsupported_keys.yml
+extern const std::string_view kIgnoredTypes;     // ignored_types.yml
 extern const std::string_view kOtherTrainers;    // other_trainers.yml
 
 }  // namespace spillway

@@ -105,12 +105,12 @@ std::optional<YamlNode> translated(const ForeignSetting& foreign) {
                     joined_names(names), foreign.value.shown());
 }
 
-// Whether two values of a key mean the same: `true` and `host` of layer_offloading, 2 and 2.0.
+// Returns true if two values of a key mean the same: `true` and `host` of layer_offloading, 2 and 2.0.
 bool same_meaning(const ConfigKey& key, const Setting& a, const Setting& b) {
   Spelled one, other;
-  key.binding.read(a.value, a.place, key.range, &one);
-  key.binding.read(b.value, b.place, key.range, &other);
-  return key.binding.print(&one) == key.binding.print(&other);
+  key.read(a.value, a.place, &one);
+  key.read(b.value, b.place, &other);
+  return key.print(&one) == key.print(&other);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ YamlNode without_prefixes(YamlNode section) {
   return section;
 }
 
-// What FSDP's CPU offloading does: the optimizer runs where the weights are.
+// FSDP's CPU offloading: the optimizer runs where the weights are.
 void keep_on_host(std::vector<Setting>& settings, std::string_view spelled, const KeyPlace& place) {
   const auto merge_host = [&](const char* key) {
     merge_setting(settings, {find_key(key), std::string(spelled), place, YamlNode::scalar("host")});

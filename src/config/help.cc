@@ -45,18 +45,16 @@ std::string_view title_of(KeyStatus status) {
   return "";
 }
 
-std::string type_text(const ConfigKey& row, const void* defaults) {
-  return row.binding.type(defaults) + row.range.text();
-}
+std::string type_text(const ConfigKey& row) { return row.type->name() + row.range.text(); }
 
-// What a key has when it is left out; nothing where that is no value of its own.
+// Returns the default as text; empty for a key whose default is not a value that it takes.
 std::string default_text(const ConfigKey& row, const void* defaults) {
-  const std::string text = row.binding.print(defaults);
+  const std::string text = row.print(defaults);
   const auto number = number_of(YamlNode::scalar(text));
   return row.is_required || (number && !row.range.holds(*number)) ? "" : text;
 }
 
-// What stands between the sections and their owners' defaults.
+// Calls `print` for each section, with a Spelled or a SpelledDataset that has the defaults.
 template <typename Print>
 std::string print_sections(const Print& print) {
   const Spelled keys;
@@ -75,7 +73,7 @@ void print_text(std::string& out, const KeySection& section, const void* default
     if (row.status != KeyStatus::kSupported) continue;
     const std::string value = default_text(row, defaults);
     out += fmt::format("  {:<32} {}\n", row.name, row.meaning);
-    out += fmt::format("  {:<32}   {}{}{}\n", "", type_text(row, defaults),
+    out += fmt::format("  {:<32}   {}{}{}\n", "", type_text(row),
                        row.is_required ? "; required"
                        : value.empty() ? ""
                                        : "; default " + value,
@@ -96,8 +94,8 @@ void print_markdown(std::string& out, const KeySection& section, const void* def
     if (is_first) out += "\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n";
     is_first = false;
     std::string names = code(row.name);
-    for (const std::string_view alias : row.aliases) names += ", " + code(alias);
-    out += fmt::format("| {} | {} | {} | {} |\n", names, type_text(row, defaults),
+    for (const std::string& alias : row.aliases) names += ", " + code(alias);
+    out += fmt::format("| {} | {} | {} | {} |\n", names, type_text(row),
                        row.is_required ? "required" : code(default_text(row, defaults)), row.meaning);
   }
   for (KeyStatus status : {KeyStatus::kIgnored, KeyStatus::kNotYet, KeyStatus::kRefused}) {

@@ -25,7 +25,7 @@ struct KeyIndex {
         continue;
       }
       add_name(row.name, row);
-      for (const std::string_view alias : row.aliases) add_name(alias, row);
+      for (const std::string& alias : row.aliases) add_name(alias, row);
     }
   }
 
@@ -69,15 +69,86 @@ const KeyIndex& dataset_index() {
   return kIndex;
 }
 
+// Returns the row of a member: declared<Spelled, &Spelled::memory_device>("memory.device", "budget of ...").
+template <typename Owner, auto... Path>
+ConfigKey declared(std::string_view name, std::string_view meaning) {
+  using Member = std::remove_reference_t<decltype((std::declval<Owner&>().*....*Path))>;
+  return {.name = name, .meaning = meaning, .type = &kValueType<Member>, .member = [](void* owner) -> void* {
+            return &(*static_cast<Owner*>(owner).*....*Path);
+          }};
+}
+
+#include "config/keys/table_begin.inc"
+std::vector<KeySection> declared_sections() {
+  using namespace read_by;
+  using Keys = Spelled;
+  std::vector<KeySection> all;
+  bool is_compared = true;
+  const auto begin = [&](std::string_view title, bool compared = true) {
+    all.push_back({title, {}});
+    is_compared = compared;
+  };
+  const auto add = [&](ConfigKey key) {
+    key.is_compared = key.is_compared && is_compared;
+    all.back().keys.push_back(std::move(key));
+  };
+  constexpr bool kNotCompared = false;
+  begin("Model", kNotCompared);
+#include "config/keys/model.def"
+  begin("Adapter");
+#include "config/keys/adapter.def"
+  begin("Quantised base");
+#include "config/keys/quantised_base.def"
+  begin("Data");
+#include "config/keys/data.def"
+  begin("Length and batches");
+#include "config/keys/batches.def"
+  begin("Optimisation");
+#include "config/keys/optimisation.def"
+  begin("Output, checkpoints and evaluation", kNotCompared);
+#include "config/keys/output.def"
+  begin("Device and memory", kNotCompared);
+#include "config/keys/memory.def"
+  begin("Preferences");
+#include "config/keys/preferences.def"
+  begin("Generated completions");
+#include "config/keys/completions.def"
+  begin("Reinforcement learning");
+#include "config/keys/reinforcement.def"
+  begin("PPO");
+#include "config/keys/ppo.def"
+  begin("Rewards");
+#include "config/keys/rewards.def"
+  begin("Video");
+#include "config/keys/video.def"
+  begin("FastVideo's words for other keys", kNotCompared);
+#include "config/keys/fastvideo.def"
+  return all;
+}
+
+KeySection declared_dataset_section() {
+  using Keys = SpelledDataset;
+  KeySection section{kDatasetSection, {}};
+  const auto add = [&](ConfigKey key) { section.keys.push_back(std::move(key)); };
+#include "config/keys/datasets.def"
+  return section;
+}
+#include "config/keys/end.inc"
+
 }  // namespace
+
+const KeySection& dataset_section() {
+  static const KeySection kSection = [] {
+    KeySection section = declared_dataset_section();
+    add_unsupported(section);
+    return section;
+  }();
+  return kSection;
+}
 
 std::span<const KeySection> config_sections() {
   static const std::vector<KeySection> kSections = [] {
-    std::vector<KeySection> all;
-    for (auto part : {model_sections(), data_sections(), training_sections(), memory_sections(), preference_sections(),
-                      online_sections(), reward_sections(), video_sections()}) {
-      std::move(part.begin(), part.end(), std::back_inserter(all));
-    }
+    std::vector<KeySection> all = declared_sections();
     for (KeySection& section : all) add_unsupported(section);
     for (const KeySection& section : unsupported_sections()) {
       const auto has_title = [&](const KeySection& other) { return other.title == section.title; };
@@ -98,8 +169,7 @@ namespace {
 std::string type_of_key(std::string_view name) {
   const ConfigKey* row = find_key(name);
   if (row == nullptr || row->status != KeyStatus::kSupported) return "";
-  static const Spelled kDefaults;
-  return row->binding.type(&kDefaults);
+  return row->type->name();
 }
 
 }  // namespace
@@ -107,13 +177,25 @@ std::string type_of_key(std::string_view name) {
 bool is_switch(std::string_view name) {
   const ConfigKey* row = find_key(name);
   if (row == nullptr) return false;
-  // What a key that is not followed may say, its verdict looks at.
+  // The verdict on a key that is not followed looks at what it may say.
   return row->status != KeyStatus::kSupported || type_of_key(name).find("true") != std::string::npos;
 }
 
 bool takes_words(std::string_view name) {
   const std::string type = type_of_key(name);
   return type.starts_with("list") && type != "list of mappings";
+}
+
+std::map<std::string, std::string> compared_values(std::string_view section, uint32_t objectives, const Spelled& keys) {
+  const auto sections = config_sections();
+  const auto it =
+      std::find_if(sections.begin(), sections.end(), [&](const KeySection& one) { return one.title == section; });
+  std::map<std::string, std::string> values;
+  for (const ConfigKey& key : it->keys) {
+    const bool is_read = key.readers == 0 || (key.readers & objectives) != 0;
+    if (key.is_passed_on && key.is_compared && is_read) values.emplace(key.name, key.print(&keys));
+  }
+  return values;
 }
 
 bool is_key_group(std::string_view name) { return config_index().groups.count(name) > 0; }

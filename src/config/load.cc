@@ -46,9 +46,8 @@ void read_for_rows(std::vector<Setting>& settings, LoadedConfig& loaded) {
     const ConfigKey& row = *setting.key;
     if (row.status != KeyStatus::kNotYet || !row.spares_rows) return false;
     loaded.verdicts.attempt(setting.place.path, row.name, [&] {
-      if (row.binding.read && !setting.value.is_null())
-        row.binding.read(setting.value, setting.place, row.range, &loaded.keys);
-      loaded.verdicts.add(setting.place.path, row.name, row.binding.read ? Verdict::kSupported : Verdict::kIgnored,
+      if (row.type != nullptr && !setting.value.is_null()) row.read(setting.value, setting.place, &loaded.keys);
+      loaded.verdicts.add(setting.place.path, row.name, row.type != nullptr ? Verdict::kSupported : Verdict::kIgnored,
                           "rows do not depend on it");
     });
     return true;

@@ -18,14 +18,14 @@ struct ConfigOverride {
   std::string key, value;
 };
 
-// What a config must hold depends on what is done with it: rows need no learning rate.
+// The use of a config, which decides what it must hold: rows need no learning rate.
 enum class ConfigUse {
   kTrain,
   kPreprocess,
   kRewards,  // the tokenizer and the reward functions are all that is looked at
 };
 
-// What a config was loaded from: enough to load it again with something changed.
+// The source of a config: enough to load it again with something changed.
 struct ConfigSource {
   std::string text, name;  // of the file
   std::vector<ConfigOverride> overrides;
@@ -66,7 +66,7 @@ struct LoadedConfig {
 [[nodiscard]] LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
                                              ConfigUse use);
 
-// What a user should mend first, a whole message; empty where the config can be used.
+// Returns the message of what a user should mend first; empty if the config can be used.
 [[nodiscard]] std::string first_problem(const LoadedConfig& loaded);
 
 // check_config that throws the first problem as an InputError.

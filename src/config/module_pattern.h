@@ -7,7 +7,7 @@
 
 namespace spillway::config {
 
-// Whether a name is a pattern rather than a module's name or the end of its path.
+// Returns true if a name is a pattern rather than a module's name or the end of its path.
 [[nodiscard]] bool is_module_pattern(std::string_view name);
 
 // Throws InputError at `where` for what is no regular expression.

@@ -22,13 +22,13 @@ enum class OnlineKind { kGrpo, kRloo, kOnlineDpo, kPpo };
 enum class PolicyLoss { kDapo, kGrpo, kBnpo, kDrGrpo, kCispo, kSapo, kLuspo, kVespo };
 // loss_type of Online DPO.
 enum class OnlinePairLoss { kSigmoid, kIpo };
-// What a ratio of probabilities is of.
+// The unit that a ratio of probabilities is taken over.
 enum class RatioLevel { kToken, kSequence };
 using RewardScale = rewards::ScaleRewards;
 using rewards::KlEstimator;
 using rewards::RewardAggregation;
 
-// How the next token of a completion is drawn.
+// The sampling of completions.
 struct CompletionSettings {
   int64_t max_tokens = 512;  // max_completion_length
   int64_t min_tokens = 0;    // min_new_tokens: before that no token ends a completion
@@ -42,15 +42,25 @@ struct AdaptiveEntropy {
   double delta = 0.005, target = 0.2, least = 0, most = 1;
 };
 
-// Of PPO: a round is one logged step, of num_ppo_epochs x num_mini_batches updates. Defaults are those of TRL 1.10.
-struct PpoSettings {
-  int64_t num_ppo_epochs = 4, num_mini_batches = 1;
-  double cliprange = 0.2, cliprange_value = 0.2, vf_coef = 0.1;
+#include "config/keys/settings_begin.inc"
+struct CompletionKeys {
+#include "config/keys/completions.def"
+};
+struct ReinforcementKeys {
+#include "config/keys/reinforcement.def"
+};
+struct PpoKeys {
+#include "config/keys/ppo.def"
+};
+#include "config/keys/end.inc"
+
+// Settings of PPO. A round is one logged step, of num_ppo_epochs x num_mini_batches updates.
+struct PpoSettings : PpoKeys {
   rewards::TokenAdvantageOptions advantages;  // kl_coef, kl_estimator, gamma, lam, whiten_rewards
   std::string value_model;                    // a folder
 };
 
-struct OnlineSettings {
+struct OnlineSettings : CompletionKeys, ReinforcementKeys {
   OnlineKind kind = OnlineKind::kGrpo;
   std::string name = "grpo";  // as the config says it
   CompletionSettings completions;
@@ -62,15 +72,7 @@ struct OnlineSettings {
   int64_t num_iterations = 1;
 
   PolicyLoss loss = PolicyLoss::kDapo;
-  RatioLevel level = RatioLevel::kToken;  // importance_sampling_level
-  double epsilon = 0.2, epsilon_high = 0.2;
-  std::optional<double> delta;
-  double sapo_temperature_pos = 1, sapo_temperature_neg = 1.05;
-  double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
-  bool mask_truncated_completions = false;
-  std::optional<double> off_policy_mask_threshold;
-  double top_entropy_quantile = 1;
-  double entropy_coef = 0;
+  double epsilon_high = 0.2;
   std::optional<AdaptiveEntropy> adaptive_entropy;  // entropy_coef is what it begins with
 
   // Of the distance from the reference; 0: there is none. Of Online DPO one for each epoch.
@@ -79,12 +81,9 @@ struct OnlineSettings {
   [[nodiscard]] double beta(int64_t epoch = 0) const {
     return betas[std::min(static_cast<size_t>(epoch), betas.size() - 1)];
   }
-  bool use_bias_correction_kl = true;
   std::optional<ReferenceSync> sync;
 
-  RewardScale scale_rewards = RewardScale::kGroup;
   RewardAggregation aggregation = RewardAggregation::kSumThenNormalize;
-  double missing_eos_penalty = 0;  // of Online DPO and PPO: what the score of a completion loses that did not end
   // Of Online DPO.
   OnlinePairLoss pair_loss = OnlinePairLoss::kSigmoid;
   std::optional<int64_t> max_length;  // tokens of a sequence that is trained on: prompts lose their beginnings
@@ -93,9 +92,7 @@ struct OnlineSettings {
 
   // Of RLOO.
   std::optional<std::pair<double, double>> reward_clip_range;
-  bool normalize_advantages = false;
 
-  bool log_completions = false;
   // Tokens of a prompt and its completion, where the config says; the model has a limit of its own.
   std::optional<int64_t> context;
   std::optional<int64_t> sequences_at_once;  // memory.generation_sequences; none: as many as fit
@@ -110,9 +107,9 @@ struct OnlineSettings {
   [[nodiscard]] int64_t updates_per_step() const {
     return kind == OnlineKind::kPpo ? ppo.num_ppo_epochs * ppo.num_mini_batches : 1;
   }
-  // Whether what is known of a completion is a score, less the penalty, and no advantage.
+  // Returns true if what is known of a completion is a score, less the penalty, and no advantage.
   [[nodiscard]] bool has_scores() const { return kind == OnlineKind::kOnlineDpo || kind == OnlineKind::kPpo; }
-  // Whether the completions of a round get a new order each time they are trained on.
+  // Returns true if the completions of a round get a new order each time they are trained on.
   [[nodiscard]] bool reshuffles() const { return kind == OnlineKind::kPpo; }
   // Completions of a round.
   [[nodiscard]] int64_t round_size(int64_t micro_batch_size) const {

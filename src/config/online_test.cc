@@ -57,6 +57,17 @@ TEST_CASE("keys of online training stand in the section trl or at top level, wit
   CHECK(online("micro_batch_size: 8\n", "rl: gdpo\n").aggregation == RewardAggregation::kNormalizeThenSum);
 }
 
+TEST_CASE("num_generations_eval is of evaluations alone, and belongs to groups") {
+  const OnlineSettings settings = online("micro_batch_size: 8\nnum_generations_eval: 3\n");
+  CHECK(settings.num_generations_eval == 3);
+  CHECK(settings.num_generations == 8);
+  CHECK_FALSE(online("micro_batch_size: 8\n").num_generations_eval);
+  CHECK(error("num_generations_eval: 0\n").find("expected an integer of at least 1") != std::string::npos);
+  const LoadedConfig pairs =
+      load_online("reward_funcs: [get_repetition_penalty_reward]\nnum_generations_eval: 3\n", "rl: online_dpo\n");
+  CHECK(pairs.ignored == std::vector<std::string>{"num_generations_eval"});
+}
+
 TEST_CASE("generation_kwargs says at top level what it says in the section trl") {
   const std::string kwargs = "generation_kwargs:\n  max_new_tokens: 3\n  temperature: 0.5\n  min_new_tokens: 2\n";
   const OnlineSettings top = online("micro_batch_size: 8\n" + kwargs);

@@ -113,7 +113,10 @@ TEST_CASE("a group of keys takes a mapping on the command line, and JSON text in
       load_with("trl: '{\"temperature\": 0.7}'\n", {{"memory", "{device: 400MiB, disk_paths: [a, b]}"}});
   CHECK(loaded.config.memory.device.size == "400MiB");
   CHECK(loaded.config.memory.disk_paths == std::vector<std::string>{"a", "b"});
-  CHECK(loaded.keys.online.temperature == 0.7);
+  CHECK(loaded.keys.temperature == 0.7);
+  // A name that is a key, too, is the group where it has a mapping, as in a file.
+  CHECK(load_with("", {{"tokens", "{pad_token: <pad>}"}}).config.tokenizer.special_tokens.pad_token == "<pad>");
+  CHECK(load_with("", {{"tokens", "[<a>]"}}).config.tokenizer.special_tokens.tokens == std::vector<std::string>{"<a>"});
   CHECK_THROWS_WITH_AS((void)load_with("", {{"memory", "{devise: 1GiB}"}}),
                        doctest::Contains("[--memory.devise] expected a known key"), InputError);
 }

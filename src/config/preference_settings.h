@@ -10,7 +10,7 @@
 
 namespace spillway::config {
 
-// What is trained by preferences.
+// The objectives of preference training.
 enum class PreferenceKind { kDpo, kKto, kOrpo, kCpo, kReward, kSteps };
 // The losses that compare completions, by TRL's names; which are whose the table in resolve_preference.cc says.
 enum class PreferenceLoss {
@@ -36,7 +36,7 @@ enum class PreferenceLoss {
   kBradleyTerry,
   kStepLabels,
 };
-// Whether the model's head becomes a score.
+// Returns true if the model's head becomes a score.
 [[nodiscard]] inline bool trains_score(PreferenceKind kind) {
   return kind == PreferenceKind::kReward || kind == PreferenceKind::kSteps;
 }
@@ -50,25 +50,20 @@ struct WeightedLoss {
   double weight = 1;
 };
 
-// Of preference training and reward models. Members have the names of TRL's arguments, where their meanings are told.
-struct PreferenceSettings {
+#include "config/keys/settings_begin.inc"
+struct PreferenceKeys {
+#include "config/keys/preferences.def"
+};
+#include "config/keys/end.inc"
+
+// Settings of preference training and reward models. Members have the names of TRL's arguments, where their meanings
+// are told.
+struct PreferenceSettings : PreferenceKeys {
   PreferenceKind kind = PreferenceKind::kDpo;
   std::string name = "dpo";  // as the config says it
   std::vector<WeightedLoss> losses;
   double beta = 0.1;
-  double label_smoothing = 0;
-  // Of DPO.
-  FDivergence f_divergence_type = FDivergence::kReverseKl;
-  double f_alpha_divergence_coef = 0.5;
-  std::optional<double> ld_alpha;
-  bool use_weighting = false;
-  double discopop_tau = 0.05;
-  // Of KTO.
-  double desirable_weight = 1, undesirable_weight = 1;
-  // Of CPO.
-  double cpo_alpha = 1, simpo_gamma = 0.5, alpha = 0;
-  // Of reward models; 0: none.
-  double center_rewards_coefficient = 0;
+  double center_rewards_coefficient = 0;  // of reward models; 0: none
 
   std::string ref_model;  // a folder; empty: the model in training, as it is before the first step
   bool precompute_ref_log_probs = false;

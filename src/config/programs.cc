@@ -28,13 +28,13 @@ constexpr Default kTrlDefaults[] = {
     {"output_dir", "trainer_output"},
 };
 
-// Those of the command line of FastVideo's trainers; ema_decay, 0.999 there, is that of its newer configs.
+// The defaults of the command line of FastVideo's trainers; ema_decay, 0.999 there, is that of its newer configs.
 constexpr Default kFastVideoDefaults[] = {
     {"lr_scheduler", "constant"},
     {"max_grad_norm", "0"},
 };
 
-// What the section `trl:` has in axolotl; TRL's own, 0.6 and 512, are those of the table of keys.
+// The defaults of axolotl's section `trl:`; TRL's own, 0.6 and 512, are those of the table of keys.
 constexpr Default kTrlSectionDefaults[] = {
     {"ref_model_mixup_alpha", "0.9"},
     {"ref_model_sync_steps", "64"},
@@ -52,7 +52,7 @@ std::string take(LoadedConfig& loaded, const Default& one) {
   const auto is_given = [&](std::string_view key) { return !key.empty() && loaded.given.contains(key); };
   if (is_given(one.key) || std::any_of(one.beside.begin(), one.beside.end(), is_given)) return "";
   const ConfigKey* row = find_key(one.key);
-  row->binding.read(YamlNode::scalar(std::string(one.value)), {"", 0, std::string(one.key)}, row->range, &loaded.keys);
+  row->read(YamlNode::scalar(std::string(one.value)), {"", 0, std::string(one.key)}, &loaded.keys);
   return fmt::format("{} {}", one.key, one.value);
 }
 
@@ -115,8 +115,7 @@ void take_peft_defaults(LoadedConfig& loaded) {
   if (loaded.given.emplace("lora_r", where).second) keys.lora_r = 16;
   if (loaded.given.emplace("lora_alpha", where).second) keys.lora_alpha = 32;
   if (!loaded.given.contains("lora_dropout")) keys.lora_dropout = 0.05;
-  if (!loaded.given.contains("bnb_config_kwargs.bnb_4bit_use_double_quant"))
-    keys.bnb_config_kwargs.use_double_quant = false;
+  if (!loaded.given.contains("bnb_config_kwargs.bnb_4bit_use_double_quant")) keys.bnb_use_double_quant = false;
 }
 
 }  // namespace spillway::config

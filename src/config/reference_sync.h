@@ -1,4 +1,4 @@
-// How a reference follows the model in training, in preference training and online reinforcement learning.
+// The reference model of preference training and online reinforcement learning, as it follows the trained one.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ void check_required(const Resolution& r, ConfigUse use) {
   }
 }
 
-// Whether the GPU is there is another question, for the machine that trains.
+// Checks the form alone: the machine that trains knows whether the GPU is there.
 std::string resolve_device(const Resolution& r) {
   const std::string& device = r.keys.device;
   if (device == "auto" || device == "cpu" || gpu_of(device)) return device;

@@ -16,11 +16,11 @@ void take_defaults(LoadedConfig& loaded);
 // Puts what FastVideo has other words for where the other words put it. Throws InputError.
 void take_fastvideo_keys(LoadedConfig& loaded);
 
-// What loaded.keys come to. Notes, and verdicts on keys that mean nothing beside others, go into `loaded`. Throws
-// InputError for what is required and not there, and for combinations that cannot be meant.
+// Returns the config that loaded.keys mean. Notes, and verdicts on keys that mean nothing beside others, go into
+// `loaded`. Throws InputError for what is required and not there, and for combinations that cannot be meant.
 [[nodiscard]] Config resolve(LoadedConfig& loaded, ConfigUse use);
 
-// What the resolution of every subject is given.
+// The input of the functions below, with their ways of reporting.
 struct Resolution {
   LoadedConfig& loaded;
   const Spelled& keys = loaded.keys;
@@ -50,17 +50,19 @@ struct Resolution {
 [[nodiscard]] std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r);
 [[nodiscard]] SaidQuantisation said_quantisation(const Resolution& r);
 [[nodiscard]] std::optional<PreferenceSettings> resolve_preference(const Resolution& r, ConfigUse use);
-// Of a config without rl; else the usual one.
+// Returns the loss of a config without rl; cross-entropy for any other.
 [[nodiscard]] TextLoss resolve_text_loss(const Resolution& r);
 // label_smoothing_factor, where `loss` has any.
 [[nodiscard]] double resolve_label_smoothing(const Resolution& r, TextLoss loss);
 [[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
                                                            const data::RowOptions& rows);
+// Returns the bit of the objective in read_by::Objectives; 0 of text.
+[[nodiscard]] uint32_t reader_of(const Spelled& keys);
 // rl_beta, `usual` where it is left out, of an objective that has one for the whole run.
 [[nodiscard]] double resolve_beta(const Resolution& r, double usual);
-// That of sync_ref_model. Throws InputError beside an adapter.
+// Returns the settings of sync_ref_model; none where it is off. Throws InputError beside an adapter.
 [[nodiscard]] std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r);
-// Whether it is one of GRPO's.
+// Returns true if `name` is a loss of GRPO.
 [[nodiscard]] bool is_policy_loss(std::string_view name);
 // None where nothing generates completions. REQUIRES of kRewards: nothing; it throws without functions.
 [[nodiscard]] std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use);
@@ -69,7 +71,7 @@ struct Resolution {
 [[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const data::DataSettings& data);
 // Fills `batches` and `evaluation_batches`.
 void resolve_packing(const Resolution& r, const BatchSettings& batches, data::DataSettings& data);
-// Whether a stream's records come in another order than the data's.
+// Returns true if a stream's records come in another order than the data's.
 [[nodiscard]] bool shuffles_stream(const Resolution& r, data::LengthRules rules);
 [[nodiscard]] ScheduleSettings resolve_schedule(const Resolution& r);
 [[nodiscard]] OptimizerSettings resolve_optimizer(const Resolution& r);

@@ -1,4 +1,4 @@
-// How rows come into batches: how many, in which order, and whether they share lines.
+// Batches: how many rows, in which order, and whether they share lines.
 #include <algorithm>
 #include <tuple>
 

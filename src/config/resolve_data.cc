@@ -77,7 +77,7 @@ DatasetConfig resolve_dataset(const Resolution& r, std::string_view key, const s
       !(r.given("rl") || r.given("reward_model") || r.given("process_reward_model"))) {
     Verdicts types;
     const std::string type_key = fmt::format("{}.type", key);
-    types.attempt(type_key, type_key, [&] { data::check_dataset_type(dataset, objective); });
+    types.attempt(type_key, type_key, [&] { data::check_dataset_type(dataset, objective, where + ".type"); });
     r.loaded.verdicts.append(std::move(types));
   }
   dataset.chat_template = resolve_template(r, fmt::format("{}.chat_template", key), where + ".chat_template",
@@ -130,7 +130,7 @@ void check_streaming(const Resolution& r) {
   for (const auto& [is_set, key, advice] :
        {std::tuple{keys.val_set_size > 0, "val_set_size", "evaluate on test_datasets"},
         {keys.test_split_size.has_value(), "test_split_size", "evaluate on test_datasets"},
-        {keys.dataset_exact_deduplication, "dataset_exact_deduplication", "remove it"},
+        {keys.rows.deduplicate, "dataset_exact_deduplication", "remove it"},
         {sorts, keys.group_by_length ? "group_by_length" : "train_sampling_strategy", "remove it"},
         {keys.process_reward_model, "process_reward_model", no_stream},
         {prefers, keys.reward_model ? "reward_model" : "rl", no_stream}}) {
@@ -180,7 +180,7 @@ std::vector<SpelledDataset> evaluated_datasets(const Resolution& r) {
   return {dataset};
 }
 
-// Those to train on, whatever words name them.
+// Returns the datasets to train on, whichever key names them.
 std::vector<SpelledDataset> training_datasets(const Resolution& r) {
   std::vector<SpelledDataset> named = named_datasets(r);
   std::vector<SpelledDataset> pretraining = r.keys.pretraining_dataset;
@@ -228,9 +228,9 @@ int64_t resolve_eval_length(const Resolution& r, const data::DataSettings& data)
     r.ignore(kKey, "there are no test_datasets: val_set_size takes rows of the length of the others, as in axolotl");
     return 0;
   }
-  if (data.rows.length_rules == LengthRules::kAxolotl && *length < r.keys.min_sample_len)
-    throw input_error(r.where(kKey), "expected at least min_sample_len, {}, got {}; raise it", r.keys.min_sample_len,
-                      *length);
+  if (data.rows.length_rules == LengthRules::kAxolotl && *length < r.keys.rows.min_sample_len)
+    throw input_error(r.where(kKey), "expected at least min_sample_len, {}, got {}; raise it",
+                      r.keys.rows.min_sample_len, *length);
   return *length;
 }
 
@@ -254,11 +254,11 @@ void resolve_unlimited_length(const Resolution& r, data::RowOptions& rows) {
 void check_targets(const Resolution& r) {
   const Spelled& keys = r.keys;
   const bool says_inputs = r.given("train_on_inputs") && !has_preferences(keys) && !is_online(keys);
-  if (says_inputs && keys.completion_only_loss && *keys.completion_only_loss == keys.train_on_inputs)
+  if (says_inputs && keys.rows.completion_only_loss && *keys.rows.completion_only_loss == keys.rows.train_on_inputs)
     throw input_error(r.where("completion_only_loss"),
                       "expected {} beside train_on_inputs: {}, which says the same of prompts, got {}; remove one",
-                      !keys.train_on_inputs, keys.train_on_inputs, *keys.completion_only_loss);
-  if (says_inputs && keys.train_on_inputs && keys.assistant_only_loss)
+                      !keys.rows.train_on_inputs, keys.rows.train_on_inputs, *keys.rows.completion_only_loss);
+  if (says_inputs && keys.rows.train_on_inputs && keys.rows.assistant_only_loss)
     throw input_error(r.where("assistant_only_loss"),
                       "expected false beside train_on_inputs: true, got true; remove one");
 }
@@ -266,22 +266,20 @@ void check_targets(const Resolution& r) {
 // sequence_len or max_length, and the rules that come with it.
 void resolve_length(const Resolution& r, data::RowOptions& rows) {
   const Spelled& keys = r.keys;
-  rows.sequence_len = keys.sequence_len;
-  rows.excess_length_strategy = keys.excess_length_strategy;
   if (!keys.max_length) {
-    if (keys.truncation_mode == TruncationMode::kKeepEnd) {
+    if (keys.rows.truncation_mode == TruncationMode::kKeepEnd) {
       throw input_error(
           r.where("truncation_mode"),
           "expected max_length beside truncation_mode, got none; set max_length in place of sequence_len");
     }
   } else if (r.given("sequence_len")) {
-    if (keys.sequence_len != *keys.max_length) {
+    if (keys.rows.sequence_len != *keys.max_length) {
       throw input_error(r.where("max_length"),
                         "expected the length of sequence_len, {}, got {}; remove sequence_len or max_length",
-                        keys.sequence_len, *keys.max_length);
+                        keys.rows.sequence_len, *keys.max_length);
     }
   } else {
-    if (r.given("excess_length_strategy") && keys.excess_length_strategy != ExcessLength::kTruncate) {
+    if (r.given("excess_length_strategy") && keys.rows.excess_length_strategy != ExcessLength::kTruncate) {
       throw input_error(r.where("excess_length_strategy"),
                         "expected truncate beside max_length, got another; set sequence_len in place of max_length");
     }
@@ -289,9 +287,9 @@ void resolve_length(const Resolution& r, data::RowOptions& rows) {
     rows.length_rules = LengthRules::kTrl;
     rows.excess_length_strategy = ExcessLength::kTruncate;
   }
-  if (rows.length_rules == LengthRules::kAxolotl && keys.min_sample_len > rows.sequence_len) {
+  if (rows.length_rules == LengthRules::kAxolotl && keys.rows.min_sample_len > rows.sequence_len) {
     throw input_error(r.where("min_sample_len"), "expected at most sequence_len, {}, got {}; lower it",
-                      rows.sequence_len, keys.min_sample_len);
+                      rows.sequence_len, keys.rows.min_sample_len);
   }
 }
 
@@ -314,21 +312,12 @@ data::RowOptions resolve_rows(const Resolution& r) {
   const Spelled& keys = r.keys;
   ignore_others_row_keys(r);
   check_targets(r);
-  data::RowOptions rows{.objective = objective_of(keys),
-                        .truncation_mode = keys.truncation_mode,
-                        .min_sample_len = keys.min_sample_len,
-                        .max_prompt_length = keys.max_prompt_length.value_or(0),
-                        .max_completion_length = keys.max_completion_length.value_or(0),
-                        .train_on_inputs = keys.train_on_inputs,
-                        .deduplicate = keys.dataset_exact_deduplication,
-                        .completion_only_loss = keys.completion_only_loss,
-                        .assistant_only_loss = keys.assistant_only_loss,
-                        .dataset_text_field = keys.dataset_text_field,
-                        .chat_template_jinja = keys.chat_template_jinja,
-                        .chat_template_kwargs = keys.chat_template_kwargs,
-                        .eot_tokens = keys.eot_tokens};
+  data::RowOptions rows = keys.rows;
+  rows.objective = objective_of(keys);
+  rows.max_prompt_length = keys.max_prompt_length.value_or(0);
+  rows.max_completion_length = keys.max_completion_length.value_or(0);
   rows.chat_template =
-      resolve_template(r, "chat_template", r.where("chat_template"), keys.chat_template, keys.chat_template_jinja);
+      resolve_template(r, "chat_template", r.where("chat_template"), keys.chat_template, keys.rows.chat_template_jinja);
   resolve_length(r, rows);
   resolve_unlimited_length(r, rows);
   return rows;

@@ -71,16 +71,16 @@ void check_sizes(const Resolution& r, const MemorySettings& memory) {
 }  // namespace
 
 MemorySettings resolve_memory(const Resolution& r) {
-  const SpelledMemory& said = r.keys.memory;
-  MemorySettings memory{.disk_checksum = said.disk_checksum};
-  memory.device.size = said.device;
-  memory.host.size = said.host;
-  memory.disk.size = said.disk;
-  memory.host.is_asked = said.uses_host;
-  memory.disk.is_asked = said.uses_disk || !said.disk_paths.empty();
-  memory.disks_are_named = !said.disk_paths.empty();
+  const Spelled& keys = r.keys;
+  MemorySettings memory{.disk_checksum = keys.memory_disk_checksum};
+  memory.device.size = keys.memory_device;
+  memory.host.size = keys.memory_host;
+  memory.disk.size = keys.memory_disk;
+  memory.host.is_asked = keys.uses_host;
+  memory.disks_are_named = !keys.memory_disk_paths.empty();
+  memory.disk.is_asked = keys.uses_disk || memory.disks_are_named;
   memory.disk_paths =
-      memory.disks_are_named ? said.disk_paths : std::vector<std::string>{r.keys.output_dir + "/scratch"};
+      memory.disks_are_named ? keys.memory_disk_paths : std::vector<std::string>{keys.output_dir + "/scratch"};
   adopt_others(r, memory);
   check_sizes(r, memory);
   return memory;

@@ -34,7 +34,7 @@ void resolve_loftq_base(const Resolution& r, AdapterSettings& adapter) {
   if (bits || keys.peft_init_lora_weights.start == LoraStart::kLoftq) adapter.loftq_bits = bits.value_or(4);
 }
 
-// What a fresh adapter starts as. The bits of LoftQ ask for it, as in axolotl.
+// Resolves the initial values of a fresh adapter. The bits of LoftQ ask for it, as in axolotl.
 void resolve_start(const Resolution& r, AdapterSettings& adapter) {
   const Spelled& keys = r.keys;
   adapter.init = keys.peft_init_lora_weights;
@@ -157,14 +157,12 @@ void resolve_dtypes(const Resolution& r, ModelSettings& model) {
 }  // namespace
 
 ModelSettings resolve_model(const Resolution& r) {
-  if (const std::string& revision = r.keys.revision_of_model; !revision.empty() && !hub::is_revision(revision))
+  if (const std::string& revision = r.keys.revision; !revision.empty() && !hub::is_revision(revision))
     throw input_error(r.where("revision_of_model"), "expected a branch, a tag or a commit, got {}; correct it",
                       quote(revision));
-  ModelSettings model{.base_model = r.keys.base_model,
-                      .config_overrides = r.keys.overrides_of_model_config.json,
-                      .revision = r.keys.revision_of_model,
-                      .reinitialised = r.keys.reinit_weights,
-                      .neftune_noise_alpha = r.keys.neftune_noise_alpha};
+  ModelSettings model{r.keys};
+  model.config_overrides = r.keys.overrides_of_model_config.json;
+  model.neftune_noise_alpha = r.keys.neftune_noise_alpha;
   resolve_dtypes(r, model);
   if (model.reinitialised) check_reinitialised(r);
   if (r.keys.adapter == Adapter::kNone) {
@@ -242,7 +240,6 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
 
 std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
   const Spelled& keys = r.keys;
-  const BnbConfig& bnb = keys.bnb_config_kwargs;
   const bool four_bits = keys.load_in_4bit, eight_bits = keys.load_in_8bit;
   if (four_bits && eight_bits)
     throw input_error(r.where("load_in_8bit"), "expected load_in_4bit or load_in_8bit, got both; remove one");
@@ -266,21 +263,21 @@ std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
     r.ignore("bnb_config_kwargs.llm_int8_skip_modules", "load_in_4bit and load_in_8bit are off");
     return {};
   }
-  return QuantisationSettings{.coding = eight_bits ? WeightCoding::kInt8 : bnb.quant_type,
-                              .double_quant = bnb.use_double_quant,
-                              .skip_modules = bnb.skip_modules};
+  return QuantisationSettings{.coding = eight_bits ? WeightCoding::kInt8 : keys.bnb_quant_type,
+                              .double_quant = keys.bnb_use_double_quant,
+                              .skip_modules = keys.bnb_skip_modules};
 }
 
 SaidQuantisation said_quantisation(const Resolution& r) {
-  const BnbConfig& bnb = r.keys.bnb_config_kwargs;
+  const Spelled& keys = r.keys;
   const auto said = [&](const char* key, auto value) {
     std::optional<SaidValue<decltype(value)>> result;
     if (r.given(key)) result = {std::move(value), r.where(key)};
     return result;
   };
-  return {.quant_type = said("bnb_config_kwargs.bnb_4bit_quant_type", bnb.quant_type),
-          .double_quant = said("bnb_config_kwargs.bnb_4bit_use_double_quant", bnb.use_double_quant),
-          .skip_modules = said("bnb_config_kwargs.llm_int8_skip_modules", bnb.skip_modules)};
+  return {.quant_type = said("bnb_config_kwargs.bnb_4bit_quant_type", keys.bnb_quant_type),
+          .double_quant = said("bnb_config_kwargs.bnb_4bit_use_double_quant", keys.bnb_use_double_quant),
+          .skip_modules = said("bnb_config_kwargs.llm_int8_skip_modules", keys.bnb_skip_modules)};
 }
 
 }  // namespace spillway::config

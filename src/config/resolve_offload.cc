@@ -1,4 +1,4 @@
-// What the keys fix of where things live: checkpointing and offloading.
+// Checkpointing and offloading: the homes that keys fix.
 #include "config/resolve.h"
 #include "config/values.h"
 
@@ -74,7 +74,7 @@ void resolve_homes(const Resolution& r, OffloadSettings& offload) {
 
 OffloadSettings resolve_offload(const Resolution& r) {
   const Spelled& keys = r.keys;
-  OffloadSettings offload{.plan = keys.memory.plan,
+  OffloadSettings offload{.plan = keys.memory_plan,
                           .has_frozen_weights = keys.adapter != Adapter::kNone,
                           .selective_checkpointing = keys.selective_checkpointing,
                           .activations = keys.activation_offloading};

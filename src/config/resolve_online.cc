@@ -24,38 +24,6 @@ constexpr int64_t kPairLength = 512;  // TRL's max_length of Online DPO
 constexpr OnlineLossName<OnlinePairLoss> kPairLosses[] = {{"sigmoid", OnlinePairLoss::kSigmoid},
                                                           {"ipo", OnlinePairLoss::kIpo}};
 
-// Keys that only GRPO reads, and so on.
-constexpr std::string_view kGrpoKeys[] = {"delta",
-                                          "importance_sampling_level",
-                                          "scale_rewards",
-                                          "multi_objective_aggregation",
-                                          "top_entropy_quantile",
-                                          "off_policy_mask_threshold",
-                                          "use_bias_correction_kl",
-                                          "entropy_coef",
-                                          "use_adaptive_entropy",
-                                          "entropy_coef_delta",
-                                          "entropy_coef_min",
-                                          "entropy_coef_max",
-                                          "entropy_target"};
-constexpr std::string_view kRlooKeys[] = {"reward_clip_range", "normalize_advantages"};
-constexpr std::string_view kPpoKeys[] = {"value_model_path",
-                                         "reward_model_path",
-                                         "num_ppo_epochs",
-                                         "num_mini_batches",
-                                         "kl_coef",
-                                         "kl_estimator",
-                                         "cliprange",
-                                         "cliprange_value",
-                                         "vf_coef",
-                                         "gamma",
-                                         "lam",
-                                         "whiten_rewards"};
-// Of ratios and of rounds, which Online DPO does not have, and PPO in other words.
-constexpr std::string_view kRoundKeys[] = {"num_generations", "steps_per_generation",       "generation_batch_size",
-                                           "num_iterations",  "mask_truncated_completions", "epsilon",
-                                           "epsilon_high"};
-
 // The first is the default.
 template <typename Loss, size_t kCount>
 Loss loss_of(const Resolution& r, const OnlineLossName<Loss> (&losses)[kCount]) {
@@ -75,7 +43,7 @@ Loss loss_of(const Resolution& r, const OnlineLossName<Loss> (&losses)[kCount]) 
 
 // A round is whole micro-batches and whole groups.
 void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSettings& online) {
-  const SpelledOnline& keys = r.keys.online;
+  const Spelled& keys = r.keys;
   const int64_t micro = batches.micro_batch_size;
   if (online.kind == OnlineKind::kOnlineDpo) {
     online.num_generations = 2;
@@ -110,22 +78,9 @@ void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSett
 }
 
 void resolve_loss(const Resolution& r, OnlineSettings& online) {
-  const SpelledOnline& keys = r.keys.online;
+  const Spelled& keys = r.keys;
   if (online.kind == OnlineKind::kGrpo) online.loss = loss_of(r, kPolicyLosses);
-  online.level = keys.importance_sampling_level;
-  online.epsilon = keys.epsilon;
   online.epsilon_high = keys.epsilon_high.value_or(keys.epsilon);
-  online.delta = keys.delta;
-  online.mask_truncated_completions = keys.mask_truncated_completions;
-  online.off_policy_mask_threshold = keys.off_policy_mask_threshold;
-  online.top_entropy_quantile = keys.top_entropy_quantile;
-  online.sapo_temperature_pos = keys.sapo_temperature_pos;
-  online.sapo_temperature_neg = keys.sapo_temperature_neg;
-  online.vespo_k_pos = keys.vespo_k_pos;
-  online.vespo_lambda_pos = keys.vespo_lambda_pos;
-  online.vespo_k_neg = keys.vespo_k_neg;
-  online.vespo_lambda_neg = keys.vespo_lambda_neg;
-  online.entropy_coef = keys.entropy_coef;
   if (keys.use_adaptive_entropy) {
     online.adaptive_entropy = {keys.entropy_coef_delta, keys.entropy_target, keys.entropy_coef_min,
                                keys.entropy_coef_max};
@@ -133,11 +88,11 @@ void resolve_loss(const Resolution& r, OnlineSettings& online) {
     for (const char* key : {"entropy_coef_delta", "entropy_target", "entropy_coef_min", "entropy_coef_max"})
       r.ignore(key, "use_adaptive_entropy is off");
   }
-  if (online.loss == PolicyLoss::kLuspo && online.level != RatioLevel::kSequence)
+  if (online.loss == PolicyLoss::kLuspo && online.importance_sampling_level != RatioLevel::kSequence)
     r.note("loss_type: luspo is meant for importance_sampling_level: sequence");
 }
 
-// What Online DPO has of its own.
+// Resolves the settings of Online DPO alone.
 void resolve_pairs(const Resolution& r, const data::RowOptions& rows, OnlineSettings& online) {
   online.pair_loss = loss_of(r, kPairLosses);
   online.max_length = r.given("sequence_len") || r.given("max_length") ? rows.sequence_len : kPairLength;
@@ -148,34 +103,21 @@ void resolve_pairs(const Resolution& r, const data::RowOptions& rows, OnlineSett
                       online.completions.max_tokens, *online.max_length);
 }
 
-// What PPO has of its own.
+// Resolves the settings of PPO alone.
 PpoSettings resolve_ppo(const Resolution& r) {
-  const SpelledOnline& keys = r.keys.online;
+  const Spelled& keys = r.keys;
   const std::string& value = keys.value_model_path.empty() ? keys.reward_model_path : keys.value_model_path;
   if (value.empty())
     throw input_error(r.where("value_model_path"),
                       "expected the folder of a value model beside rl: ppo, got none; name a classifier of one label, "
                       "as reward_model: true writes it, or a model of text, which gets a new score");
-  return {.num_ppo_epochs = keys.num_ppo_epochs,
-          .num_mini_batches = keys.num_mini_batches,
-          .cliprange = keys.cliprange,
-          .cliprange_value = keys.cliprange_value,
-          .vf_coef = keys.vf_coef,
-          .advantages = {.kl_coef = keys.kl_coef,
-                         .kl_estimator = keys.kl_estimator,
-                         .gamma = keys.gamma,
-                         .lam = keys.lam,
-                         .whiten_rewards = keys.whiten_rewards},
-          .value_model = value};
+  return {keys, keys.advantages, value};
 }
 
 void resolve_rewards(const Resolution& r, OnlineSettings& online) {
-  const SpelledOnline& keys = r.keys.online;
-  online.missing_eos_penalty = keys.missing_eos_penalty;
-  online.scale_rewards = keys.scale_rewards;
+  const Spelled& keys = r.keys;
   online.aggregation = keys.multi_objective_aggregation.value_or(
       r.keys.rl == Rl::kGdpo ? RewardAggregation::kNormalizeThenSum : RewardAggregation::kSumThenNormalize);
-  online.normalize_advantages = keys.normalize_advantages;
   const std::vector<double>& range = keys.reward_clip_range;
   if (range.empty()) return;
   if (range.size() != 2 || range[0] > range[1])
@@ -210,7 +152,6 @@ void resolve_reference(const Resolution& r, OnlineSettings& online) {
     return r.ignore("rl_beta", "ppo has kl_coef");
   }
   online.betas = betas_of(r, online.kind);
-  online.use_bias_correction_kl = r.keys.online.use_bias_correction_kl;
   if (online.beta() == 0 && r.keys.sync_ref_model)
     throw input_error(
         r.where("sync_ref_model"),
@@ -219,7 +160,7 @@ void resolve_reference(const Resolution& r, OnlineSettings& online) {
 }
 
 std::optional<int64_t> sequences_at_once(const Resolution& r) {
-  const std::string& said = r.keys.memory.generation_sequences;
+  const std::string& said = r.keys.memory_generation_sequences;
   if (said == "auto") return {};
   int64_t number = 0;
   read_value(YamlNode::scalar(said), {"", 0, "memory.generation_sequences"}, {.least = 1}, number);
@@ -245,12 +186,12 @@ double usual_temperature(OnlineKind kind) {
 CompletionSettings resolve_completions(const Resolution& r, OnlineKind kind) {
   const Spelled& keys = r.keys;
   CompletionSettings completions{.max_tokens = keys.max_completion_length.value_or(usual_length(kind)),
-                                 .min_tokens = keys.online.min_new_tokens,
-                                 .temperature = keys.online.temperature.value_or(usual_temperature(kind)),
-                                 .top_p = keys.online.top_p,
-                                 .min_p = keys.online.min_p,
-                                 .repetition_penalty = keys.online.repetition_penalty,
-                                 .top_k = keys.online.top_k};
+                                 .min_tokens = keys.min_new_tokens,
+                                 .temperature = keys.temperature.value_or(usual_temperature(kind)),
+                                 .top_p = keys.top_p,
+                                 .min_p = keys.min_p,
+                                 .repetition_penalty = keys.repetition_penalty,
+                                 .top_k = keys.top_k};
   if (completions.min_tokens > completions.max_tokens)
     throw input_error(r.where("generation_kwargs.min_new_tokens"),
                       "expected at most max_completion_length, {}, got {}; lower it", completions.max_tokens,
@@ -263,26 +204,34 @@ std::string_view name_in(const OnlineLossName<Loss> (&losses)[kCount], Loss loss
   return std::find_if(std::begin(losses), std::end(losses), [&](const auto& one) { return one.loss == loss; })->name;
 }
 
-template <typename Keys>
-void ignore_keys(const Resolution& r, const Keys& keys, std::string_view why) {
-  for (const std::string_view key : keys) r.ignore(key, why);
+// Returns why the objective reads no key of another: rounds of groups, which GRPO and RLOO share, are told apart.
+std::string why_unread(const ConfigKey& key, OnlineKind kind) {
+  if (key.readers != (read_by::kGrpo | read_by::kRloo)) return fmt::format("it belongs to {}", key.owners);
+  return kind == OnlineKind::kOnlineDpo
+             ? "online_dpo trains once on two completions of each prompt"
+             : "ppo has num_ppo_epochs, num_mini_batches and cliprange, and a completion a prompt";
 }
 
-void ignore_others_keys(const Resolution& r, OnlineKind kind) {
-  if (kind != OnlineKind::kGrpo) ignore_keys(r, kGrpoKeys, "it belongs to grpo");
-  if (kind != OnlineKind::kRloo) ignore_keys(r, kRlooKeys, "it belongs to rloo");
-  if (kind != OnlineKind::kPpo) ignore_keys(r, kPpoKeys, "it belongs to ppo");
-  if (kind != OnlineKind::kOnlineDpo && kind != OnlineKind::kPpo)
-    r.ignore("missing_eos_penalty", "it belongs to online_dpo and ppo");
-  if (kind == OnlineKind::kOnlineDpo)
-    ignore_keys(r, kRoundKeys, "online_dpo trains once on two completions of each prompt");
-  if (kind == OnlineKind::kPpo) {
-    ignore_keys(r, kRoundKeys, "ppo has num_ppo_epochs, num_mini_batches and cliprange, and a completion a prompt");
-    r.ignore("max_grad_norm", "ppo does not clip gradients, as in TRL");
+// Calls `visit` with each key of the sections that only objectives with generated completions read.
+template <typename Visit>
+void for_online_keys(const Visit& visit) {
+  for (const KeySection& section : config_sections()) {
+    if (section.title != "Generated completions" && section.title != "Reinforcement learning" && section.title != "PPO")
+      continue;
+    for (const ConfigKey& key : section.keys) {
+      if (key.type != nullptr) visit(key);
+    }
   }
 }
 
-int64_t iterations_of(const SpelledOnline& keys, OnlineKind kind) {
+void ignore_others_keys(const Resolution& r, OnlineKind kind) {
+  for_online_keys([&](const ConfigKey& key) {
+    if (key.readers != 0 && (key.readers & reader_of(r.keys)) == 0) r.ignore(key.name, why_unread(key, kind));
+  });
+  if (kind == OnlineKind::kPpo) r.ignore("max_grad_norm", "ppo does not clip gradients, as in TRL");
+}
+
+int64_t iterations_of(const Spelled& keys, OnlineKind kind) {
   if (kind == OnlineKind::kPpo) return keys.num_ppo_epochs;
   return kind == OnlineKind::kOnlineDpo ? 1 : keys.num_iterations;
 }
@@ -300,22 +249,17 @@ std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSet
                                              const data::RowOptions& rows) {
   const Spelled& keys = r.keys;
   if (!is_online(keys)) {
-    for (const KeySection& section : online_sections()) {
-      for (const ConfigKey& key : section.keys) {
-        if (key.name != "max_completion_length")
-          r.ignore(key.name, "it belongs to completions that the run generates, which rl: grpo asks for");
-      }
-    }
+    for_online_keys([&](const ConfigKey& key) {
+      if (key.name != "max_completion_length")
+        r.ignore(key.name, "it belongs to completions that the run generates, which rl: grpo asks for");
+    });
     return {};
   }
   const OnlineKind kind = kind_of(keys.rl);
-  OnlineSettings online{.kind = kind,
-                        .name = std::string(print_value(keys.rl)),
-                        .completions = resolve_completions(r, kind),
-                        .num_iterations = iterations_of(keys.online, kind),
-                        .log_completions = keys.online.log_completions,
-                        .sequences_at_once = sequences_at_once(r),
-                        .gathers_weights = keys.online.ds3_gather_for_generation};
+  OnlineSettings online{keys, keys, kind, std::string(print_value(keys.rl)), resolve_completions(r, kind)};
+  online.num_iterations = iterations_of(keys, kind);
+  online.sequences_at_once = sequences_at_once(r);
+  online.gathers_weights = keys.ds3_gather_for_generation;
   resolve_round(r, batches, online);
   resolve_loss(r, online);
   resolve_rewards(r, online);

@@ -1,4 +1,4 @@
-// What happens after how many steps: checkpoints, evaluations, and what follows from an evaluation.
+// Checkpoints and evaluations: after how many steps, and what follows from an evaluation.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -76,15 +76,15 @@ void check_evaluation(const Resolution& r, bool has_rows) {
     constexpr const char* kWhy = "there are no rows to evaluate on: set val_set_size or test_datasets";
     if (keys.eval_steps) r.ignore("eval_steps", kWhy);
     if (keys.evals_per_epoch.value_or(0) > 0) r.ignore("evals_per_epoch", kWhy);
-    if (keys.eval_on_start) r.ignore("eval_on_start", kWhy);
+    if (keys.evaluates_first) r.ignore("eval_on_start", kWhy);
     if (keys.eval_delay > 0) r.ignore("eval_delay", kWhy);
   }
   r.exclude("val_set_size", keys.val_set_size > 0, "test_datasets", !keys.test_datasets.empty());
   r.check_whole("val_set_size", keys.val_set_size);
 }
 
-// Whether every checkpoint stands where an evaluation was, as far as the config alone says it; the trainer, which knows
-// the steps of an epoch, checks the rest.
+// Returns true if every checkpoint stands where an evaluation was, as far as the config alone says it; the trainer,
+// which knows the steps of an epoch, checks the rest.
 bool is_multiple(const Interval& save, const Interval& evaluate) {
   if (save.kind != evaluate.kind) return false;
   if (save.kind == Interval::Kind::kPerEpoch) return evaluate.per_epoch % save.per_epoch == 0;
@@ -203,19 +203,8 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
   check_evaluation(r, has_rows);
   if (keys.output_dir.empty()) throw input_error(r.where("output_dir"), "expected a folder, got nothing; name one");
 
-  OutputSettings output{.output_dir = keys.output_dir,
-                        .logging_steps = StepCount::from_key(keys.logging_steps),
-                        .save = interval_of(save),
-                        .evaluate = interval_of(eval),
-                        .saves_first_step = keys.save_first_step,
-                        .saves_only_model = keys.save_only_model,
-                        .evaluates_first = keys.eval_on_start,
-                        .eval_delay = keys.eval_delay,
-                        .save_total_limit = keys.save_total_limit,
-                        .auto_resume_from_checkpoints = keys.auto_resume_from_checkpoints,
-                        .resume_from_checkpoint = keys.resume_from_checkpoint,
-                        .metrics = keys.metrics,
-                        .tensorboard = writes_event_files(r)};
+  OutputSettings output{keys, StepCount::from_key(keys.logging_steps), interval_of(save), interval_of(eval)};
+  output.tensorboard = writes_event_files(r);
   output.best = resolve_best(r, output, has_rows);
   output.loss_watchdog = resolve_watchdog(r);
   if (!has_rows) output.evaluate = {.kind = Interval::Kind::kNever};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "config/keys.h"
 #include "config/programs.h"
 #include "config/resolve.h"
 #include "config/values.h"
@@ -48,42 +49,15 @@ constexpr PreferenceLossName kPreferenceLosses[] = {
     {Kind::kCpo, "simpo", Loss::kSimpo, true},
 };
 
-// The keys that not every objective reads.
-struct KeyUse {
-  std::string_view key;
-  std::vector<Kind> kinds;
-  std::string_view owners;  // for messages
-  bool is_of_online = false;
-};
-const std::vector<KeyUse>& key_uses() {
-  static const std::vector<KeyUse> kUses = {
-      {"dpo_loss_type", {Kind::kDpo, Kind::kKto, Kind::kCpo}, "dpo, kto and cpo", true},
-      {"dpo_loss_weights", {Kind::kDpo}, "dpo"},
-      {"rl_beta", {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo}, "rl", true},
-      {"orpo_alpha", {Kind::kOrpo}, "orpo"},
-      {"dpo_label_smoothing", {Kind::kDpo, Kind::kCpo}, "dpo and cpo"},
-      {"f_divergence_type", {Kind::kDpo}, "dpo"},
-      {"f_alpha_divergence_coef", {Kind::kDpo}, "dpo"},
-      {"dpo_ld_alpha", {Kind::kDpo}, "dpo"},
-      {"dpo_use_weighting", {Kind::kDpo}, "dpo"},
-      {"discopop_tau", {Kind::kDpo}, "dpo"},
-      {"kto_desirable_weight", {Kind::kKto}, "kto"},
-      {"kto_undesirable_weight", {Kind::kKto}, "kto"},
-      {"cpo_alpha", {Kind::kCpo}, "cpo and simpo"},
-      {"simpo_gamma", {Kind::kCpo}, "cpo and simpo"},
-      {"alpha", {Kind::kCpo}, "cpo and simpo"},
-      {"center_rewards_coefficient", {Kind::kReward}, "reward_model"},
-      {"num_labels", {Kind::kReward, Kind::kSteps}, "reward_model and process_reward_model"},
-      {"disable_dropout",
-       {Kind::kDpo, Kind::kKto, Kind::kOrpo, Kind::kCpo, Kind::kReward, Kind::kSteps},
-       "preference training"},
-      {"ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
-      {"precompute_ref_log_probs", {Kind::kDpo, Kind::kKto}, "dpo and kto"},
-      {"sync_ref_model", {Kind::kDpo, Kind::kKto}, "dpo and kto", true},
-      {"ref_model_mixup_alpha", {Kind::kDpo, Kind::kKto}, "dpo and kto", true},
-      {"ref_model_sync_steps", {Kind::kDpo, Kind::kKto}, "dpo and kto", true},
-  };
-  return kUses;
+// Returns the keys that not every objective of preferences reads.
+std::vector<const ConfigKey*> objectives_keys() {
+  std::vector<const ConfigKey*> keys;
+  for (const KeySection& section : config_sections()) {
+    for (const ConfigKey& key : section.keys) {
+      if ((key.readers & read_by::kPreferences) != 0) keys.push_back(&key);
+    }
+  }
+  return keys;
 }
 
 struct RlName {
@@ -162,7 +136,8 @@ void check_smoothing(const Resolution& r, const PreferenceSettings& settings) {
   if (!is_read) r.ignore(kKey, "none of the losses reads it, as in TRL");
 }
 
-// What does not go together; TRL refuses it, too, but for a robust loss with half of the labels wrong.
+// Throws InputError for what does not go together. TRL refuses it, too, but for a robust loss with half of the labels
+// wrong.
 void check_losses(const Resolution& r, const PreferenceSettings& settings) {
   check_smoothing(r, settings);
   if (settings.kind != Kind::kDpo) return;
@@ -203,10 +178,8 @@ void check_mismatched(const Resolution& r) {
 }
 
 void ignore_all(const Resolution& r, std::string_view why) {
-  for (const KeyUse& use : key_uses()) {
-    const bool is_read = use.key == "dpo_loss_type" || (use.is_of_online && is_online(r.keys)) ||
-                         (use.key == "disable_dropout" && is_online(r.keys) && r.keys.rl != Rl::kPpo);
-    if (!is_read) r.ignore(use.key, why);
+  for (const ConfigKey* key : objectives_keys()) {
+    if (key->name != "dpo_loss_type" && (key->readers & reader_of(r.keys)) == 0) r.ignore(key->name, why);
   }
 }
 
@@ -244,6 +217,35 @@ void check_objective(const Resolution& r) {
 }
 
 }  // namespace
+
+uint32_t reader_of(const Spelled& keys) {
+  if (keys.reward_model) return read_by::kReward;
+  if (keys.process_reward_model) return read_by::kSteps;
+  switch (keys.rl) {
+    case Rl::kNone:
+      return 0;
+    case Rl::kDpo:
+    case Rl::kIpo:
+      return read_by::kDpo;
+    case Rl::kSimpo:
+    case Rl::kCpo:
+      return read_by::kCpo;
+    case Rl::kOrpo:
+      return read_by::kOrpo;
+    case Rl::kKto:
+      return read_by::kKto;
+    case Rl::kGrpo:
+    case Rl::kGdpo:
+      return read_by::kGrpo;
+    case Rl::kRloo:
+      return read_by::kRloo;
+    case Rl::kOnlineDpo:
+      return read_by::kOnlineDpo;
+    case Rl::kPpo:
+      break;
+  }
+  return read_by::kPpo;
+}
 
 std::optional<ReferenceSync> resolve_reference_sync(const Resolution& r) {
   const Spelled& keys = r.keys;
@@ -322,26 +324,11 @@ std::optional<PreferenceSettings> resolve_preference(const Resolution& r, Config
   const double beta = resolve_beta(r, 0.1);
   if (beta == 0) throw input_error(r.where("rl_beta"), "expected a number above 0, got 0; raise it");
   const RlName& objective = objective_name(keys);
-  for (const KeyUse& one : key_uses()) {
-    if (std::find(one.kinds.begin(), one.kinds.end(), objective.kind) == one.kinds.end())
-      r.ignore(one.key, fmt::format("it belongs to {}", one.owners));
+  for (const ConfigKey* key : objectives_keys()) {
+    if ((key->readers & reader_of(keys)) == 0) r.ignore(key->name, fmt::format("it belongs to {}", key->owners));
   }
-  PreferenceSettings settings{.kind = objective.kind,
-                              .name = std::string(objective.name),
-                              .losses = losses_of(r, objective),
-                              .beta = beta,
-                              .label_smoothing = keys.dpo_label_smoothing,
-                              .f_divergence_type = keys.f_divergence_type,
-                              .f_alpha_divergence_coef = keys.f_alpha_divergence_coef,
-                              .ld_alpha = keys.dpo_ld_alpha,
-                              .use_weighting = keys.dpo_use_weighting,
-                              .discopop_tau = keys.discopop_tau,
-                              .desirable_weight = keys.kto_desirable_weight,
-                              .undesirable_weight = keys.kto_undesirable_weight,
-                              .cpo_alpha = keys.cpo_alpha,
-                              .simpo_gamma = keys.simpo_gamma,
-                              .alpha = keys.alpha,
-                              .center_rewards_coefficient = keys.center_rewards_coefficient.value_or(0)};
+  PreferenceSettings settings{keys, objective.kind, std::string(objective.name), losses_of(r, objective), beta};
+  settings.center_rewards_coefficient = keys.center_rewards_coefficient.value_or(0);
   r.exclude("rl_beta", true, "orpo_alpha", objective.kind == Kind::kOrpo);
   if (objective.kind == Kind::kOrpo && keys.orpo_alpha) settings.beta = *keys.orpo_alpha;
   if (objective.kind == Kind::kDpo || objective.kind == Kind::kKto) {

@@ -24,7 +24,7 @@ std::vector<rewards::RewardEntry> resolve_functions(const Resolution& r) {
                                          .where = r.where(key)});
   };
   add_model(keys.reward_model_name_or_path, "trl.reward_model_name_or_path", false);
-  if (keys.rl == Rl::kPpo) add_model(keys.online.reward_model_path, "reward_model_path", true);
+  if (keys.rl == Rl::kPpo) add_model(keys.reward_model_path, "reward_model_path", true);
   return functions;
 }
 
@@ -56,7 +56,7 @@ std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, Conf
                                  .weights = std::move(weights),
                                  .timeout_seconds = keys.reward_timeout,
                                  .python = keys.reward_python,
-                                 .chat_template_kwargs = keys.chat_template_kwargs.json};
+                                 .chat_template_kwargs = keys.rows.chat_template_kwargs.json};
 }
 
 }  // namespace spillway::config

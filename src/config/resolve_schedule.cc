@@ -73,7 +73,7 @@ Chosen choose_cosine(const Resolution& r) {
 
 // FastVideo's schedules are transformers', but for its cosine_with_min_lr.
 Chosen choose_fastvideos(const Resolution& r) {
-  const SpelledVideo& keys = r.keys.video;
+  const Spelled& keys = r.keys;
   const std::string_view name = r.keys.lr_scheduler.name;
   const bool has_args = !r.keys.lr_scheduler_kwargs.items.empty();
   const bool is_fastvideos = program_of(r.loaded) == Program::kFastVideo && !has_args;

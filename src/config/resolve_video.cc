@@ -12,60 +12,17 @@
 namespace spillway::config {
 namespace {
 
-// What means tokens or chat, beside the keys of `rl`; a section means all that is in it.
-constexpr std::string_view kTextKeys[] = {"max_length",
-                                          "sample_packing",
-                                          "packing",
-                                          "eval_sample_packing",
-                                          "chat_template",
-                                          "chat_template_jinja",
-                                          "chat_template_kwargs",
-                                          "eot_tokens",
-                                          "train_on_inputs",
-                                          "special_tokens",
-                                          "eos_token",
-                                          "pad_token",
-                                          "tokens",
-                                          "added_tokens_overrides",
-                                          "resize_token_embeddings_to_32x",
-                                          "min_sample_len",
-                                          "max_prompt_length",
-                                          "excess_length_strategy",
-                                          "truncation_mode",
-                                          "dataset_text_field",
-                                          "packing_strategy",
-                                          "padding_free",
-                                          "tokenizer_config",
-                                          "completion_only_loss",
-                                          "assistant_only_loss",
-                                          "rl",
-                                          "reward_model",
-                                          "process_reward_model",
-                                          "pretraining_dataset",
-                                          "dataset_config",
-                                          "dataset_train_split",
-                                          "dataset_test_split",
-                                          "streaming",
-                                          "group_by_length",
-                                          "sample_prompts",
-                                          "dataset_prepared_path",
-                                          "dataset_exact_deduplication",
-                                          "load_in_4bit",
-                                          "load_in_8bit",
-                                          "ref_model",
-                                          "neftune_noise_alpha"};
-
-// Of an entry of datasets; the other keys are about rows of text.
+// The keys of an entry of datasets that clips have; the others are about rows of text.
 constexpr std::string_view kClipKeys[] = {"path", "type", "weight", "skip", "shards", "shards_idx"};
 
-// Those that change what an entry without them means.
+// Adds the keys of text that change what an entry without them means.
 void add_keys_of_text(std::string_view list, const std::vector<SpelledDataset>& entries, std::vector<GivenKey>& found) {
   const SpelledDataset plain;
   for (size_t i = 0; i < entries.size(); ++i) {
     for (const ConfigKey& key : dataset_section().keys) {
       const bool is_of_clips = std::find(std::begin(kClipKeys), std::end(kClipKeys), key.name) != std::end(kClipKeys);
       if (is_of_clips || key.status != KeyStatus::kSupported) continue;
-      if (key.binding.print(&entries[i]) != key.binding.print(&plain))
+      if (key.print(&entries[i]) != key.print(&plain))
         found.push_back({std::string(key.name), fmt::format("{}.{}.{}", list, i, key.name)});
     }
   }
@@ -76,7 +33,7 @@ bool is_given(const LoadedConfig& loaded, std::string_view key) { return loaded.
 void add_datasets(LoadedConfig& loaded) {
   const std::string where = loaded.given.find("data_path")->second;
   if (is_given(loaded, "datasets")) throw input_error(where, "expected datasets or data_path, got both; remove one");
-  std::string_view rest = loaded.keys.video.data_path;
+  std::string_view rest = loaded.keys.data_path;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
     std::string_view path = rest.substr(0, comma);
@@ -100,7 +57,7 @@ void add_datasets(LoadedConfig& loaded) {
 }
 
 void take_betas(LoadedConfig& loaded) {
-  const std::string& text = loaded.keys.video.betas;
+  const std::string& text = loaded.keys.betas;
   double numbers[2] = {};
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -140,15 +97,15 @@ void take_precision(LoadedConfig& loaded, MixedPrecision said) {
 }  // namespace
 
 void take_fastvideo_keys(LoadedConfig& loaded) {
-  const SpelledVideo& video = loaded.keys.video;
-  if (!video.data_path.empty()) add_datasets(loaded);
-  if (!video.betas.empty()) take_betas(loaded);
-  if (video.mixed_precision) take_precision(loaded, *video.mixed_precision);
-  if (video.lora_training) {
+  const Spelled& keys = loaded.keys;
+  if (!keys.data_path.empty()) add_datasets(loaded);
+  if (!keys.betas.empty()) take_betas(loaded);
+  if (keys.mixed_precision) take_precision(loaded, *keys.mixed_precision);
+  if (keys.lora_training) {
     loaded.keys.adapter = Adapter::kLora;
     loaded.given.emplace("adapter", loaded.given.find("lora_training")->second);
   }
-  if (video.enable_gradient_checkpointing_type == VideoCheckpointing::kFull &&
+  if (keys.enable_gradient_checkpointing_type == VideoCheckpointing::kFull &&
       !is_given(loaded, "gradient_checkpointing")) {
     loaded.keys.gradient_checkpointing = Checkpointing::kOn;
     loaded.given.emplace("gradient_checkpointing", loaded.given.find("enable_gradient_checkpointing_type")->second);
@@ -156,37 +113,24 @@ void take_fastvideo_keys(LoadedConfig& loaded) {
 }
 
 VideoSettings resolve_video(const Resolution& r) {
-  const SpelledVideo& video = r.keys.video;
-  VideoSettings result{.component = video.component,
-                       .flow = {.weighting_scheme = video.weighting_scheme,
-                                .logit_mean = video.logit_mean,
-                                .logit_std = video.logit_std,
-                                .mode_scale = video.mode_scale,
-                                .flow_shift = video.flow_shift,
-                                .min_timestep = video.min_timestep,
-                                .max_timestep = video.max_timestep,
-                                .training_cfg_rate = video.training_cfg_rate,
-                                .text_len = video.text_len,
-                                .num_latent_t = video.num_latent_t,
-                                .seed = static_cast<uint64_t>(r.keys.seed)},
-                       .precondition_outputs = video.precondition_outputs,
-                       .eval_timesteps = video.eval_timesteps,
-                       .log_samples = video.log_samples};
-  if (video.normalize_latents != AutoBool::kAuto) result.normalize_latents = video.normalize_latents == AutoBool::kTrue;
-  if (video.use_ema) result.ema = {.decay = video.ema_decay, .start_step = video.ema_start_step};
-  if (!video.clip_shape.empty()) {
-    if (video.clip_shape.size() != 4)
+  const Spelled& keys = r.keys;
+  VideoSettings result{keys, keys.flow};
+  result.flow.seed = static_cast<uint64_t>(keys.seed);
+  if (keys.normalize_latents != AutoBool::kAuto) result.normalize_latents = keys.normalize_latents == AutoBool::kTrue;
+  if (keys.use_ema) result.ema = {.decay = keys.ema_decay, .start_step = keys.ema_start_step};
+  if (!keys.clip_shape.empty()) {
+    if (keys.clip_shape.size() != 4)
       throw input_error(r.where("clip_shape"), "expected four numbers, got {}; write [channels, frames, rows, columns]",
-                        video.clip_shape.size());
-    std::copy_n(video.clip_shape.begin(), 4, result.clip_shape.emplace().begin());
+                        keys.clip_shape.size());
+    std::copy_n(keys.clip_shape.begin(), 4, result.clip_shape.emplace().begin());
   }
-  for (const KeySection& section : video_sections()) {
-    for (const ConfigKey& one : section.keys)
-      if (r.given(one.name)) result.of_video.push_back({std::string(one.name), r.where(one.name)});
-  }
-  for (const std::string_view name : kTextKeys) {
-    for (const auto& [key, where] : r.loaded.given)
-      if (key == name || key.starts_with(fmt::format("{}.", name))) result.of_text.push_back({key, where});
+  for (const KeySection& section : config_sections()) {
+    const bool is_of_video = section.title == "Video" || section.title == "FastVideo's words for other keys";
+    for (const ConfigKey& key : section.keys) {
+      if (key.type == nullptr || !r.given(key.name)) continue;
+      if (is_of_video) result.of_video.push_back({std::string(key.name), r.where(key.name)});
+      if (key.is_of_text) result.of_text.push_back({std::string(key.name), r.where(key.name)});
+    }
   }
   add_keys_of_text("datasets", r.keys.datasets, result.of_text);
   add_keys_of_text("test_datasets", r.keys.test_datasets, result.of_text);

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/home.h"
-#include "config/forms.h"
+#include "config/ignored_types.h"
 #include "config/nearest_key.h"
 #include "config/other_words.h"
 #include "config/yaml_scalar.h"
@@ -31,7 +31,7 @@ constexpr KeyTable kDatasetTable{find_dataset_key, is_dataset_key_group, dataset
                     quote(name), advice);
 }
 
-// Whether two values say the same: 2 and 2.0, yes and true.
+// Returns true if two values say the same: 2 and 2.0, yes and true.
 bool same_value(const YamlNode& a, const YamlNode& b) {
   if (a == b) return true;
   const auto x = number_of(a), y = number_of(b);
@@ -183,7 +183,8 @@ void apply_override(std::vector<Setting>& settings, const ConfigOverride& change
   setting->spelled = spelled;
   YamlNode* node = &setting->value;
   for (size_t i = taken; i < parts.size(); ++i) {
-    if (node->kind == YamlNode::Kind::kMap && row->entries != nullptr) drop_other_spellings(*node, parts[i]);
+    if (node->kind == YamlNode::Kind::kMap && row->type == &kValueType<std::vector<SpelledDataset>>)
+      drop_other_spellings(*node, parts[i]);
     node = &child_of(*node, parts[i], place);
   }
   *node = override_value(change.value, place);
@@ -196,7 +197,7 @@ std::vector<ConfigOverride> ungrouped(std::span<const ConfigOverride> overrides)
   for (const ConfigOverride& one : overrides) {
     const std::string name = join_path(split_path(one.key));
     const YamlNode value = override_value(one.value, {"", 0, name});
-    if (find_key(name) != nullptr || !is_key_group(name) || value.kind != YamlNode::Kind::kMap) {
+    if (!is_key_group(name) || value.kind != YamlNode::Kind::kMap) {
       all.push_back(one);
       continue;
     }
@@ -212,7 +213,7 @@ std::vector<ConfigOverride> ungrouped(std::span<const ConfigOverride> overrides)
 
 // Reading
 
-// Whether a value that is not off is what happens anyway.
+// Returns true if a value that is not off is what happens anyway.
 bool is_harmless(const ConfigKey& row, const YamlNode& value) {
   if (is_off(value)) return true;
   if (value.kind == YamlNode::Kind::kList) {
@@ -258,8 +259,8 @@ void read_supported(const Setting& setting, void* owner, Verdicts& verdicts) {
   const auto& [row, spelled, place, said] = setting;
   const YamlNode value = row->is_path ? with_home(said) : said;
   if (!value.is_null() || row->takes_null) {
-    if (row->entries != nullptr) return read_entries(value, place, row->entries(owner), verdicts, row->takes_path);
-    row->binding.read(value, place, row->range, owner);
+    if (auto* datasets = row->datasets(owner)) return read_entries(value, place, *datasets, verdicts, row->takes_path);
+    row->read(value, place, owner);
   }
   if (spelled == row->name) return verdicts.add(place.path, row->name, Verdict::kSupported);
   // A key of another program's section has its verdict there.
@@ -277,7 +278,7 @@ void read_setting(const Setting& setting, void* owner, Verdicts& verdicts) {
     case KeyStatus::kIgnored:
       if (const bool is_off_word = value.kind == YamlNode::Kind::kScalar && is_off(value);
           !value.is_null() && !is_off_word)
-        check_form(spelled, value, place);
+        check_ignored_value(spelled, value, place);
       return verdicts.add(place.path, row->name, Verdict::kIgnored, row->meaning);
     case KeyStatus::kNotYet:
       if (is_off(value)) {

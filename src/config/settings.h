@@ -20,7 +20,7 @@ struct Setting {
   YamlNode value;
 };
 
-// Whether a value asks for nothing: empty, false, none, an empty list or mapping.
+// Returns true if a value asks for nothing: empty, false, none, an empty list or mapping.
 [[nodiscard]] bool is_off(const YamlNode& value);
 
 // The settings of the whole config. An unknown key, and two spellings of a key that say different things, are wrong;

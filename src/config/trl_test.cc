@@ -1,4 +1,4 @@
-// What axolotl's schema and TRL's dataclasses say themselves: tools/make_config_goldens.py asks them.
+// The defaults of axolotl's schema and TRL's dataclasses, as tools/make_config_goldens.py asks them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ LoadedConfig load_trl(const std::string& more = "") { return load_config(kTrl + 
 // A value as its key prints it.
 std::string printed(const ConfigKey& key, const json& value) {
   Spelled keys;
-  key.binding.read(parse_yaml(value.dump(), "golden"), {"golden", 1, std::string(key.name)}, key.range, &keys);
-  return key.binding.print(&keys);
+  key.read(parse_yaml(value.dump(), "golden"), {"golden", 1, std::string(key.name)}, &keys);
+  return key.print(&keys);
 }
 
 std::set<std::string> kinds_of(std::string_view key) {
@@ -99,7 +99,7 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
     if (key->status != KeyStatus::kSupported || value.is_null() || ours.contains(name)) continue;
     const bool is_lora = name.starts_with("lora_") || name == "use_bnb_nested_quant";
     const auto known = same.find(name);
-    CHECK(key->binding.print(is_lora ? &peft : &keys) == (known == same.end() ? printed(*key, value) : known->second));
+    CHECK(key->print(is_lora ? &peft : &keys) == (known == same.end() ? printed(*key, value) : known->second));
     ++compared;
   }
   CHECK(compared > 35);

@@ -31,9 +31,9 @@ void add_rows(const YamlNode& entry, std::vector<ConfigKey>& rows) {
   if (const YamlNode* advice = entry.find("advice")) row.advice = advice->text;
   row.spares_rows = entry.find("spares_rows") != nullptr;
   for (const YamlNode& item : keys->items) {
-    row.aliases = texts_of(&item);
-    row.name = row.aliases.front();
-    row.aliases.erase(row.aliases.begin());
+    const std::vector<std::string_view> names = texts_of(&item);
+    row.name = names.front();
+    row.aliases.assign(names.begin() + 1, names.end());
     rows.push_back(row);
   }
 }

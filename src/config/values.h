@@ -1,4 +1,4 @@
-// How the values of config keys are read and printed, one overload a type: what the table of keys is made of.
+// Reads and prints the values of config keys, with an overload a type: the table of keys is made of these.
 //
 // read_value(node, place, range, value) throws InputError `[place] expected X, got Y; do Z`. A null node gets here only
 // for a key that takes one: any other empty key leaves its default.
@@ -137,16 +137,17 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(double value);
 [[nodiscard]] std::string print_value(const std::string& value);
 [[nodiscard]] std::string print_value(const std::vector<std::string>& value);
-[[nodiscard]] inline std::string print_value(const DatasetType&) { return ""; }
 [[nodiscard]] std::string print_value(const TargetModules& value);
 [[nodiscard]] std::string print_value(const LoraInit& value);
-[[nodiscard]] inline std::string print_value(const data::TemplateVariables&) { return ""; }
-[[nodiscard]] inline std::string print_value(const ConfigOverrides&) { return ""; }
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
-[[nodiscard]] inline std::string print_value(const MaxMemory&) { return ""; }
-[[nodiscard]] inline std::string print_value(const ForeignSection&) { return ""; }
-[[nodiscard]] inline std::string print_value(const OptimArgs&) { return ""; }
-[[nodiscard]] inline std::string print_value(const SchedulerArgs&) { return ""; }
+template <typename T, typename... Others>
+concept OneOf = (std::is_same_v<T, Others> || ...);
+// These have no short form.
+template <
+    OneOf<DatasetType, data::TemplateVariables, ConfigOverrides, MaxMemory, ForeignSection, OptimArgs, SchedulerArgs> T>
+[[nodiscard]] std::string print_value(const T&) {
+  return "";
+}
 template <typename T>
 [[nodiscard]] std::string print_value(const std::vector<T>&) {
   return "";
@@ -163,20 +164,19 @@ template <typename K, typename T>
 [[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }
 [[nodiscard]] std::string type_of(const LoraInit& value);
 [[nodiscard]] inline std::string type_of(const TargetModules&) { return "list of texts, pattern or all-linear"; }
-[[nodiscard]] inline std::string type_of(const data::TemplateVariables&) { return "mapping"; }
-[[nodiscard]] inline std::string type_of(const ConfigOverrides&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const SelectiveCheckpointing&) { return "true, false or a mapping"; }
-[[nodiscard]] inline std::string type_of(const MaxMemory&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const ForeignSection&) { return "section"; }
-[[nodiscard]] inline std::string type_of(const OptimArgs&) { return "mapping"; }
-[[nodiscard]] inline std::string type_of(const SchedulerArgs&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<std::string>&) { return "list of texts"; }
 [[nodiscard]] inline std::string type_of(const std::vector<int64_t>&) { return "list of integers"; }
 [[nodiscard]] inline std::string type_of(const std::vector<double>&) { return "list of numbers"; }
-[[nodiscard]] inline std::string type_of(const std::vector<PatternNumber>&) { return "mapping"; }
 [[nodiscard]] inline std::string type_of(const std::vector<SpelledDataset>&) { return "list of mappings"; }
 [[nodiscard]] inline std::string type_of(const std::vector<LrGroup>&) { return "list of mappings"; }
 [[nodiscard]] inline std::string type_of(const std::vector<rewards::RewardEntry>&) { return "list of functions"; }
+template <
+    OneOf<data::TemplateVariables, ConfigOverrides, MaxMemory, OptimArgs, SchedulerArgs, std::vector<PatternNumber>> T>
+[[nodiscard]] std::string type_of(const T&) {
+  return "mapping";
+}
 template <typename K, typename T>
 [[nodiscard]] std::string type_of(const std::map<K, T>&) {
   return "mapping";
@@ -187,7 +187,7 @@ template <typename K, typename T>
 template <typename E>
 concept Enumeration = std::is_enum_v<E> || std::is_same_v<E, Optimizer> || std::is_same_v<E, LrScheduler>;
 
-// Of anything that has words.
+// Returns the words of a type that has some: "a, b or c".
 template <typename E>
 [[nodiscard]] std::string words_type(const E& value) {
   std::vector<std::string_view> names;
@@ -205,7 +205,7 @@ template <typename E>
   return "";
 }
 
-// What to do about a word that is known, but not yet done: another objective is no way out.
+// Returns the advice about a word that is known, but not yet done: another objective is no way out.
 template <typename E>
 [[nodiscard]] constexpr std::string_view advice_beside(const E&) {
   return std::is_same_v<E, Rl> ? "" : ", choose another";
@@ -259,5 +259,19 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
   read_value(node, place, range, read);
   value = std::move(read);
 }
+
+// Reads, prints and names the values of a type, behind functions of one shape.
+struct ValueType {
+  void (*read)(const YamlNode& node, const KeyPlace& place, const Range& range, void* value);
+  std::string (*print)(const void* value);
+  std::string (*name)();  // "integer", "true or false"
+};
+template <typename T>
+inline constexpr ValueType kValueType = {
+    [](const YamlNode& node, const KeyPlace& place, const Range& range, void* value) {
+      read_value(node, place, range, *static_cast<T*>(value));
+    },
+    [](const void* value) -> std::string { return print_value(*static_cast<const T*>(value)); },
+    []() -> std::string { return type_of(T{}); }};
 
 }  // namespace spillway::config

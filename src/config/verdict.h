@@ -1,4 +1,4 @@
-// What Spillway makes of each key of a config: `plan --check-config` shows all of it, loading stops at what is not
+// The verdict on each key of a config: `plan --check-config` shows all of it, loading stops at what is not
 // fine.
 #pragma once
 
@@ -74,7 +74,7 @@ class Verdicts {
   [[nodiscard]] const std::vector<KeyVerdict>& keys() const { return keys_; }
   [[nodiscard]] bool has(Verdict verdict) const;
 
-  // Whether so much is wrong that nobody reads on: a file of another kind has a hundred thousand unknown keys.
+  // Returns true if so much is wrong that nobody reads on: a file of another kind has a hundred thousand unknown keys.
   [[nodiscard]] bool is_full() const { return problems_ >= kMaxProblems; }
 
   // The message that a user should see first: what is wrong, else what is refused, else what is to come; empty where

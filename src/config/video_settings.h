@@ -1,4 +1,4 @@
-// What a config says of video transformers, resolved: members have the names of the keys.
+// Settings of video transformers, resolved. Members have the names of the keys.
 #pragma once
 
 #include <array>
@@ -23,14 +23,16 @@ struct GivenKey {
   std::string name, where;
 };
 
-struct VideoSettings {
-  std::string component = "transformer";  // the pipeline's folder that is trained
+#include "config/keys/settings_begin.inc"
+struct VideoKeys {
+#include "config/keys/video.def"
+};
+#include "config/keys/end.inc"
+
+struct VideoSettings : VideoKeys {
   data::FlowOptions flow;                 // without mean and deviation of the latents
-  bool precondition_outputs = false;
   std::optional<bool> normalize_latents;  // none: where the model's folder says mean and deviation
-  std::vector<double> eval_timesteps;
   std::optional<EmaSettings> ema;
-  bool log_samples = false;
   // Channels, frames, rows and columns of every clip, where a plan is to be made without rows.
   std::optional<std::array<int64_t, 4>> clip_shape;
   // Keys that the config gives which mean something to models of clips alone, and to models of text alone.

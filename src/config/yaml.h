@@ -28,7 +28,7 @@ struct YamlNode {
   // The value of a map's key; null where there is none.
   [[nodiscard]] const YamlNode* find(std::string_view key) const;
   [[nodiscard]] YamlNode* find(std::string_view key);
-  // How a message shows it: 'text', nothing, a list or a mapping.
+  // Returns it as messages show it: 'text', nothing, a list or a mapping.
   [[nodiscard]] std::string shown() const;
 
   [[nodiscard]] static YamlNode scalar(std::string text, bool quoted = false);

@@ -1,4 +1,4 @@
-// What Python's YAML reader (YAML 1.1) makes of a value: the keys of other trainers are of its types.
+// The values of Python's YAML reader (YAML 1.1): the keys of other trainers are of its types.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -466,7 +466,7 @@ TEST_CASE("assistant_only_loss is for conversations, as in TRL") {
 TEST_CASE("a colon does not stand for a dot in a type") {
   const auto error = [](const std::string& type) {
     try {
-      check_text_type(rows_dataset("x", type));
+      check_text_type(rows_dataset("x", type), "datasets.0.type");
     } catch (const InputError& wrong) {
       return std::string(wrong.what());
     }

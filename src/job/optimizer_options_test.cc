@@ -24,12 +24,12 @@ TEST_CASE("an optimizer gets its defaults, then the keys that its library reads,
   const ops::OptimizerOptions plain = options_for("adamw", {});
   CHECK(plain.real("beta2") == 0.999);
   CHECK(plain.real("eps") == 1e-8);
-  const config::OptimizerSettings keys{.weight_decay = 0.1, .adam_beta2 = 0.95, .adam_epsilon = 1e-6};
+  const config::OptimizerSettings keys{{.weight_decay = 0.1, .adam_beta2 = 0.95, .adam_epsilon = 1e-6}};
   CHECK(options_for("adamw", keys).real("beta2") == 0.95);
   CHECK(options_for("adamw", keys).real("weight_decay") == 0.1);
   // torch's RMSprop gets no adam_epsilon from transformers.
   CHECK(options_for("rmsprop", keys).real("eps") == 1e-8);
-  const config::OptimizerSettings of_came{.adam_beta3 = 0.99, .adam_epsilon2 = 1e-10};
+  const config::OptimizerSettings of_came{{.adam_beta3 = 0.99, .adam_epsilon2 = 1e-10}};
   CHECK(options_for("came", of_came).real("beta3") == 0.99);
   CHECK(options_for("came", of_came).real("eps2") == 1e-10);
   CHECK(options_for("came", of_came).real("eps") == 1e-30);
@@ -40,7 +40,7 @@ TEST_CASE("an optimizer gets its defaults, then the keys that its library reads,
 }
 
 TEST_CASE("keys that an optimizer does not read are known by name") {
-  const config::OptimizerSettings settings{.weight_decay = 0.1, .adam_beta1 = 0.8, .adam_epsilon = 1e-6};
+  const config::OptimizerSettings settings{{.weight_decay = 0.1, .adam_beta1 = 0.8, .adam_epsilon = 1e-6}};
   const auto unread = [&](std::string_view optimizer) {
     return unread_keys(*ops::find_optimizer(optimizer), settings);
   };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "config/keys.h"
 #include "config/values.h"
 #include "job/optimizer_options.h"
 #include "rewards/rewards.h"
@@ -18,6 +19,10 @@ std::string printed(const std::vector<double>& numbers) {
   std::vector<std::string> texts;
   for (const double number : numbers) texts.push_back(config::print_value(number));
   return texts.size() == 1 ? texts.front() : config::print_value(texts);
+}
+
+void add_numbers(RunSettings& settings, std::initializer_list<std::pair<const char*, double>> numbers) {
+  for (const auto& [key, value] : numbers) settings[key] = config::print_value(value);
 }
 
 void add_adapter(RunSettings& settings, const Job& job) {
@@ -80,31 +85,18 @@ void add_preference(RunSettings& settings, const config::Config& config) {
   }
   settings["dpo_loss_type"] = config::print_value(losses);
   settings["dpo_loss_weights"] = config::print_value(weights);
-  for (const auto& [key, value] : {std::pair{"rl_beta", preference->beta},
-                                   {"dpo_label_smoothing", preference->label_smoothing},
-                                   {"f_alpha_divergence_coef", preference->f_alpha_divergence_coef},
-                                   {"dpo_ld_alpha", preference->ld_alpha.value_or(1)},
-                                   {"discopop_tau", preference->discopop_tau},
-                                   {"kto_desirable_weight", preference->desirable_weight},
-                                   {"kto_undesirable_weight", preference->undesirable_weight},
-                                   {"cpo_alpha", preference->cpo_alpha},
-                                   {"simpo_gamma", preference->simpo_gamma},
-                                   {"alpha", preference->alpha},
-                                   {"center_rewards_coefficient", preference->center_rewards_coefficient}})
-    settings[key] = config::print_value(value);
-  settings["f_divergence_type"] = config::print_value(preference->f_divergence_type);
-  settings["dpo_use_weighting"] = config::print_value(preference->use_weighting);
+  config::Spelled keys;
+  static_cast<config::PreferenceKeys&>(keys) = *preference;
+  settings.merge(config::compared_values("Preferences", config::read_by::kPreferences, keys));
+  add_numbers(settings, {{"rl_beta", preference->beta},
+                         {"dpo_ld_alpha", preference->ld_alpha.value_or(1)},
+                         {"center_rewards_coefficient", preference->center_rewards_coefficient}});
   settings["ref_model"] = config::print_value(preference->ref_model);
   add_sync(settings, preference->sync);
 }
 
-void add_numbers(RunSettings& settings, std::initializer_list<std::pair<const char*, double>> numbers) {
-  for (const auto& [key, value] : numbers) settings[key] = config::print_value(value);
-}
-
 void add_entropy(RunSettings& settings, const config::OnlineSettings& online) {
   const std::optional<config::AdaptiveEntropy>& adaptive = online.adaptive_entropy;
-  settings["entropy_coef"] = config::print_value(online.entropy_coef);
   settings["use_adaptive_entropy"] = config::print_value(adaptive.has_value());
   if (adaptive)
     add_numbers(settings, {{"entropy_target", adaptive->target},
@@ -115,71 +107,60 @@ void add_entropy(RunSettings& settings, const config::OnlineSettings& online) {
 
 void add_grpo(RunSettings& settings, const config::OnlineSettings& online) {
   settings["loss_type"] = config::name_of(online.loss);
-  settings["importance_sampling_level"] = config::print_value(online.level);
-  settings["scale_rewards"] = config::print_value(online.scale_rewards);
   settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
-  settings["use_bias_correction_kl"] = config::print_value(online.use_bias_correction_kl);
   add_numbers(settings, {{"delta", online.delta.value_or(0)},
-                         {"top_entropy_quantile", online.top_entropy_quantile},
                          {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)}});
   add_entropy(settings, online);
-  if (online.loss == config::PolicyLoss::kSapo)
-    add_numbers(settings, {{"sapo_temperature_pos", online.sapo_temperature_pos},
-                           {"sapo_temperature_neg", online.sapo_temperature_neg}});
-  if (online.loss == config::PolicyLoss::kVespo)
-    add_numbers(settings, {{"vespo_k_pos", online.vespo_k_pos},
-                           {"vespo_lambda_pos", online.vespo_lambda_pos},
-                           {"vespo_k_neg", online.vespo_k_neg},
-                           {"vespo_lambda_neg", online.vespo_lambda_neg}});
 }
 
 void add_rloo(RunSettings& settings, const config::OnlineSettings& online) {
   const auto& range = online.reward_clip_range;
   settings["reward_clip_range"] = range ? fmt::format("{} to {}", range->first, range->second) : "";
-  settings["normalize_advantages"] = config::print_value(online.normalize_advantages);
-}
-
-// Adds the settings of ratios, for rounds that several updates train on.
-void add_clipping(RunSettings& settings, const config::OnlineSettings& online) {
-  settings["mask_truncated_completions"] = config::print_value(online.mask_truncated_completions);
-  settings["epsilon"] = config::print_value(online.epsilon);
-  settings["epsilon_high"] = config::print_value(online.epsilon_high);
 }
 
 void add_pairs(RunSettings& settings, const config::OnlineSettings& online) {
   settings["loss_type"] = config::name_of(online.pair_loss);
-  settings["missing_eos_penalty"] = config::print_value(online.missing_eos_penalty);
   settings["max_length"] = config::print_value(online.max_length.value_or(0));
 }
 
-void add_ppo(RunSettings& settings, const config::PpoSettings& ppo) {
-  settings["value_model_path"] = config::print_value(ppo.value_model);
-  settings["num_mini_batches"] = config::print_value(ppo.num_mini_batches);
-  settings["kl_estimator"] = config::print_value(ppo.advantages.kl_estimator);
-  settings["whiten_rewards"] = config::print_value(ppo.advantages.whiten_rewards);
-  for (const auto& [key, value] : {std::pair{"kl_coef", ppo.advantages.kl_coef},
-                                   {"cliprange", ppo.cliprange},
-                                   {"cliprange_value", ppo.cliprange_value},
-                                   {"vf_coef", ppo.vf_coef},
-                                   {"gamma", ppo.advantages.gamma},
-                                   {"lam", ppo.advantages.lam}})
-    settings[key] = config::print_value(value);
+// Adds the keys of a section that `objective` reads and that are settings as they are. Those that begin with the name
+// of one of GRPO's losses are read by that loss alone.
+void add_keys(RunSettings& settings, std::string_view section, uint32_t objective,
+              const config::OnlineSettings& online) {
+  config::Spelled keys;
+  static_cast<config::ReinforcementKeys&>(keys) = online;
+  static_cast<config::PpoKeys&>(keys) = online.ppo;
+  keys.advantages = online.ppo.advantages;
+  RunSettings values = config::compared_values(section, objective, keys);
+  std::erase_if(values, [&](const auto& one) {
+    const auto is_of = [&](std::string_view prefix, config::PolicyLoss loss) {
+      return one.first.starts_with(prefix) && (online.kind != config::OnlineKind::kGrpo || online.loss != loss);
+    };
+    return is_of("sapo_", config::PolicyLoss::kSapo) || is_of("vespo_", config::PolicyLoss::kVespo);
+  });
+  settings.merge(std::move(values));
 }
 
-// Adds the settings that this kind of loss reads.
+// Adds what the kind of loss reads, and nothing that another one does.
 void add_loss(RunSettings& settings, const config::OnlineSettings& online) {
+  constexpr std::string_view kSection = "Reinforcement learning";
+  using namespace config::read_by;
   switch (online.kind) {
     case config::OnlineKind::kGrpo:
       add_grpo(settings, online);
-      return add_clipping(settings, online);
+      settings["epsilon_high"] = config::print_value(online.epsilon_high);
+      return add_keys(settings, kSection, kGrpo, online);
     case config::OnlineKind::kRloo:
       add_rloo(settings, online);
-      return add_clipping(settings, online);
+      settings["epsilon_high"] = config::print_value(online.epsilon_high);
+      return add_keys(settings, kSection, kRloo, online);
     case config::OnlineKind::kOnlineDpo:
-      return add_pairs(settings, online);
+      add_pairs(settings, online);
+      return add_keys(settings, kSection, kOnlineDpo, online);
     case config::OnlineKind::kPpo:
-      settings["missing_eos_penalty"] = config::print_value(online.missing_eos_penalty);
-      return add_ppo(settings, online.ppo);
+      settings["value_model_path"] = config::print_value(online.ppo.value_model);
+      add_keys(settings, "PPO", kPpo, online);
+      return add_keys(settings, kSection, kPpo, online);
   }
 }
 
@@ -211,20 +192,11 @@ void add_rewards(RunSettings& settings, const rewards::RewardSettings& rewards) 
 }
 
 void add_video(RunSettings& settings, const ClipJob& clips) {
-  const data::FlowOptions& flow = clips.flow;
-  settings["weighting_scheme"] = config::print_value(flow.weighting_scheme);
-  settings["precondition_outputs"] = config::print_value(clips.preconditions);
-  settings["normalize_latents"] = config::print_value(!flow.latents_mean.empty());
-  for (const auto& [key, value] : {std::pair{"text_len", flow.text_len}, {"num_latent_t", flow.num_latent_t}})
-    settings[key] = config::print_value(value);
-  for (const auto& [key, value] : {std::pair{"logit_mean", flow.logit_mean},
-                                   {"logit_std", flow.logit_std},
-                                   {"mode_scale", flow.mode_scale},
-                                   {"flow_shift", flow.flow_shift},
-                                   {"min_timestep", flow.min_timestep},
-                                   {"max_timestep", flow.max_timestep},
-                                   {"training_cfg_rate", flow.training_cfg_rate}})
-    settings[key] = config::print_value(value);
+  config::Spelled keys;
+  keys.flow = clips.flow;
+  keys.precondition_outputs = clips.preconditions;
+  settings.merge(config::compared_values("Video", 0, keys));
+  settings["normalize_latents"] = config::print_value(!clips.flow.latents_mean.empty());
 }
 
 // Adds packing under the keys that selected it: axolotl's or TRL's.

@@ -6,11 +6,11 @@
 
 namespace spillway::data {
 
-void check_dataset_type(const DatasetConfig& config, Objective objective) {
-  if (has_completions(objective)) return check_preference_type(config, objective);
-  if (objective == Objective::kPrompts) return check_prompt_type(config);
+void check_dataset_type(const DatasetConfig& config, Objective objective, std::string_view where) {
+  if (has_completions(objective)) return check_preference_type(config, objective, where);
+  if (objective == Objective::kPrompts) return check_prompt_type(config, where);
   if (config.type.name == kVideoLatents && objective == Objective::kText) return;
-  return objective == Objective::kSteps ? check_steps_type(config) : check_text_type(config);
+  return objective == Objective::kSteps ? check_steps_type(config, where) : check_text_type(config, where);
 }
 
 }  // namespace spillway::data

@@ -1,4 +1,4 @@
-// Checks the `type` of datasets.
+// The check of a dataset's `type`.
 #pragma once
 
 #include <string_view>
@@ -11,6 +11,7 @@ namespace spillway::data {
 inline constexpr std::string_view kVideoLatents = "video_latents";
 
 // Throws InputError if rows of the objective cannot be made by `config.type`, naming the types that exist.
-void check_dataset_type(const DatasetConfig& config, Objective objective);
+// `where` is the place of `type` for the message, such as "c.yml:3: datasets.0.type".
+void check_dataset_type(const DatasetConfig& config, Objective objective, std::string_view where);
 
 }  // namespace spillway::data

@@ -121,19 +121,19 @@ const InstructionKind* find_kind(const Kinds& kinds, std::string_view type) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
-const PromptLayout& layout_of_style(std::string_view type, std::string_view style) {
+const PromptLayout& layout_of_style(std::string_view type, std::string_view style, std::string_view where) {
   std::vector<std::string_view> names;
   for (const Style& one : kStyles) {
     if (one.name == style) return one.layout;
     names.push_back(one.name);
   }
-  throw input_error("type", "expected {} behind the colon of {}, got {}; correct the style", joined_names(names),
+  throw input_error(where, "expected {} behind the colon of {}, got {}; correct the style", joined_names(names),
                     quote(type), quote(style));
 }
 
 }  // namespace
 
-std::optional<InstructionKind> instruction_kind(std::string_view type) {
+std::optional<InstructionKind> instruction_kind(std::string_view type, std::string_view where) {
   if (type.ends_with(".load")) type.remove_suffix(std::string_view(".load").size());
   const size_t colon = type.find(':');
   const std::string_view base = type.substr(0, colon);
@@ -146,7 +146,7 @@ std::optional<InstructionKind> instruction_kind(std::string_view type) {
   const InstructionKind* styled = find_kind(kStyledKinds, base);
   if (styled == nullptr) return std::nullopt;
   InstructionKind kind = *styled;
-  if (has_style) kind.layout = layout_of_style(type, type.substr(colon + 1));
+  if (has_style) kind.layout = layout_of_style(type, type.substr(colon + 1), where);
   return kind;
 }
 

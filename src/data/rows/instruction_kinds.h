@@ -26,8 +26,8 @@ struct InstructionKind {
 
 // Returns the kind for a config's `type`: `alpaca`, `alpaca:chat`, `alpaca_chat.load_qa`. Returns nothing for a type of
 // another family and for a colon in place of a dot ("alpaca_chat:load_qa"); throws InputError for an unknown style
-// ("alpaca:nosuch"), naming those that exist.
-[[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type);
+// ("alpaca:nosuch"), naming those that exist, with `where` as the place of `type`.
+[[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type, std::string_view where);
 
 // Returns the names of all kinds, without styles.
 [[nodiscard]] std::vector<std::string_view> instruction_types();

@@ -138,7 +138,7 @@ std::unique_ptr<RowBuilder> make_instruction_rows(const DatasetConfig& config, c
                                                   const text::Tokenizer& tokenizer) {
   if (config.type.is_user_defined())
     return std::make_unique<InstructionRows>(user_defined_prompt(config), options, tokenizer);
-  const auto kind = instruction_kind(config.type.name);
+  const auto kind = instruction_kind(config.type.name, place_of(config));
   if (!kind) return nullptr;
   return std::make_unique<InstructionRows>(prompt_of(*kind, config), options, tokenizer);
 }

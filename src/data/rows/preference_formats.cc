@@ -357,17 +357,17 @@ std::string full_name(const DatasetConfig& config, Objective objective) {
 
 }  // namespace
 
-void check_preference_type(const DatasetConfig& config, Objective objective) {
+void check_preference_type(const DatasetConfig& config, Objective objective, std::string_view where) {
   if (config.type.name.empty() || config.type.is_user_defined()) return;
   const std::vector<std::string> names = type_names(objective);
   if (std::find(names.begin(), names.end(), full_name(config, objective)) != names.end()) return;
-  throw no_such_type(config, std::vector<std::string_view>(names.begin(), names.end()));
+  throw no_such_type(config, std::vector<std::string_view>(names.begin(), names.end()), where);
 }
 
 std::unique_ptr<PreferenceFormat> make_preference_format(const DatasetConfig& config, Objective objective,
                                                          const ChatRenderer& renderer) {
   if (config.type.is_user_defined()) return make_user_defined_format(config.type, objective);
-  check_preference_type(config, objective);
+  check_preference_type(config, objective, place_of(config));
   const std::string name = full_name(config, objective);
   if (name == "passthrough") return make_preference_columns(config);
   if (name == "bradley_terry.chat_template") return std::make_unique<RewardFormat>();

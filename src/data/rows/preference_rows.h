@@ -51,7 +51,7 @@ class PreferenceFormat {
 };
 
 // Throws InputError if `config.type` makes no rows of the objective, naming the types that do.
-void check_preference_type(const DatasetConfig& config, Objective objective);
+void check_preference_type(const DatasetConfig& config, Objective objective, std::string_view where);
 
 // Returns the format of the dataset's `type`: axolotl's for DPO, ORPO and KTO, a mapping, and bradley_terry's. Throws
 // InputError for an unknown type, naming those that exist. Borrows tokenizer and renderer.

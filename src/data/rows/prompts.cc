@@ -109,11 +109,11 @@ class SeenPrompts {
 
 }  // namespace
 
-void check_prompt_type(const DatasetConfig& config) {
+void check_prompt_type(const DatasetConfig& config, std::string_view where) {
   const std::string& type = config.type.name;
   if (!config.type.is_user_defined() && (type.empty() || type == "prompt")) return;
   if (is_transform(config)) return;
-  throw input_error(fmt::format("datasets: {}", config.path),
+  throw input_error(where,
                     "expected no type for rows of prompts, or module.function, got {}; remove it, and name the column "
                     "in field_prompt",
                     type.empty() ? "a mapping" : quote(type));

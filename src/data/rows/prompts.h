@@ -28,7 +28,7 @@ using RowTransform = std::function<std::vector<nlohmann::ordered_json>(const std
                                                                        std::vector<nlohmann::ordered_json> records)>;
 
 // Throws InputError if `config.type` makes other rows than prompts.
-void check_prompt_type(const DatasetConfig& config);
+void check_prompt_type(const DatasetConfig& config, std::string_view where);
 
 // Loads the rows of all datasets, one after the other. A text is encoded with or without the special tokens that the
 // tokenizer adds; messages are rendered with the chat template of the dataset, else of the config, else of the

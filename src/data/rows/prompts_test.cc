@@ -49,7 +49,8 @@ TEST_CASE("rows without a prompt are refused by their line") {
   CHECK_THROWS_WITH_AS((void)load("{\"prompt\": null}\n"), doctest::Contains("p.jsonl:1"), InputError);
   DatasetConfig typed;
   typed.type = {.given = true, .name = "alpaca"};
-  CHECK_THROWS_WITH_AS(check_prompt_type(typed), doctest::Contains("expected no type for rows of prompts"), InputError);
+  CHECK_THROWS_WITH_AS(check_prompt_type(typed, "datasets.0.type"),
+                       doctest::Contains("expected no type for rows of prompts"), InputError);
 }
 
 TEST_CASE("of rows of prompts that are equal the first stays, where equal rows are not wanted") {

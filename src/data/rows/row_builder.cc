@@ -245,37 +245,38 @@ Json template_variables(const text::Tokenizer& tokenizer, const TemplateVariable
   return variables;
 }
 
-InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names) {
+std::string place_of(const DatasetConfig& config) { return fmt::format("datasets: {}", config.path); }
+
+InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names, std::string_view where) {
   const std::string_view near = nearest_name(config.type.name, names);
-  return input_error(fmt::format("datasets: {}", config.path),
+  return input_error(where,
                      "expected a type of {}, an empty one (tokenised rows, or TRL's columns) or a mapping, got {}; {}",
                      joined_names(names), quote(config.type.name),
                      near.empty() ? "set one of them" : fmt::format("did you mean {}?", near));
 }
 
-void check_steps_type(const DatasetConfig& config) {
+void check_steps_type(const DatasetConfig& config, std::string_view where) {
   if (config.type.is_user_defined() || (!config.type.name.empty() && config.type.name != kStepwise))
-    throw no_such_type(config, std::span(&kStepwise, 1));
+    throw no_such_type(config, std::span(&kStepwise, 1), where);
 }
 
-void check_text_type(const DatasetConfig& config) {
+void check_text_type(const DatasetConfig& config, std::string_view where) {
   const std::string& type = config.type.name;
   if (type.empty() || config.type.is_user_defined() || is_text_rows_type(type) || is_chat_rows_type(type)) return;
-  if (instruction_kind(type)) return;
+  if (instruction_kind(type, where)) return;
   if (type == kStepwise) {
-    throw input_error(fmt::format("datasets: {}", config.path),
-                      "expected process_reward_model: true beside type: {}, got none; set it", type);
+    throw input_error(where, "expected process_reward_model: true beside type: {}, got none; set it", type);
   }
   std::vector<std::string_view> names = {"chat_template", "completion", "pretrain",
                                          "input_output",  "reflection", "pygmalion"};
   const std::vector<std::string_view> instructions = instruction_types();
   names.insert(names.end(), instructions.begin(), instructions.end());
-  throw no_such_type(config, names);
+  throw no_such_type(config, names, where);
 }
 
 std::unique_ptr<RowBuilder> make_row_builder(const DatasetConfig& config, const RowOptions& options,
                                              const text::Tokenizer& tokenizer) {
-  check_dataset_type(config, options.objective);
+  check_dataset_type(config, options.objective, place_of(config));
   if (options.objective == Objective::kPrompts)
     throw input_error("rl", "expected rows to tokenise, got prompts, which the run itself reads; run train");
   if (options.objective == Objective::kSteps) return make_stepwise_rows(config, options, tokenizer);

@@ -25,12 +25,16 @@ class RowBuilder {
   virtual void build(const Record& record, std::vector<Row>& rows) const = 0;
 };
 
-// Throw InputError if `config.type` makes no rows of text, or of steps, naming the types that do.
-void check_text_type(const DatasetConfig& config);
-void check_steps_type(const DatasetConfig& config);
+// Throw InputError at `where` if `config.type` is none that rows of text, or of steps, are made by, naming those that
+// are.
+void check_text_type(const DatasetConfig& config, std::string_view where);
+void check_steps_type(const DatasetConfig& config, std::string_view where);
 
-// Returns the error for a `config.type` that is none of these; it names the nearest.
-[[nodiscard]] InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names);
+// Returns the error that `config.type` is none of `names`, with the nearest of them.
+[[nodiscard]] InputError no_such_type(const DatasetConfig& config, std::span<const std::string_view> names,
+                                      std::string_view where);
+// Returns the place of a dataset for messages: "datasets: PATH".
+[[nodiscard]] std::string place_of(const DatasetConfig& config);
 
 // Returns the builder for `config.type`; borrows the tokenizer. Throws InputError for an unknown type, naming those
 // that exist, and for a chat template that cannot be used.

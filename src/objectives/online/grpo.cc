@@ -97,7 +97,7 @@ class Grpo final : public OnlineObjective {
     sums.add_share("clip_ratio/high_mean", clipped_share(seen, {kHighClipped}));
     sums.add_share("clip_ratio/region_mean", clipped_share(seen, {kLowClipped, kHighClipped}));
     // One number per completion. A completion without tokens has no share of clipped tokens, but it has a ratio.
-    const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
+    const bool is_of_rows = settings().importance_sampling_level == config::RatioLevel::kSequence;
     const auto extremes = [&](size_t value) {
       std::vector<double> shares;
       for (int64_t row = 0; row < seen.rows; ++row) {
@@ -144,7 +144,7 @@ class Grpo final : public OnlineObjective {
 
   // Returns the share of clipped tokens; of clipped completions if ratios are per completion.
   [[nodiscard]] double clipped_share(const Observation& seen, std::initializer_list<size_t> values) const {
-    const bool is_of_rows = settings().level == config::RatioLevel::kSequence;
+    const bool is_of_rows = settings().importance_sampling_level == config::RatioLevel::kSequence;
     double sum = 0, count = 0;
     for (int64_t row = 0; row < seen.rows; ++row) {
       const double tokens = seen.column(kCompletionTokens, row);

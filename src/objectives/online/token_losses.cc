@@ -49,7 +49,7 @@ GrpoLoss::GrpoLoss(Builder& builder, const config::OnlineSettings& settings, con
     : b_(builder), settings_(settings), in_(tokens) {
   advantages_ = spread(in_.advantages);
   log_ratio_ = pw::sub(b_, in_.log_prob, in_.old_log_prob);
-  const bool is_of_rows = settings.level == config::RatioLevel::kSequence;
+  const bool is_of_rows = settings.importance_sampling_level == config::RatioLevel::kSequence;
   full_ratio_ = pw::exp(b_, is_of_rows ? spread(row_mean(log_ratio_)) : log_ratio_);
   const bool has_delta = is_clipped(settings.loss) && settings.delta;
   ratio_ = has_delta ? pw::min_with(b_, full_ratio_, *settings.delta) : full_ratio_;

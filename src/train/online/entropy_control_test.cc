@@ -8,7 +8,8 @@ using namespace spillway::train;
 namespace {
 
 config::OnlineSettings settings(bool is_adaptive) {
-  config::OnlineSettings online{.entropy_coef = 0.3};
+  config::OnlineSettings online;
+  online.entropy_coef = 0.3;
   if (is_adaptive) online.adaptive_entropy = config::AdaptiveEntropy{.delta = 0.125, .target = 0.2, .most = 1};
   return online;
 }

@@ -366,12 +366,13 @@ FeedState RolloutFeed::state() const {
   return state;
 }
 
-// Generates as many completions of each prompt as in training, with separate random numbers.
+// The completions of an evaluation have random numbers of their own.
 void RolloutFeed::evaluate(MetricSums& sums) {
   const std::vector<data::PromptRow>& rows = job_.online->validation;
+  const config::OnlineSettings& online = *job_.config.online;
+  const int64_t each = online.num_generations_eval.value_or(online.num_generations);
   std::vector<int64_t> prompts;
-  for (int64_t row = 0; row < std::ssize(rows); ++row)
-    append_repeated(prompts, job_.config.online->num_generations, row);
+  for (int64_t row = 0; row < std::ssize(rows); ++row) append_repeated(prompts, each, row);
   const RoundAnswer answer = source_->make({.number = 0,
                                             .prompts = prompts,
                                             .step = step_ + 1,
