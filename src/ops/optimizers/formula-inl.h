@@ -22,6 +22,7 @@
 
 #include "ops/number-inl.h"
 #include "ops/optimizers/update.h"
+#include "ops/optional_kernel.h"
 
 // SPILLWAY_UPDATE_KERNEL(lion, run_update<LionFormula>(args)) makes the kernels lion_cpu and lion_cuda of an operation
 // in formulas_cpu.cc and formulas_cuda.cu; elsewhere it declares them.
@@ -47,10 +48,10 @@
   void name##_cuda(const KernelArgs& args) { __VA_ARGS__; } \
   }
 #else
-#define SPILLWAY_UPDATE_KERNEL(name, ...)   \
-  namespace spillway::ops {                 \
-  void name##_cpu(const KernelArgs& args);  \
-  void name##_cuda(const KernelArgs& args); \
+#define SPILLWAY_UPDATE_KERNEL(name, ...)                            \
+  namespace spillway::ops {                                          \
+  void name##_cpu(const KernelArgs& args);                           \
+  SPILLWAY_OPTIONAL_KERNEL void name##_cuda(const KernelArgs& args); \
   }
 #endif
 
