@@ -17,7 +17,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUDGET = os.path.join(ROOT, "tools", "line_budget.txt")
-CODE = (".h", ".cc", ".cu", ".cuh", ".py")
+CODE = (".h", ".cc", ".cu", ".cuh", ".def", ".inc", ".py")
 NOT_PRODUCTION = re.compile(r"(_test|_fuzz)\.\w+$|/testing/|/testing\.h$")
 
 
