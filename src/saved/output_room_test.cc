@@ -14,8 +14,10 @@ namespace {
 constexpr int64_t kTooMuch = int64_t{1} << 60;
 
 config::OutputSettings saved_every(int64_t steps, std::optional<int64_t> limit = {}) {
-  return {.save = {.kind = Interval::Kind::kSteps, .step_count = {.value = static_cast<double>(steps)}},
-          .save_total_limit = limit};
+  config::OutputSettings output;
+  output.save = {.kind = Interval::Kind::kSteps, .step_count = {.value = static_cast<double>(steps)}};
+  output.save_total_limit = limit;
+  return output;
 }
 
 }  // namespace

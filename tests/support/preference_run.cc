@@ -90,8 +90,8 @@ config::Config golden_config(const fs::path& folder, const fs::path& output,
     all.push_back({"lora_model_dir", with_dropout(adapter, dropout->value, output).string()});
   }
   resolve("ref_model", said.keys.ref_model);
-  resolve("value_model_path", said.keys.online.value_model_path);
-  resolve("reward_model_path", said.keys.online.reward_model_path);
+  resolve("value_model_path", said.keys.value_model_path);
+  resolve("reward_model_path", said.keys.reward_model_path);
   resolve("datasets.0.path", said.keys.datasets.at(0).config.path);
   all.insert(all.end(), changes.begin(), changes.end());
   return config::load_config_file(file, all, config::ConfigUse::kTrain).config;

@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "infer/generation/cache_rows.h"
+#include "infer/inference_model.h"
 #include "io/file.h"
 #include "io/safetensors_writer.h"
 #include "model/adapter.h"
