@@ -13,8 +13,12 @@
 
 #include "ops/vector-inl.h"
 
-#define SPILLWAY_SCORES_BEGIN HWY_BEFORE_NAMESPACE(); namespace spillway::ops::HWY_NAMESPACE {
-#define SPILLWAY_SCORES_END } HWY_AFTER_NAMESPACE();
+#define SPILLWAY_SCORES_BEGIN \
+  HWY_BEFORE_NAMESPACE();     \
+  namespace spillway::ops::HWY_NAMESPACE {
+#define SPILLWAY_SCORES_END \
+  }                         \
+  HWY_AFTER_NAMESPACE();
 #define SPILLWAY_SCORE_FUNCTION HWY_INLINE
 
 SPILLWAY_SCORES_BEGIN
