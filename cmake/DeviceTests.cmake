@@ -1,8 +1,9 @@
 # Every test of src/ops once more, with the CUDA kernels in the place of the CPU's.
 #
 # In a build with CUDA, ops_gpu_test runs them on this machine's GPU. In any other, ops_emulated_test runs them on the
-# CPU: each .cu file is compiled as C++ over backend/testing/simt.h, and the descriptions as in a CUDA build, so that they
-# name the kernels; all else is what ops_test links.
+# CPU: each .cu file is compiled as C++ over backend/testing/simt.h. Descriptions name kernels that may be absent
+# (ops/optional_kernel.h), and get these; all else is what ops_test links, too. What still names them by SPILLWAY_CUDA_KERNEL is
+# compiled again, as in a CUDA build.
 function(spillway_device_tests)
   if(NOT SPILLWAY_TESTS OR SPILLWAY_SANITIZE MATCHES "thread")
     return()

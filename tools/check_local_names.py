@@ -21,6 +21,7 @@ ALIAS = re.compile(r"using (\w+) = (.*);")
 CONSTANT = re.compile(r"(?:static |inline )*(?:constexpr|const) [^(=]*?\b(k[A-Z]\w*)")
 ANOTHER = re.compile(r", (k[A-Z]\w*)(?:\[\w*\])? = ")  # that the same line declares
 FUNCTION = re.compile(r"[\w:<>,&*\s\[\]]+?[\s&*>](\w+)\(")
+OPERATION = re.compile(r"namespace (\w+_op) {")
 SKIPPED = re.compile(r"[\s/#}]|TEST_CASE|using namespace|template|namespace")
 
 
@@ -34,14 +35,19 @@ def alone():
 
 def local_names(path, vectors):
     """Yields (line number, name, whether it is an alias of what) of what stands in unnamed namespaces of a source and, with
-    `vectors`, in those of instruction sets."""
+    `vectors`, in those of instruction sets. In the namespace of an operation, the name begins with that: rope_op::infer."""
     named = ["spillway::ops::HWY_NAMESPACE"] if vectors else []
     openings = ("namespace {", *(f"namespace {name} {{" for name in named))
     closings = ("}  // namespace", *(f"}}  // namespace {name}" for name in named))
-    is_local = False
+    is_local, operation = False, ""
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         lines = file.read().splitlines()
     for number, line in enumerate(lines, 1):
+        opened = OPERATION.match(line)
+        if opened:
+            operation = f"{opened.group(1)}::"
+        elif line.startswith("}  // namespace") and line.endswith("_op"):
+            operation = ""
         if line.startswith(openings):
             is_local = True
         elif line in closings:
@@ -50,9 +56,9 @@ def local_names(path, vectors):
             alias, constant = ALIAS.match(line), CONSTANT.match(line)
             match = alias or TYPE.match(line) or constant or FUNCTION.match(line)
             if match:
-                yield number, match.group(1), alias.group(2) if alias else ""
+                yield number, operation + match.group(1), alias.group(2) if alias else ""
             for name in ANOTHER.findall(line) if constant else ():
-                yield number, name, ""
+                yield number, operation + name, ""
 
 
 def is_vector_kernel(path):

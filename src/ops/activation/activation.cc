@@ -4,14 +4,16 @@
 #include "graph/autodiff.h"
 #include "ops/activation/kinds.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void activation_cpu(const KernelArgs& args);
-void activation_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void activation_cuda(const KernelArgs& args);
 void activation_grad_cpu(const KernelArgs& args);
-void activation_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void activation_grad_cuda(const KernelArgs& args);
 
+namespace activation_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -31,7 +33,7 @@ const OpDef kActivationGrad{.name = "activation_grad",
                             .cost = memory_cost,
                             .in_place = {{0, 1}, {0, 0}},
                             .cpu = activation_grad_cpu,
-                            .cuda = SPILLWAY_CUDA_KERNEL(activation_grad_cuda)};
+                            .cuda = activation_grad_cuda};
 
 void vjp(VjpContext& context) {
   if (!context.wants(0)) return;
@@ -45,17 +47,20 @@ const OpDef kActivation{.name = "activation",
                         .cost = memory_cost,
                         .in_place = {{0, 0}},
                         .cpu = activation_cpu,
-                        .cuda = SPILLWAY_CUDA_KERNEL(activation_cuda)};
+                        .cuda = activation_cuda};
 
 ValueId append(Builder& builder, ValueId x, ActivationKind kind) {
   return builder.append_one(kActivation, {x}, {{"kind", static_cast<int64_t>(kind)}});
 }
 
 }  // namespace
+}  // namespace activation_op
 
-ValueId silu(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kSilu); }
-ValueId gelu(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kGelu); }
-ValueId gelu_tanh(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kGeluTanh); }
-ValueId relu_squared(Builder& builder, ValueId x) { return append(builder, x, ActivationKind::kReluSquared); }
+ValueId silu(Builder& builder, ValueId x) { return activation_op::append(builder, x, ActivationKind::kSilu); }
+ValueId gelu(Builder& builder, ValueId x) { return activation_op::append(builder, x, ActivationKind::kGelu); }
+ValueId gelu_tanh(Builder& builder, ValueId x) { return activation_op::append(builder, x, ActivationKind::kGeluTanh); }
+ValueId relu_squared(Builder& builder, ValueId x) {
+  return activation_op::append(builder, x, ActivationKind::kReluSquared);
+}
 
 }  // namespace spillway::ops

@@ -3,15 +3,15 @@
 #include "backend/kernel.h"
 #include "ops/adapted_norm/row_norm.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void adapted_norm_cpu(const KernelArgs& args);
-void adapted_norm_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void adapted_norm_cuda(const KernelArgs& args);
 
+namespace adapted_norm_op {
 namespace {
-
-using namespace adapted_norm_op;
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   constexpr std::string_view kName = "adapted_norm";
@@ -29,12 +29,13 @@ const OpDef kAdaptedNorm{.name = "adapted_norm",
                          .cost = memory_cost,
                          .in_place = {{0, kSquares}},
                          .cpu = adapted_norm_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(adapted_norm_cuda)};
+                         .cuda = adapted_norm_cuda};
 
 }  // namespace
+}  // namespace adapted_norm_op
 
 ValueId adapted_norm(Builder& builder, ValueId squares, ValueId overlap, ValueId b, double scale) {
-  return builder.append_one(kAdaptedNorm, {squares, overlap, b}, {{"scale", scale}});
+  return builder.append_one(adapted_norm_op::kAdaptedNorm, {squares, overlap, b}, {{"scale", scale}});
 }
 
 }  // namespace spillway::ops

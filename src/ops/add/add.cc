@@ -4,12 +4,14 @@
 #include "graph/autodiff.h"
 #include "ops/cast/cast.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void add_cpu(const KernelArgs& args);
-void add_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void add_cuda(const KernelArgs& args);
 
+namespace add_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -30,10 +32,11 @@ const OpDef kAdd{.name = "add",
                  .cost = memory_cost,
                  .in_place = {{0, 0}, {0, 1}},
                  .cpu = add_cpu,
-                 .cuda = SPILLWAY_CUDA_KERNEL(add_cuda)};
+                 .cuda = add_cuda};
 
 }  // namespace
+}  // namespace add_op
 
-ValueId add(Builder& builder, ValueId x, ValueId y) { return builder.append_one(kAdd, {x, y}); }
+ValueId add(Builder& builder, ValueId x, ValueId y) { return builder.append_one(add_op::kAdd, {x, y}); }
 
 }  // namespace spillway::ops

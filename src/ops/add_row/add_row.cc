@@ -3,13 +3,15 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 #include "ops/sum_rows/sum_rows.h"
 
 namespace spillway::ops {
 
 void add_row_cpu(const KernelArgs& args);
-void add_row_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void add_row_cuda(const KernelArgs& args);
 
+namespace add_row_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -34,10 +36,11 @@ const OpDef kAddRow{.name = "add_row",
                     .cost = memory_cost,
                     .in_place = {{0, 0}},
                     .cpu = add_row_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(add_row_cuda)};
+                    .cuda = add_row_cuda};
 
 }  // namespace
+}  // namespace add_row_op
 
-ValueId add_row(Builder& builder, ValueId x, ValueId row) { return builder.append_one(kAddRow, {x, row}); }
+ValueId add_row(Builder& builder, ValueId x, ValueId row) { return builder.append_one(add_row_op::kAddRow, {x, row}); }
 
 }  // namespace spillway::ops

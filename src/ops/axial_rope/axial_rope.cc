@@ -7,12 +7,14 @@
 #include "graph/autodiff.h"
 #include "ops/axial_rope/frequencies.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void axial_rope_cpu(const KernelArgs& args);
-void axial_rope_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void axial_rope_cuda(const KernelArgs& args);
 
+namespace axial_rope_op {
 namespace {
 
 constexpr std::string_view kName = "axial_rope";
@@ -46,7 +48,7 @@ const OpDef kAxialRope{.name = "axial_rope",
                        .cost = memory_cost,
                        .in_place = {{0, 0}},
                        .cpu = axial_rope_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(axial_rope_cuda)};
+                       .cuda = axial_rope_cuda};
 
 // Rotates back, which is the transpose of a rotation.
 void vjp(VjpContext& context) {
@@ -58,9 +60,10 @@ void vjp(VjpContext& context) {
 }
 
 }  // namespace
+}  // namespace axial_rope_op
 
 ValueId axial_rope(Builder& builder, ValueId x, ValueId positions, const AxisSizes& sizes, double theta) {
-  return builder.append_one(kAxialRope, {x, positions},
+  return builder.append_one(axial_rope_op::kAxialRope, {x, positions},
                             {{kAxisSizeNames[0], sizes[0]},
                              {kAxisSizeNames[1], sizes[1]},
                              {kAxisSizeNames[2], sizes[2]},

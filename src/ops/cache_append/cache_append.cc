@@ -3,15 +3,15 @@
 #include "backend/kernel.h"
 #include "ops/cache_append/operands.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void cache_append_cpu(const KernelArgs& args);
-void cache_append_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void cache_append_cuda(const KernelArgs& args);
 
+namespace cache_append_op {
 namespace {
-
-using namespace cache_append_op;
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   const ValueType &cache = *inputs[kCache], &x = *inputs[kX];
@@ -35,12 +35,13 @@ const OpDef kCacheAppend{.name = "cache_append",
                          .cost = cost,
                          .in_place = {{0, kCache}},
                          .cpu = cache_append_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(cache_append_cuda)};
+                         .cuda = cache_append_cuda};
 
 }  // namespace
+}  // namespace cache_append_op
 
 ValueId cache_append(Builder& builder, ValueId cache, ValueId x, ValueId rows) {
-  const ValueId next = builder.append_one(kCacheAppend, {cache, x, rows});
+  const ValueId next = builder.append_one(cache_append_op::kCacheAppend, {cache, x, rows});
   builder.update(cache, next);
   return next;
 }

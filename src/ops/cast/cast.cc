@@ -2,12 +2,14 @@
 
 #include "backend/kernel.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void cast_cpu(const KernelArgs& args);
-void cast_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void cast_cuda(const KernelArgs& args);
 
+namespace cast_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -22,18 +24,14 @@ void vjp(VjpContext& context) {
   if (context.wants(0)) add_cotangent(context, 0, context.cotangent(0));
 }
 
-const OpDef kCast{.name = "cast",
-                  .infer = infer,
-                  .vjp = vjp,
-                  .cost = memory_cost,
-                  .cpu = cast_cpu,
-                  .cuda = SPILLWAY_CUDA_KERNEL(cast_cuda)};
+const OpDef kCast{.name = "cast", .infer = infer, .vjp = vjp, .cost = memory_cost, .cpu = cast_cpu, .cuda = cast_cuda};
 
 }  // namespace
+}  // namespace cast_op
 
 ValueId cast(Builder& builder, ValueId x, DType dtype) {
   if (builder.type(x).dtype == dtype) return x;
-  return builder.append_one(kCast, {x}, {{"dtype", static_cast<int64_t>(dtype)}});
+  return builder.append_one(cast_op::kCast, {x}, {{"dtype", static_cast<int64_t>(dtype)}});
 }
 
 void add_cotangent(VjpContext& context, int i, ValueId cotangent) {

@@ -2,12 +2,14 @@
 
 #include "backend/kernel.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void clip_factor_cpu(const KernelArgs& args);
-void clip_factor_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void clip_factor_cuda(const KernelArgs& args);
 
+namespace clip_factor_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -23,13 +25,14 @@ const OpDef kClipFactor{.name = "clip_factor",
                         .cost = memory_cost,
                         .cuda_workspace_bytes = cuda_workspace_bytes,
                         .cpu = clip_factor_cpu,
-                        .cuda = SPILLWAY_CUDA_KERNEL(clip_factor_cuda)};
+                        .cuda = clip_factor_cuda};
 
 }  // namespace
+}  // namespace clip_factor_op
 
 ClipFactor clip_factor(Builder& builder, std::span<const ValueId> squared_norms, double max_norm) {
-  const std::vector<ValueId> outputs =
-      builder.append(kClipFactor, {squared_norms.begin(), squared_norms.end()}, {{"max_norm", max_norm}});
+  const std::vector<ValueId> outputs = builder.append(
+      clip_factor_op::kClipFactor, {squared_norms.begin(), squared_norms.end()}, {{"max_norm", max_norm}});
   return {outputs[0], outputs[1]};
 }
 

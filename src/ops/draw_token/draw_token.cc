@@ -5,15 +5,15 @@
 #include "ops/check.h"
 #include "ops/draw_token/operands.h"
 #include "ops/draw_token/token_distribution.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void draw_token_cpu(const KernelArgs& args);
-void draw_token_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void draw_token_cuda(const KernelArgs& args);
 
+namespace draw_token_op {
 namespace {
-
-using namespace draw_token_op;
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   const ValueType& logits = *inputs[kLogits];
@@ -43,13 +43,15 @@ const OpDef kDrawToken{.name = "draw_token",
                        .workspace_bytes = workspace_bytes,
                        .cuda_workspace_bytes = cuda_workspace_bytes,
                        .cpu = draw_token_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(draw_token_cuda)};
+                       .cuda = draw_token_cuda};
 
 }  // namespace
+}  // namespace draw_token_op
 
 DrawnTokens draw_token(Builder& builder, const DrawTokenInputs& inputs) {
-  const auto outputs = builder.append(kDrawToken, {inputs.logits, inputs.barred, inputs.inverse_temperature,
-                                                   inputs.uniform, inputs.logprob_inverse_temperature});
+  const auto outputs = builder.append(
+      draw_token_op::kDrawToken,
+      {inputs.logits, inputs.barred, inputs.inverse_temperature, inputs.uniform, inputs.logprob_inverse_temperature});
   return {outputs[draw_token_op::kIds], outputs[draw_token_op::kLogprobs]};
 }
 

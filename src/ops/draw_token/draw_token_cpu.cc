@@ -12,8 +12,6 @@
 namespace spillway::ops {
 namespace {
 
-using namespace draw_token_op;
-
 struct Row {
   std::span<const float> logits;
   std::span<const int32_t> barred;
@@ -50,6 +48,7 @@ Drawn draw(const Row& row, std::span<double> sums) {
 }  // namespace
 
 void draw_token_cpu(const KernelArgs& args) {
+  using namespace draw_token_op;
   const TensorView &logits = args.inputs[kLogits], &barred = args.inputs[kBarred];
   const int64_t vocabulary = logits.shape[1], barred_ids = barred.shape[1];
   const int64_t blocks = div_ceil(vocabulary, kTokenBlock);

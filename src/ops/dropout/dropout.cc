@@ -3,12 +3,14 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void dropout_cpu(const KernelArgs& args);
-void dropout_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void dropout_cuda(const KernelArgs& args);
 
+namespace dropout_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -28,7 +30,7 @@ const OpDef kDropout{.name = "dropout",
                      .cost = memory_cost,
                      .in_place = {{0, 0}},
                      .cpu = dropout_cpu,
-                     .cuda = SPILLWAY_CUDA_KERNEL(dropout_cuda)};
+                     .cuda = dropout_cuda};
 
 void vjp(VjpContext& context) {
   if (!context.wants(0)) return;
@@ -37,9 +39,10 @@ void vjp(VjpContext& context) {
 }
 
 }  // namespace
+}  // namespace dropout_op
 
 ValueId dropout(Builder& builder, ValueId x, ValueId seed, double p, int64_t stream) {
-  return builder.append_one(kDropout, {x, seed}, {{"p", p}, {"stream", stream}});
+  return builder.append_one(dropout_op::kDropout, {x, seed}, {{"p", p}, {"stream", stream}});
 }
 
 }  // namespace spillway::ops

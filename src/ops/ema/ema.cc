@@ -5,15 +5,15 @@
 #include "backend/kernel.h"
 #include "ops/check.h"
 #include "ops/ema/operands.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void ema_cpu(const KernelArgs& args);
-void ema_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void ema_cuda(const KernelArgs& args);
 
+namespace ema_op {
 namespace {
-
-using namespace ema_op;
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   const ValueType &average = *inputs[kAverage], &weight = *inputs[kWeight];
@@ -30,14 +30,11 @@ Cost cost(TypeList inputs, TypeList, const Attributes&) {
           .bytes = static_cast<double>(elems * (2 * size_of(DType::kF32) + size_of(inputs[kWeight]->dtype)))};
 }
 
-const OpDef kEma{.name = "ema",
-                 .infer = infer,
-                 .cost = cost,
-                 .in_place = {{0, kAverage}},
-                 .cpu = ema_cpu,
-                 .cuda = SPILLWAY_CUDA_KERNEL(ema_cuda)};
+const OpDef kEma{
+    .name = "ema", .infer = infer, .cost = cost, .in_place = {{0, kAverage}}, .cpu = ema_cpu, .cuda = ema_cuda};
 
 }  // namespace
+}  // namespace ema_op
 
 ValueId ema(Builder& builder, ValueId average, ValueId weight, ValueId step, const RowSlice& rows,
             const EmaOptions& options) {
@@ -45,7 +42,7 @@ ValueId ema(Builder& builder, ValueId average, ValueId weight, ValueId step, con
   const bool weight_has_more_rows = builder.type(average).shape != shape;
   const int64_t first = weight_has_more_rows ? elements_of(rows, shape).begin : 0;
   return builder.append_one(
-      kEma, {average, weight, step},
+      ema_op::kEma, {average, weight, step},
       {{"decay", options.decay}, {"start_step", std::max<int64_t>(1, options.start_step)}, {"first", first}});
 }
 

@@ -6,8 +6,6 @@
 namespace spillway::ops {
 namespace {
 
-using namespace ema_op;
-
 constexpr int64_t kGrainElems = 1 << 14;
 
 float number(float value) { return value; }
@@ -16,6 +14,7 @@ float number(bf16 value) { return to_float(value); }
 }  // namespace
 
 void ema_cpu(const KernelArgs& args) {
+  using namespace ema_op;
   const TensorView &average = args.inputs[kAverage], &weight = args.inputs[kWeight], &out = args.outputs[0];
   const bool is_copy = *args.inputs[kStep].as<int32_t>() <= args.attributes.integer("start_step");
   const auto decay = static_cast<float>(args.attributes.real("decay"));

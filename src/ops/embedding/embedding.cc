@@ -9,18 +9,18 @@
 #include "ops/embedding/occurrences.h"
 #include "ops/embedding/operands.h"
 #include "ops/embedding/padding.h"
+#include "ops/optional_kernel.h"
 #include "ops/real_or.h"
 
 namespace spillway::ops {
 
 void embedding_cpu(const KernelArgs& args);
-void embedding_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void embedding_cuda(const KernelArgs& args);
 void embedding_grad_cpu(const KernelArgs& args);
-void embedding_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void embedding_grad_cuda(const KernelArgs& args);
 
+namespace embedding_op {
 namespace {
-
-using namespace embedding_op;
 
 void expect_ids(std::string_view op, const ValueType& ids) {
   expect_rank(op, "ids", ids, 1);
@@ -64,7 +64,7 @@ const OpDef kEmbeddingGrad{.name = "embedding_grad",
                            .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                            .in_place = {{0, kAddend}},
                            .cpu = embedding_grad_cpu,
-                           .cuda = SPILLWAY_CUDA_KERNEL(embedding_grad_cuda)};
+                           .cuda = embedding_grad_cuda};
 
 // Names an option where it matters alone.
 void add_options(Attributes& attributes, double scale, int64_t padding_idx) {
@@ -88,16 +88,17 @@ const OpDef kEmbedding{.name = "embedding",
                        .cost = cost,
                        .table_input = kTable,
                        .cpu = embedding_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(embedding_cuda)};
+                       .cuda = embedding_cuda};
 
 }  // namespace
+}  // namespace embedding_op
 
 ValueId embedding(Builder& builder, ValueId ids, ValueId table, const EmbeddingOptions& options) {
   const int64_t padding = options.padding_idx.value_or(kNoPadding);
   SPILLWAY_CHECK(padding == kNoPadding || (padding >= 0 && padding < builder.type(table).shape[0]), "row {}", padding);
   Attributes attributes;
-  add_options(attributes, options.scale, padding);
-  return builder.append_one(kEmbedding, {ids, table}, std::move(attributes));
+  embedding_op::add_options(attributes, options.scale, padding);
+  return builder.append_one(embedding_op::kEmbedding, {ids, table}, std::move(attributes));
 }
 
 }  // namespace spillway::ops

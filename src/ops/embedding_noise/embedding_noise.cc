@@ -4,15 +4,15 @@
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/embedding_noise/draws.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void embedding_noise_cpu(const KernelArgs& args);
-void embedding_noise_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void embedding_noise_cuda(const KernelArgs& args);
 
+namespace embedding_noise_op {
 namespace {
-
-using namespace embedding_noise_op;
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   constexpr const char* kName = "embedding_noise";
@@ -35,12 +35,14 @@ const OpDef kEmbeddingNoise{.name = "embedding_noise",
                             .cost = memory_cost,
                             .in_place = {{0, kX}},
                             .cpu = embedding_noise_cpu,
-                            .cuda = SPILLWAY_CUDA_KERNEL(embedding_noise_cuda)};
+                            .cuda = embedding_noise_cuda};
 
 }  // namespace
+}  // namespace embedding_noise_op
 
 ValueId embedding_noise(Builder& builder, ValueId x, ValueId seed, ValueId seq_offsets, double alpha, int64_t stream) {
-  return builder.append_one(kEmbeddingNoise, {x, seed, seq_offsets}, {{"alpha", alpha}, {"stream", stream}});
+  return builder.append_one(embedding_noise_op::kEmbeddingNoise, {x, seed, seq_offsets},
+                            {{"alpha", alpha}, {"stream", stream}});
 }
 
 }  // namespace spillway::ops

@@ -6,17 +6,17 @@
 #include "ops/check.h"
 #include "ops/gated_add/operands.h"
 #include "ops/modulation/token_blocks.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void gated_add_cpu(const KernelArgs& args);
-void gated_add_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void gated_add_cuda(const KernelArgs& args);
 void gated_add_grad_cpu(const KernelArgs& args);
-void gated_add_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void gated_add_grad_cuda(const KernelArgs& args);
 
+namespace gated_add_op {
 namespace {
-
-using namespace gated_add_op;
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "gated_add";
@@ -64,7 +64,7 @@ const OpDef kGatedAddGrad{.name = "gated_add_grad",
                           .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                           .in_place = {{0, kGradDy}, {0, kGradX}, {1, kGradAddend}},
                           .cpu = gated_add_grad_cpu,
-                          .cuda = SPILLWAY_CUDA_KERNEL(gated_add_grad_cuda)};
+                          .cuda = gated_add_grad_cuda};
 
 void vjp(VjpContext& context) {
   const ValueId dy = context.cotangent(0);
@@ -85,12 +85,13 @@ const OpDef kGatedAdd{.name = "gated_add",
                       .cost = memory_cost,
                       .in_place = {{0, kH}, {0, kX}},
                       .cpu = gated_add_cpu,
-                      .cuda = SPILLWAY_CUDA_KERNEL(gated_add_cuda)};
+                      .cuda = gated_add_cuda};
 
 }  // namespace
+}  // namespace gated_add_op
 
 ValueId gated_add(Builder& builder, ValueId h, ValueId x, const Modulation& modulation, int64_t part) {
-  return builder.append_one(kGatedAdd, {h, x, modulation.rows, modulation.seq_offsets}, {{"part", part}});
+  return builder.append_one(gated_add_op::kGatedAdd, {h, x, modulation.rows, modulation.seq_offsets}, {{"part", part}});
 }
 
 }  // namespace spillway::ops

@@ -7,17 +7,17 @@
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/layer_norm/operands.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void layer_norm_cpu(const KernelArgs& args);
-void layer_norm_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void layer_norm_cuda(const KernelArgs& args);
 void layer_norm_grad_cpu(const KernelArgs& args);
-void layer_norm_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void layer_norm_grad_cuda(const KernelArgs& args);
 
+namespace layer_norm_op {
 namespace {
-
-using namespace layer_norm_op;
 
 // The part number of a norm without a modulation.
 constexpr int64_t kNoPart = -1;
@@ -97,7 +97,7 @@ const OpDef kLayerNormGrad{.name = "layer_norm_grad",
                                         {kFirstSum, kGradFirstAddend},
                                         {kSecondSum, kGradSecondAddend}},
                            .cpu = layer_norm_grad_cpu,
-                           .cuda = SPILLWAY_CUDA_KERNEL(layer_norm_grad_cuda)};
+                           .cuda = layer_norm_grad_cuda};
 
 void vjp(VjpContext& context) {
   const bool is_modulated = context.input(kModulation) != kNone;
@@ -138,18 +138,19 @@ const OpDef kLayerNorm{.name = "layer_norm",
                        .cost = memory_cost,
                        .in_place = {{0, kX}},
                        .cpu = layer_norm_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(layer_norm_cuda)};
+                       .cuda = layer_norm_cuda};
 
 }  // namespace
+}  // namespace layer_norm_op
 
 ValueId layer_norm(Builder& builder, ValueId x, ValueId weight, ValueId bias, double eps) {
-  return builder.append(kLayerNorm, {x, weight, bias, kNone, kNone},
-                        {{"eps", eps}, {"scale", kNoPart}, {"shift", kNoPart}})[0];
+  return builder.append(layer_norm_op::kLayerNorm, {x, weight, bias, kNone, kNone},
+                        {{"eps", eps}, {"scale", layer_norm_op::kNoPart}, {"shift", layer_norm_op::kNoPart}})[0];
 }
 
 ValueId modulated_layer_norm(Builder& builder, ValueId x, const Modulation& modulation, const ScaleAndShift& parts,
                              double eps) {
-  return builder.append(kLayerNorm, {x, kNone, kNone, modulation.rows, modulation.seq_offsets},
+  return builder.append(layer_norm_op::kLayerNorm, {x, kNone, kNone, modulation.rows, modulation.seq_offsets},
                         {{"eps", eps}, {"scale", parts.scale}, {"shift", parts.shift}})[0];
 }
 

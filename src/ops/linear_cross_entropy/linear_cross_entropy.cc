@@ -8,15 +8,15 @@
 #include "ops/linear_cross_entropy/cuda_layout.h"
 #include "ops/linear_cross_entropy/layout.h"
 #include "ops/logits/cost.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void linear_cross_entropy_cpu(const KernelArgs& args);
-void linear_cross_entropy_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void linear_cross_entropy_cuda(const KernelArgs& args);
 
+namespace linear_cross_entropy_op {
 namespace {
-
-using namespace linear_cross_entropy_op;
 
 constexpr std::string_view kName = "linear_cross_entropy";
 
@@ -76,9 +76,10 @@ const OpDef kLinearCrossEntropy{.name = kName,
                                 .workspace_bytes = workspace_bytes,
                                 .cuda_workspace_bytes = cuda_workspace_bytes,
                                 .cpu = linear_cross_entropy_cpu,
-                                .cuda = SPILLWAY_CUDA_KERNEL(linear_cross_entropy_cuda)};
+                                .cuda = linear_cross_entropy_cuda};
 
 }  // namespace
+}  // namespace linear_cross_entropy_op
 
 CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueId labels, ValueId scale,
                                   LossGradients gradients, double logit_cap, double label_smoothing) {
@@ -86,7 +87,7 @@ CrossEntropy linear_cross_entropy(Builder& builder, ValueId x, ValueId w, ValueI
   if (logit_cap > 0) attributes.add("logit_cap", logit_cap);
   if (label_smoothing > 0) attributes.add(kLabelSmoothing, label_smoothing);
   const std::vector<ValueId> outputs =
-      builder.append(kLinearCrossEntropy, {x, w, labels, scale}, std::move(attributes));
+      builder.append(linear_cross_entropy_op::kLinearCrossEntropy, {x, w, labels, scale}, std::move(attributes));
   return {outputs[0], outputs[1]};
 }
 

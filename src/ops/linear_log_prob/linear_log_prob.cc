@@ -8,18 +8,18 @@
 #include "ops/linear_log_prob/operands.h"
 #include "ops/logits/cost.h"
 #include "ops/logits/cuda_chunks.h"
+#include "ops/optional_kernel.h"
 #include "ops/real_or.h"
 
 namespace spillway::ops {
 
 void linear_log_prob_cpu(const KernelArgs& args);
-void linear_log_prob_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void linear_log_prob_cuda(const KernelArgs& args);
 void linear_log_prob_grad_cpu(const KernelArgs& args);
-void linear_log_prob_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void linear_log_prob_grad_cuda(const KernelArgs& args);
 
+namespace linear_log_prob_op {
 namespace {
-
-using namespace linear_log_prob_op;
 
 constexpr std::string_view kName = "linear_log_prob";
 
@@ -67,7 +67,7 @@ const OpDef kLinearLogProbGrad{
           return CudaLogitWorkspace(backward_shape(inputs, attributes)).bytes;
         },
     .cpu = linear_log_prob_grad_cpu,
-    .cuda = SPILLWAY_CUDA_KERNEL(linear_log_prob_grad_cuda)};
+    .cuda = linear_log_prob_grad_cuda};
 
 void add_cap(Attributes& attributes, double cap) {
   if (cap > 0) attributes.add("logit_cap", cap);
@@ -104,11 +104,13 @@ const OpDef kLinearLogProb{
                                const Attributes&) { return CudaLogitWorkspace(forward_shape(inputs)).bytes; },
     .recompute_cost = RecomputeCost::kProduct,
     .cpu = linear_log_prob_cpu,
-    .cuda = SPILLWAY_CUDA_KERNEL(linear_log_prob_cuda)};
+    .cuda = linear_log_prob_cuda};
 
 }  // namespace
+}  // namespace linear_log_prob_op
 
 LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature, double logit_cap) {
+  using namespace linear_log_prob_op;
   Attributes attributes{{"temperature", temperature}};
   add_cap(attributes, logit_cap);
   const std::vector<ValueId> outputs = builder.append(kLinearLogProb, {x, w, labels}, std::move(attributes));

@@ -12,11 +12,12 @@
 #include "ops/check.h"
 #include "ops/matmul/cpu/product.h"
 #include "ops/matmul/matmul_shape.h"
+#include "ops/optional_kernel.h"
 #include "ops/sum_rows/sum_rows.h"
 
 namespace spillway::ops {
 
-void matmul_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void matmul_cuda(const KernelArgs& args);
 
 cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes& attributes) {
   const bool transpose_a = attributes.integer("transpose_a") != 0, transpose_b = attributes.integer("transpose_b") != 0;
@@ -52,9 +53,8 @@ MatmulCudaWorkspace matmul_cuda_workspace(const cpu::MatmulShape& shape, const M
   return workspace;
 }
 
+namespace matmul_op {
 namespace {
-
-using namespace matmul_op;
 
 // Checks the tokens, which may be the rows of a, and then of the result, or the axis over which both are contracted.
 void expect_tokens_fit(std::string_view op, const ValueType& a, const ValueType& b, const cpu::MatmulShape& shape) {
@@ -68,8 +68,10 @@ void expect_tokens_fit(std::string_view op, const ValueType& a, const ValueType&
 }
 
 }  // namespace
+}  // namespace matmul_op
 
 std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const Attributes& attributes) {
+  using namespace matmul_op;
   const ValueType &a = *inputs[kA], &b = *inputs[kB];
   expect_real(op, "a", a);
   expect_real(op, "b", b);
@@ -101,6 +103,7 @@ std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const
 }
 
 Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  using namespace matmul_op;
   Cost result = memory_cost(inputs, outputs, attributes);
   const cpu::MatmulShape shape = product_shape(inputs[kA]->shape, inputs[kB]->shape, attributes);
   result.flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
@@ -110,6 +113,7 @@ Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attribute
 }
 
 int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  using namespace matmul_op;
   const cpu::MatmulShape shape = product_shape(inputs[kA]->shape, inputs[kB]->shape, attributes);
   const auto optional_type = [](const ValueType* type) { return type ? std::optional(type->dtype) : std::nullopt; };
   return matmul_cuda_workspace(shape, {.a = inputs[kA]->dtype,
@@ -122,6 +126,7 @@ int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const At
 
 void multiply_cpu(const KernelArgs& args, const cpu::MatmulShape& shape, const cpu::Matrix& b, const TensorView& addend,
                   const TensorView& bias) {
+  using namespace matmul_op;
   const TensorView &a = args.inputs[kA], &c = args.outputs[0];
   cpu::matmul({.shape = shape,
                .a = {a.data, a.dtype, a.shape[1]},
@@ -138,6 +143,7 @@ void multiply_cpu(const KernelArgs& args, const cpu::MatmulShape& shape, const c
               args.workspace, *args.threads);
 }
 
+namespace matmul_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -199,13 +205,14 @@ const OpDef kMatmul{.name = "matmul",
                     .in_place = {{0, kAddend}},
                     .recompute_cost = RecomputeCost::kProduct,
                     .cpu = matmul_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(matmul_cuda)};
+                    .cuda = matmul_cuda};
 
 }  // namespace
+}  // namespace matmul_op
 
 ValueId matmul(Builder& builder, ValueId a, ValueId b, const MatmulOptions& options) {
   const DType dtype = options.out_dtype.value_or(builder.type(a).dtype);
-  return builder.append_one(kMatmul, {a, b, options.addend, options.bias},
+  return builder.append_one(matmul_op::kMatmul, {a, b, options.addend, options.bias},
                             {{"transpose_a", int64_t{options.transpose_a}},
                              {"transpose_b", int64_t{options.transpose_b}},
                              {"alpha", options.alpha},

@@ -4,17 +4,17 @@
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/mean_squared_error/operands.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void mean_squared_error_cpu(const KernelArgs& args);
-void mean_squared_error_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void mean_squared_error_cuda(const KernelArgs& args);
 void mean_squared_error_grad_cpu(const KernelArgs& args);
-void mean_squared_error_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void mean_squared_error_grad_cuda(const KernelArgs& args);
 
+namespace mean_squared_error_op {
 namespace {
-
-using namespace mean_squared_error_op;
 
 void expect_operands(std::string_view op, TypeList inputs) {
   const ValueType &prediction = *inputs[kPrediction], &target = *inputs[kTarget], &weights = *inputs[kWeights];
@@ -54,7 +54,7 @@ const OpDef kMeanSquaredErrorGrad{.name = "mean_squared_error_grad",
                                   .cost = memory_cost,
                                   .in_place = {{0, 0}, {0, 1}},
                                   .cpu = mean_squared_error_grad_cpu,
-                                  .cuda = SPILLWAY_CUDA_KERNEL(mean_squared_error_grad_cuda)};
+                                  .cuda = mean_squared_error_grad_cuda};
 
 void vjp(VjpContext& context) {
   for (const int i : {kTarget, kWeights}) {
@@ -76,13 +76,15 @@ const OpDef kMeanSquaredError{.name = "mean_squared_error",
                               .cost = memory_cost,
                               .workspace_bytes = workspace_bytes,
                               .cpu = mean_squared_error_cpu,
-                              .cuda = SPILLWAY_CUDA_KERNEL(mean_squared_error_cuda)};
+                              .cuda = mean_squared_error_cuda};
 
 }  // namespace
+}  // namespace mean_squared_error_op
 
 SequenceErrors mean_squared_error(Builder& builder, ValueId prediction, ValueId target, ValueId weights,
                                   ValueId seq_offsets) {
-  const std::vector<ValueId> outputs = builder.append(kMeanSquaredError, {prediction, target, weights, seq_offsets});
+  const std::vector<ValueId> outputs =
+      builder.append(mean_squared_error_op::kMeanSquaredError, {prediction, target, weights, seq_offsets});
   return {outputs[0], outputs[1]};
 }
 

@@ -3,17 +3,17 @@
 #include "backend/kernel.h"
 #include "ops/check.h"
 #include "ops/narrow_rows/operands.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void widen_rows_cpu(const KernelArgs& args);
-void widen_rows_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void widen_rows_cuda(const KernelArgs& args);
 void narrow_rows_cpu(const KernelArgs& args);
-void narrow_rows_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void narrow_rows_cuda(const KernelArgs& args);
 
+namespace narrow_rows_op {
 namespace {
-
-using namespace narrow_rows_op;
 
 void expect_bf16(std::string_view op, const ValueType& x) { expect_same(op, "x", x, {DType::kBF16, x.shape}); }
 
@@ -35,37 +35,36 @@ Cost cost(TypeList, TypeList, const Attributes& attributes) {
   return {.bytes = 6.0 * static_cast<double>(attributes.integer("elems"))};
 }
 
-const OpDef kWidenRows{.name = "widen_rows",
-                       .infer = infer_widen,
-                       .cost = cost,
-                       .cpu = widen_rows_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(widen_rows_cuda)};
+const OpDef kWidenRows{
+    .name = "widen_rows", .infer = infer_widen, .cost = cost, .cpu = widen_rows_cpu, .cuda = widen_rows_cuda};
 
 const OpDef kNarrowRows{.name = "narrow_rows",
                         .infer = infer_narrow,
                         .cost = cost,
                         .in_place = {{0, kX}},
                         .cpu = narrow_rows_cpu,
-                        .cuda = SPILLWAY_CUDA_KERNEL(narrow_rows_cuda)};
+                        .cuda = narrow_rows_cuda};
 
 Attributes slice_attributes(const RowSlice& rows, const Shape& shape) {
   return {{"first_row", rows.first}, {"rows", rows.count}, {"elems", shape_of(rows, shape).elems()}};
 }
 
 }  // namespace
+}  // namespace narrow_rows_op
 
 ValueId widen_rows(Builder& builder, ValueId x, const RowSlice& rows) {
-  return builder.append_one(kWidenRows, {x}, slice_attributes(rows, builder.type(x).shape));
+  return builder.append_one(narrow_rows_op::kWidenRows, {x},
+                            narrow_rows_op::slice_attributes(rows, builder.type(x).shape));
 }
 
 ValueId narrow_rows(Builder& builder, ValueId values, ValueId x, const RowSlice& rows,
                     const std::optional<StochasticRounding>& rounding) {
-  Attributes attributes = slice_attributes(rows, builder.type(x).shape);
+  Attributes attributes = narrow_rows_op::slice_attributes(rows, builder.type(x).shape);
   const StochasticRounding said = rounding.value_or(StochasticRounding{});
   attributes.add("stochastic", int64_t{rounding.has_value()});
   attributes.add("seed", said.seed);
   attributes.add("stream", said.stream);
-  const ValueId next = builder.append_one(kNarrowRows, {values, x, said.step}, std::move(attributes));
+  const ValueId next = builder.append_one(narrow_rows_op::kNarrowRows, {values, x, said.step}, std::move(attributes));
   builder.update(x, next);
   return next;
 }

@@ -9,7 +9,7 @@
 namespace spillway::ops {
 namespace {
 
-constexpr int64_t kGrain = int64_t{1} << 14;
+constexpr int64_t kNarrowGrain = int64_t{1} << 14;
 
 }  // namespace
 
@@ -17,7 +17,7 @@ void widen_rows_cpu(const KernelArgs& args) {
   const ElementRange slice = elements_of(slice_of(args.attributes), args.inputs[0].shape);
   const bf16* const from = args.inputs[0].as<bf16>() + slice.begin;
   float* const to = args.outputs[0].as<float>();
-  args.threads->parallel_for(slice.end - slice.begin, kGrain, [&](int64_t begin, int64_t end, int) {
+  args.threads->parallel_for(slice.end - slice.begin, kNarrowGrain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) to[i] = to_float(from[i]);
   });
 }
@@ -31,7 +31,7 @@ void narrow_rows_cpu(const KernelArgs& args) {
   bf16* const to = out.as<bf16>() + slice.begin;
   const RoundingKey key(args.attributes);
   const uint64_t step_key = key.is_stochastic ? key.of_step(*args.inputs[kStep].as<int32_t>()) : 0;
-  args.threads->parallel_for(slice.end - slice.begin, kGrain, [&](int64_t begin, int64_t end, int) {
+  args.threads->parallel_for(slice.end - slice.begin, kNarrowGrain, [&](int64_t begin, int64_t end, int) {
     if (!key.is_stochastic) {
       for (int64_t i = begin; i < end; ++i) to[i] = to_bf16(from[i]);
       return;

@@ -8,6 +8,7 @@
 
 #include "ops/number-inl.h"
 #include "ops/optimizers/update.h"
+#include "ops/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {

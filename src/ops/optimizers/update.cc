@@ -7,10 +7,9 @@
 
 namespace spillway::ops {
 
-using namespace update_input;
-
 std::vector<ValueType> infer_update(std::string_view op, const StateSchema& states, TypeList inputs,
                                     const Attributes& attributes) {
+  using namespace update_input;
   const ValueType& weight = *inputs[kWeight];
   const RowSlice slice = slice_of(attributes);
   const ValueType master{DType::kF32, shape_of(slice, weight.shape)};
@@ -46,6 +45,7 @@ std::vector<ValueType> infer_update(std::string_view op, const StateSchema& stat
 }
 
 std::vector<InPlace> update_in_place(int max_states) {
+  using namespace update_input;
   std::vector<InPlace> pairs = {{0, kWeight}, {1, kMaster}};
   for (int i = 0; i < max_states; ++i) {
     const auto input = static_cast<int8_t>(kStates + i);

@@ -6,6 +6,7 @@
 
 #include "backend/kernel.h"
 #include "ops/optimizers/either_side.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops::pointwise {
 
@@ -120,7 +121,7 @@ struct Operands {
 template <typename F>
 void run_cpu(const KernelArgs& args);
 template <typename F>
-void run_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void run_cuda(const KernelArgs& args);
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a template has no parentheses around its name.
 #define SPILLWAY_POINTWISE_KERNELS(run)                  \

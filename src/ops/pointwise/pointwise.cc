@@ -10,6 +10,7 @@
 #include "ops/row_sum/row_sum.h"
 
 namespace spillway::ops::pointwise {
+namespace pointwise_op {
 namespace {
 
 std::vector<ValueType> infer_unary(TypeList inputs, const Attributes&) {
@@ -119,7 +120,7 @@ const OpDef kAffine{.name = "affine",
                     .cost = memory_cost,
                     .in_place = {{0, 0}},
                     .cpu = run_cpu<Affine>,
-                    .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Affine>)};
+                    .cuda = run_cuda<Affine>};
 
 const OpDef kMinWith{.name = "min_with",
                      .infer = infer_unary,
@@ -127,7 +128,7 @@ const OpDef kMinWith{.name = "min_with",
                      .cost = memory_cost,
                      .in_place = {{0, 0}},
                      .cpu = run_cpu<MinWith>,
-                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<MinWith>)};
+                     .cuda = run_cuda<MinWith>};
 
 const OpDef kMaxWith{.name = "max_with",
                      .infer = infer_unary,
@@ -135,7 +136,7 @@ const OpDef kMaxWith{.name = "max_with",
                      .cost = memory_cost,
                      .in_place = {{0, 0}},
                      .cpu = run_cpu<MaxWith>,
-                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<MaxWith>)};
+                     .cuda = run_cuda<MaxWith>};
 
 const OpDef kRelu{.name = "relu",
                   .infer = infer_unary,
@@ -143,7 +144,7 @@ const OpDef kRelu{.name = "relu",
                   .cost = memory_cost,
                   .in_place = {{0, 0}},
                   .cpu = run_cpu<Relu>,
-                  .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Relu>)};
+                  .cuda = run_cuda<Relu>};
 
 const OpDef kExp{.name = "exp",
                  .infer = infer_unary,
@@ -151,7 +152,7 @@ const OpDef kExp{.name = "exp",
                  .cost = memory_cost,
                  .in_place = {{0, 0}},
                  .cpu = run_cpu<Exp>,
-                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Exp>)};
+                 .cuda = run_cuda<Exp>};
 
 const OpDef kLog{.name = "log",
                  .infer = infer_unary,
@@ -159,7 +160,7 @@ const OpDef kLog{.name = "log",
                  .cost = memory_cost,
                  .in_place = {{0, 0}},
                  .cpu = run_cpu<Log>,
-                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Log>)};
+                 .cuda = run_cuda<Log>};
 
 const OpDef kSigmoid{.name = "sigmoid",
                      .infer = infer_unary,
@@ -167,7 +168,7 @@ const OpDef kSigmoid{.name = "sigmoid",
                      .cost = memory_cost,
                      .in_place = {{0, 0}},
                      .cpu = run_cpu<Sigmoid>,
-                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Sigmoid>)};
+                     .cuda = run_cuda<Sigmoid>};
 
 const OpDef kLogSigmoid{.name = "log_sigmoid",
                         .infer = infer_unary,
@@ -175,7 +176,7 @@ const OpDef kLogSigmoid{.name = "log_sigmoid",
                         .cost = memory_cost,
                         .in_place = {{0, 0}},
                         .cpu = run_cpu<LogSigmoid>,
-                        .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<LogSigmoid>)};
+                        .cuda = run_cuda<LogSigmoid>};
 
 const OpDef kLog1mExp{.name = "log1m_exp",
                       .infer = infer_unary,
@@ -183,7 +184,7 @@ const OpDef kLog1mExp{.name = "log1m_exp",
                       .cost = memory_cost,
                       .in_place = {{0, 0}},
                       .cpu = run_cpu<Log1mExp>,
-                      .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Log1mExp>)};
+                      .cuda = run_cuda<Log1mExp>};
 
 const OpDef kSquare{.name = "square",
                     .infer = infer_unary,
@@ -191,7 +192,7 @@ const OpDef kSquare{.name = "square",
                     .cost = memory_cost,
                     .in_place = {{0, 0}},
                     .cpu = run_cpu<Square>,
-                    .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Square>)};
+                    .cuda = run_cuda<Square>};
 
 const OpDef kSoftCap{.name = "soft_cap",
                      .infer = infer_unary,
@@ -199,7 +200,7 @@ const OpDef kSoftCap{.name = "soft_cap",
                      .cost = memory_cost,
                      .in_place = {{0, 0}},
                      .cpu = run_cpu<SoftCap>,
-                     .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<SoftCap>)};
+                     .cuda = run_cuda<SoftCap>};
 
 const OpDef kDetach{.name = "detach",
                     .infer = infer_unary,
@@ -207,7 +208,7 @@ const OpDef kDetach{.name = "detach",
                     .cost = memory_cost,
                     .in_place = {{0, 0}},
                     .cpu = run_cpu<Same>,
-                    .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Same>)};
+                    .cuda = run_cuda<Same>};
 
 const OpDef kSub{.name = "sub",
                  .infer = infer_binary,
@@ -215,7 +216,7 @@ const OpDef kSub{.name = "sub",
                  .cost = memory_cost,
                  .in_place = {{0, 0}, {0, 1}},
                  .cpu = run_cpu<Sub>,
-                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Sub>)};
+                 .cuda = run_cuda<Sub>};
 
 const OpDef kMul{.name = "mul",
                  .infer = infer_binary,
@@ -223,7 +224,7 @@ const OpDef kMul{.name = "mul",
                  .cost = memory_cost,
                  .in_place = {{0, 0}, {0, 1}},
                  .cpu = run_cpu<Mul>,
-                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Mul>)};
+                 .cuda = run_cuda<Mul>};
 
 const OpDef kDiv{.name = "div",
                  .infer = infer_binary,
@@ -231,56 +232,59 @@ const OpDef kDiv{.name = "div",
                  .cost = memory_cost,
                  .in_place = {{0, 0}, {0, 1}},
                  .cpu = run_cpu<Div>,
-                 .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<Div>)};
+                 .cuda = run_cuda<Div>};
 
 const OpDef kWhereBelow{.name = "where_below",
                         .infer = infer_binary,
                         .cost = memory_cost,
                         .in_place = {{0, 0}, {0, 1}},
                         .cpu = run_cpu<WhereBelow>,
-                        .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<WhereBelow>)};
+                        .cuda = run_cuda<WhereBelow>};
 
 const OpDef kWhereAbove{.name = "where_above",
                         .infer = infer_binary,
                         .cost = memory_cost,
                         .in_place = {{0, 0}, {0, 1}},
                         .cpu = run_cpu<WhereAbove>,
-                        .cuda = SPILLWAY_CUDA_KERNEL(run_cuda<WhereAbove>)};
+                        .cuda = run_cuda<WhereAbove>};
 
 }  // namespace
+}  // namespace pointwise_op
 
 ValueId affine(Builder& builder, ValueId x, double factor, double constant) {
-  return builder.append_one(kAffine, {x}, {{"factor", factor}, {"constant", constant}});
+  return builder.append_one(pointwise_op::kAffine, {x}, {{"factor", factor}, {"constant", constant}});
 }
 ValueId min_with(Builder& builder, ValueId x, double limit) {
-  return builder.append_one(kMinWith, {x}, {{"limit", limit}});
+  return builder.append_one(pointwise_op::kMinWith, {x}, {{"limit", limit}});
 }
 ValueId max_with(Builder& builder, ValueId x, double limit) {
-  return builder.append_one(kMaxWith, {x}, {{"limit", limit}});
+  return builder.append_one(pointwise_op::kMaxWith, {x}, {{"limit", limit}});
 }
-ValueId relu(Builder& builder, ValueId x) { return builder.append_one(kRelu, {x}); }
-ValueId exp(Builder& builder, ValueId x) { return builder.append_one(kExp, {x}); }
-ValueId log(Builder& builder, ValueId x) { return builder.append_one(kLog, {x}); }
-ValueId sigmoid(Builder& builder, ValueId x) { return builder.append_one(kSigmoid, {x}); }
-ValueId log_sigmoid(Builder& builder, ValueId x) { return builder.append_one(kLogSigmoid, {x}); }
-ValueId log1m_exp(Builder& builder, ValueId x) { return builder.append_one(kLog1mExp, {x}); }
-ValueId square(Builder& builder, ValueId x) { return builder.append_one(kSquare, {x}); }
-ValueId soft_cap(Builder& builder, ValueId x, double cap) { return builder.append_one(kSoftCap, {x}, {{"cap", cap}}); }
-ValueId detach(Builder& builder, ValueId x) { return builder.append_one(kDetach, {x}); }
+ValueId relu(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kRelu, {x}); }
+ValueId exp(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kExp, {x}); }
+ValueId log(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kLog, {x}); }
+ValueId sigmoid(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kSigmoid, {x}); }
+ValueId log_sigmoid(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kLogSigmoid, {x}); }
+ValueId log1m_exp(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kLog1mExp, {x}); }
+ValueId square(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kSquare, {x}); }
+ValueId soft_cap(Builder& builder, ValueId x, double cap) {
+  return builder.append_one(pointwise_op::kSoftCap, {x}, {{"cap", cap}});
+}
+ValueId detach(Builder& builder, ValueId x) { return builder.append_one(pointwise_op::kDetach, {x}); }
 
 // Adds one number for all by subtracting it with its sign changed, which is exact.
 ValueId add(Builder& builder, ValueId x, ValueId y) {
   if (builder.type(x) == builder.type(y)) return ops::add(builder, x, y);
-  return sub(builder, x, minus(builder, y));
+  return sub(builder, x, pointwise_op::minus(builder, y));
 }
-ValueId sub(Builder& builder, ValueId x, ValueId y) { return builder.append_one(kSub, {x, y}); }
-ValueId mul(Builder& builder, ValueId x, ValueId y) { return builder.append_one(kMul, {x, y}); }
-ValueId div(Builder& builder, ValueId x, ValueId y) { return builder.append_one(kDiv, {x, y}); }
+ValueId sub(Builder& builder, ValueId x, ValueId y) { return builder.append_one(pointwise_op::kSub, {x, y}); }
+ValueId mul(Builder& builder, ValueId x, ValueId y) { return builder.append_one(pointwise_op::kMul, {x, y}); }
+ValueId div(Builder& builder, ValueId x, ValueId y) { return builder.append_one(pointwise_op::kDiv, {x, y}); }
 ValueId where_below(Builder& builder, ValueId x, ValueId y, double limit) {
-  return builder.append_one(kWhereBelow, {x, y}, {{"limit", limit}});
+  return builder.append_one(pointwise_op::kWhereBelow, {x, y}, {{"limit", limit}});
 }
 ValueId where_above(Builder& builder, ValueId x, ValueId y, double limit) {
-  return builder.append_one(kWhereAbove, {x, y}, {{"limit", limit}});
+  return builder.append_one(pointwise_op::kWhereAbove, {x, y}, {{"limit", limit}});
 }
 
 }  // namespace spillway::ops::pointwise

@@ -2,12 +2,14 @@
 
 #include "backend/kernel.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void quantile_mask_cpu(const KernelArgs& args);
-void quantile_mask_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void quantile_mask_cuda(const KernelArgs& args);
 
+namespace quantile_mask_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -17,16 +19,14 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {*inputs[0]};
 }
 
-const OpDef kQuantileMask{.name = "quantile_mask",
-                          .infer = infer,
-                          .cost = memory_cost,
-                          .cpu = quantile_mask_cpu,
-                          .cuda = SPILLWAY_CUDA_KERNEL(quantile_mask_cuda)};
+const OpDef kQuantileMask{
+    .name = "quantile_mask", .infer = infer, .cost = memory_cost, .cpu = quantile_mask_cpu, .cuda = quantile_mask_cuda};
 
 }  // namespace
+}  // namespace quantile_mask_op
 
 ValueId quantile_mask(Builder& builder, ValueId x, ValueId mask, double q) {
-  return builder.append_one(kQuantileMask, {x, mask}, {{"q", q}});
+  return builder.append_one(quantile_mask_op::kQuantileMask, {x, mask}, {{"q", q}});
 }
 
 }  // namespace spillway::ops

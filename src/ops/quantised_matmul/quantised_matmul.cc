@@ -8,14 +8,13 @@
 #include "ops/cast/cast.h"
 #include "ops/check.h"
 #include "ops/matmul/matmul.h"
+#include "ops/optional_kernel.h"
 #include "ops/quantised_matmul/operands.h"
 #include "ops/sum_rows/sum_rows.h"
 
 namespace spillway::ops {
 
-using namespace quantised_matmul_op;
-
-void quantised_matmul_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void quantised_matmul_cuda(const KernelArgs& args);
 
 QuantisedFormat quantised_format(const Attributes& attributes) {
   return {.coding = static_cast<WeightCoding>(attributes.integer("coding")),
@@ -26,13 +25,14 @@ QuantisedFormat quantised_format(const Attributes& attributes) {
 
 QuantisedWeight weight_of(const KernelArgs& args) {
   return quantised_weight(quantised_format(args.attributes), args.attributes.integer("rows"),
-                          args.attributes.integer("columns"), args.inputs.subspan(kParts));
+                          args.attributes.integer("columns"), args.inputs.subspan(quantised_matmul_op::kParts));
 }
 
 int64_t decoded_bytes(const Attributes& attributes, DType dtype) {
   return align_up(attributes.integer("rows") * attributes.integer("columns") * size_of(dtype), 256);
 }
 
+namespace quantised_matmul_op {
 namespace {
 
 // The types of the product's operands if its weight were decoded.
@@ -136,16 +136,17 @@ const OpDef kQuantisedMatmul{.name = "quantised_matmul",
                              .in_place = {{0, 1}},  // kAddend
                              .recompute_cost = RecomputeCost::kProduct,
                              .cpu = quantised_matmul_cpu,
-                             .cuda = SPILLWAY_CUDA_KERNEL(quantised_matmul_cuda)};
+                             .cuda = quantised_matmul_cuda};
 
 }  // namespace
+}  // namespace quantised_matmul_op
 
 ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& weight,
                          const QuantisedMatmulOptions& options) {
   std::vector<ValueId> inputs = {x, options.addend, options.bias};
   inputs.insert(inputs.end(), weight.parts.begin(), weight.parts.end());
   const QuantisedFormat& format = weight.format;
-  return builder.append(kQuantisedMatmul, inputs,
+  return builder.append(quantised_matmul_op::kQuantisedMatmul, inputs,
                         {{"rows", weight.rows},
                          {"columns", weight.columns},
                          {"coding", static_cast<int64_t>(format.coding)},

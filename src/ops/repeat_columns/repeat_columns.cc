@@ -5,14 +5,16 @@
 #include "graph/autodiff.h"
 #include "ops/cast/cast.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void repeat_columns_cpu(const KernelArgs& args);
-void repeat_columns_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void repeat_columns_cuda(const KernelArgs& args);
 void sum_repeated_cpu(const KernelArgs& args);
-void sum_repeated_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void sum_repeated_cuda(const KernelArgs& args);
 
+namespace repeat_columns_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -36,7 +38,7 @@ const OpDef kSumRepeated{.name = "sum_repeated",
                          .infer = infer_sum,
                          .cost = memory_cost,
                          .cpu = sum_repeated_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(sum_repeated_cuda)};
+                         .cuda = sum_repeated_cuda};
 
 void vjp(VjpContext& context) {
   add_cotangent(context, 0,
@@ -49,13 +51,14 @@ const OpDef kRepeatColumns{.name = "repeat_columns",
                            .vjp = vjp,
                            .cost = memory_cost,
                            .cpu = repeat_columns_cpu,
-                           .cuda = SPILLWAY_CUDA_KERNEL(repeat_columns_cuda)};
+                           .cuda = repeat_columns_cuda};
 
 }  // namespace
+}  // namespace repeat_columns_op
 
 ValueId repeat_columns(Builder& builder, ValueId x, int64_t times) {
   SPILLWAY_CHECK(times >= 1, "columns {} times", times);
-  return times == 1 ? x : builder.append_one(kRepeatColumns, {x}, {{"times", times}});
+  return times == 1 ? x : builder.append_one(repeat_columns_op::kRepeatColumns, {x}, {{"times", times}});
 }
 
 }  // namespace spillway::ops

@@ -6,10 +6,10 @@
 namespace spillway::ops {
 namespace {
 
-constexpr int64_t kGrainElems = 1 << 14;
+constexpr int64_t kRepeatGrain = 1 << 14;
 
 int64_t grain(const TensorView& wide) {
-  return std::max<int64_t>(1, kGrainElems / std::max<int64_t>(1, wide.shape[1]));
+  return std::max<int64_t>(1, kRepeatGrain / std::max<int64_t>(1, wide.shape[1]));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "graph/autodiff.h"
 #include "ops/check.h"
 #include "ops/column_sums.h"
+#include "ops/optional_kernel.h"
 #include "ops/real_or.h"
 #include "ops/rms_norm/grad_blocks.h"
 #include "ops/rms_norm/operands.h"
@@ -13,13 +14,12 @@
 namespace spillway::ops {
 
 void rms_norm_cpu(const KernelArgs& args);
-void rms_norm_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void rms_norm_cuda(const KernelArgs& args);
 void rms_norm_grad_cpu(const KernelArgs& args);
-void rms_norm_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void rms_norm_grad_cuda(const KernelArgs& args);
 
+namespace rms_norm_op {
 namespace {
-
-using namespace rms_norm_op;
 
 void expect_operands(std::string_view op, const ValueType& x, const ValueType& w) {
   expect_real(op, "x", x);
@@ -67,7 +67,7 @@ const OpDef kRmsNormGrad{.name = "rms_norm_grad",
                          .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                          .in_place = {{0, kXAddend}, {0, kDy}, {0, kX}, {1, kWeightAddend}},
                          .cpu = rms_norm_grad_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(rms_norm_grad_cuda)};
+                         .cuda = rms_norm_grad_cuda};
 
 void add_weight_shift(Attributes& attributes, double shift) {
   if (shift != 0) attributes.add("weight_shift", shift);
@@ -94,14 +94,15 @@ const OpDef kRmsNorm{.name = "rms_norm",
                      .cost = memory_cost,
                      .in_place = {{0, kX}},
                      .cpu = rms_norm_cpu,
-                     .cuda = SPILLWAY_CUDA_KERNEL(rms_norm_cuda)};
+                     .cuda = rms_norm_cuda};
 
 }  // namespace
+}  // namespace rms_norm_op
 
 ValueId rms_norm(Builder& builder, ValueId x, ValueId w, double eps, double weight_shift) {
   Attributes attributes{{"eps", eps}};
-  add_weight_shift(attributes, weight_shift);
-  return builder.append(kRmsNorm, {x, w}, std::move(attributes))[0];
+  rms_norm_op::add_weight_shift(attributes, weight_shift);
+  return builder.append(rms_norm_op::kRmsNorm, {x, w}, std::move(attributes))[0];
 }
 
 }  // namespace spillway::ops

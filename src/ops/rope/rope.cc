@@ -3,16 +3,16 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 #include "ops/rope/turn.h"
 
 namespace spillway::ops {
 
 void rope_cpu(const KernelArgs& args);
-void rope_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void rope_cuda(const KernelArgs& args);
 
+namespace rope_op {
 namespace {
-
-using namespace rope_op;
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType &x = *inputs[kX], &inv_freq = *inputs[kInvFreq];
@@ -43,7 +43,7 @@ const OpDef kRope{.name = "rope",
                   .cost = memory_cost,
                   .in_place = {{0, kX}},
                   .cpu = rope_cpu,
-                  .cuda = SPILLWAY_CUDA_KERNEL(rope_cuda)};
+                  .cuda = rope_cuda};
 
 void vjp(VjpContext& context) {
   if (!context.wants(kX)) return;
@@ -56,10 +56,11 @@ void vjp(VjpContext& context) {
 }
 
 }  // namespace
+}  // namespace rope_op
 
 ValueId rope(Builder& builder, ValueId x, ValueId positions, ValueId inv_freq, const RopeOptions& options,
              const RopeByLength& by_length) {
-  return builder.append_one(kRope, {x, positions, inv_freq, by_length.offsets},
+  return builder.append_one(rope_op::kRope, {x, positions, inv_freq, by_length.offsets},
                             {{"head_size", options.head_size},
                              {"layout", static_cast<int64_t>(options.layout)},
                              {"attention_scaling", options.attention_scaling},

@@ -3,14 +3,16 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void row_sum_cpu(const KernelArgs& args);
-void row_sum_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void row_sum_cuda(const KernelArgs& args);
 void row_sum_grad_cpu(const KernelArgs& args);
-void row_sum_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void row_sum_grad_cuda(const KernelArgs& args);
 
+namespace row_sum_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -29,7 +31,7 @@ const OpDef kRowSumGrad{.name = "row_sum_grad",
                         .infer = infer_grad,
                         .cost = memory_cost,
                         .cpu = row_sum_grad_cpu,
-                        .cuda = SPILLWAY_CUDA_KERNEL(row_sum_grad_cuda)};
+                        .cuda = row_sum_grad_cuda};
 
 void vjp(VjpContext& context) {
   const ValueType& x = context.input_type(0);
@@ -38,16 +40,17 @@ void vjp(VjpContext& context) {
   context.add(0, context.builder().append_one(kRowSumGrad, {context.cotangent(0)}, attributes));
 }
 
-const OpDef kRowSum{.name = "row_sum",
-                    .infer = infer,
-                    .vjp = vjp,
-                    .cost = memory_cost,
-                    .cpu = row_sum_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(row_sum_cuda)};
+const OpDef kRowSum{
+    .name = "row_sum", .infer = infer, .vjp = vjp, .cost = memory_cost, .cpu = row_sum_cpu, .cuda = row_sum_cuda};
 
 }  // namespace
+}  // namespace row_sum_op
 
-ValueId row_sum(Builder& builder, ValueId x) { return builder.append_one(kRowSum, {x}, {{"mean", int64_t{0}}}); }
-ValueId row_mean(Builder& builder, ValueId x) { return builder.append_one(kRowSum, {x}, {{"mean", int64_t{1}}}); }
+ValueId row_sum(Builder& builder, ValueId x) {
+  return builder.append_one(row_sum_op::kRowSum, {x}, {{"mean", int64_t{0}}});
+}
+ValueId row_mean(Builder& builder, ValueId x) {
+  return builder.append_one(row_sum_op::kRowSum, {x}, {{"mean", int64_t{1}}});
+}
 
 }  // namespace spillway::ops

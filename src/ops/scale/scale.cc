@@ -3,12 +3,14 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void scale_cpu(const KernelArgs& args);
-void scale_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void scale_cuda(const KernelArgs& args);
 
+namespace scale_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -27,12 +29,13 @@ const OpDef kScale{.name = "scale",
                    .cost = memory_cost,
                    .in_place = {{0, 0}},
                    .cpu = scale_cpu,
-                   .cuda = SPILLWAY_CUDA_KERNEL(scale_cuda)};
+                   .cuda = scale_cuda};
 
 }  // namespace
+}  // namespace scale_op
 
 ValueId scale(Builder& builder, ValueId x, double factor) {
-  return factor == 1 ? x : builder.append_one(kScale, {x}, {{"factor", factor}});
+  return factor == 1 ? x : builder.append_one(scale_op::kScale, {x}, {{"factor", factor}});
 }
 
 }  // namespace spillway::ops

@@ -5,18 +5,18 @@
 #include "ops/cast/cast.h"
 #include "ops/check.h"
 #include "ops/column_sums.h"
+#include "ops/optional_kernel.h"
 #include "ops/scale_columns/operands.h"
 #include "ops/sum_rows/sum_rows.h"
 
 namespace spillway::ops {
 
-using namespace scale_columns_op;
-
 void scale_columns_cpu(const KernelArgs& args);
-void scale_columns_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void scale_columns_cuda(const KernelArgs& args);
 void scale_columns_grad_cpu(const KernelArgs& args);
-void scale_columns_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void scale_columns_grad_cuda(const KernelArgs& args);
 
+namespace scale_columns_op {
 namespace {
 
 void expect_operands(std::string_view op, const ValueType& x, const ValueType* factor) {
@@ -60,7 +60,7 @@ const OpDef kScaleColumnsGrad{.name = "scale_columns_grad",
                               .workspace_bytes = grad_workspace_bytes,
                               .in_place = {{0, kDy}, {0, kX}},
                               .cpu = scale_columns_grad_cpu,
-                              .cuda = SPILLWAY_CUDA_KERNEL(scale_columns_grad_cuda)};
+                              .cuda = scale_columns_grad_cuda};
 
 void vjp(VjpContext& context) {
   Builder& builder = context.builder();
@@ -87,12 +87,14 @@ const OpDef kScaleColumns{.name = "scale_columns",
                           .cost = memory_cost,
                           .in_place = {{0, kX}, {0, kAddend}},
                           .cpu = scale_columns_cpu,
-                          .cuda = SPILLWAY_CUDA_KERNEL(scale_columns_cuda)};
+                          .cuda = scale_columns_cuda};
 
 }  // namespace
+}  // namespace scale_columns_op
 
 ValueId scale_columns(Builder& builder, ValueId x, ValueId factor, const ScaleColumnsOptions& options) {
-  return builder.append_one(kScaleColumns, {x, factor, options.bias, options.addend}, {{"shift", options.shift}});
+  return builder.append_one(scale_columns_op::kScaleColumns, {x, factor, options.bias, options.addend},
+                            {{"shift", options.shift}});
 }
 
 }  // namespace spillway::ops

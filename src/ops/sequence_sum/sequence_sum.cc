@@ -5,18 +5,18 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 #include "ops/sequence_sum/operands.h"
 
 namespace spillway::ops {
 
 void sequence_sum_cpu(const KernelArgs& args);
-void sequence_sum_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void sequence_sum_cuda(const KernelArgs& args);
 void sequence_spread_cpu(const KernelArgs& args);
-void sequence_spread_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void sequence_spread_cuda(const KernelArgs& args);
 
+namespace sequence_sum_op {
 namespace {
-
-using namespace sequence_sum_op;
 
 constexpr std::string_view kName = "sequence_sum";
 
@@ -47,7 +47,7 @@ std::vector<ValueType> infer_spread(TypeList inputs, const Attributes& attribute
   return {token_numbers(attributes.integer("tokens"), attributes.integer("rank"))};
 }
 
-SequenceRows rows_of(const Attributes& attributes) {
+SequencesOfRows rows_of(const Attributes& attributes) {
   return {.axis = static_cast<AxisId>(attributes.integer("axis")),
           .first = attributes.integer("first"),
           .stride = attributes.integer("stride")};
@@ -70,7 +70,7 @@ const OpDef kSequenceSpread{.name = "sequence_spread",
                             .vjp = spread_vjp,
                             .cost = memory_cost,
                             .cpu = sequence_spread_cpu,
-                            .cuda = SPILLWAY_CUDA_KERNEL(sequence_spread_cuda)};
+                            .cuda = sequence_spread_cuda};
 
 ValueId append_spread(Builder& builder, std::vector<ValueId> inputs, Attributes attributes, int64_t tokens,
                       int64_t rank) {
@@ -92,9 +92,9 @@ const OpDef kSequenceSum{.name = kName,
                          .vjp = sum_vjp,
                          .cost = memory_cost,
                          .cpu = sequence_sum_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(sequence_sum_cuda)};
+                         .cuda = sequence_sum_cuda};
 
-Attributes attributes_of(Builder& builder, const SequenceRows& rows) {
+Attributes attributes_of(Builder& builder, const SequencesOfRows& rows) {
   return {{"rows", builder.graph().axis(rows.axis).capacity},
           {"axis", static_cast<int64_t>(rows.axis)},
           {"first", rows.first},
@@ -102,13 +102,17 @@ Attributes attributes_of(Builder& builder, const SequenceRows& rows) {
 }
 
 }  // namespace
+}  // namespace sequence_sum_op
 
-ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets, const SequenceRows& rows) {
-  return builder.append_one(kSequenceSum, {x, weights, seq_offsets}, attributes_of(builder, rows));
+ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets, const SequencesOfRows& rows) {
+  return builder.append_one(sequence_sum_op::kSequenceSum, {x, weights, seq_offsets},
+                            sequence_sum_op::attributes_of(builder, rows));
 }
 
-ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets, const SequenceRows& rows) {
-  return append_spread(builder, {x, weights, seq_offsets}, attributes_of(builder, rows), builder.graph().tokens(), 1);
+ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
+                        const SequencesOfRows& rows) {
+  return sequence_sum_op::append_spread(builder, {x, weights, seq_offsets},
+                                        sequence_sum_op::attributes_of(builder, rows), builder.graph().tokens(), 1);
 }
 
 }  // namespace spillway::ops

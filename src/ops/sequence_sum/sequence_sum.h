@@ -8,7 +8,7 @@ namespace spillway::ops {
 
 // The sequences that rows stand for: row r takes sequence first + r * stride, so that rows can be every sequence, or
 // one of every two.
-struct SequenceRows {
+struct SequencesOfRows {
   AxisId axis = kNoAxis;
   int64_t first = 0, stride = 1;
 };
@@ -23,12 +23,12 @@ struct SequenceRows {
 // on its sequence alone. The gradient is x's, not the weights'; tokens of sequences that no row in use takes get 0.
 // Throws InputError if a row would lie beyond max_sequences. REQUIRES: first >= 0, stride >= 1.
 [[nodiscard]] ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
-                                   const SequenceRows& rows);
+                                   const SequencesOfRows& rows);
 
 // Spreads numbers of rows over tokens, the reverse of sequence_sum. Each token of a row's sequence gets the row's
 // number in x, f32 [R] along rows.axis, times the token's weight if there are weights: f32 [T], 0 for tokens of
 // sequences that no row in use takes. The gradient is x's, not the weights'.
 [[nodiscard]] ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
-                                      const SequenceRows& rows);
+                                      const SequencesOfRows& rows);
 
 }  // namespace spillway::ops

@@ -3,14 +3,16 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void sort_rows_cpu(const KernelArgs& args);
-void sort_rows_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void sort_rows_cuda(const KernelArgs& args);
 void sort_rows_grad_cpu(const KernelArgs& args);
-void sort_rows_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void sort_rows_grad_cuda(const KernelArgs& args);
 
+namespace sort_rows_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -37,21 +39,18 @@ const OpDef kSortRowsGrad{.name = "sort_rows_grad",
                           .infer = infer_grad,
                           .cost = cost,
                           .cpu = sort_rows_grad_cpu,
-                          .cuda = SPILLWAY_CUDA_KERNEL(sort_rows_grad_cuda)};
+                          .cuda = sort_rows_grad_cuda};
 
 void vjp(VjpContext& context) {
   context.add(0, context.builder().append_one(kSortRowsGrad, {context.input(0), context.cotangent(0)}));
 }
 
-const OpDef kSortRows{.name = "sort_rows",
-                      .infer = infer,
-                      .vjp = vjp,
-                      .cost = cost,
-                      .cpu = sort_rows_cpu,
-                      .cuda = SPILLWAY_CUDA_KERNEL(sort_rows_cuda)};
+const OpDef kSortRows{
+    .name = "sort_rows", .infer = infer, .vjp = vjp, .cost = cost, .cpu = sort_rows_cpu, .cuda = sort_rows_cuda};
 
 }  // namespace
+}  // namespace sort_rows_op
 
-ValueId sort_rows(Builder& builder, ValueId x) { return builder.append_one(kSortRows, {x}); }
+ValueId sort_rows(Builder& builder, ValueId x) { return builder.append_one(sort_rows_op::kSortRows, {x}); }
 
 }  // namespace spillway::ops

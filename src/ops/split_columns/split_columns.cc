@@ -7,15 +7,17 @@
 #include "base/error.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 #include "ops/split_columns/widths.h"
 
 namespace spillway::ops {
 
 void split_columns_cpu(const KernelArgs& args);
-void split_columns_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void split_columns_cuda(const KernelArgs& args);
 void join_columns_cpu(const KernelArgs& args);
-void join_columns_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void join_columns_cuda(const KernelArgs& args);
 
+namespace split_columns_op {
 namespace {
 
 ValueType part_of(const ValueType& x, int64_t width) { return {x.dtype, {x.shape[0], width}, x.axis}; }
@@ -50,7 +52,7 @@ const OpDef kJoinColumns{.name = "join_columns",
                          .infer = infer_join,
                          .cost = memory_cost,
                          .cpu = join_columns_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(join_columns_cuda)};
+                         .cuda = join_columns_cuda};
 
 void vjp(VjpContext& context) {
   std::vector<ValueId> parts;
@@ -64,15 +66,16 @@ const OpDef kSplitColumns{.name = "split_columns",
                           .vjp = vjp,
                           .cost = memory_cost,
                           .cpu = split_columns_cpu,
-                          .cuda = SPILLWAY_CUDA_KERNEL(split_columns_cuda)};
+                          .cuda = split_columns_cuda};
 
 }  // namespace
+}  // namespace split_columns_op
 
 std::vector<ValueId> split_columns(Builder& builder, ValueId x, const std::vector<int64_t>& widths) {
   SPILLWAY_CHECK(widths.size() > 1 && widths.size() <= kMaxColumnParts, "{} parts of columns", widths.size());
   Attributes attributes;
   for (size_t i = 0; i < widths.size(); ++i) attributes.add(kWidthNames[i], widths[i]);
-  return builder.append(kSplitColumns, {x}, std::move(attributes));
+  return builder.append(split_columns_op::kSplitColumns, {x}, std::move(attributes));
 }
 
 }  // namespace spillway::ops

@@ -3,13 +3,15 @@
 #include "backend/kernel.h"
 #include "base/math.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 #include "ops/squared_norm/order.h"
 
 namespace spillway::ops {
 
 void squared_norm_cpu(const KernelArgs& args);
-void squared_norm_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void squared_norm_cuda(const KernelArgs& args);
 
+namespace squared_norm_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -26,10 +28,11 @@ const OpDef kSquaredNorm{.name = "squared_norm",
                          .cost = memory_cost,
                          .workspace_bytes = workspace_bytes,
                          .cpu = squared_norm_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(squared_norm_cuda)};
+                         .cuda = squared_norm_cuda};
 
 }  // namespace
+}  // namespace squared_norm_op
 
-ValueId squared_norm(Builder& builder, ValueId x) { return builder.append_one(kSquaredNorm, {x}); }
+ValueId squared_norm(Builder& builder, ValueId x) { return builder.append_one(squared_norm_op::kSquaredNorm, {x}); }
 
 }  // namespace spillway::ops

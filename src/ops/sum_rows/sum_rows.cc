@@ -3,12 +3,14 @@
 #include "backend/kernel.h"
 #include "ops/check.h"
 #include "ops/column_sums.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void sum_rows_cpu(const KernelArgs& args);
-void sum_rows_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void sum_rows_cuda(const KernelArgs& args);
 
+namespace sum_rows_op {
 namespace {
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -30,12 +32,13 @@ const OpDef kSumRows{.name = "sum_rows",
                      .workspace_bytes = workspace_bytes,
                      .in_place = {{0, 1}},
                      .cpu = sum_rows_cpu,
-                     .cuda = SPILLWAY_CUDA_KERNEL(sum_rows_cuda)};
+                     .cuda = sum_rows_cuda};
 
 }  // namespace
+}  // namespace sum_rows_op
 
 ValueId sum_rows(Builder& builder, ValueId x, ValueId addend, DType dtype) {
-  return builder.append_one(kSumRows, {x, addend}, {{"dtype", static_cast<int64_t>(dtype)}});
+  return builder.append_one(sum_rows_op::kSumRows, {x, addend}, {{"dtype", static_cast<int64_t>(dtype)}});
 }
 
 }  // namespace spillway::ops

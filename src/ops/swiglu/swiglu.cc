@@ -4,22 +4,22 @@
 #include "base/index.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 #include "ops/swiglu/operands.h"
 
 namespace spillway::ops {
 
 void swiglu_cpu(const KernelArgs& args);
-void swiglu_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void swiglu_cuda(const KernelArgs& args);
 void swiglu_grad_cpu(const KernelArgs& args);
-void swiglu_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void swiglu_grad_cuda(const KernelArgs& args);
 void geglu_cpu(const KernelArgs& args);
-void geglu_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void geglu_cuda(const KernelArgs& args);
 void geglu_grad_cpu(const KernelArgs& args);
-void geglu_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void geglu_grad_cuda(const KernelArgs& args);
 
+namespace swiglu_op {
 namespace {
-
-using namespace swiglu_op;
 
 std::vector<ValueType> infer_as(std::string_view name, TypeList inputs) {
   expect_real(name, "gate", *inputs[kGate]);
@@ -47,7 +47,7 @@ const OpDef kSwigluGrad{.name = "swiglu_grad",
                         .cost = memory_cost,
                         .in_place = {{0, kGate}, {1, kUp}, {0, kDy}, {1, kDy}},
                         .cpu = swiglu_grad_cpu,
-                        .cuda = SPILLWAY_CUDA_KERNEL(swiglu_grad_cuda)};
+                        .cuda = swiglu_grad_cuda};
 
 void swiglu_vjp(VjpContext& context) { append_gradients(context, kSwigluGrad); }
 
@@ -57,14 +57,14 @@ const OpDef kSwiglu{.name = "swiglu",
                     .cost = memory_cost,
                     .in_place = {{0, kGate}, {0, kUp}},
                     .cpu = swiglu_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(swiglu_cuda)};
+                    .cuda = swiglu_cuda};
 
 const OpDef kGegluGrad{.name = "geglu_grad",
                        .infer = infer_grad,
                        .cost = memory_cost,
                        .in_place = {{0, kGate}, {1, kUp}, {0, kDy}, {1, kDy}},
                        .cpu = geglu_grad_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(geglu_grad_cuda)};
+                       .cuda = geglu_grad_cuda};
 
 void geglu_vjp(VjpContext& context) { append_gradients(context, kGegluGrad); }
 
@@ -74,11 +74,14 @@ const OpDef kGeglu{.name = "geglu",
                    .cost = memory_cost,
                    .in_place = {{0, kGate}, {0, kUp}},
                    .cpu = geglu_cpu,
-                   .cuda = SPILLWAY_CUDA_KERNEL(geglu_cuda)};
+                   .cuda = geglu_cuda};
 
 }  // namespace
+}  // namespace swiglu_op
 
-ValueId swiglu(Builder& builder, ValueId gate, ValueId up) { return builder.append_one(kSwiglu, {gate, up}); }
-ValueId geglu(Builder& builder, ValueId gate, ValueId up) { return builder.append_one(kGeglu, {gate, up}); }
+ValueId swiglu(Builder& builder, ValueId gate, ValueId up) {
+  return builder.append_one(swiglu_op::kSwiglu, {gate, up});
+}
+ValueId geglu(Builder& builder, ValueId gate, ValueId up) { return builder.append_one(swiglu_op::kGeglu, {gate, up}); }
 
 }  // namespace spillway::ops

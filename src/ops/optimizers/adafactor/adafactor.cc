@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "ops/optimizers/whole_matrix.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void adafactor_cpu(const KernelArgs& args);
-void adafactor_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void adafactor_cuda(const KernelArgs& args);
 
+namespace adafactor_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {
@@ -34,14 +36,18 @@ const OpDef kUpdate{.name = "adafactor",
                     .workspace_bytes = whole_matrix_workspace_bytes,
                     .in_place = update_in_place(2),
                     .cpu = adafactor_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(adafactor_cuda)};
+                    .cuda = adafactor_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace adafactor_op
 
-constexpr OptimizerDef kAdafactor{.name = "adafactor", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kAdafactor{.name = "adafactor",
+                                  .options = adafactor_op::kOptions,
+                                  .states = adafactor_op::states,
+                                  .update = adafactor_op::update};
 
 }  // namespace spillway::ops

@@ -4,6 +4,7 @@
 #include "ops/optimizers/adagrad/formula-inl.h"
 
 namespace spillway::ops {
+namespace adagrad_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {{"lr_decay"}, {"eps", 1e-10}, kWeightDecay};
@@ -25,14 +26,16 @@ const OpDef kUpdate{.name = "adagrad",
                     .cuda_workspace_bytes = formula_bytes<AdagradFormula>,
                     .in_place = update_in_place(1),
                     .cpu = adagrad_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(adagrad_cuda)};
+                    .cuda = adagrad_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace adagrad_op
 
-constexpr OptimizerDef kAdagrad{.name = "adagrad", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kAdagrad{
+    .name = "adagrad", .options = adagrad_op::kOptions, .states = adagrad_op::states, .update = adagrad_op::update};
 
 }  // namespace spillway::ops

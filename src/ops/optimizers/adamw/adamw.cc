@@ -4,6 +4,7 @@
 #include "ops/optimizers/adamw/formula-inl.h"
 
 namespace spillway::ops {
+namespace adamw_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -29,14 +30,16 @@ const OpDef kAdamwUpdate{.name = "adamw",
                          .cuda_workspace_bytes = formula_bytes<AdamwFormula>,
                          .in_place = update_in_place(2),
                          .cpu = adamw_cpu,
-                         .cuda = SPILLWAY_CUDA_KERNEL(adamw_cuda)};
+                         .cuda = adamw_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kAdamwUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace adamw_op
 
-constexpr OptimizerDef kAdamw{.name = "adamw", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kAdamw{
+    .name = "adamw", .options = adamw_op::kOptions, .states = adamw_op::states, .update = adamw_op::update};
 
 }  // namespace spillway::ops

@@ -5,6 +5,7 @@
 #include "ops/optimizers/adamw_8bit/formula-inl.h"
 
 namespace spillway::ops {
+namespace adamw_8bit_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -35,7 +36,7 @@ const OpDef kUpdate{.name = "adamw_8bit",
                     .cuda_workspace_bytes = formula_bytes<Adamw8bitFormula>,
                     .in_place = update_in_place(4),
                     .cpu = adamw_8bit_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(adamw_8bit_cuda)};
+                    .cuda = adamw_8bit_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   if (!has_coded_states(options, builder.type(operands.weight).shape)) return kAdamw.update(builder, operands, options);
@@ -43,7 +44,11 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 }
 
 }  // namespace
+}  // namespace adamw_8bit_op
 
-constexpr OptimizerDef kAdamw8bit{.name = "adamw_8bit", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kAdamw8bit{.name = "adamw_8bit",
+                                  .options = adamw_8bit_op::kOptions,
+                                  .states = adamw_8bit_op::states,
+                                  .update = adamw_8bit_op::update};
 
 }  // namespace spillway::ops

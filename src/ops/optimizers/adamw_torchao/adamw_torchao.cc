@@ -5,6 +5,7 @@
 #include "ops/optimizers/adamw_torchao/formula-inl.h"
 
 namespace spillway::ops {
+namespace adamw_torchao_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -41,7 +42,7 @@ const OpDef kUpdate{.name = "adamw_torchao",
                     .cuda_workspace_bytes = formula_bytes<AdamwFormula>,
                     .in_place = update_in_place(4),
                     .cpu = adamw_torchao_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(adamw_torchao_cuda)};
+                    .cuda = adamw_torchao_cuda};
 
 template <int kBits>
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
@@ -52,10 +53,15 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 }
 
 }  // namespace
+}  // namespace adamw_torchao_op
 
-constexpr OptimizerDef kAdamwTorchao8{
-    .name = "adamw_torch_8bit", .options = kOptions, .states = states<8>, .update = update<8>};
-constexpr OptimizerDef kAdamwTorchao4{
-    .name = "adamw_torch_4bit", .options = kOptions, .states = states<4>, .update = update<4>};
+constexpr OptimizerDef kAdamwTorchao8{.name = "adamw_torch_8bit",
+                                      .options = adamw_torchao_op::kOptions,
+                                      .states = adamw_torchao_op::states<8>,
+                                      .update = adamw_torchao_op::update<8>};
+constexpr OptimizerDef kAdamwTorchao4{.name = "adamw_torch_4bit",
+                                      .options = adamw_torchao_op::kOptions,
+                                      .states = adamw_torchao_op::states<4>,
+                                      .update = adamw_torchao_op::update<4>};
 
 }  // namespace spillway::ops

@@ -4,6 +4,7 @@
 #include "ops/optimizers/ademamix/formula-inl.h"
 
 namespace spillway::ops {
+namespace ademamix_op {
 namespace {
 
 constexpr OptimizerOption kBeta1 = mean_option("beta1", 0.9, "adam_beta1"),
@@ -38,7 +39,7 @@ const OpDef kUpdate{.name = "ademamix",
                     .cuda_workspace_bytes = formula_bytes<AdemamixFormula<false>>,
                     .in_place = update_in_place(3),
                     .cpu = ademamix_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(ademamix_cuda)};
+                    .cuda = ademamix_cuda};
 
 const OpDef kUpdate8bit{.name = "ademamix_8bit",
                         .infer = infer<StateStorage::kCodes8>,
@@ -46,7 +47,7 @@ const OpDef kUpdate8bit{.name = "ademamix_8bit",
                         .cuda_workspace_bytes = formula_bytes<AdemamixFormula<false>>,
                         .in_place = update_in_place(6),
                         .cpu = ademamix_8bit_cpu,
-                        .cuda = SPILLWAY_CUDA_KERNEL(ademamix_8bit_cuda)};
+                        .cuda = ademamix_8bit_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kUpdate, operands, options);
@@ -58,9 +59,13 @@ ValueId update_8bit(Builder& builder, const UpdateOperands& operands, const Opti
 }
 
 }  // namespace
+}  // namespace ademamix_op
 
-constexpr OptimizerDef kAdemamix{.name = "ademamix", .options = kOptions, .states = states, .update = update};
-constexpr OptimizerDef kAdemamix8bit{
-    .name = "ademamix_8bit", .options = kOptions8bit, .states = states_8bit, .update = update_8bit};
+constexpr OptimizerDef kAdemamix{
+    .name = "ademamix", .options = ademamix_op::kOptions, .states = ademamix_op::states, .update = ademamix_op::update};
+constexpr OptimizerDef kAdemamix8bit{.name = "ademamix_8bit",
+                                     .options = ademamix_op::kOptions8bit,
+                                     .states = ademamix_op::states_8bit,
+                                     .update = ademamix_op::update_8bit};
 
 }  // namespace spillway::ops

@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "ops/optimizers/whole_matrix.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void came_cpu(const KernelArgs& args);
-void came_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void came_cuda(const KernelArgs& args);
 
+namespace came_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -41,15 +43,19 @@ const OpDef kUpdate{.name = "came",
                     .workspace_bytes = whole_matrix_workspace_bytes,
                     .in_place = update_in_place(5),
                     .cpu = came_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(came_cuda)};
+                    .cuda = came_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace came_op
 
-constexpr OptimizerDef kCame{
-    .name = "came", .options = kOptions, .spares_embeddings = true, .states = states, .update = update};
+constexpr OptimizerDef kCame{.name = "came",
+                             .options = came_op::kOptions,
+                             .spares_embeddings = true,
+                             .states = came_op::states,
+                             .update = came_op::update};
 
 }  // namespace spillway::ops

@@ -3,6 +3,7 @@
 #include "ops/optimizers/lion/formula-inl.h"
 
 namespace spillway::ops {
+namespace lion_op {
 namespace {
 
 // The defaults are transformers' betas, which are Adam's and not those of the paper.
@@ -24,14 +25,16 @@ const OpDef kLionUpdate{.name = "lion",
                         .cost = slice_cost,
                         .in_place = update_in_place(1),
                         .cpu = lion_cpu,
-                        .cuda = SPILLWAY_CUDA_KERNEL(lion_cuda)};
+                        .cuda = lion_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kLionUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace lion_op
 
-constexpr OptimizerDef kLion{.name = "lion", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kLion{
+    .name = "lion", .options = lion_op::kOptions, .states = lion_op::states, .update = lion_op::update};
 
 }  // namespace spillway::ops

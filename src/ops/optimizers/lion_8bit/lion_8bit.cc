@@ -4,6 +4,7 @@
 #include "ops/optimizers/lion_8bit/formula-inl.h"
 
 namespace spillway::ops {
+namespace lion_8bit_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -28,7 +29,7 @@ const OpDef kUpdate{.name = "lion_8bit",
                     .cost = slice_cost,
                     .in_place = update_in_place(2),
                     .cpu = lion_8bit_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(lion_8bit_cuda)};
+                    .cuda = lion_8bit_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   if (!has_coded_states(options, builder.type(operands.weight).shape)) return kLion.update(builder, operands, options);
@@ -36,7 +37,11 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 }
 
 }  // namespace
+}  // namespace lion_8bit_op
 
-constexpr OptimizerDef kLion8bit{.name = "lion_8bit", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kLion8bit{.name = "lion_8bit",
+                                 .options = lion_8bit_op::kOptions,
+                                 .states = lion_8bit_op::states,
+                                 .update = lion_8bit_op::update};
 
 }  // namespace spillway::ops

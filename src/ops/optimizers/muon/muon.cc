@@ -8,15 +8,17 @@
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/muon/formula-inl.h"
 #include "ops/optimizers/muon/numbers.h"
+#include "ops/optional_kernel.h"
 #include "ops/squared_norm/squared_norm.h"
 
 namespace spillway::ops {
 
 void muon_momentum_cpu(const KernelArgs& args);
-void muon_momentum_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void muon_momentum_cuda(const KernelArgs& args);
 void muon_normalise_cpu(const KernelArgs& args);
-void muon_normalise_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void muon_normalise_cuda(const KernelArgs& args);
 
+namespace muon_op {
 namespace {
 
 constexpr OptimizerOption kMomentum = mean_option("momentum", 0.95), kNesterov{"nesterov", 1, {}, 0, 1},
@@ -57,7 +59,7 @@ const OpDef kNextMomentum{.name = "muon_momentum",
                           .cost = memory_cost,
                           .in_place = {{0, muon_momentum_op::kBuffer}},
                           .cpu = muon_momentum_cpu,
-                          .cuda = SPILLWAY_CUDA_KERNEL(muon_momentum_cuda)};
+                          .cuda = muon_momentum_cuda};
 
 // Maps x, its squared norm -> x over its norm.
 std::vector<ValueType> infer_normalise(TypeList inputs, const Attributes&) {
@@ -71,7 +73,7 @@ const OpDef kNormalise{.name = "muon_normalise",
                        .cost = memory_cost,
                        .in_place = {{0, 0}},
                        .cpu = muon_normalise_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(muon_normalise_cuda)};
+                       .cuda = muon_normalise_cuda};
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_update("muon", {}, inputs, attributes);
@@ -82,7 +84,7 @@ const OpDef kUpdate{.name = "muon",
                     .cost = slice_cost,
                     .in_place = update_in_place(0),
                     .cpu = muon_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(muon_cuda)};
+                    .cuda = muon_cuda};
 
 // Appends steps of X = a X + (b A + c A A) X with A = X X', which is taken over the shorter side. With X = a^i Y and E
 // = b / a A, step i is Y = Y + (E + c a / b^2 E E) Y: three products with their addends. Returns Y; X is a^steps times
@@ -130,12 +132,13 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 }
 
 }  // namespace
+}  // namespace muon_op
 
 constexpr OptimizerDef kMuon{.name = "muon",
-                             .options = kOptions,
-                             .conflict = conflict,
+                             .options = muon_op::kOptions,
+                             .conflict = muon_op::conflict,
                              .spares_embeddings = true,
-                             .states = states,
-                             .update = update};
+                             .states = muon_op::states,
+                             .update = muon_op::update};
 
 }  // namespace spillway::ops

@@ -3,6 +3,7 @@
 #include "ops/optimizers/rmsprop/formula-inl.h"
 
 namespace spillway::ops {
+namespace rmsprop_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {
@@ -25,14 +26,16 @@ const OpDef kUpdate{.name = "rmsprop",
                     .cost = slice_cost,
                     .in_place = update_in_place(3),
                     .cpu = rmsprop_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(rmsprop_cuda)};
+                    .cuda = rmsprop_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace rmsprop_op
 
-constexpr OptimizerDef kRmsprop{.name = "rmsprop", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kRmsprop{
+    .name = "rmsprop", .options = rmsprop_op::kOptions, .states = rmsprop_op::states, .update = rmsprop_op::update};
 
 }  // namespace spillway::ops

@@ -4,12 +4,14 @@
 #include "ops/check.h"
 #include "ops/optimizers/schedule_free_adamw/formula-inl.h"
 #include "ops/optimizers/schedule_free_adamw/numbers.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void schedule_free_step_cpu(const KernelArgs& args);
-void schedule_free_step_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void schedule_free_step_cuda(const KernelArgs& args);
 
+namespace schedule_free_adamw_op {
 namespace {
 
 constexpr OptimizerOption kBeta1 = mean_option("beta1", 0.9, "adam_beta1"), kR{"r", 0},
@@ -45,7 +47,7 @@ const OpDef kStep{.name = "schedule_free_step",
                   .cost = memory_cost,
                   .in_place = {{0, schedule_free_step_op::kState}},
                   .cpu = schedule_free_step_cpu,
-                  .cuda = SPILLWAY_CUDA_KERNEL(schedule_free_step_cuda)};
+                  .cuda = schedule_free_step_cuda};
 
 ValueId next_step(Builder& builder, ValueId state, ValueId learning_rate, ValueId step,
                   const OptimizerOptions& options) {
@@ -68,7 +70,7 @@ const OpDef kUpdate{.name = "schedule_free_adamw",
                     .cuda_workspace_bytes = formula_bytes<ScheduleFreeFormula>,
                     .in_place = update_in_place(2),
                     .cpu = schedule_free_adamw_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(schedule_free_adamw_cuda)};
+                    .cuda = schedule_free_adamw_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kUpdate, operands, options);
@@ -84,13 +86,14 @@ constexpr StepState kStepState{.elems = kAverageElems, .next = next_step};
 constexpr EvaluatedWeights kEvaluated{.state = kDifference, .from_trained = evaluate};
 
 }  // namespace
+}  // namespace schedule_free_adamw_op
 
 constexpr OptimizerDef kScheduleFreeAdamw{.name = "schedule_free_adamw",
-                                          .options = kOptions,
-                                          .conflict = conflict,
-                                          .states = states,
-                                          .step_state = &kStepState,
-                                          .evaluated = &kEvaluated,
-                                          .update = update};
+                                          .options = schedule_free_adamw_op::kOptions,
+                                          .conflict = schedule_free_adamw_op::conflict,
+                                          .states = schedule_free_adamw_op::states,
+                                          .step_state = &schedule_free_adamw_op::kStepState,
+                                          .evaluated = &schedule_free_adamw_op::kEvaluated,
+                                          .update = schedule_free_adamw_op::update};
 
 }  // namespace spillway::ops

@@ -4,6 +4,7 @@
 #include "ops/optimizers/sgd/formula-inl.h"
 
 namespace spillway::ops {
+namespace sgd_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {
@@ -31,15 +32,19 @@ const OpDef kSgdUpdate{.name = "sgd",
                        .cost = slice_cost,
                        .in_place = update_in_place(1),
                        .cpu = sgd_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(sgd_cuda)};
+                       .cuda = sgd_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kSgdUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace sgd_op
 
-constexpr OptimizerDef kSgd{
-    .name = "sgd", .options = kOptions, .conflict = conflict, .states = states, .update = update};
+constexpr OptimizerDef kSgd{.name = "sgd",
+                            .options = sgd_op::kOptions,
+                            .conflict = sgd_op::conflict,
+                            .states = sgd_op::states,
+                            .update = sgd_op::update};
 
 }  // namespace spillway::ops

@@ -2,12 +2,14 @@
 
 #include "base/error.h"
 #include "ops/optimizers/whole_matrix.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
 void stable_adamw_cpu(const KernelArgs& args);
-void stable_adamw_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void stable_adamw_cuda(const KernelArgs& args);
 
+namespace stable_adamw_op {
 namespace {
 
 constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
@@ -41,14 +43,18 @@ const OpDef kUpdate{.name = "stable_adamw",
                     .workspace_bytes = whole_matrix_workspace_bytes,
                     .in_place = update_in_place(2),
                     .cpu = stable_adamw_cpu,
-                    .cuda = SPILLWAY_CUDA_KERNEL(stable_adamw_cuda)};
+                    .cuda = stable_adamw_cuda};
 
 ValueId update(Builder& builder, const UpdateOperands& operands, const OptimizerOptions& options) {
   return append_update(builder, kUpdate, operands, options);
 }
 
 }  // namespace
+}  // namespace stable_adamw_op
 
-constexpr OptimizerDef kStableAdamw{.name = "stable_adamw", .options = kOptions, .states = states, .update = update};
+constexpr OptimizerDef kStableAdamw{.name = "stable_adamw",
+                                    .options = stable_adamw_op::kOptions,
+                                    .states = stable_adamw_op::states,
+                                    .update = stable_adamw_op::update};
 
 }  // namespace spillway::ops
