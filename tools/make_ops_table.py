@@ -95,6 +95,31 @@ def folders():
     return sorted(found, key=os.path.basename)
 
 
+def enumerators(folder):
+    """Returns, by name, the values of the enumerators in an operation's folder: the places of its operands."""
+    values = {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith((".h", ".cc")):
+            continue
+        for body in re.findall(r"\benum(?: \w+)? : \w+ \{([^}]*)\}", read(os.path.join(folder, name))):
+            value = -1
+            for enumerator in re.sub(r"//[^\n]*", "", body).split(","):
+                match = re.match(r"\s*(\w+)(?:\s*=\s*(\d+))?\s*$", enumerator)
+                if match:
+                    value = int(match.group(2)) if match.group(2) else value + 1
+                    values[match.group(1)] = value
+    return values
+
+
+def in_place_of(fields, values):
+    """Returns (output, input) of each pair of `.in_place`, whose places are numbers or enumerators."""
+    places = re.search(r"\.in_place = \{(\{.*?\})\}", fields, re.DOTALL)
+    if not places:
+        return []
+    pairs = re.findall(r"\{([\w:]+), ([\w:]+)\}", places.group(1))
+    return [tuple(int(place) if place.isdigit() else values[place.split("::")[-1]] for place in pair) for pair in pairs]
+
+
 def page():
     paths = {os.path.basename(folder): os.path.join(OPS, folder, os.path.basename(folder)) for folder in folders()}
     sources = {name: read(f"{path}.cc") for name, path in paths.items()}
@@ -105,10 +130,10 @@ def page():
     names = {name for source in sources.values() for name, _ in definitions(source)}
     rows = []
     for folder, source in sources.items():
+        values = enumerators(os.path.dirname(paths[folder]))
         for name, fields in sorted(definitions(source), key=lambda one: one[0] != folder):
             of = purpose_of(name, folder, read(f"{paths[folder]}.h"))
-            places = re.search(r"\.in_place = \{(\{.*?\})\}", fields)
-            pairs = re.findall(r"\{(\d), (\d)\}", places.group(1)) if places else []
+            pairs = in_place_of(fields, values)
             updates = ".in_place = update_in_place" in fields
             lacks = "" if ".cuda =" in fields else " (CPU alone)"
             rows.append(f"| `{name}`{lacks} | {of} | {gradient(source, fields, names, constants)} | "

@@ -195,7 +195,7 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
 TEST_CASE("with keys and values in host memory a longer context fits the same device memory, with the same bits") {
   const TemporaryFolder folder;
   write_deep_model(folder.path(), 8);
-  ThreadPool pool(2);
+  ThreadPool pool(1);
   const InferenceModel inference = read_inference_model(folder.path(), {});
   struct Outcome {
     int64_t device_bytes = 0, host_bytes = 0;
