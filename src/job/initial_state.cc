@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <span>
+
 #include "base/error.h"
 #include "base/sizes.h"
 #include "base/text.h"

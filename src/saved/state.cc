@@ -1,10 +1,7 @@
 #include "saved/state.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
-#include <memory>
-#include <span>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "io/checksum.h"
