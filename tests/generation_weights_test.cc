@@ -163,9 +163,4 @@ TEST_CASE("answers that do not fit beside the fastest plan of training get a pla
   CHECK(device_of(moved) <= budget);
   CHECK(moved["tiers"]["host"]["peak_bytes"] > 0);
   CHECK(moved["step_seconds"] >= whole["step_seconds"]);
-  // With keys and values in host memory, too, only less of training's state on the device leaves them room.
-  const int64_t less = device_of(moved) - state / 4;
-  const json replanned = planned(folder, job(std::to_string(less)));
-  CHECK(device_of(replanned) <= less);
-  CHECK(replanned["tiers"]["host"]["peak_bytes"] > moved["tiers"]["host"]["peak_bytes"]);
 }

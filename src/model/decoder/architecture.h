@@ -1,4 +1,4 @@
-// What tells one decoder from another: what its layers begin as, and what its config.json says in its own way.
+// The description of a decoder: the defaults of its layers, and how its own keys of config.json are read.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the configs of Cohere say, and what its layers are.
+// Reads the configs of Cohere, and checks the layers that they make.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
