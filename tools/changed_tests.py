@@ -5,7 +5,7 @@ usage: tools/changed_tests.py BUILD_FOLDER [COMMIT]
 
 The change is everything that differs from COMMIT (default: main), uncommitted and new files included. A program is
 reached if one of its objects read a changed file when it was last compiled, or is compiled from one. A new source
-and a data file reach the programs that have tests in its folder or below, CMake's files all programs.
+and a data file reach the programs that have tests in that folder of src/, or in tests/; CMake's files reach all programs.
 """
 
 import pathlib
@@ -49,7 +49,8 @@ def main():
     read = set().union(*objects.values())
     reached = {name for name, files in objects.items() if files & changed}
     # A new source is in no object yet, and data are in none: they reach the programs with tests in that folder.
-    folders = {str(pathlib.PurePath(f).parent) + "/" for f in changed - read if f.startswith(("src/", "tests/"))}
+    folders = {"/".join(pathlib.PurePath(f).parts[:-1][:2 if f.startswith("src/") else 1]) + "/"
+               for f in changed - read if f.startswith(("src/", "tests/"))}
     for program in programs:
         name = pathlib.PurePath(program).name
         own = {f for o, files in objects.items() if f"/{name}.dir/" in o for f in files if f.endswith("_test.cc")}
