@@ -18,16 +18,24 @@ DType stored_dtype(const Model& model, const ParameterTable& parameters, const S
   const auto telling = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) {
     return p.is_of_model() && (!model.video() || p.role == ParameterRole::kLinear);
   });
-  return folder.find(telling->source.name)->dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
+  return folder.find(telling->source.name)->dtype().value_or(DType::kBF16);
 }
+
+// Returns what weights of `stored` are computed in: no kernel computes in f16, and bf16 is the nearest with its speed.
+DType compute_dtype(DType stored) { return stored == DType::kF32 ? DType::kF32 : DType::kBF16; }
 
 InferenceModel read(const ModelPtr& model, const std::filesystem::path& folder, const std::filesystem::path& adapter,
                     const config::Config* config) {
   const ParameterTable stored = parameters_of(*model);
   InferenceModel result{.model = model, .options = {}, .base = open_model_weights(folder, stored), .factors = {}};
   ModelOptions& options = result.options;
-  options.dtype = stored_dtype(*model, stored, result.base);
-  if (config != nullptr) options.dtype = config->model.bf16 ? DType::kBF16 : DType::kF32;
+  const DType dtype = stored_dtype(*model, stored, result.base);
+  options.dtype = compute_dtype(dtype);
+  if (config != nullptr) {
+    options.dtype = config->model.bf16 ? DType::kBF16 : DType::kF32;
+  } else if (dtype == DType::kF16) {
+    log_info("the weights of {} are float16; they are rounded to bfloat16, which has 3 bits less", folder.string());
+  }
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
     options = options.without_dropout();
@@ -49,7 +57,7 @@ InferenceModel read(const ModelPtr& model, const std::filesystem::path& folder, 
 DType files_dtype(const Model& model, const std::filesystem::path& folder) {
   if (!has_weights(folder)) return model.dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;
   const ParameterTable parameters = parameters_of(model);
-  return stored_dtype(model, parameters, open_model_weights(folder, parameters));
+  return compute_dtype(stored_dtype(model, parameters, open_model_weights(folder, parameters)));
 }
 
 InferenceModel read_inference_model(const std::filesystem::path& folder, const std::filesystem::path& adapter,
