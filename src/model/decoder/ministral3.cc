@@ -22,6 +22,11 @@ const Architecture kMinistral3{.name = "Ministral3ForCausalLM",
                                .default_pad_token_id = 11,
                                .norm = {.eps = 1e-5},
                                .rope = {.scales_queries = true},
-                               .read = read_ministral3};
+                               .read = read_ministral3,
+                               .gguf = {.name = "mistral3",
+                                        .told_by = "attention.temperature_scale",
+                                        .states_vocabulary = true,
+                                        .head_size = GgufHeadSize::kWritten,
+                                        .rope = {.turns_neighbours = true, .reads_yarn_betas = true, .states_size = true}}};
 
 }  // namespace spillway::architectures
