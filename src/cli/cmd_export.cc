@@ -35,7 +35,8 @@ struct ExportFlags {
 
 ExportReport write(const ExportFlags& options) {
   Progress progress({});
-  const ExportOptions how{.type = &find_gguf_file_type(options.type_of_file()), .progress = [&](int64_t done, int64_t total) {
+  const ExportOptions how{.type = &find_gguf_file_type(options.type_of_file()),
+                          .progress = [&](int64_t done, int64_t total) {
                             progress.load({.what = "weights", .bytes = done, .total_bytes = total}, now_seconds());
                           }};
   ExportReport report;
@@ -109,7 +110,8 @@ void print_report(const ExportFlags& options, const ExportReport& report) {
              format_bytes(report.bytes), type);
   if (!options.ollama.empty()) {
     const fs::path folder = without_trailing_slash(options.ollama);
-    fmt::print("then: ollama create {} -f {}\n", shown_line(fs::absolute(folder).lexically_normal().filename().string()),
+    fmt::print("then: ollama create {} -f {}\n",
+               shown_line(fs::absolute(folder).lexically_normal().filename().string()),
                shown_line((folder / "Modelfile").string()));
   }
 }
@@ -130,8 +132,9 @@ int cmd_export(std::span<const std::string> args) {
   line.section("How");
   line.option("--type TYPE", options.type,
               "of the matrices: f32, f16, bf16, q8_0 or q4_k_m; f16 where it is not given, f32 of an adapter");
-  line.option("--modelfile FILE", options.modelfile,
-              "also what Ollama makes a model of: the file, its chat template and where generation ends; it must not exist");
+  line.option(
+      "--modelfile FILE", options.modelfile,
+      "also what Ollama makes a model of: the file, its chat template and where generation ends; it must not exist");
   line.flag("--json", options.json, "print one JSON document");
   line.example("spillway export ./model --gguf model.gguf --type q4_k_m");
   line.example("spillway export ./base --adapter ./model-out --gguf model.gguf");

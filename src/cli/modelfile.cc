@@ -42,6 +42,8 @@ std::string template_lines(const text::Tokenizer& tokenizer) {
   if (!found) return without_template("the chat template does more than put texts around turns");
   std::string text;
   if (source->find("tools") != std::string::npos) text += "# TEMPLATE leaves out tools.\n";
+  if (chat.asks_for_time())
+    text += "# A date in TEMPLATE is that on which it was written: Ollama has no clock there.\n";
   if (!found->has_system) text += "# The chat template has no place for a system message.\n";
   text += fmt::format("TEMPLATE \"\"\"{}\"\"\"\n", found->text);
   if (found->system && found->system->find("\"\"\"") == std::string::npos)

@@ -13,16 +13,16 @@ namespace spillway {
 namespace {
 
 // What the conversations say. No template is likely to hold or to change these.
-constexpr std::string_view kSystem = "Rkzsystem", kFirst = "Rkzuserone", kAnswer = "Rkzanswerone", kSecond = "Rkzusertwo",
-                           kSecondAnswer = "Rkzanswertwo", kThird = "Rkzuserthree";
+constexpr std::string_view kSystem = "Rkzsystem", kFirst = "Rkzuserone", kAnswer = "Rkzanswerone",
+                           kSecond = "Rkzusertwo", kSecondAnswer = "Rkzanswertwo", kThird = "Rkzuserthree";
 
 enum class SystemPlace : uint8_t { kNowhere, kInFront, kInFirstQuestion, kInLastQuestion };
 
 // What a chat template puts around turns.
 struct Turns {
   std::string before_user, after_user, before_assistant, after_assistant;
-  std::string prompt;         // for an answer, after the last question
-  std::string front;          // before all, where there is no system message
+  std::string prompt;  // for an answer, after the last question
+  std::string front;   // before all, where there is no system message
   SystemPlace place = SystemPlace::kNowhere;
   std::string before_system, after_system;  // with it; in a question `before_system` stands before all
 };
@@ -42,7 +42,8 @@ class Renderer {
     for (size_t i = 0; i < turns.size(); ++i)
       messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", turns[i]}});
     try {
-      return render_chat(chat_, {.messages = messages, .add_generation_prompt = asks_for_answer, .variables = variables_})
+      return render_chat(chat_,
+                         {.messages = messages, .add_generation_prompt = asks_for_answer, .variables = variables_})
           .text;
     } catch (const InputError&) {
       return std::nullopt;
@@ -188,7 +189,8 @@ std::string in_go(const Turns& turns) {
   text += fmt::format("{}{}{{{{ .Content }}}}{}", literal(turns.before_user), in_question, literal(turns.after_user));
   text += fmt::format("{{{{ if $last }}}}{}{{{{ end }}}}", literal(turns.prompt));
   text += fmt::format("{{{{ else if eq .Role \"assistant\" }}}}{}{{{{ .Content }}}}", literal(turns.before_assistant));
-  text += fmt::format("{{{{ if not $last }}}}{}{{{{ end }}}}{{{{ end }}}}{{{{ end }}}}", literal(turns.after_assistant));
+  text +=
+      fmt::format("{{{{ if not $last }}}}{}{{{{ end }}}}{{{{ end }}}}{{{{ end }}}}", literal(turns.after_assistant));
   return text;
 }
 
@@ -207,8 +209,8 @@ std::optional<OllamaTemplate> ollama_template(const text::ChatTemplate& chat, co
   OllamaTemplate result{.has_system = turns->place != SystemPlace::kNowhere};
   // What is said where nothing is said is a system message itself.
   std::string own = turns->front;
-  if (turns->place == SystemPlace::kInFront && !own.empty() && remove_start(own, turns->before_system) &&
-      remove_end(own, turns->after_system)) {
+  if (turns->place == SystemPlace::kInFront && remove_start(own, turns->before_system) &&
+      remove_end(own, turns->after_system) && !own.empty()) {
     result.system = own;
     turns->front = "";
   }

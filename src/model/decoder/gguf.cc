@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "model/decoder/architecture.h"
 
@@ -28,7 +29,9 @@ int64_t window_length(const DecoderConfig& config) {
 }
 
 // YaRN's factor of cos and sin for a multiplier; llama.cpp's get_mscale.
-double yarn_scale(double factor, double multiplier) { return factor <= 1 ? 1 : 0.1 * multiplier * std::log(factor) + 1; }
+double yarn_scale(double factor, double multiplier) {
+  return factor <= 1 ? 1 : 0.1 * multiplier * std::log(factor) + 1;
+}
 
 bool is_near(double a, double b) {
   constexpr double kTolerance = 1e-6;
@@ -38,7 +41,8 @@ bool is_near(double a, double b) {
 // Checks a config against what llama.cpp computes. Every method throws InputError naming the key of config.json.
 class Check {
  public:
-  Check(const DecoderConfig& config, std::string_view where) : config_(config), family_(family_of(config)), where_(where) {}
+  Check(const DecoderConfig& config, std::string_view where)
+      : config_(config), family_(family_of(config)), where_(where) {}
 
   void kind() const {
     if (family_.name.empty()) {
@@ -62,10 +66,15 @@ class Check {
     if (family_.heads_fill_rows && attention.query_width() != config_.hidden_size)
       refuse("head_dim", "hidden_size / num_attention_heads", fmt::format("{}", attention.head_dim));
     if (family_.most_layers > 0 && std::ssize(config_.layers) > family_.most_layers)
-      refuse("num_hidden_layers", fmt::format("at most {}", family_.most_layers), fmt::format("{}", config_.layers.size()));
+      refuse("num_hidden_layers", fmt::format("at most {}", family_.most_layers),
+             fmt::format("{}", config_.layers.size()));
     if (family_.head != GgufHead::kAny && config_.tie_word_embeddings != (family_.head == GgufHead::kTied)) {
       refuse("tie_word_embeddings", family_.head == GgufHead::kTied ? "true" : "false",
              config_.tie_word_embeddings ? "true" : "false");
+    }
+    if (family_.windows == GgufWindows::kUnread && is_window(config_, config_.layers.front())) {
+      log_warning("{}: sliding_window: llama.cpp reads {} and lets all tokens see those before them all the same",
+                  where_, window_length(config_));
     }
     for (const GgufKey& key : family_.keys)
       if (key.is_needed && key.value(config_) == 0) refuse(key.config, "a number", "none");
@@ -79,7 +88,8 @@ class Check {
     if (layer.feed_forward.bias && !family_.biases.feed_forward) refuse("mlp_bias", "no biases", "some");
     window(index);
     if (layer.attention.rope.has_value() != turns(index)) {
-      refuse("no_rope_layers", turns(index) ? fmt::format("layer {} rotated", index) : fmt::format("layer {} not rotated", index),
+      refuse("no_rope_layers",
+             turns(index) ? fmt::format("layer {} rotated", index) : fmt::format("layer {} not rotated", index),
              "the contrary");
     }
     if (!family_.states_score_scale && !is_near(layer.attention.scale, assumed_scale(layer.attention)))

@@ -181,8 +181,8 @@ void ConfigMaker::add_sizes() {
   config_["num_hidden_layers"] = positive("block_count");
   config_["num_key_value_heads"] = positive_or("attention.head_count_kv", heads);
   const bool is_rms = architecture_.norm.kind == NormKind::kRms;
-  config_[std::string(architecture_.norm.eps_key)] = shortest(
-      file_.get<double>(key_of(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon")));
+  config_[std::string(architecture_.norm.eps_key)] =
+      shortest(file_.get<double>(key_of(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon")));
   config_["tie_word_embeddings"] = file_.find_tensor("output.weight") == nullptr;
   config_["torch_dtype"] = torch_name_of(dtype_);
   config_["use_cache"] = true;
@@ -279,9 +279,11 @@ OrderedJson ConfigMaker::longrope_scaling() const {
 }
 
 OrderedJson ConfigMaker::scaling(double theta) const {
-  if (const GgufTensor* tensor = file_.find_tensor("rope_freqs.weight"); tensor != nullptr && family_.rope.reads_factors)
+  if (const GgufTensor* tensor = file_.find_tensor("rope_freqs.weight");
+      tensor != nullptr && family_.rope.reads_factors)
     return llama3_scaling(*tensor, theta);
-  if (family_.rope.reads_longrope && file_.find_tensor("rope_factors_long.weight") != nullptr) return longrope_scaling();
+  if (family_.rope.reads_longrope && file_.find_tensor("rope_factors_long.weight") != nullptr)
+    return longrope_scaling();
   const double* linear = find_real("rope.scale_linear");  // an older name
   const std::string* type = file_.find<std::string>(key_of("rope.scaling.type"));
   const double* factor = find_real("rope.scaling.factor");

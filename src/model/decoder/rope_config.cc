@@ -147,7 +147,8 @@ RopeConfig read_rope(const RopePlace& place, double theta) {
   read_part(place, rope);
   switch (rope.type) {
     case RopeType::kDefault:
-      if (place.architecture.rope.only_knows_longrope) rope.original_max_position_embeddings = original_positions(place);
+      if (place.architecture.rope.only_knows_longrope)
+        rope.original_max_position_embeddings = original_positions(place);
       break;
     case RopeType::kLinear:
       read_linear(place, rope);

@@ -226,8 +226,9 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
       {"arcee", R"({"mlp_bias": true})", "mlp_bias"},
       {"seed_oss", R"({"attention_out_bias": true})", "attention_bias, attention_out_bias"},
       {"cohere", R"({"rope_parameters": {"rope_type": "linear", "factor": 2.0}})", "rope_scaling.rope_type"},
-      {"cohere2", R"({"sliding_window": null, "layer_types": ["full_attention", "full_attention", "full_attention",)"
-                  R"("full_attention", "full_attention"]})",
+      {"cohere2",
+       R"({"sliding_window": null, "layer_types": ["full_attention", "full_attention", "full_attention",)"
+       R"("full_attention", "full_attention"]})",
        "layer_types"},
       {"qwen3", yarn + R"("beta_fast": 64.0}})", "rope_scaling.beta_fast, beta_slow"},
       {"qwen3", yarn + R"("attention_factor": 2.0}})", "rope_scaling.attention_factor"},

@@ -17,14 +17,10 @@ TEST_CASE("the tensors of a Q4_K_M file have the types that llama-quantize gives
       json::parse(read_file(testing::source_folder() / "tests/golden/gguf_quantised/mixtures.json", 1 << 20));
   REQUIRE(models.size() == 9);
   for (const json& one : models) {
-    const json config = {{"model_type", one.at("architecture")},
-                         {"num_hidden_layers", one.at("layers")},
-                         {"hidden_size", one.at("hidden")},
-                         {"intermediate_size", one.at("intermediate")},
-                         {"vocab_size", one.at("vocabulary")},
-                         {"num_attention_heads", one.at("heads")},
-                         {"num_key_value_heads", one.at("kv_heads")},
-                         {"head_dim", one.at("head_dim")},
+    const json config = {{"model_type", one.at("architecture")},      {"num_hidden_layers", one.at("layers")},
+                         {"hidden_size", one.at("hidden")},           {"intermediate_size", one.at("intermediate")},
+                         {"vocab_size", one.at("vocabulary")},        {"num_attention_heads", one.at("heads")},
+                         {"num_key_value_heads", one.at("kv_heads")}, {"head_dim", one.at("head_dim")},
                          {"tie_word_embeddings", one.at("tied")}};
     const GgufDescription description = gguf_description(config.dump(), "config.json", {});
     const GgufModel& model = description.model;

@@ -257,8 +257,8 @@ bool Converter::has_space_prefix() const {
     return scheme.empty() ? member(pre, "add_prefix_space") != Document(false) : scheme != "never";
   }
   // The normalizer has left no spaces to split at.
-  const bool splits_at_spaces = text_of(member(pre, "type")) == "Split" &&
-                                text_of(member(member(pre, "pattern"), "String")) == " ";
+  const bool splits_at_spaces =
+      text_of(member(pre, "type")) == "Split" && text_of(member(member(pre, "pattern"), "String")) == " ";
   if (!pre.is_null() && !splits_at_spaces)
     refuse("pre_tokenizer", "none, Metaspace or a Split at spaces", quote(text_of(member(pre, "type"))));
   const Document steps = text_of(member(normalizer, "type")) == "Sequence" ? member(normalizer, "normalizers")
