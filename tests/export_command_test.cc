@@ -31,6 +31,10 @@ json generated(const std::string& model) {
 }  // namespace
 
 TEST_CASE("export says what it wrote, and a Modelfile names the file and where generation ends") {
+  constexpr const char* kNoTemplate =
+      "# No TEMPLATE: the chat template does more than put texts around turns. Ollama has one only if it knows the "
+      "template in the GGUF file.\n"
+      "# Write one (https://docs.ollama.com/template), or talk to the model with: spillway chat\n";
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "x.gguf").string(), modelfile = (folder.path() / "Modelfile").string();
   const Finished run = run_spillway(
@@ -42,7 +46,35 @@ TEST_CASE("export says what it wrote, and a Modelfile names the file and where g
   CHECK(report["type"] == "q8_0");
   CHECK(report["tensors"] == 24);
   CHECK(report["bytes"] == fs::file_size(file));
-  CHECK(read_file(modelfile, kMaxExportBytes) == "FROM " + file + "\nPARAMETER stop \"<|end|>\"\n");
+  CHECK(read_file(modelfile, kMaxExportBytes) == "FROM " + file + "\n" + kNoTemplate + "PARAMETER stop \"<|end|>\"\n");
+  CHECK(run.err.find("no TEMPLATE in the Modelfile") != std::string::npos);
+}
+
+TEST_CASE("export leaves a folder for ollama create, whose Modelfile has template, ends and sampling") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model", mine = folder.path() / "mine";
+  fs::copy(kGolden / "qwen3", model);
+  write_file(model / "chat_template.jinja",
+             "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}"
+             "{% if add_generation_prompt %}<assistant>{% endif %}");
+  write_file(model / "generation_config.json",
+             R"({"do_sample": true, "temperature": 0.6, "top_k": 20, "repetition_penalty": 1.1, "eos_token_id": 261})");
+  const Finished run = run_spillway({"export", model.string(), "--ollama", mine.string(), "--type", "q8_0"});
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find("then: ollama create mine -f " + (mine / "Modelfile").string() + "\n") != std::string::npos);
+  CHECK(fs::exists(mine / "mine.gguf"));
+  const std::string written = read_file(mine / "Modelfile", kMaxExportBytes);
+  CHECK(written.starts_with("FROM ./mine.gguf\nTEMPLATE \"\"\"{{ if .System }}<system>{{ $.System }}<|end|>{{ end }}"));
+  CHECK(
+      written.ends_with("PARAMETER stop \"<|end|>\"\nPARAMETER temperature 0.6\nPARAMETER top_k 20\n"
+                        "PARAMETER repeat_penalty 1.1\n"));
+  // Its own folder is replaced, another is not.
+  CHECK(run_spillway({"export", model.string(), "--ollama", mine.string()}).status == 0);
+  const Finished taken = run_spillway({"export", model.string(), "--ollama", model.string()});
+  CHECK(taken.status == 2);
+  CHECK(taken.err.find("[--ollama]") != std::string::npos);
+  CHECK(fs::exists(model / "model.safetensors"));
 }
 
 TEST_CASE("export refuses what is wrong with exit status 2 and writes nothing") {

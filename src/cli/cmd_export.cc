@@ -22,15 +22,21 @@
 namespace spillway {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr std::string_view kCommand = "export";
+
 struct ExportFlags {
-  std::string model, adapter, gguf, lora_gguf, type, modelfile;
+  std::string model, adapter, gguf, lora_gguf, ollama, type, modelfile;
   bool json = false;
+
+  [[nodiscard]] std::string type_of_file() const { return !type.empty() ? type : gguf.empty() ? "f32" : "f16"; }
 };
 
 ExportReport write(const ExportFlags& options) {
-  const std::string type = !options.type.empty() ? options.type : options.gguf.empty() ? "f32" : "f16";
   Progress progress({});
-  const ExportOptions how{.type = &find_gguf_file_type(type), .progress = [&](int64_t done, int64_t total) {
+  const ExportOptions how{.type = &find_gguf_file_type(options.type_of_file()),
+                          .progress = [&](int64_t done, int64_t total) {
                             progress.load({.what = "weights", .bytes = done, .total_bytes = total}, now_seconds());
                           }};
   ExportReport report;
@@ -50,12 +56,64 @@ const std::string& file_of(const ExportFlags& options) {
   return options.gguf.empty() ? options.lora_gguf : options.gguf;
 }
 
-void write_modelfile(const ExportFlags& options) {
-  const std::filesystem::path adapter = options.adapter;
-  const bool brings_tokenizer = !options.adapter.empty() && std::filesystem::exists(adapter / "tokenizer.json");
-  const auto tokenizer = text::Tokenizer::load(brings_tokenizer ? adapter : std::filesystem::path(options.model));
-  write_file(options.modelfile, options.gguf.empty() ? modelfile_text(options.model, options.lora_gguf, tokenizer)
-                                                     : modelfile_text(options.gguf, {}, tokenizer));
+std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
+// `from`: the GGUF file as the Modelfile names it.
+void write_modelfile(const ExportFlags& options, const fs::path& modelfile, const std::string& from) {
+  const fs::path adapter = options.adapter;
+  const bool brings_tokenizer = !options.adapter.empty() && fs::exists(adapter / "tokenizer.json");
+  ModelfileSource source{.from = from, .adapter = {}, .folder = brings_tokenizer ? adapter : fs::path(options.model)};
+  if (options.gguf.empty()) source = {absolute(options.model), from, source.folder};
+  write_file(modelfile, modelfile_text(source, text::Tokenizer::load(source.folder)));
+}
+
+// Writes FOLDER/NAME.gguf and FOLDER/Modelfile, where NAME is the folder's, and sets options.gguf to the file.
+ExportReport write_ollama_folder(ExportFlags& options) {
+  const fs::path folder = without_trailing_slash(options.ollama);
+  check_replaceable("--ollama", folder, kCommand);
+  AtomicFolder out(folder, kCommand);
+  const std::string name = fs::absolute(folder).lexically_normal().filename().string() + ".gguf";
+  options.gguf = (out.path() / name).string();
+  const ExportReport report = write(options);
+  write_modelfile(options, out.path() / "Modelfile", "./" + name);
+  out.publish();
+  options.gguf = (folder / name).string();
+  return report;
+}
+
+ExportReport write_files(ExportFlags& options) {
+  if (!options.ollama.empty() && !options.modelfile.empty())
+    throw input_error("--modelfile", "expected none beside --ollama, whose folder has one, got {}; leave it out",
+                      quote(options.modelfile));
+  if (!options.ollama.empty()) return write_ollama_folder(options);
+  if (!options.modelfile.empty()) check_new_file("--modelfile", options.modelfile);
+  check_different_files(options.gguf.empty() ? "--lora-gguf" : "--gguf", file_of(options), "--modelfile",
+                        options.modelfile);
+  const ExportReport report = write(options);
+  if (!options.modelfile.empty()) write_modelfile(options, options.modelfile, absolute(file_of(options)));
+  return report;
+}
+
+void print_report(const ExportFlags& options, const ExportReport& report) {
+  const std::string& file = file_of(options);
+  const std::string type = options.type_of_file();
+  if (options.json) {
+    const nlohmann::ordered_json document = {{"file", file},
+                                             {"architecture", report.architecture},
+                                             {"type", type},
+                                             {"tensors", report.tensors},
+                                             {"bytes", report.bytes}};
+    fmt::print("{}\n", json_text(document, 2));
+    return;
+  }
+  fmt::print("{}: {} model, {} tensors, {} in {}\n", shown_line(file), shown_line(report.architecture), report.tensors,
+             format_bytes(report.bytes), type);
+  if (!options.ollama.empty()) {
+    const fs::path folder = without_trailing_slash(options.ollama);
+    fmt::print("then: ollama create {} -f {}\n",
+               shown_line(fs::absolute(folder).lexically_normal().filename().string()),
+               shown_line((folder / "Modelfile").string()));
+  }
 }
 
 }  // namespace
@@ -64,39 +122,27 @@ int cmd_export(std::span<const std::string> args) {
   ExportFlags options;
   CommandLine line("spillway export", "Writes a GGUF file, as llama.cpp's converter does, for llama.cpp and Ollama.");
   line.model(options.model, "the model's folder");
-  line.adapter(options.adapter, "a PEFT adapter for it, which --gguf merges");
+  line.adapter(options.adapter, "a PEFT adapter for it, which --gguf and --ollama merge");
   line.section("Exactly one of");
   line.option("--gguf FILE", options.gguf, "the model's file to write, which must not exist");
   line.option("--lora-gguf FILE", options.lora_gguf, "the adapter's alone, for llama.cpp's --lora");
-  line.exactly_one_of({"--gguf", "--lora-gguf"});
+  line.option("--ollama FOLDER", options.ollama,
+              "a folder for `ollama create`: the model's file and a Modelfile, named as the folder");
+  line.exactly_one_of({"--gguf", "--lora-gguf", "--ollama"});
   line.section("How");
   line.option("--type TYPE", options.type,
               "of the matrices: f32, f16, bf16, q8_0 or q4_k_m; f16 where it is not given, f32 of an adapter");
-  line.option("--modelfile FILE", options.modelfile,
-              "also what Ollama makes a model of: where the file is and where generation ends; it must not exist");
+  line.option(
+      "--modelfile FILE", options.modelfile,
+      "also what Ollama makes a model of: the file, its chat template and where generation ends; it must not exist");
   line.flag("--json", options.json, "print one JSON document");
   line.example("spillway export ./model --gguf model.gguf --type q4_k_m");
   line.example("spillway export ./base --adapter ./model-out --gguf model.gguf");
+  line.example("spillway export ./base --adapter ./model-out --ollama mine --type q8_0");
   if (!line.parse(args)) return kDone;
 
-  if (!options.modelfile.empty()) check_new_file("--modelfile", options.modelfile);
-  check_different_files(options.gguf.empty() ? "--lora-gguf" : "--gguf", file_of(options), "--modelfile",
-                        options.modelfile);
-  const ExportReport report = write(options);
-  if (!options.modelfile.empty()) write_modelfile(options);
-  const std::string& file = file_of(options);
-  const std::string type = !options.type.empty() ? options.type : options.gguf.empty() ? "f32" : "f16";
-  if (options.json) {
-    const nlohmann::ordered_json document = {{"file", file},
-                                             {"architecture", report.architecture},
-                                             {"type", type},
-                                             {"tensors", report.tensors},
-                                             {"bytes", report.bytes}};
-    fmt::print("{}\n", json_text(document, 2));
-  } else {
-    fmt::print("{}: {} model, {} tensors, {} in {}\n", shown_line(file), shown_line(report.architecture),
-               report.tensors, format_bytes(report.bytes), type);
-  }
+  const ExportReport report = write_files(options);
+  print_report(options, report);
   return kDone;
 }
 

@@ -8,9 +8,15 @@
 
 namespace spillway {
 
-// Returns the text of a Modelfile for `from`, a GGUF file or a model folder, with `adapter`, a GGUF file, unless that
-// is empty, and the tokens at which generation ends. The chat template is left to the GGUF file.
-[[nodiscard]] std::string modelfile_text(const std::filesystem::path& from, const std::filesystem::path& adapter,
-                                         const text::Tokenizer& tokenizer);
+struct ModelfileSource {
+  std::string from;              // a GGUF file, or a model folder; a relative path counts from the Modelfile's folder
+  std::string adapter;           // a GGUF file; empty: none
+  std::filesystem::path folder;  // whose tokenizer and generation_config.json the model has
+};
+
+// Returns the text of a Modelfile: the chat template in Ollama's language, with the system message that it has for
+// conversations without one, the tokens at which generation ends, and the sampling of generation_config.json. Where the
+// template cannot be had in that language, a comment says so, and a warning is logged.
+[[nodiscard]] std::string modelfile_text(const ModelfileSource& source, const text::Tokenizer& tokenizer);
 
 }  // namespace spillway

@@ -40,6 +40,10 @@ class Header {
     number<uint32_t>(kString);
     text(v);
   }
+  void value(const std::vector<bool>& v) {
+    array_start(kBool, v.size());
+    for (const bool one : v) number(static_cast<uint8_t>(one));
+  }
   void value(const std::vector<int32_t>& v) { array(kInt32, v); }
   void value(const std::vector<float>& v) { array(kFloat32, v); }
   void value(const std::vector<std::string>& v) {

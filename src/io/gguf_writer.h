@@ -23,8 +23,8 @@
 namespace spillway {
 
 // The value of a key to write; the widths are those of llama.cpp's converter.
-using GgufEntry = std::variant<uint32_t, float, bool, std::string, std::vector<int32_t>, std::vector<float>,
-                               std::vector<std::string>>;
+using GgufEntry = std::variant<uint32_t, float, bool, std::string, std::vector<bool>, std::vector<int32_t>,
+                               std::vector<float>, std::vector<std::string>>;
 using GgufMetadata = std::vector<std::pair<std::string, GgufEntry>>;
 
 struct GgufTensorSpec {

@@ -12,12 +12,24 @@ ModelPtr read_model(const std::filesystem::path& folder, const std::string& over
   return is_diffusers_folder(folder) ? read_wan(folder, overrides) : read_decoder(folder, overrides);
 }
 
-void check_config(std::string_view config_json, std::string_view where) {
-  (void)parse_decoder_config(config_json, where);
+GgufDescription gguf_description(std::string_view config_json, std::string_view where,
+                                 const std::filesystem::path& folder) {
+  DecoderConfig config = parse_decoder_config(config_json, where);
+  if (!config.wrapper.empty()) {
+    const DecoderConfig stored = read_decoder_config(folder);
+    config.names = stored.names;
+    if (config.files_say_tie) config.tie_word_embeddings = stored.tie_word_embeddings;
+  }
+  check_expressible(config, where);
+  return describe_gguf(config);
 }
 
-GgufDescription gguf_description(std::string_view config_json, std::string_view where) {
-  return describe_gguf(parse_decoder_config(config_json, where), where);
+GgufDescription imported_gguf_description(std::string_view config_json, std::string_view where) {
+  return describe_gguf(parse_decoder_config(config_json, where));
+}
+
+nlohmann::ordered_json gguf_config(const GgufFile& file, const GgufTokenizerFiles& tokenizer, DType dtype) {
+  return decoder_config_of(file, tokenizer, dtype);
 }
 
 }  // namespace spillway

@@ -17,6 +17,10 @@ const Architecture kArcee{.name = "ArceeForCausalLM",
                           .norm = {.eps = 1e-5},
                           .activation_names = kReluSquaredNames,
                           .layer = {.feed_forward = {.activation = Activation::kReluSquared, .has_gate = false}},
-                          .read = read_arcee};
+                          .read = read_arcee,
+                          .gguf = {.name = "arcee",
+                                   .states_vocabulary = true,
+                                   .head_size = GgufHeadSize::kWritten,
+                                   .rope = {.turns_neighbours = true, .reads_factors = true, .states_size = true}}};
 
 }  // namespace spillway::architectures

@@ -51,6 +51,8 @@ const Architecture& find_architecture(const JsonField& json) {
                     names([](const Architecture& a) { return a.name; }), wanted.empty() ? "none" : quote(wanted));
 }
 
+std::span<const Architecture* const> all_architectures() { return kArchitectures; }
+
 const Architecture* find_model_type(std::string_view model_type) {
   const auto found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
                                   [&](const Architecture* known) { return known->model_type == model_type; });

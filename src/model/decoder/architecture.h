@@ -8,6 +8,7 @@
 
 #include "base/json_field.h"
 #include "model/decoder/config.h"
+#include "model/decoder/gguf_family.h"
 #include "model/decoder/layer.h"
 #include "ops/rope/rope.h"
 
@@ -59,13 +60,7 @@ struct Architecture {
   DecoderLayer layer{};                 // what every layer is but for sizes and for what `read` says
   // Reads into config.layers biases, windows and whatever else is its own. The sizes are there.
   void (*read)(const JsonField& json, DecoderConfig& config);
-  // What llama.cpp makes of it.
-  struct Gguf {
-    std::string_view name;              // "llama"; empty: it is not written as GGUF
-    bool has_rope_factors = false;      // its class for Llama, which reads rope_freqs.weight and states more sizes
-    bool always_has_head_size = false;  // transformers' config always has head_dim
-  };
-  Gguf gguf{};
+  GgufFamily gguf{};  // what llama.cpp makes of it
   // What transformers takes for sizes that the text_config of a larger model leaves out; 0: they are needed, as they
   // are in every config.json of a model that stands alone.
   struct Sizes {
@@ -81,6 +76,9 @@ extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kP
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.
 [[nodiscard]] const Architecture& find_architecture(const JsonField& json);
+
+// Returns all of them.
+[[nodiscard]] std::span<const Architecture* const> all_architectures();
 
 // By its model_type; null where it is none's.
 [[nodiscard]] const Architecture* find_model_type(std::string_view model_type);

@@ -32,6 +32,12 @@ void read_cohere2(const JsonField& json, DecoderConfig& config) {
   }
 }
 
+constexpr GgufKey kCohereKeys[] = {
+    {"logit_scale", "logit_scale", [](const DecoderConfig& config) { return config.logit_scale; }}};
+
+// llama.cpp normalises the heads of a Command R with more layers.
+constexpr int64_t kMostLayers = 63;
+
 constexpr NormDefaults kCohereNorm{.kind = NormKind::kLayer, .eps_key = "layer_norm_eps", .eps = 1e-5};
 constexpr DecoderLayer kCohereLayer{.norms = {.before_feed_forward = ""}, .is_parallel = true};
 
@@ -45,7 +51,13 @@ const Architecture kCohere{.name = "CohereForCausalLM",
                            .norm = kCohereNorm,
                            .rope = {.theta = 5e5, .layout = ops::RopeLayout::kPairs},
                            .layer = kCohereLayer,
-                           .read = read_cohere};
+                           .read = read_cohere,
+                           .gguf = {.name = "command-r",
+                                    .heads_fill_rows = true,
+                                    .head = GgufHead::kTied,
+                                    .most_layers = kMostLayers,
+                                    .rope = {.turns_neighbours = true, .may_stretch = false, .states_no_scaling = true},
+                                    .keys = kCohereKeys}};
 
 const Architecture kCohere2{.name = "Cohere2ForCausalLM",
                             .model_type = "cohere2",
@@ -56,6 +68,19 @@ const Architecture kCohere2{.name = "Cohere2ForCausalLM",
                             .rope = {.layout = ops::RopeLayout::kPairs},
                             .layer = kCohereLayer,
                             .read = read_cohere2,
+                            .gguf = {.name = "cohere2",
+                                     .states_vocabulary = true,
+                                     .head_size = GgufHeadSize::kWritten,
+                                     .heads_fill_rows = true,
+                                     .head = GgufHead::kTied,
+                                     .windows = GgufWindows::kPattern,
+                                     .pattern = 4,
+                                     .rope = {.turns_neighbours = true,
+                                              .may_stretch = false,
+                                              .states_size = true,
+                                              .states_no_scaling = true,
+                                              .turns_in_windows_only = true},
+                                     .keys = kCohereKeys},
                             .default_sizes = {256000, 8192, 22528, 40, 64}};
 
 }  // namespace spillway::architectures

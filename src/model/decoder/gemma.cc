@@ -71,6 +71,14 @@ constexpr LayerNorms kGemmaNorms{.after_attention = "post_attention_layernorm",
                                  .before_feed_forward = "pre_feedforward_layernorm",
                                  .after_feed_forward = "post_feedforward_layernorm"};
 
+constexpr GgufKey kGemma2Keys[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping",
+     [](const DecoderConfig& config) { return config.layers.front().attention.soft_cap; }},
+    {"final_logit_softcapping", "final_logit_softcapping",
+     [](const DecoderConfig& config) { return config.logit_soft_cap; }}};
+constexpr GgufKey kGemma3Keys[] = {{"final_logit_softcapping", "final_logit_softcapping",
+                                    [](const DecoderConfig& config) { return config.logit_soft_cap; }, false}};
+
 }  // namespace
 
 const Architecture kGemma{.name = "GemmaForCausalLM",
@@ -84,7 +92,11 @@ const Architecture kGemma{.name = "GemmaForCausalLM",
                           .activation_names = kGemmaActivationNames,
                           .rounds_embedding_scale = true,
                           .layer = {.feed_forward = kGemmaFeedForward},
-                          .read = read_gemma1};
+                          .read = read_gemma1,
+                          .gguf = {.name = "gemma",
+                                   .head_size = GgufHeadSize::kWritten,
+                                   .head = GgufHead::kTied,
+                                   .rope = {.has_base = false, .may_stretch = false}}};
 
 const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .model_type = "gemma2",
@@ -99,6 +111,14 @@ const Architecture kGemma2{.name = "Gemma2ForCausalLM",
                            .rounds_embedding_scale = true,
                            .layer = {.norms = kGemmaNorms, .feed_forward = kGemmaFeedForward},
                            .read = read_gemma2,
+                           .gguf = {.name = "gemma2",
+                                    .head_size = GgufHeadSize::kWritten,
+                                    .head = GgufHead::kTied,
+                                    .windows = GgufWindows::kPattern,
+                                    .pattern = 2,
+                                    .layers_of_wide_scale = 46,
+                                    .rope = {.has_base = false, .may_stretch = false},
+                                    .keys = kGemma2Keys},
                            .default_sizes = {256000, 2304, 9216, 26, 8}};
 
 const Architecture kGemma3{
@@ -117,6 +137,13 @@ const Architecture kGemma3{
     .classifier = "Gemma3Text",
     .layer = {.norms = kGemmaNorms, .attention = {.head_norm = HeadNorm::kEachHead}, .feed_forward = kGemmaFeedForward},
     .read = read_gemma3,
+    .gguf = {.name = "gemma3",
+             .head_size = GgufHeadSize::kWritten,
+             .windows = GgufWindows::kPatternOrNone,
+             .pattern = 6,
+             .layers_of_wide_scale = 62,
+             .rope = {.local_base = GgufLocalBase::kWritten},
+             .keys = kGemma3Keys},
     .default_sizes = {262208, 2304, 9216, 26, 8}};
 
 }  // namespace spillway::architectures

@@ -22,6 +22,10 @@ const Architecture kGlm4{
     .rope = {.is_partial = true, .partial_rotary_factor = 0.5, .layout = ops::RopeLayout::kPairs},
     .layer = {.norms = {.after_attention = "post_self_attn_layernorm", .after_feed_forward = "post_mlp_layernorm"},
               .feed_forward = {.is_fused = true}},
-    .read = read_glm4};
+    .read = read_glm4,
+    .gguf = {.name = "glm4",
+             .head_size = GgufHeadSize::kWritten,
+             .biases = {.qkv = true, .vary = true},
+             .rope = {.turns_neighbours = true, .states_size = true}}};
 
 }  // namespace spillway::architectures

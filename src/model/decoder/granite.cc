@@ -18,11 +18,26 @@ void read_granite(const JsonField& json, DecoderConfig& config) {
   config.logit_scale = 1 / multiplier("logits_scaling");
 }
 
+constexpr GgufKey kGraniteKeys[] = {
+    {"attention.scale", "attention_multiplier",
+     [](const DecoderConfig& config) { return config.layers.front().attention.scale; }},
+    {"embedding_scale", "embedding_multiplier", [](const DecoderConfig& config) { return config.embedding_scale; }},
+    {"residual_scale", "residual_multiplier", [](const DecoderConfig& config) { return config.residual_scale; }},
+    {"logit_scale", "logits_scaling", [](const DecoderConfig& config) { return 1 / config.logit_scale; }}};
+
 }  // namespace
 
 const Architecture kGranite{.name = "GraniteForCausalLM",
                             .model_type = "granite",
                             .default_max_position_embeddings = 2048,
-                            .read = read_granite};
+                            .read = read_granite,
+                            .gguf = {.name = "granite",
+                                     .states_vocabulary = true,
+                                     .head_size = GgufHeadSize::kImplied,
+                                     .heads_fill_rows = true,
+                                     .biases = {.qkv = true, .output = true, .feed_forward = true, .vary = true},
+                                     .states_score_scale = true,
+                                     .rope = {.turns_neighbours = true, .reads_factors = true, .states_size = true},
+                                     .keys = kGraniteKeys}};
 
 }  // namespace spillway::architectures

@@ -15,7 +15,11 @@ const Architecture kLlama{.name = "LlamaForCausalLM",
                           .model_type = "llama",
                           .default_max_position_embeddings = 2048,
                           .read = read_llama,
-                          .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true},
+                          .gguf = {.name = "llama",
+                                   .states_vocabulary = true,
+                                   .head_size = GgufHeadSize::kWritten,
+                                   .biases = {.qkv = true, .output = true, .feed_forward = true, .vary = true},
+                                   .rope = {.turns_neighbours = true, .reads_factors = true, .states_size = true}},
                           .default_sizes = {32000, 4096, 11008, 32, 32}};
 
 }  // namespace spillway::architectures

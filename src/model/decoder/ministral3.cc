@@ -14,14 +14,20 @@ void read_ministral3(const JsonField& json, DecoderConfig& config) {
 
 }  // namespace
 
-const Architecture kMinistral3{.name = "Ministral3ForCausalLM",
-                               .model_type = "ministral3",
-                               .default_kv_heads = 8,
-                               .default_head_dim = 128,
-                               .default_max_position_embeddings = 262144,
-                               .default_pad_token_id = 11,
-                               .norm = {.eps = 1e-5},
-                               .rope = {.scales_queries = true},
-                               .read = read_ministral3};
+const Architecture kMinistral3{
+    .name = "Ministral3ForCausalLM",
+    .model_type = "ministral3",
+    .default_kv_heads = 8,
+    .default_head_dim = 128,
+    .default_max_position_embeddings = 262144,
+    .default_pad_token_id = 11,
+    .norm = {.eps = 1e-5},
+    .rope = {.scales_queries = true},
+    .read = read_ministral3,
+    .gguf = {.name = "mistral3",
+             .told_by = "attention.temperature_scale",
+             .states_vocabulary = true,
+             .head_size = GgufHeadSize::kWritten,
+             .rope = {.turns_neighbours = true, .reads_yarn_betas = true, .states_size = true}}};
 
 }  // namespace spillway::architectures

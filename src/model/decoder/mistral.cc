@@ -14,7 +14,12 @@ const Architecture kMistral{.name = "MistralForCausalLM",
                             .default_kv_heads = 8,
                             .default_max_position_embeddings = 131072,
                             .read = read_mistral,
-                            .gguf = {.name = "llama", .has_rope_factors = true, .always_has_head_size = true},
+                            .gguf = {.name = "llama",
+                                     .told_by = "attention.sliding_window",
+                                     .name_in_mistral3 = "mistral3",
+                                     .states_vocabulary = true,
+                                     .head_size = GgufHeadSize::kWritten,
+                                     .rope = {.turns_neighbours = true, .reads_factors = true, .states_size = true}},
                             .default_sizes = {32000, 4096, 14336, 32, 32}};
 
 }  // namespace spillway::architectures

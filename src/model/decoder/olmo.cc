@@ -30,7 +30,8 @@ const Architecture kOlmo2{.name = "Olmo2ForCausalLM",
                           .default_pad_token_id = 1,
                           .norm = {.eps = 1e-5},
                           .layer = kOlmoLayer,
-                          .read = read_olmo2};
+                          .read = read_olmo2,
+                          .gguf = {.name = "olmo2", .heads_fill_rows = true, .head = GgufHead::kUntied}};
 
 // Transformers gives the layers with a window this base whatever rope_theta says.
 const Architecture kOlmo3{.name = "Olmo3ForCausalLM",
@@ -40,6 +41,12 @@ const Architecture kOlmo3{.name = "Olmo3ForCausalLM",
                           .norm = {.eps = 1e-5},
                           .rope = {.theta = 5e5, .local_theta = 5e5},
                           .layer = kOlmoLayer,
-                          .read = read_olmo3};
+                          .read = read_olmo3,
+                          .gguf = {.name = "olmo2",
+                                   .told_by = "attention.sliding_window",
+                                   .heads_fill_rows = true,
+                                   .head = GgufHead::kUntied,
+                                   .windows = GgufWindows::kListed,
+                                   .rope = {.local_base = GgufLocalBase::kSame}}};
 
 }  // namespace spillway::architectures

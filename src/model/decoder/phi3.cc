@@ -19,6 +19,11 @@ const Architecture kPhi3{.name = "Phi3ForCausalLM",
                          .norm = {.eps = 1e-5},
                          .rope = {.is_partial = true, .only_knows_longrope = true},
                          .layer = {.attention = {.is_fused = true}, .feed_forward = {.is_fused = true}},
-                         .read = read_phi3};
+                         .read = read_phi3,
+                         .gguf = {.name = "phi3",
+                                  .head_size = GgufHeadSize::kImplied,
+                                  .heads_fill_rows = true,
+                                  .windows = GgufWindows::kUnread,
+                                  .rope = {.may_stretch = false, .reads_longrope = true, .states_size = true}}};
 
 }  // namespace spillway::architectures

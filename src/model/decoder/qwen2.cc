@@ -17,7 +17,7 @@ const Architecture kQwen2{.name = "Qwen2ForCausalLM",
                           .default_kv_heads = 32,
                           .default_max_position_embeddings = 32768,
                           .read = read_qwen2,
-                          .gguf = {.name = "qwen2"},
+                          .gguf = {.name = "qwen2", .biases = {.qkv = true}},
                           .default_sizes = {151936, 4096, 22016, 32, 32}};
 
 }  // namespace spillway::architectures

@@ -20,7 +20,9 @@ const Architecture kQwen3{.name = "Qwen3ForCausalLM",
                           .default_max_position_embeddings = 32768,
                           .layer = {.attention = {.head_norm = HeadNorm::kEachHead}},
                           .read = read_qwen3,
-                          .gguf = {.name = "qwen3", .always_has_head_size = true},
+                          .gguf = {.name = "qwen3",
+                                   .head_size = GgufHeadSize::kWritten,
+                                   .biases = {.qkv = true, .output = true, .vary = true}},
                           .default_sizes = {151936, 4096, 22016, 32, 32}};
 
 }  // namespace spillway::architectures

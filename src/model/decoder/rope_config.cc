@@ -92,6 +92,7 @@ void read_yarn(const RopePlace& place, RopeConfig& rope) {
   const double mscale = number_or(place.inner["mscale"], 0), of_all = number_or(place.inner["mscale_all_dim"], 0);
   const double implied = mscale > 0 && of_all > 0 ? scale(mscale) / scale(of_all) : scale(1);
   rope.attention_factor = place.inner["attention_factor"].real_or(implied, kMinFactor, kMaxFactor);
+  rope.mscale_all_dim = of_all;
 }
 
 std::vector<double> factors_of(const JsonField& list, int64_t count) {
@@ -146,6 +147,8 @@ RopeConfig read_rope(const RopePlace& place, double theta) {
   read_part(place, rope);
   switch (rope.type) {
     case RopeType::kDefault:
+      if (place.architecture.rope.only_knows_longrope)
+        rope.original_max_position_embeddings = original_positions(place);
       break;
     case RopeType::kLinear:
       read_linear(place, rope);

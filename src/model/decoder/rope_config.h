@@ -30,6 +30,7 @@ struct RopeConfig {
   // longrope: what each frequency is divided by in sequences up to the original length, and in longer ones.
   std::vector<double> short_factor, long_factor;
   double attention_factor = 1;      // of cos and sin: yarn, longrope
+  double mscale_all_dim = 0;        // yarn: attention_factor follows from it; 0: none
   double llama_4_scaling_beta = 0;  // queries grow with the logarithm of their position; 0: they do not
 };
 

@@ -22,6 +22,10 @@ const Architecture kSeedOss{.name = "SeedOssForCausalLM",
                             .default_max_position_embeddings = 524288,
                             .default_pad_token_id = 1,
                             .default_dropout = kDefaultDropout,
-                            .read = read_seed_oss};
+                            .read = read_seed_oss,
+                            .gguf = {.name = "seed_oss",
+                                     .norm_before_feed_forward = "post_attention_norm",
+                                     .head_size = GgufHeadSize::kWritten,
+                                     .biases = {.qkv = true, .vary = true}}};
 
 }  // namespace spillway::architectures

@@ -47,6 +47,9 @@ const Architecture kSmolLm3{.name = "SmolLM3ForCausalLM",
                             .default_pad_token_id = 128004,
                             .ties_by_default = true,
                             .rope = {.theta = 2e6},
-                            .read = read_smollm3};
+                            .read = read_smollm3,
+                            .gguf = {.name = "smollm3",
+                                     .states_vocabulary = true,
+                                     .rope = {.turns_neighbours = true, .states_size = true, .nth_is_still = 4}}};
 
 }  // namespace spillway::architectures

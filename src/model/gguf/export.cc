@@ -26,6 +26,13 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kQuantisationVersion = 2;  // of ggml's block encodings
 
+// Adds to every value what GGUF has more.
+std::vector<float> shifted(std::vector<float> values, float shift) {
+  if (shift != 0)
+    for (float& value : values) value += shift;
+  return values;
+}
+
 // Into llama.cpp's order of rows. `shape`: of the whole weight.
 std::vector<float> interleaved(std::vector<float> values, const std::vector<int64_t>& shape, int64_t heads) {
   if (heads == 0) return values;
@@ -45,7 +52,7 @@ std::string name_of(const fs::path& folder) {
 }
 
 GgufDescription description_of(const Model& model, const fs::path& folder) {
-  return gguf_description(model.config_json(folder), (folder / "config.json").string());
+  return gguf_description(model.config_json(folder), (folder / "config.json").string(), folder);
 }
 
 GgufMetadata general_metadata(const GgufDescription& description, const fs::path& folder, std::string_view kind) {
@@ -69,8 +76,6 @@ class Tally {
   int64_t done_ = 0, total_ = 0;
 };
 
-constexpr std::string_view kRopeFactors = "rope_freqs.weight";
-
 }  // namespace
 
 ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& adapter, const fs::path& file,
@@ -88,10 +93,10 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   GgufMetadata vocabulary = gguf_vocabulary(brings_tokenizer ? *adapter : model, model, description.model.vocabulary);
   metadata.insert(metadata.end(), vocabulary.begin(), vocabulary.end());
 
-  const std::vector<GgufWeight> weights = gguf_weights(description.model);
+  const std::vector<GgufWeight>& weights = description.weights;
   std::vector<GgufTensorSpec> tensors;
-  const auto factors = static_cast<int64_t>(description.rope_factors.size());
-  if (factors > 0) tensors.push_back({std::string(kRopeFactors), GgufType::kF32, {factors}});
+  for (const GgufConstant& constant : description.constants)
+    tensors.push_back({constant.name, GgufType::kF32, {std::ssize(constant.values)}});
   for (const GgufWeight& weight : weights) {
     const TensorSpec* stored = merged.find(weight.name);
     SPILLWAY_CHECK(stored != nullptr && stored->shape == weight.shape, "{} of {}", weight.name, model.string());
@@ -100,12 +105,12 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   GgufWriter writer(file, metadata, tensors);
   Tally tally(tensors, options);
   ThreadPool pool(available_cpus());
-  if (factors > 0) writer.append(description.rope_factors);
+  for (const GgufConstant& constant : description.constants) writer.append(constant.values);
   for (size_t i = 0; i < weights.size(); ++i) {
     const GgufWeight& weight = weights[i];
-    writer.append(interleaved(merged.read(*merged.find(weight.name), pool), weight.shape, weight.permuted_heads),
-                  &pool);
-    tally.add(tensors[i + (factors > 0 ? 1 : 0)]);
+    std::vector<float> values = shifted(merged.read(*merged.find(weight.name), pool), weight.shift);
+    writer.append(interleaved(std::move(values), weight.shape, weight.permuted_heads), &pool);
+    tally.add(tensors[i + description.constants.size()]);
   }
   writer.commit();
   return {description.model.architecture, static_cast<int64_t>(tensors.size()), writer.bytes()};
@@ -158,8 +163,8 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
 
   std::vector<Factor> factors;
   std::vector<GgufTensorSpec> tensors;
-  for (const GgufWeight& weight : gguf_weights(description.model)) {
-    const Parameter* base = parameters.find(weight.name);
+  for (const GgufWeight& weight : description.weights) {
+    const Parameter* base = parameters.find_written(weight.name);
     if (base == nullptr || base->role != ParameterRole::kLinear) continue;
     for (const char which : {'A', 'B'}) {
       const Parameter* factor = parameters.find(lora_name(base->module, which));

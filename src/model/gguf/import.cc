@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -32,13 +33,15 @@ struct Transfer {
   const GgufTensor* from = nullptr;
   TensorSpec to;
   int64_t permuted_heads = 0;  // > 0: rows are put back into Hugging Face's order, head by head
+  float shift = 0;             // is subtracted from every value
 };
 
 // Every weight of the model, found in the file.
-std::vector<Transfer> transfers_of(const GgufFile& file, const GgufModel& model, DType dtype) {
+std::vector<Transfer> transfers_of(const GgufFile& file, const GgufDescription& description, DType dtype) {
   std::vector<Transfer> list;
-  std::set<std::string, std::less<>> used = {"rope_freqs.weight"};
-  for (GgufWeight& weight : gguf_weights(model)) {
+  std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // of ones it says nothing
+  for (const GgufConstant& constant : description.constants) used.insert(constant.name);
+  for (const GgufWeight& weight : description.weights) {
     const GgufTensor* tensor = file.find_tensor(weight.gguf);
     if (tensor == nullptr || tensor->shape != weight.shape) {
       throw input_error(file.path().string(), "expected a tensor {} of [{}], got {}; use another file of the model",
@@ -46,7 +49,7 @@ std::vector<Transfer> transfers_of(const GgufFile& file, const GgufModel& model,
                         tensor == nullptr ? "none" : fmt::format("[{}]", fmt::join(tensor->shape, ", ")));
     }
     used.insert(weight.gguf);
-    list.push_back({tensor, {weight.name, dtype, std::move(weight.shape)}, weight.permuted_heads});
+    list.push_back({tensor, {weight.name, dtype, weight.shape}, weight.permuted_heads, weight.shift});
   }
   // A tensor that config.json says nothing about would be lost without a word.
   for (const auto& [name, tensor] : file.tensors()) {
@@ -85,6 +88,7 @@ void copy_plain(const GgufFile& file, const Transfer& transfer, SafetensorsFolde
   for (int64_t first = 0; first < rows; first += most) {
     const int64_t count = std::min(most, rows - first);
     file.read_rows(tensor, first, count, values.data());
+    for (float& value : values) value -= transfer.shift;
     writer.append(transfer.to.name, values.data(), DType::kF32, count * row);
   }
 }
@@ -106,20 +110,43 @@ Json generation_config(const Json& config) {
   return generation;
 }
 
-// Throws InputError for a config that the reader of the folder would refuse, before any weight is converted.
-void check_is_readable(const Json& config, const fs::path& source) {
-  check_config(json_text(config), fmt::format("{}: config.json", source.string()));
+// Returns true if a value of the file is the one that the model would be exported with.
+bool is_same(const GgufEntry& ours, const GgufValue& theirs) {
+  constexpr double kTolerance = 1e-6;
+  if (const auto* number = std::get_if<float>(&ours)) {
+    const auto* other = std::get_if<double>(&theirs);
+    return other != nullptr && std::abs(*other - double{*number}) <= kTolerance * std::abs(*other);
+  }
+  if (const auto* whole = std::get_if<uint32_t>(&ours)) {
+    const auto* other = std::get_if<int64_t>(&theirs);
+    return other != nullptr && *other == int64_t{*whole};
+  }
+  const auto *text = std::get_if<std::string>(&ours), *other = std::get_if<std::string>(&theirs);
+  return text == nullptr || other == nullptr || *text == *other;
+}
+
+// Throws InputError for a number of the file that the config.json does not carry.
+void check_is_carried(const GgufFile& file, const GgufMetadata& carried) {
+  for (const auto& [key, value] : carried) {
+    const auto found = file.metadata().find(key);
+    if (found == file.metadata().end() || is_same(value, found->second)) continue;
+    throw input_error(file.path().string(),
+                      "expected {} as a model of its architecture has it, got another value; use the model's original "
+                      "folder",
+                      key);
+  }
 }
 
 }  // namespace
 
 ImportReport import_gguf(const fs::path& path, const fs::path& folder, const ImportOptions& options) {
   const GgufFile file(path);
-  const GgufModel model = read_gguf_model(file);
   GgufTokenizerFiles tokenizer = convert_gguf_tokenizer(file);
-  const Json config = gguf_config(file, model, tokenizer, options.dtype);
-  check_is_readable(config, path);
-  const std::vector<Transfer> transfers = transfers_of(file, model, options.dtype);
+  const Json config = gguf_config(file, tokenizer, options.dtype);
+  const GgufDescription description =
+      imported_gguf_description(json_text(config), fmt::format("{}: config.json", path.string()));
+  check_is_carried(file, description.metadata);
+  const std::vector<Transfer> transfers = transfers_of(file, description, options.dtype);
   check_apart("--out", folder, std::array{CommandInput{"FILE.gguf", path}});
   check_replaceable("--out", folder, kCommand);
 
@@ -129,7 +156,7 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
   write_json(out.path() / "tokenizer_config.json", tokenizer.tokenizer_config, 2, path);
   write_json(out.path() / "tokenizer.json", tokenizer.tokenizer, -1, path);
 
-  ImportReport report{.architecture = model.architecture};
+  ImportReport report{.architecture = description.model.architecture};
   std::vector<TensorSpec> specs;
   for (const Transfer& transfer : transfers) {
     specs.push_back(transfer.to);

@@ -188,7 +188,7 @@ TEST_CASE("files that cannot become a folder are refused before anything is writ
     CHECK_FALSE(fs::exists(folder.path() / "model"));
   };
   refused("qwen2.gguf", std::string("\5\0\0\0\0\0\0\0qwen2", 13), std::string("\5\0\0\0\0\0\0\0qwen9", 13),
-          "to be llama, qwen2 or qwen3, got 'qwen9'");
+          "qwen2, qwen3, seed_oss or smollm3, got 'qwen9'");
   refused("qwen2.gguf", "blk.1.ffn_up.weight", "blk.1.ffn_xp.weight",
           "expected a tensor blk.1.ffn_up.weight of [24, 16], got none");
   refused("qwen2.gguf", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz",
@@ -212,9 +212,9 @@ TEST_CASE("a model that the folder's reader would refuse is refused by the file'
     return std::string("no error");
   };
   const std::string file = (folder.path() / "stretched.gguf").string();
-  CHECK(error("yarn", 4) == "[" + file +
-                                "] expected qwen2.rope.scaling.type to be none or linear, got 'yarn'; use the model's "
-                                "original folder");
+  CHECK(error("dynamic", 4) == "[" + file +
+                                   "] expected qwen2.rope.scaling.type to be none, linear or yarn, got 'dynamic'; use "
+                                   "the model's original folder");
   CHECK(error("linear", 1e9F).starts_with("[" + file + ": config.json: rope_scaling.factor] expected"));
   CHECK(error("linear", 4) == "no error");
   CHECK(read_model(out)->text());

@@ -31,7 +31,13 @@ bool has_more_bits(int64_t layer, int64_t layers) {
 
 // Models of 70B have eight heads to a value, so that more bits for values cost little.
 bool is_70b(const GgufModel& model) {
-  return model.layers == 80 && (model.architecture == "qwen2" || model.heads != model.kv_heads);
+  const bool shares = model.architecture == "llama" && model.heads != model.kv_heads;
+  return model.layers == 80 && (shares || model.architecture == "qwen2");
+}
+
+// Queries and keys in one matrix with values count as values.
+bool holds_values(std::string_view name) {
+  return name.ends_with(".attn_v.weight") || name.ends_with(".attn_qkv.weight");
 }
 
 GgufType for_rows(GgufType type, int64_t row) {
@@ -66,10 +72,10 @@ GgufType tensor_type(const GgufWeight& weight, const GgufModel& model, const Ggu
   GgufType type = file.type;
   if (name == (model.tied ? "token_embd.weight" : "output.weight")) {
     type = GgufType::kQ6_K;
-  } else if (name.ends_with(".attn_v.weight") || name.ends_with(".ffn_down.weight")) {
+  } else if (holds_values(name) || name.ends_with(".ffn_down.weight")) {
     if (has_more_bits(layer_number(name), model.layers)) {
       type = GgufType::kQ6_K;
-    } else if (is_70b(model) && name.ends_with(".attn_v.weight")) {
+    } else if (is_70b(model) && holds_values(name)) {
       type = GgufType::kQ5_K;
     }
   }

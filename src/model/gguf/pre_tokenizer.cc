@@ -19,6 +19,8 @@ constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kSeedCoder =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen35 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 // o200k and Mistral's tekken: words also break where lower case meets upper case.
@@ -57,7 +59,7 @@ const Family kFamilies[] = {
      }},
     {{"gpt-2", "phi-2", "mpt", "olmo", "jais", "gigachat"},
      [] { return GgufPreTokenizer{.pre_tokenizer = byte_level(true)}; }},
-    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "midm-2.0"},
+    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "midm-2.0", "glm4"},
      [] {
        return GgufPreTokenizer{
            .pre_tokenizer = sequence({split(kLlama3), byte_level(false)}), .ignore_merges = true, .add_bos = true};
@@ -77,6 +79,10 @@ const Family kFamilies[] = {
     {{"stablelm2"},
      [] {
        return GgufPreTokenizer{.pre_tokenizer = sequence({split(kQwen2), byte_level(false)})};
+     }},
+    {{"seed-coder"},
+     [] {
+       return GgufPreTokenizer{.pre_tokenizer = sequence({split(kSeedCoder), byte_level(false)})};
      }},
     {{"tekken"},
      [] {

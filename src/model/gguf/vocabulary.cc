@@ -223,7 +223,7 @@ std::vector<float> Converter::scores() const {
     const size_t space = merge.find(' ', 1);
     if (space == std::string::npos) refuse("model.merges", "pairs of tokens", quote(merge));
     std::string piece = merge.substr(0, space) + merge.substr(space + 1);
-    if (piece == last) continue;
+    if (piece == last || added_.contains(piece)) continue;  // llama.cpp looks for added tokens in the raw text
     if (!places.emplace(piece, places.size()).second)
       refuse("model.merges", "all merges into a token behind one another", quote(merge));
     last = std::move(piece);
@@ -256,7 +256,11 @@ bool Converter::has_space_prefix() const {
     const std::string scheme = text_of(member(pre, "prepend_scheme"));
     return scheme.empty() ? member(pre, "add_prefix_space") != Document(false) : scheme != "never";
   }
-  if (!pre.is_null()) refuse("pre_tokenizer", "none or Metaspace", quote(text_of(member(pre, "type"))));
+  // The normalizer has left no spaces to split at.
+  const bool splits_at_spaces =
+      text_of(member(pre, "type")) == "Split" && text_of(member(member(pre, "pattern"), "String")) == " ";
+  if (!pre.is_null() && !splits_at_spaces)
+    refuse("pre_tokenizer", "none, Metaspace or a Split at spaces", quote(text_of(member(pre, "type"))));
   const Document steps = text_of(member(normalizer, "type")) == "Sequence" ? member(normalizer, "normalizers")
                                                                            : Document::array({normalizer});
   bool prepends = false;

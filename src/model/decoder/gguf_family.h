@@ -1,0 +1,85 @@
+// What llama.cpp makes of an architecture: its name, the numbers of its metadata, and what its files cannot say and
+// llama.cpp takes for granted. Import and export run this table in the two directions (model/decoder/gguf.h).
+//
+// Sources: llama.cpp's conversion/*.py for keys and transforms, src/models/*.cpp for what it computes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace spillway {
+
+struct DecoderConfig;
+
+// A number that the metadata of an architecture hold under another name than config.json.
+struct GgufKey {
+  std::string_view gguf;                         // without the architecture: "logit_scale"
+  std::string_view config;                       // "logits_scaling"
+  double (*value)(const DecoderConfig& config);  // with the defaults of config.json; 0: there is none
+  bool is_needed = true;                         // llama.cpp would take another number for one that is not written
+};
+
+// Says whether metadata hold the size of a head.
+enum class GgufHeadSize : uint8_t {
+  kWritten,
+  kWrittenIfNamed,  // where config.json has head_dim
+  kImplied,         // never: it is hidden_size / num_attention_heads
+};
+
+// Says which layers have a window.
+enum class GgufWindows : uint8_t {
+  kNoLayer,
+  kPattern,        // all but every so many
+  kPatternOrNone,  // the same, or no layer
+  kListed,         // those that the metadata list
+  kUnread,         // metadata have its length, and llama.cpp lets all layers see everything
+};
+
+// Says whether the head is the embedding.
+enum class GgufHead : uint8_t { kAny, kTied, kUntied };
+
+// Says what metadata hold of the base with which layers with a window are rotated.
+enum class GgufLocalBase : uint8_t { kUnwritten, kWritten, kSame };  // kSame: llama.cpp takes that of the other layers
+
+struct GgufRope {
+  bool turns_neighbours = false;   // llama.cpp rotates elements 2i and 2i + 1 of a head, not i and i + size / 2
+  bool has_base = true;            // metadata have the base; else it is 10000
+  bool may_stretch = true;         // by rope_type linear and yarn
+  bool reads_factors = false;      // rope_freqs.weight: rope_type llama3
+  bool reads_longrope = false;     // rope_factors_short.weight and rope_factors_long.weight
+  bool reads_yarn_betas = false;   // else they are 32 and 1
+  bool states_size = false;        // metadata have the number of elements that turn
+  bool states_no_scaling = false;  // metadata say that the rope is not stretched
+  GgufLocalBase local_base = GgufLocalBase::kUnwritten;
+  int64_t nth_is_still = 0;  // above 0: every n-th layer does not turn its heads
+  bool turns_in_windows_only = false;
+};
+
+// The biases that a model may have. `vary`: config.json says whether it has them.
+struct GgufBiases {
+  bool qkv = false, output = false, feed_forward = false;
+  bool vary = false;
+};
+
+struct GgufFamily {
+  std::string_view name{};  // general.architecture; empty: llama.cpp's converter does not know it
+  // Two architectures may share a name. A file with this key is of this one.
+  std::string_view told_by{};
+  std::string_view name_in_mistral3{};  // of the text of a Mistral3ForConditionalGeneration; empty: the same
+  std::string_view norm_before_feed_forward = "ffn_norm";
+  bool states_vocabulary = false;  // metadata have vocab_size
+  GgufHeadSize head_size = GgufHeadSize::kWrittenIfNamed;
+  bool heads_fill_rows = false;  // head_dim is hidden_size / num_attention_heads
+  GgufHead head = GgufHead::kAny;
+  int64_t most_layers = 0;  // above 0: llama.cpp takes more for another model
+  GgufBiases biases{};
+  GgufWindows windows = GgufWindows::kNoLayer;
+  int64_t pattern = 0;               // of GgufWindows::kPattern: every so many layers one has no window
+  bool states_score_scale = false;   // else scores are scaled by 1 / sqrt(head_dim)
+  int64_t layers_of_wide_scale = 0;  // but in a model of so many layers by 1 / sqrt(hidden_size / heads)
+  GgufRope rope{};
+  std::span<const GgufKey> keys{};
+};
+
+}  // namespace spillway

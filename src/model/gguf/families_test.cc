@@ -1,0 +1,241 @@
+// Every family against llama.cpp's converter: tests/golden/export/families.json (tools/make_gguf_family_goldens.py).
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/temporary_folder.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "io/gguf.h"
+#include "io/safetensors.h"
+#include "io/safetensors_writer.h"
+#include "model/gguf/export.h"
+#include "model/gguf/import.h"
+#include "model/model.h"
+#include "model/parameters.h"
+#include "model/weights.h"
+
+namespace fs = std::filesystem;
+using namespace spillway;
+using nlohmann::json;
+
+namespace {
+
+const fs::path kExportGoldens = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "export";
+
+const json& family_goldens() {
+  static const json families = json::parse(read_file(kExportGoldens / "families.json", 1 << 20));
+  return families;
+}
+
+// The numbers that the goldens' script gives a tensor, by its name.
+std::vector<float> values_of(const std::string& name, const std::vector<int64_t>& shape) {
+  uint32_t seed = 0;
+  for (const char byte : name) seed = seed * 31 + static_cast<unsigned char>(byte);
+  int64_t elems = 1;
+  for (const int64_t size : shape) elems *= size;
+  std::vector<float> values;
+  for (int64_t i = 1; i <= elems; ++i) {
+    const auto mixed = static_cast<uint32_t>((static_cast<uint64_t>(i) + seed) * 2654435761U);
+    values.push_back((static_cast<float>(mixed >> 21) - 1024) / 1024);
+  }
+  return values;
+}
+
+void write_weights(const fs::path& file, const json& shapes) {
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, shape] : shapes.items()) specs.push_back({name, DType::kF32, shape});
+  SafetensorsWriter writer(file, specs);
+  for (const TensorSpec& spec : specs)
+    writer.append(spec.name, values_of(spec.name, spec.shape).data(), DType::kF32, spec.elems());
+  writer.commit();
+}
+
+// Ninety-six tokens without merges.
+json small_tokenizer() {
+  json vocabulary = json::object();
+  for (int id = 0; id < 96; ++id) vocabulary["t" + std::to_string(id)] = id;
+  return {{"added_tokens", json::array()},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+          {"post_processor", nullptr},
+          {"decoder", {{"type", "ByteLevel"}}},
+          {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", json::array()}}}};
+}
+
+fs::path write_family(const TemporaryFolder& folder, const json& family) {
+  const fs::path model = folder.path() / "model";
+  fs::create_directory(model);
+  write_file(model / "config.json", family.at("config").dump());
+  write_file(model / "tokenizer.json", small_tokenizer().dump());
+  write_weights(model / "model.safetensors", family.at("weights"));
+  return model;
+}
+
+ExportOptions in_type(std::string_view type) { return {.type = &find_gguf_file_type(type)}; }
+
+json shown(const GgufValue& value) {
+  return std::visit([](const auto& one) { return json(one); }, value);
+}
+
+// Lists of bool are read as lists of numbers.
+json numbers_for_bools(const json& value) {
+  if (!value.is_array() || value.empty() || !value[0].is_boolean()) return value;
+  json result = json::array();
+  for (const json& one : value) result.push_back(one.get<bool>() ? 1 : 0);
+  return result;
+}
+
+void check_metadata(const GgufFile& file, const json& expected) {
+  for (const auto& [key, value] : expected.items()) {
+    INFO(key);
+    REQUIRE(file.metadata().contains(key));
+    CHECK(shown(file.metadata().at(key)) == numbers_for_bools(value));
+  }
+  for (const auto& [key, value] : file.metadata()) {
+    INFO(key);
+    CHECK((expected.contains(key) || key.starts_with("tokenizer.") || key == "general.name" ||
+           key == "general.file_type"));
+  }
+}
+
+void check_tensors(const GgufFile& file, const json& expected, const std::string& type) {
+  const std::string bytes = read_file(file.path(), 1 << 20);
+  CHECK(file.tensors().size() == expected.size());
+  for (const auto& [name, tensor] : expected.items()) {
+    INFO(name);
+    const GgufTensor* found = file.find_tensor(name);
+    REQUIRE(found != nullptr);
+    CHECK(json(found->shape) == tensor.at("shape"));
+    const auto* data = reinterpret_cast<const std::byte*>(bytes.data()) + found->offset;
+    const std::string sum = checksum_text({data, static_cast<size_t>(found->bytes)});
+    CHECK(std::string(layout_of(found->type).name) + " " + sum == tensor.at(type).get<std::string>());
+  }
+}
+
+std::string refusal_of(const std::string& name, const std::string& patch) {
+  const TemporaryFolder folder;
+  json family = family_goldens().at(name);
+  family["config"].update(json::parse(patch), true);
+  const fs::path model = write_family(folder, family);
+  try {
+    (void)export_gguf(model, {}, folder.path() / "x.gguf", in_type("f32"));
+  } catch (const InputError& error) {
+    CHECK_FALSE(fs::exists(folder.path() / "x.gguf"));
+    const std::string text = error.what(), where = (model / "config.json: ").string();
+    REQUIRE(text.find(where) == 1);
+    return text.substr(1 + where.size(), text.find(']') - 1 - where.size());
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("each family's file has the tensors and the metadata that llama.cpp's converter writes") {
+  REQUIRE(family_goldens().size() == 22);
+  for (const auto& [name, family] : family_goldens().items()) {
+    INFO(name);
+    const TemporaryFolder folder;
+    const fs::path model = write_family(folder, family);
+    for (const std::string type : {"f32", "f16", "bf16", "q8_0"}) {
+      INFO(type);
+      const fs::path path = folder.path() / (type + ".gguf");
+      export_gguf(model, {}, path, in_type(type));
+      const GgufFile file(path);
+      check_tensors(file, family.at("tensors"), type);
+      check_metadata(file, family.at("metadata"));
+    }
+  }
+}
+
+TEST_CASE("each family's file becomes a folder with the same weights, whose file is the same") {
+  for (const auto& [name, family] : family_goldens().items()) {
+    INFO(name);
+    const TemporaryFolder folder;
+    const fs::path model = write_family(folder, family), file = folder.path() / "x.gguf", back = folder.path() / "back";
+    export_gguf(model, {}, file, in_type("f32"));
+    import_gguf(file, back, {.dtype = DType::kF32});
+    const ModelPtr read = read_model(back);
+    CHECK_NOTHROW(read->check_trains());
+    CHECK_NOTHROW((void)open_model_weights(back, parameters_of(*read)));
+    write_file(back / "tokenizer.json", small_tokenizer().dump());
+    export_gguf(back, {}, folder.path() / "again.gguf", in_type("f32"));
+    // A text model inside Mistral 3 stands alone afterwards, and a Mistral is a Llama to llama.cpp.
+    const GgufFile first(file), second(folder.path() / "again.gguf");
+    for (const auto& [tensor, entry] : first.tensors()) {
+      INFO(tensor);
+      const GgufTensor* found = second.find_tensor(tensor);
+      REQUIRE(found != nullptr);
+      std::vector<float> before(static_cast<size_t>(entry.elems())), after(before.size());
+      first.read_rows(entry, 0, entry.elems() / entry.row_elems(), before.data());
+      second.read_rows(*found, 0, found->elems() / found->row_elems(), after.data());
+      CHECK(std::memcmp(before.data(), after.data(), before.size() * sizeof(float)) == 0);
+    }
+    if (name == "mistral3_wrapper") continue;
+    for (const auto& [key, value] : first.metadata()) {
+      INFO(key);
+      if (key.starts_with("tokenizer.") || key == "general.name") continue;
+      REQUIRE(second.metadata().contains(key));
+      CHECK(second.metadata().at(key) == value);
+    }
+  }
+}
+
+TEST_CASE("a family's adapter is what llama.cpp's converter makes of it") {
+  for (const std::string name : {"phi3", "glm4", "granite", "gemma3"}) {
+    INFO(name);
+    const TemporaryFolder folder;
+    const json& family = family_goldens().at(name);
+    const fs::path model = write_family(folder, family), adapter = folder.path() / "adapter";
+    fs::create_directory(adapter);
+    write_file(adapter / "adapter_config.json", family.at("adapter").at("config").dump());
+    write_weights(adapter / "adapter_model.safetensors", family.at("adapter").at("weights"));
+    export_gguf_adapter(model, adapter, folder.path() / "x.gguf", in_type("f32"));
+    const GgufFile file(folder.path() / "x.gguf");
+    check_tensors(file, family.at("adapter").at("tensors"), "f32");
+    check_metadata(file, family.at("adapter").at("metadata"));
+  }
+}
+
+TEST_CASE("what a family's file cannot say is refused by the key of config.json") {
+  const std::string yarn = R"({"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0,)"
+                           R"("original_max_position_embeddings": 16, )";
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"gemma", R"({"tie_word_embeddings": false})", "tie_word_embeddings"},
+      {"gemma", R"({"rope_parameters": {"rope_theta": 20000.0}})", "rope_theta"},
+      {"gemma", R"({"attention_bias": true})", "attention_bias"},
+      {"gemma2", R"({"query_pre_attn_scalar": 24})", "query_pre_attn_scalar"},
+      {"gemma2", R"({"layer_types": ["full_attention", "sliding_attention"]})", "layer_types"},
+      {"gemma2", R"({"attn_logit_softcapping": null})", "attn_logit_softcapping"},
+      {"gemma2", R"({"final_logit_softcapping": null})", "final_logit_softcapping"},
+      {"gemma3", R"({"attn_logit_softcapping": 50.0})", "attn_logit_softcapping"},
+      {"phi3", R"({"head_dim": 16})", "head_dim"},
+      {"phi3", R"({"rope_parameters": {"rope_type": "linear", "factor": 2.0}})", "rope_scaling.rope_type"},
+      {"granite", R"({"head_dim": 16})", "head_dim"},
+      {"smollm3", R"({"no_rope_layers": [1, 0, 1, 1, 1]})", "no_rope_layers"},
+      {"smollm3", R"({"attention_bias": true})", "attention_bias"},
+      {"olmo2", R"({"tie_word_embeddings": true})", "tie_word_embeddings"},
+      {"olmo3", R"({"rope_parameters": {"sliding_attention": {"rope_theta": 500.0}}})", "rope_theta"},
+      {"ministral3", R"({"rope_parameters": {"rope_type": "default"}})", "rope_scaling.rope_type"},
+      {"ministral3", R"({"rope_parameters": {"mscale": 2.0}})", "rope_scaling.attention_factor"},
+      {"arcee", R"({"mlp_bias": true})", "mlp_bias"},
+      {"seed_oss", R"({"attention_out_bias": true})", "attention_bias, attention_out_bias"},
+      {"cohere", R"({"rope_parameters": {"rope_type": "linear", "factor": 2.0}})", "rope_scaling.rope_type"},
+      {"cohere2",
+       R"({"sliding_window": null, "layer_types": ["full_attention", "full_attention", "full_attention",)"
+       R"("full_attention", "full_attention"]})",
+       "layer_types"},
+      {"qwen3", yarn + R"("beta_fast": 64.0}})", "rope_scaling.beta_fast, beta_slow"},
+      {"qwen3", yarn + R"("attention_factor": 2.0}})", "rope_scaling.attention_factor"},
+      {"qwen3", yarn + R"("truncate": false}})", "rope_scaling.truncate"},
+  };
+  for (const auto& [name, patch, key] : cases) {
+    INFO(name, " ", patch);
+    CHECK(refusal_of(name, patch) == key);
+  }
+}

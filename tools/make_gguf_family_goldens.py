@@ -1,0 +1,257 @@
+"""Writes tests/golden/export/families.json: what llama.cpp's converter makes of a tiny model of each family.
+
+Run with tools/export_requirements.txt installed, and the sources of llama.cpp unpacked, which that file names:
+    python tools/make_gguf_family_goldens.py LLAMA_CPP_FOLDER [FILE]
+A family has the `config` as transformers saves it, the shapes of its `weights`, the `metadata` and, of each tensor, its
+shape and its encoding and the checksum (XXH3) of its bytes in each type of file. The weights follow from their names
+(`values_of`), so that no file holds them; src/model/gguf/families_test.cc computes the same ones. The tokenizer is left
+out: tools/make_export_goldens.py has those. Some have a LoRA adapter, converted in f32.
+"""
+import json
+import pathlib
+import runpy
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+import xxhash
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+llama_cpp = pathlib.Path(sys.argv[1]).resolve()
+default = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "export" / "families.json"
+out = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else default
+sys.path.insert(0, str(llama_cpp))
+sys.path.insert(0, str(llama_cpp / "gguf-py"))
+import conversion  # noqa: E402
+import gguf  # noqa: E402
+from conversion.base import ModelBase, ModelType, TextModel  # noqa: E402
+
+SIZES = dict(
+    vocab_size=96,
+    hidden_size=32,
+    intermediate_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=64,
+    bos_token_id=1,
+    eos_token_id=2,
+    pad_token_id=0,
+)
+YARN = dict(rope_type="yarn", rope_theta=20000.0, factor=4.0, original_max_position_embeddings=16)
+LLAMA3 = dict(
+    rope_type="llama3",
+    rope_theta=500000.0,
+    factor=8.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=8192,
+)
+LONGROPE = dict(
+    rope_type="longrope",
+    rope_theta=10000.0,
+    original_max_position_embeddings=16,
+    partial_rotary_factor=0.75,
+    short_factor=[1.0, 1.1, 1.5],
+    long_factor=[1.0, 2.0, 5.0],
+)
+MINISTRAL3 = {
+    **YARN,
+    **dict(beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.25),
+}
+LOCAL = dict(
+    full_attention=dict(rope_type="linear", rope_theta=1000000.0, factor=8.0),
+    sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+)
+OLMO3 = dict(full_attention=YARN, sliding_attention=dict(rope_type="default", rope_theta=20000.0))
+SIGLIP = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
+
+
+def plain(rope_theta):
+    return dict(rope_type="default", rope_theta=rope_theta)
+
+
+# Name of the case: the class of transformers, and its config beside SIZES.
+CASES = {
+    "llama": ("Llama", dict(rope_parameters=LLAMA3, attention_bias=True, mlp_bias=True, head_dim=16)),
+    "mistral": ("Mistral", dict(sliding_window=None)),
+    "qwen2": ("Qwen2", dict(rope_parameters=YARN)),
+    "qwen3": ("Qwen3", dict(head_dim=8, tie_word_embeddings=True)),
+    "gemma": ("Gemma", dict(head_dim=16, num_key_value_heads=1)),
+    "gemma2": ("Gemma2", dict(head_dim=16, query_pre_attn_scalar=16, sliding_window=8)),
+    "gemma3": ("Gemma3", dict(head_dim=16, query_pre_attn_scalar=16, sliding_window=8, num_hidden_layers=7, rope_parameters=LOCAL)),
+    "phi3": ("Phi3", dict(sliding_window=8, original_max_position_embeddings=64)),
+    "phi4": ("Phi3", dict(rope_parameters=LONGROPE, original_max_position_embeddings=16, tie_word_embeddings=True)),
+    "glm4": ("Glm4", dict(head_dim=16, attention_bias=True)),
+    "granite": (
+        "Granite",
+        dict(attention_multiplier=0.25, embedding_multiplier=3.0, residual_multiplier=0.75, logits_scaling=1.5, rope_parameters=plain(5e5)),
+    ),
+    "smollm3": ("SmolLM3", dict(num_hidden_layers=5)),
+    "olmo2": ("Olmo2", dict()),
+    "olmo3": ("Olmo3", dict(num_hidden_layers=5, sliding_window=8, rope_parameters=OLMO3)),
+    "ministral3": ("Ministral3", dict(head_dim=16, rope_parameters=MINISTRAL3)),
+    "arcee": ("Arcee", dict(head_dim=8)),
+    "seed_oss": ("SeedOss", dict(head_dim=16, attention_dropout=0.0, residual_dropout=0.0)),
+    "cohere": ("Cohere", dict(logit_scale=0.5)),
+    "cohere2": ("Cohere2", dict(logit_scale=0.5, num_hidden_layers=5, sliding_window=8)),
+}
+# Beside config.json as transformers writes it: what the published files have and the converter asks for.
+PUBLISHED = {"cohere2": dict(rotary_pct=1.0)}
+# The modules of an adapter.
+ADAPTERS = {
+    "phi3": ["self_attn.qkv_proj", "mlp.gate_up_proj"],
+    "glm4": ["self_attn.k_proj", "mlp.gate_up_proj"],
+    "granite": ["self_attn.q_proj", "self_attn.k_proj"],
+    "gemma3": ["self_attn.q_proj", "mlp.down_proj"],
+}
+
+
+def wrapper(text, of_text, **beside):
+    """The text model `text`_Config in a class that reads images."""
+    inner = getattr(transformers, f"{text}Config")(**{**SIZES, **of_text})
+    return dict(text_config=inner.to_dict(), image_token_index=95, **beside)
+
+
+def models():
+    for name, (kind, settings) in CASES.items():
+        config = {**SIZES, **settings}
+        text = "Gemma3Text" if kind == "Gemma3" else kind
+        yield name, getattr(transformers, f"{kind}ForCausalLM"), getattr(transformers, f"{text}Config")(**config)
+    gemma3 = wrapper("Gemma3Text", CASES["gemma3"][1], vision_config={**SIGLIP, "model_type": "siglip_vision_model"})
+    gemma3.update(mm_tokens_per_image=4, boi_token_index=93, eoi_token_index=94)
+    yield "gemma3_wrapper", transformers.Gemma3ForConditionalGeneration, transformers.Gemma3Config(**gemma3)
+    mistral3 = wrapper("Mistral", CASES["mistral"][1], vision_config={**SIGLIP, "model_type": "pixtral"})
+    yield "mistral3_wrapper", transformers.Mistral3ForConditionalGeneration, transformers.Mistral3Config(**mistral3)
+    llava = wrapper("Llama", dict(), vision_config={**SIGLIP, "model_type": "clip_vision_model"})
+    yield "llava_wrapper", transformers.LlavaForConditionalGeneration, transformers.LlavaConfig(**llava)
+
+
+def values_of(name, shape):
+    """Numbers in [-1, 1) that f16 holds and bf16 rounds, from the tensor's name."""
+    seed = 0
+    for byte in name.encode():
+        seed = (seed * 31 + byte) % 2**32
+    index = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) + np.uint64(seed)
+    mixed = (index * np.uint64(2654435761)) % np.uint64(2**32)
+    return ((mixed >> np.uint64(21)).astype(np.float32) - 1024).reshape(shape) / np.float32(1024)
+
+
+def is_of_text(name):
+    return "vision" not in name and "projector" not in name
+
+
+def json_value(value):
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [json_value(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def described(file, file_type):
+    """The metadata, but for names and the type of the file, and the tensors."""
+    reader = gguf.GGUFReader(file)
+    metadata = {
+        key: json_value(field.contents())
+        for key, field in reader.fields.items()
+        if not key.startswith(("GGUF.", "general.name", "general.size_label", "general.base_model", "general.file_type"))
+    }
+    tensors = {
+        tensor.name: dict(
+            shape=[int(n) for n in reversed(tensor.shape)],
+            **{file_type: f"{tensor.tensor_type.name} {xxhash.xxh3_64_hexdigest(tensor.data.tobytes())}"},
+        )
+        for tensor in reader.tensors
+    }
+    return dict(metadata=metadata, tensors=tensors)
+
+
+TYPES = dict(
+    f32=gguf.LlamaFileType.ALL_F32,
+    f16=gguf.LlamaFileType.MOSTLY_F16,
+    bf16=gguf.LlamaFileType.MOSTLY_BF16,
+    q8_0=gguf.LlamaFileType.MOSTLY_Q8_0,
+)
+
+
+def no_vocabulary(self):
+    pass
+
+
+def convert(folder, file, type_name):
+    hparams = ModelBase.load_hparams(folder, False)
+    made_for = conversion.get_model_class(conversion.base.get_model_architecture(hparams, ModelType.TEXT), mmproj=False)
+    model = made_for(folder, TYPES[type_name], file)
+    for one in (model, getattr(model, "impl", model)):
+        type(one).set_vocab = no_vocabulary
+    model.write()
+    return described(file, type_name)
+
+
+def write_adapter(folder, name, modules, weights):
+    folder.mkdir()
+    rank, factors = 2, {}
+    for key, shape in weights.items():
+        module = key.removesuffix(".weight")
+        if not module.endswith(tuple(modules)):
+            continue
+        for which, sizes in (("A", [rank, shape[1]]), ("B", [shape[0], rank])):
+            factor = f"base_model.model.{module}.lora_{which}.weight"
+            factors[factor] = torch.from_numpy(values_of(factor, sizes))
+    save_file(factors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    settings = dict(peft_type="LORA", task_type="CAUSAL_LM", r=rank, lora_alpha=6, lora_dropout=0.0, bias="none")
+    settings.update(target_modules=modules, base_model_name_or_path=name, fan_in_fan_out=False, inference_mode=True)
+    (folder / "adapter_config.json").write_text(json.dumps(settings))
+    return settings, {key: list(value.shape) for key, value in factors.items()}
+
+
+def convert_adapter(adapter, base, file):
+    arguments, sys.argv = sys.argv, ["", str(adapter), "--base", str(base), "--outfile", str(file), "--outtype", "f32"]
+    runpy.run_path(str(llama_cpp / "convert_lora_to_gguf.py"), run_name="__main__")
+    sys.argv = arguments
+    return described(file, "f32")
+
+
+families = {}
+for name, kind, config in models():
+    print(name, flush=True)
+    with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
+        folder, file = pathlib.Path(temporary) / name, pathlib.Path(temporary) / "x.gguf"
+        config.dtype = "float32"
+        kind(config).save_pretrained(folder)
+        saved = json.loads((folder / "config.json").read_text())
+        saved.update(PUBLISHED.get(name, {}))
+        (folder / "config.json").write_text(json.dumps(saved))
+        # The converter cuts Gemma 3's embedding to so many tokens.
+        tokens = dict(model=dict(vocab={str(i): i for i in range(SIZES["vocab_size"])}), added_tokens=[])
+        (folder / "tokenizer.json").write_text(json.dumps(tokens))
+        (path,) = folder.glob("*.safetensors")
+        with safe_open(path, "pt") as stored:
+            shapes = {key: list(stored.get_slice(key).get_shape()) for key in stored.keys()}
+        save_file({key: torch.from_numpy(values_of(key, shape)) for key, shape in shapes.items()}, path, metadata={"format": "pt"})
+        weights = {key: shape for key, shape in shapes.items() if is_of_text(key)}
+        family = dict(config=saved, weights=weights)
+        for type_name in TYPES:
+            converted = convert(folder, file, type_name)
+            file.unlink()
+            family.setdefault("metadata", converted["metadata"])
+            for key, tensor in converted["tensors"].items():
+                family.setdefault("tensors", {}).setdefault(key, {}).update(tensor)
+        if name in ADAPTERS:
+            adapter = pathlib.Path(temporary) / "adapter"
+            settings, factors = write_adapter(adapter, name, ADAPTERS[name], weights)
+            family["adapter"] = dict(config=settings, weights=factors, **convert_adapter(adapter, folder, file))
+        families[name] = family
+
+
+def compact(value, depth=0):
+    """JSON with a line for each tensor and each number."""
+    if isinstance(value, dict) and depth < 3 and value:
+        inner = ",\n".join(f"{' ' * depth}{json.dumps(key)}: {compact(one, depth + 1)}" for key, one in value.items())
+        return "{\n" + inner + "}"
+    return json.dumps(value)
+
+
+out.write_text(compact(families) + "\n")
