@@ -70,7 +70,7 @@ class MpiPeers final : public Peers {
     const Cut cut = cut_of(static_cast<int64_t>(whole.size()), size());
     const int64_t step = transport_->max_piece_bytes() / static_cast<int64_t>(sizeof(float));
     for (int64_t at = 0; at < cut.part_elems; at += step) {
-      // What of rank i's part this piece holds.
+      // The elements of rank i's part that are in this piece.
       const auto piece = [&](int i) {
         const int64_t begin = std::min(at, cut.count(i)), end = std::min(at + step, cut.count(i));
         return whole.subspan(static_cast<size_t>(cut.begin(i) + begin), static_cast<size_t>(end - begin));

@@ -32,7 +32,7 @@ Ended run_probe(int ranks, const std::string& scenario) {
 
 bool says(const Ended& ended, const std::string& text) { return ended.text.find(text) != std::string::npos; }
 
-// How often `text` stands there.
+// Returns how often `text` stands there.
 int count(const Ended& ended, const std::string& text) {
   int times = 0;
   for (size_t at = ended.text.find(text); at != std::string::npos; at = ended.text.find(text, at + 1)) ++times;

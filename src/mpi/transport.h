@@ -31,7 +31,7 @@ class Transport {
   [[nodiscard]] virtual std::span<const std::byte* const> all_gather(Bytes mine, std::span<const int64_t> in_bytes) = 0;
 };
 
-// What transports know of the job.
+// The facts of the job that transports need.
 struct TransportFacts {
   int rank = 0, size = 1;
   double timeout_seconds = 0;
