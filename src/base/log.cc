@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace spillway {
@@ -30,7 +31,7 @@ std::string coloured(std::string_view text) {
 
 void write_out(std::string_view text) {
   std::string line;
-  if (isatty(STDERR_FILENO)) {
+  if (is_terminal(STDERR_FILENO)) {
     line = "\r\033[K" + coloured(text);
   } else {
     line = text;

@@ -14,10 +14,12 @@
 #include "base/local_time.h"
 #include "base/log.h"
 #include "base/naming_key.h"
+#include "base/shared_cpus.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "cli/launched_processes.h"
+#include "cli/ranks/start_ranks.h"
 #include "cli/training_run.h"
+#include "dist/launch.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "job/changes_that_fit.h"
@@ -93,7 +95,7 @@ train::TrainingData read_data(const config::Config& config, const train::Job& jo
 constexpr std::string_view kTrainExamples[] = {
     "spillway train config.yml", "spillway train config.yml --memory.device 6GiB --output_dir ./second-run",
     "spillway train config.yml --auto_resume_from_checkpoints true"};
-constexpr CommandFlag kTrainFlags[] = {kIsaFlag};
+constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kIsaFlag};
 constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
 }  // namespace
@@ -101,7 +103,13 @@ constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says."
 int cmd_train(std::span<const std::string> args) {
   const auto arguments = parse_config_arguments(kTrainCommand, args);
   if (!arguments) return kDone;
-  check_launched_alone();
+  const Launch launch = read_launch();
+  share_cpus(launch.local_size);
+  const int ranks = ranks_asked_for(*arguments, launch);
+  if (ranks > 1 && !launch.is_one_of_several()) return start_ranks(ranks, args, arguments->path);
+  if (launch.is_one_of_several())
+    throw input_error(launch.launcher,
+                      "expected one process, got {}; several ranks are not yet supported: start it alone", launch.size);
   apply_isa_flag(*arguments);
   const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
   SharedOutput shared = train::training_output(loaded.config);
