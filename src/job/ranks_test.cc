@@ -1,0 +1,268 @@
+// Trains a small model on one and on several ranks, as threads, and compares every bit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/math.h"
+#include "base/random.h"
+#include "base/temporary_folder.h"
+#include "dist/testing/local_peers.h"
+#include "graph/verify.h"
+#include "infer/batch.h"
+#include "job/training_graph.h"
+#include "model/decoder/decoder.h"
+#include "model/adapter.h"
+#include "plan/planner.h"
+#include "plan/verify.h"
+#include "runtime/executor.h"
+
+using namespace spillway;
+
+namespace {
+
+constexpr int64_t kTokens = 24, kMicroBatches = 5, kSteps = 2;
+constexpr int32_t kVocabulary = 300;
+
+struct Setup {
+  bool tied = true, lora = false;
+  DType dtype = DType::kF32;
+};
+
+// Its matrices are cut into several blocks of parts; its norms lie on one rank.
+train::TrainingGraph graph_for(const Setup& setup, int ranks) {
+  train::TrainingGraphOptions options;
+  options.model = {.dtype = setup.dtype, .tokens = kTokens, .max_sequences = 2, .sequence_len = 16};
+  options.model.train_base = !setup.lora;
+  if (setup.lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
+  options.accumulates = true;
+  options.ranks = ranks;
+  const ModelPtr model = make_decoder(
+      parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 160, "max_position_embeddings": 64,
+    "num_attention_heads": 2, "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "tie_word_embeddings": {}, "vocab_size": {}}})",
+                                       setup.tied, kVocabulary),
+                           "test"));
+  return train::build_training_graph(*model, options);
+}
+
+struct Homes {
+  const char* name;
+  Tier gradients, state;
+  bool blocks_alone = false;
+};
+
+Choices choices_for(const Graph& graph, const Homes& homes) {
+  Choices choices = uniform_choices(graph, Treatment::kRecompute);
+  GroupPattern gradients{.kind = ValueKind::kGradient}, state{.kind = ValueKind::kOptimizerState};
+  if (homes.blocks_alone) gradients.in_block = state.in_block = true;
+  move_groups(graph, gradients, homes.gradients, choices);
+  move_groups(graph, state, homes.state, choices);
+  return choices;
+}
+
+Machine machine_with_peers() {
+  Machine machine{.threads = 1};
+  machine.link_bytes_per_second.fill(1e9);
+  return machine;
+}
+
+// What must not depend on the number of ranks.
+struct Outcome {
+  std::map<std::string, std::vector<std::byte>> values;
+  std::vector<float> norms;
+  std::map<int64_t, float> losses;  // by the number of the micro-batch
+  bool operator==(const Outcome&) const = default;
+};
+
+// One rank's memory and executor.
+class RankRun {
+ public:
+  RankRun(const train::TrainingGraph& training, const Plan& plan, Peers* peers)
+      : training_(training), peers_(peers), ranks_(peers ? peers->size() : 1), rank_(peers ? peers->rank() : 0) {
+    TierOptions tiers;
+    if (const int64_t bytes = nth(plan.program.arena_bytes, Tier::kDisk); bytes > 0) {
+      scratch_.emplace(ScratchOptions{.folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment)});
+      tiers.scratch = &*scratch_;
+    }
+    executor_.emplace(training.graph, plan.program, pool_, ExecutorOptions{.tiers = tiers, .peers = peers});
+    load();
+  }
+
+  Outcome train() {
+    Outcome outcome;
+    for (int64_t step = 0; step < kSteps; ++step) {
+      *executor_->home(training_.learning_rate).as<float>() = 1e-2f;
+      *executor_->home(training_.step).as<int32_t>() = static_cast<int32_t>(step + 1);
+      for (int64_t first = 0; first < kMicroBatches; first += ranks_) sub_step(step, first, outcome);
+      executor_->run(training_.update);
+      outcome.norms.push_back(*executor_->result(training_.norm_result).as<float>());
+    }
+    for (const train::TrainedWeight& t : training_.trained) {
+      read(t.weight, outcome);
+      for (const train::StateSlice& slice : t.slices)
+        for (const ValueId state : slice.states) read(state, outcome);
+    }
+    return outcome;
+  }
+  [[nodiscard]] const LaneProfile& lanes() const { return executor_->lanes(); }
+
+ private:
+  // Small numbers that depend on the value's name alone; ones for norms, nothing for sums and states.
+  void load() {
+    const Graph& graph = training_.graph;
+    for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+      if (!graph.is_persistent(id)) continue;
+      const Value& value = graph.value(id);
+      const bool is_weight = value.kind == ValueKind::kTrainableWeight || value.kind == ValueKind::kFrozenWeight ||
+                             value.name.starts_with("master.");
+      const std::string weight = value.name.substr(value.name.starts_with("master.") ? 7 : 0);
+      executor_->values().write(id, [&](const TensorView& piece, int64_t) {
+        std::fill_n(piece.as<std::byte>(), piece.bytes(), std::byte{0});
+        if (!is_weight) return;
+        RandomStream random(random_stream_of(weight), 1);
+        for (int64_t i = 0; i < piece.elems(); ++i) {
+          const float number = piece.shape.rank() == 1 ? 1 : static_cast<float>(random.below(256)) / 1024 - 0.125f;
+          if (piece.dtype == DType::kF32) {
+            piece.as<float>()[i] = number;
+          } else {
+            piece.as<bf16>()[i] = to_bf16(number);
+          }
+        }
+      });
+    }
+  }
+
+  // A rank without a micro-batch works on no tokens, or on some that must not count.
+  void sub_step(int64_t step, int64_t first, Outcome& outcome) {
+    const int64_t own = first + rank_;
+    const auto contributors = static_cast<int>(std::min<int64_t>(ranks_, kMicroBatches - first));
+    const bool counts = rank_ < contributors;
+    const int64_t tokens = !counts && rank_ % 2 == 1 ? 0 : kTokens;
+    fill(step * kMicroBatches + (counts ? own : 0), tokens);
+    executor_->set_rows(kTokenAxis, tokens);
+    executor_->run(training_.forward);
+    const float loss = *executor_->result(training_.objective.loss_result).as<float>();
+    if (counts) outcome.losses[step * kMicroBatches + own] = loss;
+    if (peers_) executor_->set_contributors(contributors);
+    executor_->run(training_.backward);
+  }
+
+  void fill(int64_t number, int64_t tokens) {
+    RandomStream random(static_cast<uint64_t>(number), 2);
+    std::vector<int32_t> ids, labels, positions;
+    const std::vector<int32_t> seq_offsets = {0, static_cast<int32_t>(std::min<int64_t>(10, tokens)),
+                                              static_cast<int32_t>(tokens)};
+    for (int32_t i = 0; i < kTokens; ++i) {
+      ids.push_back(static_cast<int32_t>(random.below(kVocabulary / 20)));  // with repetitions
+      labels.push_back(static_cast<int32_t>(random.below(kVocabulary)));
+      positions.push_back(i < 10 ? i : i - 10);
+    }
+    const std::map<std::string_view, const std::vector<int32_t>*> columns = {
+        {"ids", &ids}, {"labels", &labels}, {"positions", &positions}, {"seq_offsets", &seq_offsets}};
+    for (const auto& [column, stream, value] : training_.objective.columns) {
+      infer::copy_column(training_.graph.value(value), std::as_bytes(std::span(*columns.at(column.name))),
+                         executor_->home(value));
+    }
+    *executor_->home(training_.objective.scale).as<float>() = 1.0f / (kTokens * kMicroBatches);
+  }
+
+  void read(ValueId id, Outcome& outcome) {
+    std::vector<std::byte>& bytes = outcome.values[training_.graph.value(id).name];
+    executor_->values().read(id, [&](const TensorView& piece, int64_t) {
+      bytes.insert(bytes.end(), piece.as<std::byte>(), piece.as<std::byte>() + piece.bytes());
+    });
+  }
+
+  const train::TrainingGraph& training_;
+  Peers* peers_;
+  int64_t ranks_, rank_;
+  TemporaryFolder folder_;
+  ThreadPool pool_{1};
+  std::optional<Scratch> scratch_;
+  std::optional<Executor> executor_;
+};
+
+Plan plan_of(const train::TrainingGraph& training, const Homes& homes) {
+  for (const std::string& violation : verify(training.graph)) FAIL_CHECK(violation);
+  const Plan plan = plan_for(training.graph, machine_with_peers(), choices_for(training.graph, homes));
+  for (const std::string& violation : verify(training.graph, plan.program)) FAIL_CHECK(violation);
+  return plan;
+}
+
+void check_ranks(const Setup& setup, const Homes& homes, std::initializer_list<int> numbers_of_ranks) {
+  const train::TrainingGraph alone = graph_for(setup, 1);
+  const Outcome expected = RankRun(alone, plan_of(alone, {"device", Tier::kDevice, Tier::kDevice}), nullptr).train();
+  for (const int ranks : numbers_of_ranks) {
+    CAPTURE(homes.name);
+    CAPTURE(ranks);
+    const train::TrainingGraph training = graph_for(setup, ranks);
+    const Plan plan = plan_of(training, homes);
+    std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
+    std::vector<int64_t> sent(static_cast<size_t>(ranks));
+    const std::vector<std::string> errors = run_ranks(ranks, [&](Peers& peers) {
+      RankRun run(training, plan, &peers);
+      nth(outcomes, peers.rank()) = run.train();
+      nth(sent, peers.rank()) = run.lanes().totals(Lane::kPeer).bytes;
+    });
+    CHECK(errors == std::vector<std::string>(static_cast<size_t>(ranks)));
+    std::map<int64_t, float> losses;
+    for (Outcome& outcome : outcomes) {
+      losses.merge(outcome.losses);
+      const bool same_bits = outcome.values == expected.values && outcome.norms == expected.norms;
+      CHECK(same_bits);
+    }
+    CHECK(losses == expected.losses);
+    const int64_t sub_steps = div_ceil(kMicroBatches, int64_t{ranks});
+    int64_t planned = 0;
+    for (const Instruction& i : plan.program.instructions) {
+      if (i.lane != Lane::kPeer) continue;
+      const bool is_update = training.graph.section_of(i.op).repeats == Repeats::kStep;
+      planned += (is_update ? 1 : sub_steps) * kSteps * static_cast<int64_t>(cost_of(training.graph, i.op).sent_bytes);
+    }
+    CHECK(planned > 0);
+    for (const int64_t bytes : sent) CHECK(bytes == planned);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("weights, states, norms and losses have the same bits on one, two, three and four ranks") {
+  const Homes at_home{"device", Tier::kDevice, Tier::kDevice};
+  check_ranks({.tied = true}, at_home, {2, 3, 4});
+  check_ranks({.tied = false}, at_home, {2});
+  check_ranks({.lora = true}, at_home, {3});
+  check_ranks({.dtype = DType::kBF16}, at_home, {2});
+}
+
+TEST_CASE("ranks add up gradients wherever a plan keeps them") {
+  for (const Homes& homes : {Homes{"host", Tier::kHost, Tier::kDevice}, Homes{"disk", Tier::kDisk, Tier::kDevice},
+                             Homes{"all on the host", Tier::kHost, Tier::kHost},
+                             Homes{"blocks on the host", Tier::kHost, Tier::kHost, true}})
+    check_ranks({}, homes, {2, 3});
+}
+
+TEST_CASE("a plan sees what collectives cost, and gradients die when they should have been sent") {
+  const train::TrainingGraph training = graph_for({}, 2);
+  const auto plan_at = [&](double rate, Overlap overlap) {
+    Machine machine = machine_with_peers();
+    nth(machine.link_bytes_per_second, Lane::kPeer) = rate;
+    Choices choices = uniform_choices(training.graph, Treatment::kKeep);
+    choices.overlap = overlap;
+    return plan_for(training.graph, machine, choices);
+  };
+  const Plan fast = plan_at(1e12, Overlap::kWide), slow = plan_at(1e6, Overlap::kWide);
+  const auto peer = [](const Plan& plan) { return nth(plan.simulation.lanes, Lane::kPeer); };
+  double sent = 0;
+  for (OpId id = 0; id < static_cast<OpId>(training.graph.ops.size()); ++id)
+    sent += cost_of(training.graph, id).sent_bytes;
+  CHECK(peer(fast).bytes == sent);
+  CHECK(peer(slow).busy_seconds > sent / 1e6);
+  CHECK(slow.simulation.bottleneck == Lane::kPeer);
+  CHECK(slow.simulation.step_seconds(1) > fast.simulation.step_seconds(1) + sent / 2e6);
+  // Behind a slow link more gradients are under way at once, unless nothing may be.
+  CHECK(plan_at(1e6, Overlap::kSynchronous).peaks[0].lower_bound <= slow.peaks[0].lower_bound);
+  CHECK(verify(training.graph, slow.program).empty());
+}
