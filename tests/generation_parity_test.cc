@@ -43,7 +43,11 @@ class CachedModel {
   }
 
   std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts) {
-    return infer::generate({graphs_, decode_, prompt_, pool_}, prompts, {.logprobs = true});
+    return infer::generate({{graphs_.decode.graph, graphs_.decode.model, decode_},
+                            {graphs_.prompt.graph, graphs_.prompt.model, prompt_},
+                            graphs_.decode.choice,
+                            pool_},
+                           prompts, {.logprobs = true});
   }
   // The logits after the last prompt's last generated token.
   [[nodiscard]] std::span<const float> logits() const {

@@ -6,13 +6,9 @@
 
 namespace spillway::train {
 
-// Returns the capacities of a job that generates up to `at_once` completions together. REQUIRES: the job has prompts to
-// answer.
-[[nodiscard]] infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
-
-// Plans the programs beside planned.plan; if that is short of memory, so are they. An online job gathers the weights on
-// the device as ds3_gather_for_generation says; without that key it does so if a round is predicted to be faster that
-// way, and only in memory that is budgeted or that training takes anyway.
+// Adds the programs that generate to planned.beside, planned beside planned.plan; if that is short of memory, so are
+// they. An online job gathers the weights on the device as ds3_gather_for_generation says; without that key it does so
+// if a round is predicted to be faster that way, and only in memory that is budgeted or that training takes anyway.
 void plan_generation(const PlanningInputs& inputs, PlannedJob& planned);
 
 }  // namespace spillway::train

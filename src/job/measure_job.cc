@@ -1,7 +1,6 @@
 #include "job/measure_job.h"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -12,8 +11,8 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "infer/generation/cache_rows.h"
-#include "job/generation_plan.h"
 #include "job/online/round_forecast.h"
+#include "job/programs.h"
 #include "runtime/machine_cache.h"
 #include "runtime/measure_operations.h"
 
@@ -76,7 +75,7 @@ class TypicalRound {
         temperature_(job.config.online->completions.temperature),
         program_chooses_(!choosing_work(job, sizes.sequences)) {}
 
-  void fill_decode(const infer::CachedGraph& decode, ValueId id, const TensorView& view) const {
+  void fill_decode(const JobProgram& decode, ValueId id, const TensorView& view) const {
     const infer::TokenChoice& choice = decode.choice;
     const auto fill_all = [&](float number) { std::fill_n(view.as<float>(), view.elems(), number); };
     const float factor = infer::inverse_temperature(temperature_);
@@ -85,7 +84,7 @@ class TypicalRound {
     if (id == choice.inverse_temperature) return fill_all(program_chooses_ ? factor : -1);
     if (id == choice.logprob_inverse_temperature) return fill_all(factor);
     const int64_t cached = sizes_.longest - completion_ / 2 - 1;
-    fill(decode.model, id, view, [&](int64_t i) { return Token{i, cached}; });
+    fill(decode.cached, id, view, [&](int64_t i) { return Token{i, cached}; });
   }
 
   void fill_prompt(const CachedModelGraph& model, ValueId id, const TensorView& view) const {
@@ -118,73 +117,30 @@ class TypicalRound {
   bool program_chooses_;
 };
 
-// The graphs of all of a job's programs, with typical content; those of a round with the largest number of completions
-// at once.
-class JobGraphs {
- public:
-  // Both are borrowed.
-  JobGraphs(const Job& job, const TrainingGraph& training) : job_(job) {
-    const TypicalValues typical(job, *job.model);
-    add(training.graph, [typical, &training](ValueId id, const TensorView& view, int64_t tokens) {
-      typical.fill_training(training, id, view, tokens);
-    });
-    if (!job.online) return;
-    add_scores(training);
-    add_generation(training);
+// Returns what fills a program of a round with typical content. Borrows the program.
+Fill typical_fill(const Job& job, const JobProgram& program) {
+  if (!program.generates()) {
+    return
+        [typical = TypicalValues(job, *program.model), &program](ValueId id, const TensorView& view, int64_t tokens) {
+          typical.fill(program.graph, program.objective.columns, id, view, tokens);
+        };
   }
-  JobGraphs(JobGraphs&&) = delete;
+  const TypicalRound round(job, generation_sizes_of(job, job.online->most_at_once));
+  if (program.kind == JobProgram::Kind::kDecode)
+    return [round, &program](ValueId id, const TensorView& view, int64_t) { round.fill_decode(program, id, view); };
+  return
+      [round, &program](ValueId id, const TensorView& view, int64_t) { round.fill_prompt(program.cached, id, view); };
+}
 
-  [[nodiscard]] std::span<const MeasuredGraph> list() const { return list_; }
-  // The number of completions at once, for a job that generates.
-  [[nodiscard]] int64_t sequences() const { return generation_->sizes.sequences; }
-
- private:
-  struct Generation {
-    infer::GenerationSizes sizes;
-    infer::GenerationGraphs graphs;
-  };
-
-  void add(const Graph& graph, Fill fill) { list_.push_back({.graph = &graph, .fill_batch = std::move(fill)}); }
-
-  void add_columns(const Graph& graph, std::span<const BatchColumn> columns, const Model& model) {
-    const TypicalValues typical(job_, model);
-    add(graph, [typical, &graph, columns](ValueId id, const TensorView& view, int64_t tokens) {
-      typical.fill(graph, columns, id, view, tokens);
-    });
-  }
-
-  // Adds the programs that score completions before they are trained on.
-  void add_scores(const TrainingGraph& training) {
-    if (!job_.online->objective->passes().empty()) {
-      scoring_ = build_scoring_graph(*job_.model, job_.graph, training);
-      add_columns(scoring_->graph, scoring_->objective.columns, *job_.model);
-    }
-    for (size_t i = 0; i < job_.graph.beside.size(); ++i) {
-      const ModelBeside& beside = job_.graph.beside[i];
-      const RewardGraph& reward =
-          rewards_.emplace_back(build_reward_graph(beside, job_.online->reward_models[i].room, training));
-      add_columns(reward.graph, reward.model.columns, *beside.model);
-    }
-  }
-
-  void add_generation(const TrainingGraph& training) {
-    const infer::GenerationSizes sizes = generation_sizes_of(job_, job_.online->most_at_once);
-    generation_ = {sizes, infer::build_generation_graphs(*job_.model, job_.graph.model, sizes, &training.graph)};
-    const infer::GenerationGraphs& graphs = generation_->graphs;
-    const TypicalRound round(job_, sizes);
-    add(graphs.decode.graph,
-        [round, &graphs](ValueId id, const TensorView& view, int64_t) { round.fill_decode(graphs.decode, id, view); });
-    add(graphs.prompt.graph, [round, &graphs](ValueId id, const TensorView& view, int64_t) {
-      round.fill_prompt(graphs.prompt.model, id, view);
-    });
-  }
-
-  const Job& job_;
-  std::optional<ScoringGraph> scoring_;
-  std::deque<RewardGraph> rewards_;
-  std::optional<Generation> generation_;
-  std::vector<MeasuredGraph> list_;
-};
+// Returns the programs of a round, with the largest number of completions at once.
+std::vector<JobProgram> round_programs(const Job& job, const TrainingGraph& training) {
+  if (!job.online) return {};
+  std::vector<JobProgram> programs = row_programs(job, training);
+  for (JobProgram& program : generation_programs(job, training, job.online->most_at_once))
+    programs.push_back(std::move(program));
+  std::erase_if(programs, [](const JobProgram& program) { return program.kind == JobProgram::Kind::kEvaluation; });
+  return programs;
+}
 
 // Uses no more memory than the job may.
 OperationMeasureOptions options_for(const Job& job, Device& device,
@@ -200,10 +156,15 @@ OperationMeasureOptions options_for(const Job& job, Device& device,
 
 void measure_job(const Job& job, const TrainingGraph& training, Machine& machine, Device& device,
                  std::function<void(int64_t done, int64_t of)> on_progress) {
-  const JobGraphs graphs(job, training);
-  bool is_new = measure_operations(graphs.list(), options_for(job, device, std::move(on_progress)), machine) > 0;
-  const std::optional<infer::ChoosingWork> choosing =
-      job.online ? choosing_work(job, graphs.sequences()) : std::nullopt;
+  const std::vector<JobProgram> programs = round_programs(job, training);
+  std::vector<MeasuredGraph> graphs = {{&training.graph, [typical = TypicalValues(job, *job.model), &training](
+                                                             ValueId id, const TensorView& view, int64_t tokens) {
+                                          typical.fill_training(training, id, view, tokens);
+                                        }}};
+  for (const JobProgram& program : programs) graphs.push_back({&program.graph, typical_fill(job, program)});
+  bool is_new = measure_operations(graphs, options_for(job, device, std::move(on_progress)), machine) > 0;
+  std::optional<infer::ChoosingWork> choosing;
+  if (job.online) choosing = choosing_work(job, generation_sizes_of(job, job.online->most_at_once).sequences);
   if (choosing) is_new |= infer::measure_choosing(*choosing, machine);
   if (!is_new) return;
   // Another run may have written to the cache since this one read it.

@@ -64,42 +64,27 @@ Policy policy_of(const Job& job, const PlannedJob& planned) {
   return policy;
 }
 
-void plan_evaluation(const PlanningInputs& in, PlannedJob& planned) {
-  auto& [graph, plan] = planned.evaluation;
-  graph = build_evaluation_graph(*in.job.model, in.job.graph, planned.training);
-  plan = plan_beside(in, planned, graph.graph);
-}
-
-void plan_scoring(const PlanningInputs& in, PlannedJob& planned) {
-  auto& [name, graph, plan] = planned.scoring.emplace();
-  name = in.job.online ? "scores of a round" : "precompute_ref_log_probs";
-  graph = build_scoring_graph(*in.job.model, in.job.graph, planned.training);
-  plan = plan_beside(in, planned, graph.graph);
-}
-
-void plan_rewards(const PlanningInputs& in, PlannedJob& planned) {
-  for (size_t i = 0; i < in.job.graph.beside.size(); ++i) {
-    const JobRewardModel& model = in.job.online->reward_models[i];
-    auto& [name, graph, plan] = planned.rewards.emplace_back();
-    name = fmt::format("the reward model {}", rewards::file_name(model.model->folder()));
-    graph = build_reward_graph(in.job.graph.beside[i], model.room, planned.training);
-    plan = plan_beside(in, planned, graph.graph);
+// Plans every other program of the job beside training's plan.
+void plan_others(const PlanningInputs& in, PlannedJob& planned) {
+  planned.beside = row_programs(in.job, planned.training);
+  for (JobProgram& program : planned.beside) program.plan = plan_beside(in, planned, program.graph);
+  if (in.job.online || !in.job.samples.empty()) plan_generation(in, planned);
+  planned.context.beside.clear();
+  for (const JobProgram& program : planned.beside) {
+    PlanContext::Program& beside = planned.context.beside.emplace_back();
+    beside.name = program.name;
+    for (size_t i = 0; i < kBudgetedTiers; ++i) beside.bytes[i] = program.plan.peaks[i].bytes;
   }
 }
 
-// Plans every other program of the job beside training's plan.
-void plan_others(const PlanningInputs& in, PlannedJob& planned) {
-  plan_evaluation(in, planned);
-  const bool scores_rounds = in.job.online && !in.job.online->objective->passes().empty();
-  if (in.job.graph.reference.is_precomputed || scores_rounds) plan_scoring(in, planned);
-  if (in.job.online || !in.job.samples.empty()) plan_generation(in, planned);
-  planned.rewards.clear();
-  plan_rewards(in, planned);
+// Returns true if a program beside training exceeds the budget of a tier.
+bool is_short(const PlanContext& context, const PlanContext::Program& program, Tier tier) {
+  return nth(program.bytes, tier) > context.budget.of(tier).value_or(nth(program.bytes, tier));
 }
 
-bool others_fit(const PlannedJob& planned, const Budget& budget) {
-  const std::optional<int64_t> device = budget.device;
-  return !device || peak_bytes(planned, Tier::kDevice) <= *device;
+bool others_fit(const PlanContext& context) {
+  return std::none_of(context.beside.begin(), context.beside.end(),
+                      [&](const PlanContext::Program& program) { return is_short(context, program, Tier::kDevice); });
 }
 
 // Makes room on the device for programs that do not fit beside training's plan: plans training again within the device
@@ -109,7 +94,7 @@ void make_room_for_others(const PlanningInputs& in, std::span<const FrontierPoin
   Plan first = planned.plan;
   Budget smaller = in.budget;
   for (const FrontierPoint& point : frontier) {
-    if (others_fit(planned, in.job.budget)) return;
+    if (others_fit(planned.context)) return;
     if (point.device_bytes() >= nth(planned.plan.peaks, Tier::kDevice).bytes) continue;
     smaller.device = point.device_bytes();
     Plan plan = make_plan(planned.training.graph, in.machine, smaller, in.policy, planned.context.accumulation);
@@ -117,19 +102,9 @@ void make_room_for_others(const PlanningInputs& in, std::span<const FrontierPoin
     planned.plan = std::move(plan);
     plan_others(in, planned);
   }
-  if (others_fit(planned, in.job.budget)) return;
+  if (others_fit(planned.context)) return;
   planned.plan = std::move(first);
   plan_others(in, planned);
-}
-
-// Adds the needs of the programs that run between training's sections to the context.
-void note_others(PlannedJob& planned) {
-  for (const JobProgram& program : programs_of(planned)) {
-    if (program.plan == &planned.plan) continue;
-    PlanContext::Program& beside = planned.context.beside.emplace_back();
-    beside.name = program.name;
-    for (size_t i = 0; i < kBudgetedTiers; ++i) beside.bytes[i] = program.plan->peaks[i].bytes;
-  }
 }
 
 // Describes the reference for users.
@@ -157,30 +132,19 @@ Plan plan_beside(const PlanningInputs& in, const PlannedJob& planned, const Grap
                           in.policy.own_files, rules);
 }
 
-std::vector<JobProgram> programs_of(const PlannedJob& planned) {
-  std::vector<JobProgram> programs = {{"training", &planned.training.graph, &planned.plan},
-                                      {"evaluation", &planned.evaluation.graph.graph, &planned.evaluation.plan}};
-  if (const auto& scoring = planned.scoring) programs.push_back({scoring->name, &scoring->graph.graph, &scoring->plan});
-  for (const PlannedJob::Reward& reward : planned.rewards)
-    programs.push_back({reward.name, &reward.graph.graph, &reward.plan});
-  if (const auto& generation = planned.generation) {
-    programs.push_back({generation->name, &generation->graphs.decode.graph, &generation->decode});
-    programs.push_back({generation->prompt_name, &generation->graphs.prompt.graph, &generation->prompt});
-    if (generation->gather) programs.push_back({"gathered weights", &*generation->graphs.gather, &*generation->gather});
-  }
-  return programs;
+const JobProgram* PlannedJob::find(JobProgram::Kind kind, size_t number) const {
+  for (const JobProgram& program : beside)
+    if (program.kind == kind && number-- == 0) return &program;
+  return nullptr;
 }
 
 int64_t peak_bytes(const PlannedJob& planned, Tier tier) {
-  int64_t most = 0;
-  for (const JobProgram& program : programs_of(planned)) most = std::max(most, nth(program.plan->peaks, tier).bytes);
-  return most;
+  return std::max(nth(planned.plan.peaks, tier).bytes, peak_bytes(planned.beside, tier));
 }
 
 int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
-  int64_t most = 0;
-  for (const JobProgram& program : programs_of(planned))
-    most = std::max(most, nth(program.plan->program.arena_bytes, tier));
+  int64_t most = nth(planned.plan.program.arena_bytes, tier);
+  for (const JobProgram& program : planned.beside) most = std::max(most, nth(program.plan.program.arena_bytes, tier));
   return most;
 }
 
@@ -188,14 +152,14 @@ std::string shortage_beside(const PlannedJob& planned) {
   const PlanContext& context = planned.context;
   for (const PlanContext::Program& program : context.beside) {
     for (size_t i = 0; i < kBudgetedTiers; ++i) {
-      const std::optional<int64_t> most = context.budget.of(static_cast<Tier>(i));
-      if (!most || program.bytes[i] <= *most) continue;
-      const std::string needed = format_bytes(program.bytes[i]), got = format_bytes(*most);
-      if (const int64_t streamed = planned.generation ? planned.generation->streamed_bytes : 0; streamed > 0)
+      const auto tier = static_cast<Tier>(i);
+      if (!is_short(context, program, tier)) continue;
+      const std::string needed = format_bytes(program.bytes[i]), got = format_bytes(*context.budget.of(tier));
+      if (planned.streamed_bytes > 0)
         return fmt::format(
             "[ds3_gather_for_generation] expected at least {} of {} for all weights on the device while "
             "completions are generated, got {}; raise it, or set false, which takes {}",
-            needed, context.budget_keys[i], got, format_bytes(streamed));
+            needed, context.budget_keys[i], got, format_bytes(planned.streamed_bytes));
       return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
                          needed, program.name, got);
     }
@@ -231,21 +195,22 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
   const PlanningInputs inputs{job, machine, budget, policy};
   plan_others(inputs, result);
-  if (result.plan.fits && !others_fit(result, job.budget)) {
+  if (result.plan.fits && !others_fit(result.context)) {
     std::vector<FrontierPoint> points;
     if (!frontier) (void)make_plan(graph, machine, budget, policy, result.context.accumulation, &points);
     make_room_for_others(inputs, frontier ? *frontier : points, result);
   }
-  note_others(result);
-  if (job.online) result.context.generation = forecast_round(job, result, machine);
+  if (job.online) result.context.generation = forecast_round(job, result.beside, machine);
   result.context.reference = reference_of(job, result);
   if (job.graph.value)
     result.context.value_model = fmt::format("{}, trained in full: its layers stand behind the model's",
                                              rewards::file_name(job.config.online->ppo.value_model));
-  for (const JobProgram& program : programs_of(result)) {
-    const std::vector<std::string> violations = verify(*program.graph);
-    SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", program.name, violations.front());
-  }
+  const auto check = [](std::string_view name, const Graph& one) {
+    const std::vector<std::string> violations = verify(one);
+    SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", name, violations.front());
+  };
+  check("training", graph);
+  for (const JobProgram& program : result.beside) check(program.name, program.graph);
   return result;
 }
 

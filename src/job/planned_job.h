@@ -4,14 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "infer/generation/generation_graphs.h"
-#include "job/evaluation_graph.h"
 #include "job/job.h"
-#include "job/reward_graph.h"
-#include "job/scoring_graph.h"
+#include "job/programs.h"
 #include "job/training_graph.h"
 #include "model/stored_weights.h"
 #include "plan/plan_context.h"
@@ -21,47 +17,18 @@ namespace spillway::train {
 // The plan of a job and what is printed with it.
 struct PlannedJob {
   TrainingGraph training;
-  struct {
-    EvaluationGraph graph;
-    Plan plan;  // beside that of training
-  } evaluation;
-  // Scores of rows or completions that are computed before training.
-  struct Scoring {
-    std::string_view name;  // for those who read the plan
-    ScoringGraph graph;
-    Plan plan;
-  };
-  std::optional<Scoring> scoring;
-  // Generation, if the job has prompts to answer.
-  struct Generation {
-    std::string_view name, prompt_name;  // for those who read the plan
-    infer::GenerationGraphs graphs;
-    Plan decode, prompt;
-    std::optional<Plan> gather;  // of its graph
-    // If the config asks to gather the weights and that does not fit: the device memory that generation would need
-    // without it.
-    int64_t streamed_bytes = 0;
-  };
-  std::optional<Generation> generation;
-  // The reward models of the job.
-  struct Reward {
-    std::string name;
-    RewardGraph graph;
-    Plan plan;
-  };
-  std::vector<Reward> rewards;
+  Plan plan;                       // of training
+  std::vector<JobProgram> beside;  // every other program, planned beside training
+  // If the config asks to gather the weights and that does not fit: the device memory that generation would need
+  // without it.
+  int64_t streamed_bytes = 0;
   StoredWeights stored;       // where the plan may use the disk
   bool direct_files = false;  // they are read past the page cache, which could not hold them
-  Plan plan;
   PlanContext context;
+
+  // Returns the program of this kind, of several that with this number; null if there is none.
+  [[nodiscard]] const JobProgram* find(JobProgram::Kind kind, size_t number = 0) const;
 };
-// A program that runs in the job's memory, with its graph.
-struct JobProgram {
-  std::string_view name;  // "training"
-  const Graph* graph;
-  const Plan* plan;
-};
-[[nodiscard]] std::vector<JobProgram> programs_of(const PlannedJob& planned);
 // Returns the largest peak of a tier over all programs, which is the need of the job.
 [[nodiscard]] int64_t peak_bytes(const PlannedJob& planned, Tier tier);
 // Returns the memory of a tier that the programs share.

@@ -47,7 +47,7 @@ struct ScorePass {
   // known before the rows are trained on is the batch value "batch.<name>" instead.
   std::vector<std::string_view> scores;
   ValueType (*type)(const Graph& graph, const ModelGraph& model) = f32_per_row;
-  // True if a program of its own (scoring_graph.h) runs the pass once over rows that are trained on several times.
+  // True if a program of its own (job/programs.h) runs the pass once over rows that are trained on several times.
   bool is_run_before = false;
 };
 

@@ -17,7 +17,7 @@ struct ReferenceOptions {
   std::optional<ModelOptions> model;
   // The reference model; null if it is the one in training. All weights of another model are copies.
   ModelPtr other;
-  // True if the scores of the reference are columns of the batch, known before the first step (scoring_graph.h). There
+  // True if the scores of the reference are columns of the batch, known before the first step (job/programs.h). There
   // are no copies then.
   bool is_precomputed = false;
   // True if the copies follow the policy (sync_ref_model); they are part of a run's state then.

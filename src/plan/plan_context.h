@@ -47,7 +47,7 @@ struct PlanContext {
     struct Phase {
       enum class Of { kGeneration, kReward, kScores } of = Of::kGeneration;
       std::string name;
-      int64_t program = -1;          // the index of the job's program that runs; below 0: the host works alone
+      int64_t program = -1;          // the index of the program beside training; below 0: the host works alone
       double runs = 0, seconds = 0;  // both for all runs together
     };
     std::vector<Phase> phases;

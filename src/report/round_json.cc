@@ -54,7 +54,6 @@ class RoundPicture {
                const GenerationTotals* totals)
       : planned_(planned),
         machine_(machine),
-        programs_(train::programs_of(planned)),
         training_(training),
         totals_(totals),
         is_measured_(training != nullptr && totals != nullptr && totals->rounds > 0) {
@@ -104,9 +103,9 @@ class RoundPicture {
   }
 
   void add_program(const Phase& phase) {
-    const train::JobProgram& one = nth(programs_, phase.program);
-    const Program& program = one.plan->program;
-    const Timeline predicted = predicted_timeline(program, CostModel(*one.graph, machine_));
+    const train::JobProgram& one = nth(planned_.beside, phase.program);
+    const Program& program = one.plan.program;
+    const Timeline predicted = predicted_timeline(program, CostModel(one.graph, machine_));
     std::optional<Timeline> measured;
     if (is_measured_) measured = measured_timeline(program, nth(totals_->traces, phase.program));
     // Between the sections of a trace the host may have worked.
@@ -117,38 +116,38 @@ class RoundPicture {
     };
     const double seconds = is_measured_ ? mean(nth(totals_->program_seconds, phase.program)) : 0;
     PlacedPhase placed{phase.name, phase.runs, {predicted_end_}, {measured_end_}};
-    add_part(one, predicted, factors(predicted, phase.seconds), measured,
+    add_part(one.graph, one.plan, predicted, factors(predicted, phase.seconds), measured,
              measured ? factors(*measured, seconds) : std::vector<double>());
     placed.predicted.seconds = predicted_end_ - placed.predicted.start;
     placed.measured.seconds = measured_end_ - placed.measured.start;
     phases_.push_back(std::move(placed));
   }
 
-  void add_part(const train::JobProgram& one, const Timeline& predicted, const std::vector<double>& factors,
+  void add_part(const Graph& graph, const Plan& plan, const Timeline& predicted, const std::vector<double>& factors,
                 const std::optional<Timeline>& measured, const std::vector<double>& measured_factors) {
-    const Program& program = one.plan->program;
-    TimelinePart part{one.graph, &program, stretched(program, predicted, predicted_end_, factors), std::nullopt};
+    const Program& program = plan.program;
+    TimelinePart part{&graph, &program, stretched(program, predicted, predicted_end_, factors), std::nullopt};
     predicted_end_ = part.predicted.seconds;
     if (measured) {
       part.measured = stretched(program, *measured, measured_end_, measured_factors);
       measured_end_ = part.measured->seconds;
     }
-    plans_.push_back(one.plan);
+    plans_.push_back(&plan);
     parts_.push_back(std::move(part));
   }
 
   // The passes over micro-batches, and the updates of the weights.
   void add_training() {
-    const train::JobProgram& one = programs_.front();
-    const Program& program = one.plan->program;
+    const Graph& graph = planned_.training.graph;
+    const Program& program = planned_.plan.program;
     const double micro_batches = generation().micro_batches,
                  updates = micro_batches / static_cast<double>(planned_.context.accumulation);
     std::vector<double> factors;
     for (const SectionRange& section : program.sections)
       factors.push_back(section.repeats == Repeats::kStep ? updates : micro_batches);
     const Span predicted{predicted_end_}, measured{measured_end_};
-    const Timeline timeline = predicted_timeline(program, CostModel(*one.graph, machine_));
-    add_part(one, timeline, factors, is_measured_ ? std::optional(*training_) : std::nullopt, factors);
+    const Timeline timeline = predicted_timeline(program, CostModel(graph, machine_));
+    add_part(graph, planned_.plan, timeline, factors, is_measured_ ? std::optional(*training_) : std::nullopt, factors);
     const double update = begin_of_update(program, parts_.back().predicted),
                  measured_update = is_measured_ ? begin_of_update(program, *parts_.back().measured) : 0;
     phases_.push_back({"training",
@@ -215,7 +214,6 @@ class RoundPicture {
 
   const train::PlannedJob& planned_;
   const Machine& machine_;
-  std::vector<train::JobProgram> programs_;
   const Timeline* training_;
   const GenerationTotals* totals_;
   bool is_measured_;
@@ -229,13 +227,12 @@ class RoundPicture {
 
 void add_round(GenerationTotals& totals, const train::PlannedJob& planned, std::span<const LaneProfile* const> lanes,
                std::span<const double> program_seconds) {
-  const std::vector<train::JobProgram> programs = train::programs_of(planned);
   totals.program_seconds.resize(lanes.size());
   totals.traces.resize(lanes.size());
   for (size_t i = 0; i < lanes.size(); ++i) {
     totals.program_seconds[i] += program_seconds[i];
     if (lanes[i] == nullptr || program_seconds[i] == 0) continue;
-    const Program& program = programs[i].plan->program;
+    const Program& program = planned.beside[i].plan.program;
     std::vector<LaneTime> times(program.instructions.size());
     (void)read_trace(*lanes[i], times);
     if (complete(program, times)) totals.traces[i] = std::move(times);

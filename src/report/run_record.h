@@ -55,8 +55,8 @@ struct GenerationTotals {
   int64_t rounds = 0, tokens = 0;
   double seconds = 0, reward_seconds = 0;
   int64_t bytes_streamed = 0;  // weights that came to the device for it
-  // By program of the job (train::programs_of): its time in the rounds, and the times of its instructions in one of its
-  // runs; none for a program that did not run, or whose instructions' times are unknown.
+  // By program beside training (train::PlannedJob::beside): its time in the rounds, and the times of its instructions
+  // in one of its runs; none for a program that did not run, or whose instructions' times are unknown.
   std::vector<double> program_seconds;
   std::vector<std::vector<LaneTime>> traces;
 };

@@ -101,9 +101,9 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
 int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
               const std::function<void(int64_t rows)>& progress) {
   rows.scores.columns.clear();
-  for (const std::string_view name : planned.scoring->graph.scores)
+  for (const std::string_view name : score_names(*job.graph.objective))
     rows.scores.columns.push_back({name, make_vector<float>(rows.rows.all_rows())});
-  StreamFiller filler(job.graph.objective, planned.scoring->graph.graph.tokens());
+  StreamFiller filler(job.graph.objective, planned.find(JobProgram::Kind::kScoring)->graph.tokens());
   const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
   int64_t tokens = 0;
   for (int64_t i = 0; i < plan.micro_batches(); ++i) {
@@ -190,7 +190,7 @@ ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& plan
   file.was_there = read_scores(file.path, all, *job.graph.objective);
   if (file.was_there) return file;
   if (job.graph.reference.other)
-    load_base_weights(planned.scoring->graph.objective.copies, reference, session.scoring_store());
+    load_base_weights(planned.find(JobProgram::Kind::kScoring)->objective.copies, reference, session.scoring_store());
   const int64_t of = data.training.size() + data.validation.size();
   int64_t done = 0;
   const double begin = now_seconds();

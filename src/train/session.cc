@@ -16,13 +16,15 @@ void check_programs(const std::vector<std::string>& violations) {
 }
 
 // Returns all programs that run in the session's memory, each of them verified.
-std::vector<const Program*> checked_programs(std::span<const JobProgram> programs, const Budget& budget) {
+std::vector<const Program*> checked_programs(const PlannedJob& planned) {
+  std::vector<std::pair<const Graph*, const Program*>> all = {{&planned.training.graph, &planned.plan.program}};
+  for (const JobProgram& one : planned.beside) all.emplace_back(&one.graph, &one.plan.program);
   std::vector<const Program*> result;
-  for (const JobProgram& program : programs) {
-    check_programs(verify(*program.graph, program.plan->program, budget));
-    for (const JobProgram* before = programs.data(); before != &program; ++before)
-      check_programs(verify_shared_homes(*before->graph, before->plan->program, *program.graph, program.plan->program));
-    result.push_back(&program.plan->program);
+  for (const auto& [graph, program] : all) {
+    check_programs(verify(*graph, *program, planned.context.budget));
+    for (size_t before = 0; before < result.size(); ++before)
+      check_programs(verify_shared_homes(*all[before].first, *result[before], *graph, *program));
+    result.push_back(program);
   }
   return result;
 }
@@ -69,6 +71,20 @@ class Traced {
   Executor* executor_;
 };
 
+// Returns the largest of all executors by tier, given what says the peak of one.
+template <typename Training, typename PeakOf>
+std::array<int64_t, kTiers> largest_peaks(Training& training, std::span<const std::unique_ptr<Executor>> beside,
+                                          const PeakOf& peak_of) {
+  std::array<int64_t, kTiers> peaks{};
+  for (size_t i = 0; i < peaks.size(); ++i) {
+    const auto tier = static_cast<Tier>(i);
+    peaks[i] = peak_of(training, tier);
+    for (const std::unique_ptr<Executor>& executor : beside)
+      if (executor) peaks[i] = std::max(peaks[i], peak_of(*executor, tier));
+  }
+  return peaks;
+}
+
 // Copies the results, which are only valid until the end of their section.
 void copy_results(const Executor& executor, size_t first, std::span<std::vector<double>> to) {
   for (size_t i = 0; i < to.size(); ++i) {
@@ -92,10 +108,9 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
       pool_(pool),
       seed_(static_cast<uint64_t>(job.config.seed)),
       options_(options),
-      programs_(programs_of(planned)),
-      memory_(checked_programs(programs_, planned.context.budget), pool, options.tiers),
-      executors_(programs_.size()),
-      executor_(started(planned.plan)) {}
+      memory_(checked_programs(planned), pool, options.tiers),
+      executor_(planned.training.graph, planned.plan.program, memory_, options),
+      beside_(planned.beside.size()) {}
 
 void TrainingSession::begin_step(double learning_rate, int64_t step) {
   step_ = step;
@@ -141,35 +156,28 @@ double TrainingSession::update() {
 }
 
 double TrainingSession::evaluate(std::span<const infer::Batch> streams) {
-  const auto& [graph, evaluate, objective] = planned_.evaluation.graph;
-  Executor& executor = started(planned_.evaluation.plan);
-  fill(executor, graph, objective, streams, 1.0f);
-  run_forward(executor, objective, streams, evaluate);
-  return number(executor.result(objective.loss_result));
+  const JobProgram& program = *planned_.find(JobProgram::Kind::kEvaluation);
+  Executor& executor = started(program);
+  fill(executor, program.graph, program.objective, streams, 1.0f);
+  run_forward(executor, program.objective, streams, static_cast<SectionId>(program.graph.sections.size() - 1));
+  return number(executor.result(program.objective.loss_result));
 }
 
-size_t TrainingSession::program_of(const Plan& plan) const {
-  const auto found = std::find_if(programs_.begin(), programs_.end(),
-                                  [&](const JobProgram& program) { return program.plan == &plan; });
-  SPILLWAY_CHECK(found != programs_.end(), "a plan that is none of the job's {} programs", programs_.size());
-  return static_cast<size_t>(found - programs_.begin());
-}
-
-Executor& TrainingSession::started(const Plan& plan) {
-  const size_t i = program_of(plan);
-  if (!executors_[i]) executors_[i] = std::make_unique<Executor>(*programs_[i].graph, plan.program, memory_, options_);
-  return *executors_[i];
+Executor& TrainingSession::started(const JobProgram& program) {
+  std::unique_ptr<Executor>& executor = nth(beside_, &program - planned_.beside.data());
+  if (!executor) executor = std::make_unique<Executor>(program.graph, program.plan.program, memory_, options_);
+  return *executor;
 }
 
 std::span<const std::vector<double>> TrainingSession::score(std::span<const infer::Batch> streams) {
-  const ScoringGraph& graph = planned_.scoring->graph;
-  Executor& executor = started(planned_.scoring->plan);
+  const JobProgram& program = *planned_.find(JobProgram::Kind::kScoring);
+  Executor& executor = started(program);
   const Traced traced(&executor);
-  fill(executor, graph.graph, graph.objective, streams, 1.0f);
-  set_rows(executor, graph.objective, streams);
-  reference_scores_.resize(graph.scores.size());
+  fill(executor, program.graph, program.objective, streams, 1.0f);
+  set_rows(executor, program.objective, streams);
+  reference_scores_.resize(program.graph.results.size());
   size_t next = 0;
-  for (const PassSection& pass : graph.objective.passes) {
+  for (const PassSection& pass : program.objective.passes) {
     run_pass(executor, pass, streams);
     copy_results(executor, next, std::span(reference_scores_).subspan(next, pass.scores));
     next += pass.scores;
@@ -179,22 +187,24 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const infe
 
 std::vector<infer::Generated> TrainingSession::generate(std::span<const infer::Prompt> prompts,
                                                         const infer::GenerationOptions& options) {
-  const PlannedJob::Generation& generation = *planned_.generation;
-  Executor &decode = started(generation.decode), &prompt = started(generation.prompt);
-  Executor* const gather = generation.gather ? &started(*generation.gather) : nullptr;
+  using Kind = JobProgram::Kind;
+  const JobProgram &decoding = *planned_.find(Kind::kDecode), &prompting = *planned_.find(Kind::kPrompt);
+  const JobProgram* const gathering = planned_.find(Kind::kGather);
+  Executor &decode = started(decoding), &prompt = started(prompting);
+  Executor* const gather = gathering != nullptr ? &started(*gathering) : nullptr;
   const Traced traced_decode(&decode), traced_prompt(&prompt), traced_gather(gather);
   if (gather != nullptr) gather->run(0);
-  return infer::generate({generation.graphs, decode, prompt, pool_}, prompts, options);
+  return infer::generate(
+      {{decoding.graph, decoding.cached, decode}, {prompting.graph, prompting.cached, prompt}, decoding.choice, pool_},
+      prompts, options);
 }
 
 std::span<const float> TrainingSession::score_texts(size_t model, const data::MicroBatch& texts) {
-  const PlannedJob::Reward& reward = planned_.rewards[model];
-  Executor& executor = started(reward.plan);
+  const JobProgram& program = *planned_.find(JobProgram::Kind::kReward, model);
+  Executor& executor = started(program);
   const Traced traced(&executor);
   const infer::Batch batch = infer::batch_of(texts);
-  for (const BatchColumn& column : reward.graph.model.columns)
-    infer::copy_column(reward.graph.graph.value(column.value), batch.content(column.column.name),
-                       executor.home(column.value));
+  fill(executor, program.graph, program.objective, {&batch, 1}, 1.0f);
   executor.set_rows(kTokenAxis, batch.tokens);
   executor.run(0);
   return span_of(executor.result(0).as<float>(), batch.tokens);
@@ -202,41 +212,26 @@ std::span<const float> TrainingSession::score_texts(size_t model, const data::Mi
 
 std::vector<const LaneProfile*> TrainingSession::profiles() const {
   std::vector<const LaneProfile*> result;
-  for (const std::unique_ptr<Executor>& executor : executors_)
-    result.push_back(executor ? &executor->lanes() : nullptr);
+  for (const std::unique_ptr<Executor>& executor : beside_) result.push_back(executor ? &executor->lanes() : nullptr);
   return result;
 }
 
 std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
-  std::array<int64_t, kTiers> peaks{};
-  for (const std::unique_ptr<Executor>& executor : executors_) {
-    for (size_t i = 0; executor && i < peaks.size(); ++i)
-      peaks[i] = std::max(peaks[i], executor->measured_peak_bytes(static_cast<Tier>(i)));
-  }
-  return peaks;
+  return largest_peaks(executor_, beside_,
+                       [](const Executor& executor, Tier tier) { return executor.measured_peak_bytes(tier); });
 }
 
 std::array<int64_t, kTiers> TrainingSession::take_recent_peak_bytes() {
-  std::array<int64_t, kTiers> peaks{};
-  for (const std::unique_ptr<Executor>& executor : executors_) {
-    for (size_t i = 0; executor && i < peaks.size(); ++i)
-      peaks[i] = std::max(peaks[i], executor->take_recent_peak_bytes(static_cast<Tier>(i)));
-  }
-  return peaks;
+  return largest_peaks(executor_, beside_,
+                       [](Executor& executor, Tier tier) { return executor.take_recent_peak_bytes(tier); });
 }
 
 int64_t TrainingSession::generation_bytes_streamed() const {
   int64_t bytes = 0;
-  const auto add = [&](const Plan& plan) {
-    const Executor* const executor = executors_[program_of(plan)].get();
-    if (executor == nullptr) return;
-    const LaneProfile& lanes = executor->lanes();
+  for (size_t i = 0; i < beside_.size(); ++i) {
+    if (!beside_[i] || !planned_.beside[i].generates()) continue;
+    const LaneProfile& lanes = beside_[i]->lanes();
     bytes += std::max(lanes.totals(Lane::kHostToDevice).bytes, lanes.totals(Lane::kDiskRead).bytes);
-  };
-  if (const auto& generation = planned_.generation) {
-    add(generation->decode);
-    add(generation->prompt);
-    if (generation->gather) add(*generation->gather);
   }
   return bytes;
 }

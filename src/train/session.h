@@ -53,15 +53,14 @@ class TrainingSession {
   // program.
   double evaluate(std::span<const infer::Batch> streams);
   double evaluate(const infer::Batch& batch) { return evaluate(std::span(&batch, 1)); }
-  // Returns the scores of the passes that run before training, in the order of ScoringGraph::scores: f32 [rows] or
-  // [tokens], valid until the next call. REQUIRES: the job has such passes; for precomputed scores of the reference, no
-  // step has been made.
+  // Returns the scores of the passes that run before training, pass after pass: f32 [rows] or [tokens], valid until
+  // the next call. REQUIRES: the job has such passes; for precomputed scores of the reference, no step has been made.
   [[nodiscard]] std::span<const std::vector<double>> score(std::span<const infer::Batch> streams);
   // Returns the score of each token by the job's reward model number `model`, valid until the next call. REQUIRES: its
   // program has capacity for the texts.
   [[nodiscard]] std::span<const float> score_texts(size_t model, const data::MicroBatch& texts);
   // Returns the persistent values of the scoring program, which include those of training. REQUIRES: as score().
-  [[nodiscard]] ValueStore& scoring_store() { return started(planned_.scoring->plan).values(); }
+  [[nodiscard]] ValueStore& scoring_store() { return started(*planned_.find(JobProgram::Kind::kScoring)).values(); }
   // Returns Loss::observed of the last micro_step() or evaluate(), valid until the next one begins.
   [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
   // Generates with the current weights. The first call starts the lanes of two more programs. REQUIRES: the job
@@ -72,9 +71,8 @@ class TrainingSession {
   [[nodiscard]] std::array<int64_t, kTiers> measured_peak_bytes() const;
   // Returns the same since the last call of this function.
   [[nodiscard]] std::array<int64_t, kTiers> take_recent_peak_bytes();
-  // Returns the lane profile of each of programs_of() of the plan, null for one that has not run. The trace
-  // (ExecutorOptions) of a program beside training covers its first runs in the last generate(), score() or
-  // score_texts().
+  // Returns the lane profile of each of PlannedJob::beside, null for one that has not run. The trace (ExecutorOptions)
+  // covers its first runs in the last generate(), score() or score_texts().
   [[nodiscard]] std::vector<const LaneProfile*> profiles() const;
   // Returns the bytes that generation has moved to the device from other tiers so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
@@ -94,10 +92,8 @@ class TrainingSession {
   [[nodiscard]] const PlannedJob& planned() const { return planned_; }
 
  private:
-  // Returns the index of the program with this plan, one of planned_.
-  [[nodiscard]] size_t program_of(const Plan& plan) const;
-  // Returns the executor of a plan. The first call starts its lanes.
-  Executor& started(const Plan& plan);
+  // Returns the executor of a program of planned_.beside. The first call starts its lanes.
+  Executor& started(const JobProgram& program);
   void set_step_values();
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const infer::Batch> streams,
                    SectionId section);
@@ -109,10 +105,9 @@ class TrainingSession {
   int64_t step_ = 0;
   double learning_rate_ = 0;
   ExecutorOptions options_;
-  std::vector<JobProgram> programs_;
   Memory memory_;
-  std::vector<std::unique_ptr<Executor>> executors_;  // by program, null until it runs
-  Executor& executor_;                                // training's, which is there from the start
+  Executor executor_;                              // training's
+  std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
   std::vector<std::vector<double>> observed_, reference_scores_;
 };
 

@@ -129,8 +129,8 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
 // Gives a job the plan of these choices.
 inline void plan_again(train::PlannedJob& planned, const Choices& choices, const Machine& machine) {
   planned.plan = plan_for(planned.training.graph, machine, choices);
-  planned.evaluation.plan =
-      make_plan_beside(planned.training.graph, choices, planned.evaluation.graph.graph, machine, {});
+  for (train::JobProgram& program : planned.beside)
+    program.plan = make_plan_beside(planned.training.graph, choices, program.graph, machine, {});
 }
 
 // A planned job with its weights loaded.

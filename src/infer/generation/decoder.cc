@@ -12,7 +12,7 @@
 
 namespace spillway::infer {
 
-Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows_(programs.graphs.decode.model.rows) {}
+Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows_(programs.decode.model.rows) {}
 
 std::optional<SequenceId> Decoder::join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens) {
   SPILLWAY_CHECK(!prompt.ids.empty(), "an empty prompt");
@@ -59,7 +59,8 @@ Decoder::Sequence& Decoder::find(SequenceId name) {
   return *found;
 }
 
-void Decoder::run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces) {
+void Decoder::run(const GenerationPrograms::One& program, std::span<const Piece> pieces) {
+  const auto& [graph, model, executor] = program;
   const auto column = [&](ValueId id) { return executor.home(id).as<int32_t>(); };
   int32_t *ids = column(model.ids), *positions = column(model.positions), *first = column(model.first),
           *own = column(model.own);
@@ -102,9 +103,8 @@ Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
 // Copies the cache rows of the first tokens of one sequence to another that begins with the same tokens: a row depends
 // only on the tokens up to its own.
 void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
-  const CachedModelGraph& model = programs_.graphs.prompt.model;
-  Executor& executor = programs_.prompt;
-  const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  const auto& [graph, model, executor] = programs_.prompt;
+  const int64_t capacity = graph.tokens();
   while (to.cached < tokens) {
     auto* const source = executor.home(model.first).as<int32_t>();
     auto* const target = executor.home(model.own).as<int32_t>();
@@ -128,7 +128,7 @@ void Decoder::copy_what_is_read() {
 }
 
 void Decoder::read_prompts(int64_t runs) {
-  const int64_t capacity = programs_.graphs.prompt.graph.tokens();
+  const int64_t capacity = programs_.prompt.graph.tokens();
   copy_what_is_read();
   for (; runs > 0; --runs) {
     std::vector<Piece> pieces;
@@ -142,7 +142,7 @@ void Decoder::read_prompts(int64_t runs) {
       room -= tokens;
     }
     if (pieces.empty()) return;
-    run(programs_.prompt, programs_.graphs.prompt.model, pieces);
+    run(programs_.prompt, pieces);
     copy_what_is_read();
   }
 }
@@ -153,7 +153,7 @@ std::vector<Chosen> Decoder::decode() {
   std::vector<Piece> pieces;
   for (const Row& row : rows) pieces.push_back({row.sequence, 1});
   ask_for_choices(rows);
-  run(programs_.decode, programs_.graphs.decode.model, pieces);
+  run(programs_.decode, pieces);
   std::vector<Choice> choices = this->choices(rows);
   std::vector<Chosen> chosen;
   for (size_t i = 0; i < rows.size(); ++i) chosen.push_back(take(rows[i], std::move(choices[i])));
@@ -189,12 +189,12 @@ bool Decoder::needs_logits(const Row& row) {
 }
 
 void Decoder::ask_for_choices(std::span<const Row> rows) {
-  const TokenChoice& choice = programs_.graphs.decode.choice;
-  const auto column = [&](ValueId id) { return programs_.decode.home(id).as<float>(); };
+  const TokenChoice& choice = programs_.choice;
+  const auto column = [&](ValueId id) { return programs_.decode.executor.home(id).as<float>(); };
   float* const factors = column(choice.inverse_temperature);
   float* const logprob_factors = column(choice.logprob_inverse_temperature);
   float* const uniforms = column(choice.uniform);
-  auto* const barred = programs_.decode.home(choice.barred).as<int32_t>();
+  auto* const barred = programs_.decode.executor.home(choice.barred).as<int32_t>();
   std::fill_n(barred, std::ssize(rows) * kMaxBarred, -1);
   for (int64_t i = 0; i < std::ssize(rows); ++i) {
     const Row& row = nth(rows, i);
@@ -211,8 +211,8 @@ void Decoder::ask_for_choices(std::span<const Row> rows) {
 }
 
 std::vector<Choice> Decoder::choices(std::span<const Row> rows) {
-  const auto* const ids = programs_.decode.result(kIdsResult).as<int32_t>();
-  const auto* const logprobs = programs_.decode.result(kLogprobsResult).as<float>();
+  const auto* const ids = programs_.decode.executor.result(kIdsResult).as<int32_t>();
+  const auto* const logprobs = programs_.decode.executor.result(kLogprobsResult).as<float>();
   std::vector<Choice> choices;
   for (size_t i = 0; i < rows.size(); ++i) choices.push_back({ids[i], logprobs[i]});
   if (std::any_of(rows.begin(), rows.end(), needs_logits)) look_at_logits(rows, choices);
@@ -221,7 +221,7 @@ std::vector<Choice> Decoder::choices(std::span<const Row> rows) {
 
 // Chooses the tokens that the program does not choose, and computes the log-probabilities that it does not return.
 void Decoder::look_at_logits(std::span<const Row> rows, std::span<Choice> choices) {
-  const TensorView all = programs_.decode.result(kLogitsResult);
+  const TensorView all = programs_.decode.executor.result(kLogitsResult);
   const int64_t vocabulary = all.shape[1];
   std::vector<std::exception_ptr> errors(rows.size());
   programs_.pool.parallel_for(std::ssize(rows), 1, [&](int64_t begin, int64_t end, int) {

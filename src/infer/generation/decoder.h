@@ -68,7 +68,7 @@ class Decoder {
 
   [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }
   // The largest number of sequences at once, if the cache has rows for them.
-  [[nodiscard]] int64_t max_sequences() const { return programs_.graphs.decode.graph.tokens(); }
+  [[nodiscard]] int64_t max_sequences() const { return programs_.decode.graph.tokens(); }
 
  private:
   struct Sequence {
@@ -107,7 +107,7 @@ class Decoder {
   [[nodiscard]] Shared shared_with_earlier(const Sequence& sequence) const;
   void copy_rows(const Sequence& from, Sequence& to, int64_t tokens);
   void copy_what_is_read();
-  static void run(Executor& executor, const CachedModelGraph& model, std::span<const Piece> pieces);
+  static void run(const GenerationPrograms::One& program, std::span<const Piece> pieces);
   [[nodiscard]] static bool may_stop(const Sequence& sequence);
   [[nodiscard]] static bool is_chosen_by_program(const Row& row);
   [[nodiscard]] static bool needs_logits(const Row& row);

@@ -44,11 +44,15 @@ struct GenerationOptions {
   std::function<bool(size_t prompt, int32_t id)> ends_with = nullptr;
 };
 
-// Executors of the two graphs, which share one memory with the weights in place. All is borrowed.
+// The two graphs with their executors, which share one memory with the weights in place. All is borrowed.
 struct GenerationPrograms {
-  const GenerationGraphs& graphs;
-  Executor& decode;
-  Executor& prompt;
+  struct One {
+    const Graph& graph;
+    const CachedModelGraph& model;
+    Executor& executor;
+  };
+  One decode, prompt;
+  const TokenChoice& choice;
   ThreadPool& pool;
 };
 

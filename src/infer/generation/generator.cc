@@ -28,7 +28,7 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
 
 std::vector<Generated> Generator::generate(std::span<const Prompt> prompts, GenerationOptions options) {
   options.penalties = penalties_;
-  return infer::generate({graphs_, *decode_, *prompt_, pool_}, prompts, options);
+  return infer::generate(programs(), prompts, options);
 }
 
 }  // namespace spillway::infer

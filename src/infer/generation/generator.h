@@ -33,13 +33,20 @@ class Generator {
   // Generates with penalties() in place of those in `options`. REQUIRES: as the free function generate().
   [[nodiscard]] std::vector<Generated> generate(std::span<const Prompt> prompts, GenerationOptions options = {});
   // Returns a decoder for sequences that come and go. It uses the generator's memory: do not use both at the same time.
-  [[nodiscard]] Decoder decoder() { return Decoder({graphs_, *decode_, *prompt_, pool_}); }
+  [[nodiscard]] Decoder decoder() { return Decoder(programs()); }
   [[nodiscard]] const Penalties& penalties() const { return penalties_; }
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
   // The device memory that the programs take.
   [[nodiscard]] int64_t device_bytes() const { return device_bytes_of(plans_); }
 
  private:
+  [[nodiscard]] GenerationPrograms programs() {
+    return {{graphs_.decode.graph, graphs_.decode.model, *decode_},
+            {graphs_.prompt.graph, graphs_.prompt.model, *prompt_},
+            graphs_.decode.choice,
+            pool_};
+  }
+
   ThreadPool& pool_;
   ModelPtr model_;
   Penalties penalties_;

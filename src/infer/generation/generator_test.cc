@@ -224,7 +224,12 @@ TEST_CASE("with keys and values in host memory a longer context fits the same de
     for (int64_t i = 0; i < std::min<int64_t>(rows - 64, 600); ++i)
       asked.ids.push_back(static_cast<int32_t>(3 + i % 60));
     return Outcome{device_bytes_of({first, second}), first.peaks[1].bytes,
-                   generate({graphs, of_decode, of_prompt, pool}, {&asked, 1}, {.logprobs = true})[0].logprobs};
+                   generate({{decode, graphs.decode.model, of_decode},
+                             {prompt, graphs.prompt.model, of_prompt},
+                             graphs.decode.choice,
+                             pool},
+                            {&asked, 1}, {.logprobs = true})[0]
+                       .logprobs};
   };
   const Outcome near = answer(512, {}, {}), longer = answer(2048, {}, {});
   CHECK(longer.device_bytes > near.device_bytes);

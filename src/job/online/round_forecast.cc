@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include "base/index.h"
-#include "base/math.h"
 
 namespace spillway::train {
 namespace {
@@ -19,12 +17,10 @@ double streamed_bytes(const Plan& plan) {
   return std::max(from_host, nth(lanes, Lane::kDiskRead).bytes);
 }
 
-int64_t cache_bytes(const PlannedJob::Generation& generation) {
+int64_t cache_bytes(const JobProgram& decode) {
   int64_t bytes = 0;
-  for (const Operand& home : generation.decode.program.homes) {
-    const Value& value = generation.graphs.decode.graph.value(home.value);
-    if (value.kind == ValueKind::kCache) bytes += home.place.bytes;
-  }
+  for (const Operand& home : decode.plan.program.homes)
+    if (decode.graph.value(home.value).kind == ValueKind::kCache) bytes += home.place.bytes;
   return bytes;
 }
 
@@ -41,57 +37,18 @@ double part_seconds(const Simulation& simulation, double share) {
   return std::max(streaming, share * simulation.micro_step_seconds);
 }
 
-// The phases of a round, by the programs that run them.
-class RoundPhases {
- public:
-  RoundPhases(const PlannedJob& planned, PlanContext::Generation& result)
-      : programs_(programs_of(planned)), result_(result) {}
-
-  // `work` is the number of runs of the program; its fraction is a last run with a part of the tokens.
-  void add(Phase::Of of, std::string name, const Plan& plan, double work) {
-    const auto at = std::find_if(programs_.begin(), programs_.end(),
-                                 [&](const JobProgram& program) { return program.plan == &plan; });
-    if (work <= 0) return;
-    const double whole = std::floor(work);
-    const double seconds = whole * plan.simulation.micro_step_seconds + part_seconds(plan.simulation, work - whole);
-    result_.phases.push_back({of, std::move(name), at - programs_.begin(), std::ceil(work), seconds});
+// Adds a phase for each program of a kind that runs in a round. It has the name of its program if it is given none.
+void add_phases(std::span<const JobProgram> programs, JobProgram::Kind kind, Phase::Of of, std::string_view name,
+                PlanContext::Generation& result) {
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const Simulation& simulation = programs[i].plan.simulation;
+    const double runs = programs[i].runs_per_round;
+    if (programs[i].kind != kind || runs <= 0) continue;
+    const double whole = std::floor(runs);
+    result.phases.push_back({of, name.empty() ? programs[i].name : std::string(name), static_cast<int64_t>(i),
+                             std::ceil(runs),
+                             whole * simulation.micro_step_seconds + part_seconds(simulation, runs - whole)});
   }
-
- private:
-  std::vector<JobProgram> programs_;
-  PlanContext::Generation& result_;
-};
-
-// The number of runs of each generation program in a round, counted in runs with all the tokens that it has room for.
-struct GenerationRuns {
-  double prompt = 0, decode = 0;
-};
-
-void add_generation(const Job& job, const PlannedJob& planned, const Machine& machine, const GenerationRuns& runs,
-                    PlanContext::Generation& result) {
-  const PlannedJob::Generation& generation = *planned.generation;
-  RoundPhases phases(planned, result);
-  constexpr auto kOf = Phase::Of::kGeneration;
-  if (generation.gather) phases.add(kOf, "weights", *generation.gather, 1);
-  phases.add(kOf, "prompts", generation.prompt, runs.prompt);
-  phases.add(kOf, "decoding", generation.decode, runs.decode);
-  const std::optional<infer::ChoosingWork> choosing = choosing_work(job, result.sequences_at_once);
-  const double between = choosing ? infer::choosing_seconds(*choosing, machine) : 0;
-  result.phases.push_back({kOf, "between tokens", -1, runs.decode, runs.decode * between});
-  for (const Phase& phase : result.phases) result.seconds += phase.seconds;
-}
-
-// Adds the phases that score completions before they are trained on, except for external reward functions.
-void add_scores(const Job& job, const PlannedJob& planned, double completions, PlanContext::Generation& result) {
-  RoundPhases phases(planned, result);
-  for (size_t i = 0; i < planned.rewards.size(); ++i) {
-    const double tokens = completions * static_cast<double>(job.online->sequence_len);
-    phases.add(Phase::Of::kReward, planned.rewards[i].name, planned.rewards[i].plan,
-               tokens / static_cast<double>(job.online->reward_models[i].room.tokens));
-  }
-  if (planned.scoring)
-    phases.add(Phase::Of::kScores, "scores", planned.scoring->plan,
-               static_cast<double>(job.config.online->steps_per_generation));
 }
 
 }  // namespace
@@ -107,31 +64,36 @@ std::optional<infer::ChoosingWork> choosing_work(const Job& job, int64_t sequenc
                              .logprob_temperature = settings.temperature};
 }
 
-PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned, const Machine& machine) {
-  const PlannedJob::Generation& generation = *planned.generation;
+PlanContext::Generation forecast_round(const Job& job, std::span<const JobProgram> programs, const Machine& machine) {
+  using Kind = JobProgram::Kind;
+  using Of = Phase::Of;
   const config::OnlineSettings& online = *job.config.online;
-  const int64_t completions = online.round_size(job.config.batches.micro_batch_size);
-  const int64_t prompt = job.online->sequence_len - online.completions.max_tokens;
-  PlanContext::Generation result{.sequences_at_once = generation.graphs.decode.graph.tokens(),
-                                 .cache_bytes = cache_bytes(generation),
-                                 .tokens = completions * online.completions.max_tokens};
-  for (const Plan* plan : {&generation.decode, &generation.prompt, generation.gather ? &*generation.gather : nullptr}) {
-    if (plan == nullptr) continue;
+  PlanContext::Generation result{
+      .tokens = online.round_size(job.config.batches.micro_batch_size) * online.completions.max_tokens,
+      .micro_batches = static_cast<double>(online.steps_per_generation * online.num_iterations)};
+  double decoded = 0;
+  for (const JobProgram& program : programs) {
+    if (!program.generates()) continue;
+    const double streamed = streamed_bytes(program.plan);
     for (size_t i = 0; i < kBudgetedTiers; ++i)
-      result.peak_bytes[i] = std::max(result.peak_bytes[i], plan->peaks[i].bytes);
+      result.peak_bytes[i] = std::max(result.peak_bytes[i], program.plan.peaks[i].bytes);
+    result.bytes_streamed += static_cast<int64_t>(std::ceil(program.runs_per_round) * streamed);
+    if (program.kind != Kind::kDecode) continue;
+    result.sequences_at_once = program.graph.tokens();
+    result.cache_bytes = cache_bytes(program);
+    result.is_streamed = streamed > 0;
+    decoded = program.runs_per_round;
   }
-  // A prompt is read once for all its completions, except for its last token, which is the first that is decoded.
-  const int64_t read = completions / online.num_generations * (prompt - 1);
-  const GenerationRuns runs = {
-      .prompt = static_cast<double>(read) / static_cast<double>(generation.graphs.prompt.graph.tokens()),
-      .decode = static_cast<double>(div_ceil(completions, result.sequences_at_once) * online.completions.max_tokens)};
-  add_generation(job, planned, machine, runs, result);
-  add_scores(job, planned, static_cast<double>(completions), result);
-  result.bytes_streamed = static_cast<int64_t>(std::ceil(runs.prompt) * streamed_bytes(generation.prompt) +
-                                               runs.decode * streamed_bytes(generation.decode));
-  if (generation.gather) result.bytes_streamed += static_cast<int64_t>(streamed_bytes(*generation.gather));
-  result.is_streamed = streamed_bytes(generation.decode) > 0;
-  result.micro_batches = static_cast<double>(online.steps_per_generation * online.num_iterations);
+  add_phases(programs, Kind::kGather, Of::kGeneration, "weights", result);
+  add_phases(programs, Kind::kPrompt, Of::kGeneration, "prompts", result);
+  add_phases(programs, Kind::kDecode, Of::kGeneration, "decoding", result);
+  const std::optional<infer::ChoosingWork> choosing = choosing_work(job, result.sequences_at_once);
+  const double between = choosing ? infer::choosing_seconds(*choosing, machine) : 0;
+  result.phases.push_back({Of::kGeneration, "between tokens", -1, decoded, decoded * between});
+  for (const Phase& phase : result.phases) result.seconds += phase.seconds;
+  // Reward functions outside take time, too, which nothing predicts.
+  add_phases(programs, Kind::kReward, Of::kReward, "", result);
+  add_phases(programs, Kind::kScoring, Of::kScores, "scores", result);
   return result;
 }
 

@@ -1,8 +1,12 @@
 // Predicts the time of a round of completions, for display with the plan.
 #pragma once
 
+#include <optional>
+#include <span>
+
 #include "infer/generation/choosing_cost.h"
-#include "job/planned_job.h"
+#include "job/programs.h"
+#include "plan/plan_context.h"
 
 namespace spillway::train {
 
@@ -10,8 +14,9 @@ namespace spillway::train {
 // the program chooses the tokens itself. REQUIRES: the job is online.
 [[nodiscard]] std::optional<infer::ChoosingWork> choosing_work(const Job& job, int64_t sequences);
 
-// Predicts a round in which all prompts and completions have their maximal length. REQUIRES: the job is online, and its
-// programs are planned.
-[[nodiscard]] PlanContext::Generation forecast_round(const Job& job, const PlannedJob& planned, const Machine& machine);
+// Predicts a round in which all prompts and completions have their maximal length. Phases name programs by their index
+// in `programs`. REQUIRES: the job is online, and its programs are planned.
+[[nodiscard]] PlanContext::Generation forecast_round(const Job& job, std::span<const JobProgram> programs,
+                                                     const Machine& machine);
 
 }  // namespace spillway::train

@@ -15,7 +15,7 @@ struct RoundRecord {
   const Round* round = nullptr;
   const RoundAnswer* answer = nullptr;
   double reward = 0, reward_std = 0, length = 0;  // means, and the deviation over the round
-  std::vector<double> program_seconds;            // what each of programs_of() took for it
+  std::vector<double> program_seconds;            // what each of PlannedJob::beside took for it
 };
 
 }  // namespace spillway::train

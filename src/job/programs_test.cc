@@ -1,4 +1,4 @@
-#include "job/evaluation_graph.h"
+#include "job/programs.h"
 
 #include <doctest/doctest.h>
 
@@ -40,7 +40,7 @@ TEST_CASE("evaluation has training's weights where training has them, whatever l
     CAPTURE(lora);
     const train::TrainingGraphOptions options = options_of(lora);
     const train::TrainingGraph training = train::build_training_graph(*model, options);
-    const train::EvaluationGraph evaluation = train::build_evaluation_graph(*model, options, training);
+    const train::JobProgram evaluation = train::evaluation_program(*model, options, training);
     CHECK(verify(evaluation.graph).empty());
     CHECK(evaluation.graph.blocks.size() == training.graph.blocks.size());
     CHECK(evaluation.graph.sections.size() == 1);
@@ -65,7 +65,7 @@ TEST_CASE("a home that two programs do not share is reported") {
   const ModelPtr model = read_model(kGoldenModels / "qwen3");
   const train::TrainingGraphOptions options = options_of(true);
   const train::TrainingGraph training = train::build_training_graph(*model, options);
-  const train::EvaluationGraph evaluation = train::build_evaluation_graph(*model, options, training);
+  const train::JobProgram evaluation = train::evaluation_program(*model, options, training);
   const Choices choices = uniform_choices(training.graph, Treatment::kKeep);
   const Plan first = plan_for(training.graph, {}, choices);
   Plan beside = make_plan_beside(training.graph, choices, evaluation.graph, {}, {});
