@@ -53,16 +53,11 @@ std::string row_line(const FitRow& row) {
   return line;
 }
 
-void print_rows(const NamedModel& model, const FitQuestion& question, std::span<const FitRow> rows) {
+void print_head(const NamedModel& model, const FitQuestion& question) {
   fmt::print("{} on {}\n\n", shown_line(model.name), question.machine.name);
   fmt::print("         memory of                       what the fastest plan takes, GiB\n");
   fmt::print("  method  device {:>9}   rows   device     host     disk\n", fmt::format("{}/s", question.family.unit));
-  std::string_view last;
-  for (const FitRow& row : rows) {
-    if (!last.empty() && last != row.method) fmt::print("\n");
-    fmt::print("{}\n", row_line(row));
-    last = row.method;
-  }
+  std::fflush(stdout);
 }
 
 ordered_json row_json(const FitRow& row) {
@@ -82,15 +77,25 @@ ordered_json row_json(const FitRow& row) {
           {"tiers", std::move(tiers)}};
 }
 
-std::vector<FitRow> all_rows(const FitQuestion& question, std::span<const FitMethod> methods) {
+// Returns the rows, and prints each as soon as it is found unless `is_quiet`.
+std::vector<FitRow> all_rows(const FitQuestion& question, std::span<const FitMethod> methods, bool is_quiet) {
   Progress progress({});
-  std::mutex mutex;  // of `progress`
+  std::mutex mutex;  // of `progress` and the output
   const auto on_plan = [&](const FitRow& tried) {
     const std::lock_guard lock(mutex);
     progress.hint(fmt::format("planning {} in {} GiB, {} rows per micro-batch", tried.method,
                               gib(tried.budget.device.value_or(0)), tried.micro_batch_size));
   };
-  std::vector<FitRow> rows = fit_rows(question, methods, on_plan);
+  std::string_view last;
+  const auto on_row = [&](const FitRow& row) {
+    if (is_quiet) return;
+    const std::lock_guard lock(mutex);
+    progress.clear();
+    fmt::print("{}{}\n", last.empty() || last == row.method ? "" : "\n", row_line(row));
+    std::fflush(stdout);
+    last = row.method;
+  };
+  std::vector<FitRow> rows = fit_rows(question, methods, on_plan, on_row);
   progress.clear();
   return rows;
 }
@@ -125,25 +130,25 @@ int plan_fit(const ConfigArguments& arguments) {
   const FitFamily family = fit_family(model.folder);
   const std::span<const FitMethod> methods = methods_of(arguments, family);
   const FitQuestion question = {model.folder, family, machine_for(arguments, model, family), arguments.overrides};
-  const std::vector<FitRow> rows = all_rows(question, methods);
+  const bool is_json = arguments.has("--json");
+  if (!is_json) print_head(model, question);
+  const std::vector<FitRow> rows = all_rows(question, methods, is_json);
   const FitRow* best = fastest(rows);
   const std::string config = best == nullptr ? "" : config_of(model, question, *best);
-  if (arguments.has("--json")) {
+  if (is_json) {
     ordered_json document = {
         {"model", model.name}, {"machine", question.machine.name}, {"rows", ordered_json::array()}};
     for (const FitRow& row : rows) document["rows"].push_back(row_json(row));
     document["fastest"] = best == nullptr ? ordered_json(nullptr) : row_json(*best);
     document["config"] = config;
     fmt::print("{}\n", json_text(document, 2));
-  } else {
-    print_rows(model, question, rows);
   }
   if (best == nullptr)
     throw input_error("memory",
                       "expected a way of training that fits, got none; name a smaller model, a larger machine or "
                       "a shorter --sequence_len");
   if (!file.empty()) write_file(file, config);
-  if (!arguments.has("--json")) {
+  if (!is_json) {
     fmt::print("\nthe fastest: {}\n", best->title);
     fmt::print("{}\n", file.empty() ? "--write CONFIG.yml writes its config" : "its config is in " + shown_line(file));
   }

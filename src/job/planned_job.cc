@@ -56,11 +56,9 @@ Budget arena_budget(const Job& job, bool direct_files) {
   return budget;
 }
 
-// Returns the policy, completed by the weights in the user's files.
-Policy policy_of(const Job& job, const PlannedJob& planned) {
+Policy policy_of(const Job& job, const TrainingGraph& training, const StoredWeights& stored) {
   Policy policy = job.policy;
-  if (job.budget.disk.value_or(0) > 0)
-    policy.own_files.held = planned.stored.held(planned.training.graph.values.size());
+  if (job.budget.disk.value_or(0) > 0) policy.own_files.held = stored.held(training.graph.values.size());
   return policy;
 }
 
@@ -172,12 +170,11 @@ void check_fits(const PlannedJob& planned) {
   if (const std::string missing = shortage_beside(planned); !missing.empty()) throw InputError(missing);
 }
 
-PlannedJob plan_job(const Job& job, const Machine& machine) {
-  return plan_job(job, machine, build_training_graph(*job.model, job.graph));
-}
+namespace {
 
-PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
-                    std::vector<FrontierPoint>* frontier) {
+// Plans training by `planner`, or by make_plan() where it is empty, and the other programs beside it.
+PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph training,
+                         std::vector<FrontierPoint>* frontier, const TrainingPlanner& planner) {
   PlannedJob result{.training = std::move(training)};
   const Graph& graph = result.training.graph;
   result.context = {.title = job.title,
@@ -191,8 +188,9 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }
   const Budget budget = arena_budget(job, result.direct_files);
-  const Policy policy = policy_of(job, result);
-  result.plan = make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
+  const Policy policy = policy_of(job, result.training, result.stored);
+  result.plan =
+      planner ? planner(budget) : make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
   const PlanningInputs inputs{job, machine, budget, policy};
   plan_others(inputs, result);
   if (result.plan.fits && !others_fit(result.context)) {
@@ -212,6 +210,25 @@ PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph traini
   check("training", graph);
   for (const JobProgram& program : result.beside) check(program.name, program.graph);
   return result;
+}
+
+}  // namespace
+
+Policy training_policy(const Job& job, const TrainingGraph& training) {
+  return policy_of(job, training, job.budget.disk.value_or(0) > 0 ? stored_weights(job, training) : StoredWeights());
+}
+
+PlannedJob plan_job(const Job& job, const Machine& machine) {
+  return plan_job(job, machine, build_training_graph(*job.model, job.graph));
+}
+
+PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
+                    std::vector<FrontierPoint>* frontier) {
+  return plan_programs(job, machine, std::move(training), frontier, {});
+}
+
+PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training, const TrainingPlanner& planner) {
+  return plan_programs(job, machine, std::move(training), nullptr, planner);
 }
 
 }  // namespace spillway::train

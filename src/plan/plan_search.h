@@ -24,7 +24,8 @@ class PlanSearch {
   // faster: it fits, and the device computes all the time.
   bool begin();
   // The first climb: starts from the candidates whose weights are all at home or all away, then looks at those that
-  // spread them and those that alternate. REQUIRES: after begin(), which returned false.
+  // spread them and those that alternate. A quick one starts from all that seem to fit, those that spread included.
+  // REQUIRES: after begin(), which returned false.
   void climb();
   // The second climb: starts from the best of these, or of `starts`, if that is better than the end of the first one.
   // Then breaks ties. Returns what search_plan returns; after a begin() that returned true, that plan alone. REQUIRES:

@@ -1,8 +1,6 @@
 #include "plan/search.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -14,13 +12,10 @@ namespace spillway {
 namespace {
 
 // Looking at candidates may cost as much as scheduling this many operations, but neither less nor more than so many
-// candidates; packing and simulating one costs twice as much again. A sketch gets an eighth.
-constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kSketchShare = 8;
-// The shares for trading weights for activations and for looking at candidates that spread weights: a sixth and a
-// quarter.
-constexpr int64_t kTradeShare = 6, kSpreadShare = 4;
-// An eighth each: candidates that alternate, the proportion of those, transfers that run less far ahead, and updates.
-constexpr int64_t kAlternateShare = 8, kBalanceShare = 8, kHoldShare = 8, kUpdateShare = 8;
+// candidates; packing and simulating one costs twice as much again. A quick search gets a quarter, a sketch an eighth.
+constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kQuickShare = 4, kSketchShare = 8;
+// The shares for looking at candidates that spread weights, and at those that alternate.
+constexpr int64_t kSpreadShare = 4, kAlternateShare = 8;
 // The factor by which a plan that cannot be faster takes less of the other tiers if it is timed all the same.
 constexpr double kLeaner = 0.9;
 // The factor by which forecasts of seconds may be wrong.
@@ -73,8 +68,11 @@ bool PlanSearch::begin() {
 
 void PlanSearch::climb() {
   std::vector<Idea> all = ideas_.all(settings_);
-  const auto spread =
-      std::stable_partition(all.begin(), all.end(), [](const Idea& idea) { return !idea.mixture.spreads_homes(); });
+  // A quick search has no time for plans that seem not to fit where others do.
+  const auto seems_to_fit = [](const Idea& idea) { return idea.distance == 0; };
+  const bool together = effort_ == SearchEffort::kQuick && std::any_of(all.begin(), all.end(), seems_to_fit);
+  const auto spread = std::stable_partition(
+      all.begin(), all.end(), [&](const Idea& idea) { return together || !idea.mixture.spreads_homes(); });
   std::vector<Idea> spread_ideas(spread, all.end());
   all.erase(spread, all.end());
   allow_work(1);
@@ -96,7 +94,7 @@ Found PlanSearch::finish(std::span<const Choices> starts) {
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle_all();
   if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
-  if (found_ && effort_ == SearchEffort::kFull) break_ties(starts);
+  if (found_ && effort_ != SearchEffort::kSketch) break_ties(starts);
   return packed_well();
 }
 
@@ -209,7 +207,10 @@ void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
 
 void PlanSearch::allow_work(int64_t share) {
   const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1)) / share;
-  work_limit_ = work_done() + std::max(kMinWork, effort_ == SearchEffort::kFull ? work : work / kSketchShare);
+  const int64_t part = effort_ == SearchEffort::kFull    ? 1
+                       : effort_ == SearchEffort::kQuick ? kQuickShare
+                                                         : kSketchShare;
+  work_limit_ = work_done() + std::max(kMinWork, work / part);
 }
 
 void PlanSearch::allow_tie_work() {
@@ -237,153 +238,6 @@ void PlanSearch::look_at(std::vector<Idea> ideas) {
   }
 }
 
-template <typename ImprovesWith>
-void PlanSearch::step_towards_best(size_t best, size_t most, const ImprovesWith& improves_with) {
-  for (size_t step = std::bit_floor(std::max<size_t>(1, most / 8)); step > 0; step /= 2) {
-    while (best + step <= most && improves_with(best + step)) best += step;
-    while (best >= step && improves_with(best - step)) best -= step;
-  }
-}
-
-void PlanSearch::consider_again(const Mixture& mixture) {
-  if (mixture.is_uniform() || mixture.alternates) {
-    (void)consider(mixture, best_.first);
-  } else {
-    consider_mixture(mixture, std::clamp<size_t>(best_.first, 1, blocks_ - 1));
-  }
-}
-
-void PlanSearch::hold_less() {
-  allow_work(kHoldShare);
-  Mixture mixture = *best_.mixture;
-  mixture.overlap = Overlap::kWide;
-  consider_again(mixture);
-}
-
-void PlanSearch::trade(RoleSet roles, Tier tier) {
-  step_towards_best(best_.mixture->moved(roles, tier), blocks_, [&](size_t count) {
-    Mixture mixture = *best_.mixture;
-    const double before = best_.seconds;
-    mixture.set_moved(roles, tier, count);
-    if (work_done() < work_limit_) consider_again(mixture);
-    return best_.seconds < before;
-  });
-}
-
-void PlanSearch::balance() {
-  allow_work(kBalanceShare);
-  step_towards_best(best_.first, blocks_, [&](size_t first) {
-    const double before = best_.seconds;
-    if (work_done() < work_limit_) (void)consider(Mixture(*best_.mixture), first);
-    return best_.seconds < before;
-  });
-}
-
-// Searches for the least number of items farther away with which a plan fits. While ties are broken, most of what there
-// is room for has come back already: if one more does not fit, none does.
-void PlanSearch::keep_away_least(size_t count, const std::function<Choices(size_t away)>& choices_with) {
-  size_t too_few = 0, enough = count;
-  const auto may_look = [&] { return !fastest_seconds_ || work_done() < work_limit_; };
-  if (count > 0 && fastest_seconds_ && (!may_look() || !consider(choices_with(--enough)))) return;
-  while (too_few < enough && may_look()) {
-    const size_t middle = too_few + (enough - too_few) / 2;
-    if (consider(choices_with(middle))) {
-      enough = middle;
-    } else {
-      too_few = middle + 1;
-    }
-  }
-}
-
-void PlanSearch::settle_groups(RoleSet roles, Tier tier, Subset::Where where) {
-  const Choices start = best_.choices;
-  std::vector<BlockId> away;
-  for (BlockId block = 0; block < static_cast<BlockId>(blocks_); ++block)
-    if (ideas_.roles().is_farther(start, roles, block, tier)) away.push_back(block);
-  keep_away_least(away.size(), [&](size_t count) {
-    Choices choices = start;
-    for (size_t i = 0; i < away.size(); ++i)
-      if (!Subset{where, count}.has(i, away.size())) ideas_.roles().bring(choices, roles, away[i], tier);
-    return choices;
-  });
-}
-
-// Moves tables back to the device, if they fit there and that saves transfers.
-void PlanSearch::settle_tables() {
-  Choices choices = best_.choices;
-  ideas_.roles().bring(choices, {Role::kTables}, kNone, Tier::kDevice);
-  if (choices.groups != best_.choices.groups) (void)consider(choices);
-}
-
-// While the host updates some blocks from its memory, the state of others may come to the device and go back: both at
-// once are faster than either, unless one processor computes on both sides.
-void PlanSearch::share_updates() {
-  if (builder_.costs().machine().device == DeviceKind::kCpu) return;
-  const Choices start = best_.choices;
-  std::vector<GroupId> away;  // in the order of their blocks
-  size_t best = 0;
-  for (BlockId block = 0; block < static_cast<BlockId>(blocks_); ++block) {
-    for (const GroupId group : ideas_.roles().groups(Role::kState, block)) {
-      if (nth(start.groups, group).home != Tier::kHost) continue;
-      away.push_back(group);
-      best += nth(start.groups, group).site == Tier::kDevice ? 1 : 0;
-    }
-  }
-  if (away.empty()) return;
-  allow_work(kUpdateShare);
-  const auto improves_with = [&](size_t count) {
-    Choices choices = start;
-    const Subset on_device{Subset::Where::kSpread, count};
-    for (size_t i = 0; i < away.size(); ++i)
-      nth(choices.groups, away[i]).site = on_device.has(i, away.size()) ? Tier::kDevice : Tier::kHost;
-    const double before = best_.seconds;
-    if (work_done() < work_limit_) (void)consider(choices);
-    return best_.seconds < before;
-  };
-  if (improves_with(away.size())) best = away.size();
-  step_towards_best(best, away.size(), improves_with);
-}
-
-void PlanSearch::settle(bool is_even) {
-  if (best_.mixture && best_.mixture->overlap == Overlap::kBlock) hold_less();
-  if (is_even && best_.mixture && best_.mixture->alternates) balance();
-  if (is_even && best_.mixture && blocks_ > 1) {
-    allow_work(kTradeShare);
-    const Homes homes = best_.mixture->homes;
-    if (ideas_.with_weights_on_device(homes) != homes) trade(kBlockWeights, Tier::kDevice);
-    if (ideas_.with_weights_on_disk(homes) != homes) trade(kBlockWeights, Tier::kDisk);
-    if (ideas_.may_split_state(homes)) trade(kStates, Tier::kDisk);
-  }
-  for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
-    // The first climb goes on from here; values that it leaves on the disk come into host memory in the end.
-    if (!ideas_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
-    settle_groups(kBlockWeights, tier, is_even ? Subset::Where::kSpread : Subset::Where::kFirst);
-    // The last blocks' state comes back: it is needed once per step, wherever its block is.
-    settle_groups(kStates, tier, Subset::Where::kFirst);
-  }
-  settle_tables();
-  share_updates();
-}
-
-// Forecasts do not include waiting, but compute waits for weights outside blocks that come with every micro-batch; and
-// tables take host memory that others need there, too. Which plan is faster shows when all are settled.
-void PlanSearch::settle_all() {
-  constexpr double kSlack = 1.05;  // the gain that settling may bring
-  const std::array<std::optional<Best>, 2> nearer = {nearer_head_, nearer_tables_};
-  settle(true);
-  if (effort_ == SearchEffort::kSketch) return;
-  Best fastest = best_;
-  const std::array<bool, 2> is_there = {ideas_.roles().outside(fastest.choices, Role::kOuter) == Tier::kDevice,
-                                        ideas_.roles().outside(fastest.choices, Role::kTables) == Tier::kDevice};
-  for (size_t i = 0; i < nearer.size(); ++i) {
-    if (is_there[i] || !nearer[i] || nearer[i]->seconds > kSlack * fastest.seconds) continue;
-    best_ = *nearer[i];
-    settle(true);
-    if (best_.seconds < fastest.seconds) fastest = best_;
-  }
-  best_ = fastest;
-}
-
 // Compares live bytes, before packing, and is below zero if only the packing is in the way: so the way down to the
 // least plan is the same from every budget. A plan that overfills another tier is farther than any that does not.
 int64_t PlanSearch::distance_to_fitting(const Estimate& estimate) const {
@@ -406,7 +260,7 @@ Found PlanSearch::packed_well() {
     return {choices, effort, estimate, missing(estimate) == 0, fastest_seconds_.value_or(estimate.seconds)};
   };
   Found quick = packed(best_.effort);
-  if (effort_ == SearchEffort::kSketch) return quick;
+  if (effort_ != SearchEffort::kFull) return quick;
   Found thorough = packed(PackEffort::kThorough);
   const bool is_better = thorough.estimate.device_bytes() < quick.estimate.device_bytes() &&
                          missing(thorough.estimate) <= missing(quick.estimate) &&

@@ -22,8 +22,9 @@
 
 namespace spillway {
 
-// The effort of a search. kSketch, for frontiers, ends with the first half of the search, and packs quickly.
-enum class SearchEffort : uint8_t { kSketch, kFull };
+// The effort of a search. kSketch, for frontiers, ends with the first half of the search, and packs quickly. kQuick,
+// for questions about many plans, is a sketch that breaks ties.
+enum class SearchEffort : uint8_t { kSketch, kQuick, kFull };
 
 // The figures that plans are compared by.
 struct PlanCost {

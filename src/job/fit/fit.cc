@@ -5,12 +5,16 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/ordered_workers.h"
 #include "base/parallel.h"
+#include "job/plan_beside.h"
 #include "job/planned_job.h"
 #include "model/model.h"
 #include "plan/search.h"
+#include "plan/series_planner.h"
 
 namespace spillway {
 namespace {
@@ -51,52 +55,68 @@ std::vector<int64_t> row_counts(const FitQuestion& question) {
 // need.
 constexpr double kWorthMoreRows = 1.03;
 
-// Returns the plan of a job, found as `train` finds it.
-FitRow fit_row(const train::Job& job, const Machine& machine) {
-  const train::PlannedJob planned = train::plan_job(job, machine);
-  const PlanContext& context = planned.context;
-  const double seconds = context.step_seconds(planned.plan.simulation);
-  const int64_t tokens = planned.training.graph.tokens() * context.micro_batches();
-  FitRow row{.micro_batch_size = job.config.batches.micro_batch_size,
-             .budget = job.budget,
-             .fits = planned.plan.fits && train::shortage_beside(planned).empty(),
-             .step_seconds = seconds,
-             .tokens_per_second = static_cast<double>(tokens) / seconds,
-             .title = job.title};
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    row.peak_bytes[i] = train::peak_bytes(planned, static_cast<Tier>(i));
-    row.missing_bytes[i] = planned.plan.missing_bytes[i];
-  }
-  return row;
-}
+// A method with one micro-batch size, and the plans of its budgets.
+class SizedJob {
+ public:
+  SizedJob(const FitQuestion& question, const FitMethod& method, int64_t rows)
+      : machine_(question.machine),
+        job_(train::make_job(config::load_config(fit_config(question.model_folder, question.family, method, rows),
+                                                 "--model", question.overrides, config::ConfigUse::kTrain)
+                                 .config,
+                             question.machine)),
+        training_(train::build_training_graph(*job_.model, job_.graph)),
+        planner_(training_.graph, machine_, train::training_policy(job_, training_), accumulation()) {}
 
-// Returns the rows of one job: one for each share of the device memory, or a single one if the whole is too small.
-std::vector<FitRow> rows_of(train::Job job, const Machine& machine,
-                            const std::function<void(int64_t device_bytes)>& on_plan) {
-  const Budget whole = job.budget;
-  std::vector<FitRow> rows;
-  for (const double share : kFitShares) {
-    Budget budget = whole;
-    if (budget.device) budget.device = static_cast<int64_t>(static_cast<double>(*budget.device) * share);
-    if (!rows.empty() && rows.back().fits && rows.back().peak_bytes[0] <= *budget.device) {
-      // The fastest plan stays the fastest with less memory if it fits there.
-      rows.push_back(rows.back());
-      rows.back().budget = budget;
-      continue;
+  [[nodiscard]] const Budget& budget() const { return job_.budget; }
+  [[nodiscard]] int64_t micro_batch_size() const { return job_.config.batches.micro_batch_size; }
+
+  // Returns the forecast of the fastest plan: its speed, or all bytes that are missing.
+  [[nodiscard]] FitRow outlook(const Budget& budget) {
+    const SeriesPlanner::Outlook outlook = planner_.outlook(budget);
+    const auto tokens = static_cast<double>(training_.graph.tokens() * accumulation());
+    return {.micro_batch_size = micro_batch_size(),
+            .budget = budget,
+            .fits = outlook.missing_bytes == 0,
+            .tokens_per_second = tokens / outlook.seconds,
+            .missing_bytes = {static_cast<int64_t>(outlook.missing_bytes)}};
+  }
+
+  [[nodiscard]] FitRow row(const Budget& budget) {
+    job_.budget = budget;
+    const train::PlannedJob planned = train::plan_job(
+        job_, machine_, training_, [&](const Budget& of_training) { return planner_.plan(of_training); });
+    const PlanContext& context = planned.context;
+    const double seconds = context.step_seconds(planned.plan.simulation);
+    const int64_t tokens = training_.graph.tokens() * context.micro_batches();
+    FitRow row{.micro_batch_size = micro_batch_size(),
+               .budget = budget,
+               .fits = planned.plan.fits && train::shortage_beside(planned).empty(),
+               .step_seconds = seconds,
+               .tokens_per_second = static_cast<double>(tokens) / seconds,
+               .title = job_.title};
+    for (size_t i = 0; i < kBudgetedTiers; ++i) {
+      row.peak_bytes[i] = train::peak_bytes(planned, static_cast<Tier>(i));
+      row.missing_bytes[i] = planned.plan.missing_bytes[i];
     }
-    job.budget = budget;
-    on_plan(budget.device.value_or(0));
-    rows.push_back(fit_row(job, machine));
-    if (!budget.device || !rows.front().fits) break;
+    return row;
   }
-  return rows;
-}
 
-// Returns true if `row` is to be shown in place of `best`, which has smaller micro-batches.
-bool is_better(const FitRow& row, const FitRow& best) {
-  if (row.fits != best.fits) return row.fits;
-  return row.fits ? row.tokens_per_second >= kWorthMoreRows * best.tokens_per_second
-                  : row.missing_bytes < best.missing_bytes;
+ private:
+  [[nodiscard]] int64_t accumulation() const { return job_.config.batches.gradient_accumulation_steps; }
+
+  const Machine& machine_;
+  train::Job job_;
+  train::TrainingGraph training_;
+  SeriesPlanner planner_;
+};
+
+// Returns true if `row` is to be shown in place of `other`, which has another micro-batch size or less memory.
+bool is_better(const FitRow& row, const FitRow& other) {
+  if (row.fits != other.fits) return row.fits;
+  if (!row.fits) return row.missing_bytes < other.missing_bytes;
+  if (row.micro_batch_size < other.micro_batch_size)
+    return kWorthMoreRows * row.tokens_per_second > other.tokens_per_second;
+  return row.tokens_per_second >= kWorthMoreRows * other.tokens_per_second;
 }
 
 PlanCost cost_of(const FitRow& row) {
@@ -112,39 +132,52 @@ bool is_preferred_in_more(const FitRow& less, const FitRow& more) {
   return is_preferred(cost, other, std::min(cost.seconds, other.seconds));
 }
 
+// Returns the row of the micro-batch size that is to be shown for a budget. The most promising by forecast is planned
+// first, then those that may still be better than it.
+FitRow best_row(std::span<const std::unique_ptr<SizedJob>> sizes, const Budget& budget, const OnFitPlan& on_plan) {
+  std::vector<std::pair<SizedJob*, FitRow>> open;
+  for (const auto& size : sizes) open.emplace_back(size.get(), size->outlook(budget));
+  const auto is_more_promising = [](const auto& a, const auto& b) { return is_better(a.second, b.second); };
+  std::optional<FitRow> best;
+  while (!open.empty()) {
+    const auto next = std::min_element(open.begin(), open.end(), is_more_promising);
+    if (best && !is_better(next->second, *best)) break;
+    on_plan(next->second);
+    const FitRow row = next->first->row(budget);
+    if (!best || is_better(row, *best)) best = row;
+    open.erase(next);
+  }
+  return *best;
+}
+
+// Returns a row for each share of the device memory, or a single one if the whole is too small.
 std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method, const OnFitPlan& on_plan) {
-  std::vector<FitRow> best;
-  for (const int64_t count : row_counts(question)) {
-    const config::LoadedConfig loaded =
-        config::load_config(fit_config(question.model_folder, question.family, method, count), "--model",
-                            question.overrides, config::ConfigUse::kTrain);
-    const int64_t micro_batch_size = loaded.config.batches.micro_batch_size;
-    std::vector<FitRow> rows =
-        rows_of(train::make_job(loaded.config, question.machine), question.machine, [&](int64_t device_bytes) {
-          on_plan({.method = method.name, .micro_batch_size = micro_batch_size, .budget = {.device = device_bytes}});
-        });
-    // Larger micro-batches may fit where smaller ones do not: they need no accumulators.
-    if (rows.size() > best.size()) {
-      best = std::move(rows);
-      continue;
-    }
-    bool any_better = false;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (!is_better(rows[i], best[i])) continue;
-      best[i] = std::move(rows[i]);
-      any_better = true;
-    }
-    if (!any_better && best.front().fits) break;
+  std::vector<std::unique_ptr<SizedJob>> sizes;
+  for (const int64_t rows : row_counts(question)) sizes.push_back(std::make_unique<SizedJob>(question, method, rows));
+  const auto on_size = [&](FitRow tried) {
+    tried.method = method.name;
+    on_plan(tried);
+  };
+  std::vector<FitRow> rows;
+  const Budget whole = sizes.front()->budget();
+  for (const double share : kFitShares) {
+    Budget budget = whole;
+    if (budget.device) budget.device = static_cast<int64_t>(static_cast<double>(*budget.device) * share);
+    // The fastest plan stays the fastest with less memory if it fits there.
+    const bool fits_here = !rows.empty() && rows.back().fits && rows.back().peak_bytes[0] <= *budget.device;
+    rows.push_back(fits_here ? FitRow(rows.back()) : best_row(sizes, budget, on_size));
+    rows.back().budget = budget;
+    rows.back().method = method.name;
+    if (!budget.device || !rows.front().fits) break;
   }
   // The fastest plan for less memory is no slower with more.
-  for (size_t i = best.size(); i > 1; --i) {
-    FitRow &more = best[i - 2], less = best[i - 1];
+  for (size_t i = rows.size(); i > 1; --i) {
+    FitRow &more = rows[i - 2], less = rows[i - 1];
     if (!less.fits || !is_preferred_in_more(less, more)) continue;
     less.budget = more.budget;
     more = std::move(less);
   }
-  for (FitRow& row : best) row.method = method.name;
-  return best;
+  return rows;
 }
 
 }  // namespace
@@ -191,8 +224,8 @@ std::string fit_config(std::string_view base_model, const FitFamily& family, con
       base_model, family.rows, micro_batch_size, family.rows_per_step / micro_batch_size, method.keys);
 }
 
-std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods,
-                             const OnFitPlan& on_plan) {
+std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods, const OnFitPlan& on_plan,
+                             const OnFitRow& on_row) {
   struct Answer {
     const FitMethod* method;
     std::vector<FitRow> rows;
@@ -211,7 +244,7 @@ std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMet
   while (!workers.empty()) {
     const std::unique_ptr<Answer> answer = workers.pop();
     if (answer->error) std::rethrow_exception(answer->error);
-    all.insert(all.end(), answer->rows.begin(), answer->rows.end());
+    for (const FitRow& row : answer->rows) on_row(all.emplace_back(row));
   }
   return all;
 }

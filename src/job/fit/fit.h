@@ -60,12 +60,15 @@ struct FitRow {
 
 // Called before each plan with its method, micro-batch and device budget, by several threads.
 using OnFitPlan = std::function<void(const FitRow& tried)>;
+// Called by the caller's thread with each row, in order, once its method is answered.
+using OnFitRow = std::function<void(const FitRow& row)>;
 
 // Returns for each method and each share of the device memory the fastest plan and micro-batch; if even the whole
-// memory is too small, one row that says what is missing. Plans the methods in parallel, since a search mostly uses one
+// memory is too small, one row that says what is missing. The searches are quick ones (plan/series_planner.h), and
+// micro-batches are planned only where forecasts let them win. Plans the methods in parallel, since a search uses one
 // thread. Throws InputError for invalid overrides.
 [[nodiscard]] std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods,
-                                           const OnFitPlan& on_plan);
+                                           const OnFitPlan& on_plan, const OnFitRow& on_row);
 
 // Returns the row that takes least host memory and disk among those that are as fast as the fastest (plan/search.h);
 // null if none fits.

@@ -1,0 +1,38 @@
+#include "plan/series_planner.h"
+
+#include <tuple>
+#include <utility>
+
+#include "plan/ideas.h"
+#include "plan/plan_search.h"
+
+namespace spillway {
+
+SeriesPlanner::SeriesPlanner(const Graph& graph, const Machine& machine, Policy policy, int64_t accumulation)
+    : policy_(std::move(policy)), builder_(graph, machine, policy_.own_files), accumulation_(accumulation) {}
+
+SeriesPlanner::Outlook SeriesPlanner::outlook(const Budget& budget) {
+  PlanCandidates candidates(builder_, accumulation_, known_);
+  PlanIdeas ideas(candidates, budget, policy_);
+  Outlook best;
+  const auto take = [&](const std::vector<PlanIdeas::Idea>& among) {
+    for (const PlanIdeas::Idea& idea : among) {
+      if (std::tie(idea.distance, idea.seconds) < std::tie(best.missing_bytes, best.seconds))
+        best = {idea.distance, idea.seconds};
+    }
+  };
+  take(ideas.all(ideas.saved_settings()));
+  if (best.missing_bytes == 0) take(ideas.alternations(best.seconds));
+  return best;
+}
+
+Plan SeriesPlanner::plan(const Budget& budget) {
+  PlanCandidates candidates(builder_, accumulation_, known_);
+  const Found found = search_plan(candidates, budget, policy_, SearchEffort::kQuick, found_);
+  if (found.fits) found_.push_back(found.choices);
+  Plan plan = builder_.build(found.choices, found.effort);
+  compare_with(plan, budget);
+  return plan;
+}
+
+}  // namespace spillway

@@ -1,0 +1,38 @@
+// Plans one graph for several budgets, quickly: for questions that are answered by many plans.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "plan/candidates.h"
+#include "plan/planner.h"
+
+namespace spillway {
+
+// What is known of a plan serves all budgets. A search is a quick one (SearchEffort), and starts also from the plans
+// that were found for other budgets: so a plan may take a little longer than that of make_plan(). Not thread-safe.
+class SeriesPlanner {
+ public:
+  // The forecast of the most promising candidate within a budget (plan/forecast.h), which knows no waiting.
+  struct Outlook {
+    double missing_bytes = std::numeric_limits<double>::infinity();
+    double seconds = std::numeric_limits<double>::infinity();  // of an optimizer step
+  };
+
+  // Borrows the graph. The plans are for optimizer steps of `accumulation` micro-batches.
+  SeriesPlanner(const Graph& graph, const Machine& machine, Policy policy, int64_t accumulation);
+
+  [[nodiscard]] Outlook outlook(const Budget& budget);
+  // Returns a plan; if none fits, one that comes near. It depends on the budgets before, but not on outlooks.
+  [[nodiscard]] Plan plan(const Budget& budget);
+
+ private:
+  Policy policy_;
+  PlanBuilder builder_;
+  int64_t accumulation_;
+  KnownPlans known_;
+  std::vector<Choices> found_;  // of plans that fit their budgets
+};
+
+}  // namespace spillway
