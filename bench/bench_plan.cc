@@ -75,7 +75,7 @@ Machine machine_of(const std::string& file) {
 }
 
 void run(const char* job, const Graph& graph, const Machine& machine) {
-  const int64_t most = make_plan(graph, machine, {}, saved_policy(Treatment::kKeep)).peaks[0].bytes;
+  const int64_t most = make_plan(graph, machine, {}, saved_policy(ActivationPolicy::kKeep)).peaks[0].bytes;
   for (const int64_t percent : {70, 50, 30, 20, 12}) {
     const Budget budget{.device = most * percent / 100, .host = most / 4, .disk = 2 * most};
     Plan plan;

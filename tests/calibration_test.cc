@@ -28,7 +28,7 @@ Machine tiered_machine() {
 const train::PlannedJob& planned_job() {
   static const train::PlannedJob kPlanned = [] {
     train::Job job = tiny_job(kGoldenModels / "qwen3", {.accumulates = false});
-    job.policy = saved_policy(Treatment::kHost);
+    job.policy = saved_policy(ActivationPolicy::kHost);
     job.budget.host = int64_t{64} << 20;
     return train::plan_job(job, tiered_machine());
   }();

@@ -23,9 +23,10 @@ TEST_CASE("every pair of modes gives the losses and weights of the plain run, bi
 TEST_CASE("layers with a window save their attention where the keys say so, and the bits stay the same") {
   struct Row {
     std::string selective;
-    std::vector<Treatment> attention;  // of a layer that sees everything, and of one with a window
+    std::vector<ActivationPolicy> attention;  // of a layer that sees everything, and of one with a window
   };
-  constexpr Treatment kKeep = Treatment::kKeep, kAgain = Treatment::kRecompute, kHost = Treatment::kHost;
+  constexpr ActivationPolicy kKeep = ActivationPolicy::kKeep, kAgain = ActivationPolicy::kRecompute,
+                             kHost = ActivationPolicy::kHost;
   const Row kRows[] = {{"true", {kKeep, kAgain}},
                        {"{save_sliding_window: true}", {kKeep, kKeep}},
                        {"{recompute_layer_types: [full_attention], save: [attention, matmul]}", {kAgain, kKeep}},
@@ -39,7 +40,7 @@ TEST_CASE("layers with a window save their attention where the keys say so, and 
       const std::string lines = fmt::format(
           "gradient_checkpointing: true\nselective_checkpointing: {}\nmemory: {{plan: {}}}\n", row.selective, plan);
       const Plan planned = train::plan_job(jobs.job(lines), jobs.machine()).plan;
-      std::vector<Treatment> attention;
+      std::vector<ActivationPolicy> attention;
       for (const Saved& saved : planned.choices.saved) attention.push_back(nth(saved, SavedGroup::kAttention));
       CHECK(attention == row.attention);
       CHECK(jobs.outcome(lines) == plain);

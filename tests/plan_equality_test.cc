@@ -37,7 +37,7 @@ int64_t device_peak(const train::Job& job, int threads) {
   return train::plan_job(job, Machine{.threads = threads}).plan.peaks[0].bytes;
 }
 
-TinySetup with_activations(TinySetup setup, std::optional<Treatment> activations) {
+TinySetup with_activations(TinySetup setup, std::optional<ActivationPolicy> activations) {
   setup.activations = activations;
   return setup;
 }
@@ -45,11 +45,12 @@ TinySetup with_activations(TinySetup setup, std::optional<Treatment> activations
 // Keep, recompute and budgets between them.
 void check_plans(const std::filesystem::path& model, const TinySetup& setup, size_t accumulation) {
   const TinyOutcome kept = train_tiny(model, setup, accumulation);
-  TinySetup other = with_activations(setup, Treatment::kRecompute);
+  TinySetup other = with_activations(setup, ActivationPolicy::kRecompute);
   check_equal(kept, train_tiny(model, other, accumulation));
 
   const int64_t most = device_peak(tiny_job(model, setup), setup.threads);
-  const int64_t least = device_peak(tiny_job(model, with_activations(setup, Treatment::kRecompute)), setup.threads);
+  const int64_t least =
+      device_peak(tiny_job(model, with_activations(setup, ActivationPolicy::kRecompute)), setup.threads);
   CHECK(least < most);
   other = with_activations(setup, std::nullopt);
   for (const int64_t thirds : {1, 2}) {
@@ -139,7 +140,7 @@ TEST_CASE("the number of threads changes no bit") {
   for (const Method method : {Method::kFull, Method::kLoraWithDropout}) {
     TinySetup setup = planned_setup(method, DType::kBF16, true);
     const TinyOutcome alone = train_tiny(model, setup, 2);
-    setup.activations = Treatment::kRecompute;
+    setup.activations = ActivationPolicy::kRecompute;
     for (setup.threads = 2; setup.threads <= 3; ++setup.threads) check_equal(alone, train_tiny(model, setup, 2));
   }
 }
@@ -150,16 +151,16 @@ TEST_CASE("recomputation and the number of threads change no bit of a video tran
     for (const bool has_lora : {false, true}) {
       CAPTURE(name);
       CAPTURE(has_lora);
-      const auto outcome = [&](Treatment activations, int threads) {
+      const auto outcome = [&](ActivationPolicy activations, int threads) {
         train::Job job = video_job(name, has_lora, folder.path() / "out", tiered_machine());
         job.policy = saved_policy(activations);
         const std::vector<ClipBatch> batches = clip_batches(job, 2);
         TinyTraining training(std::move(job), threads);
         return outcome_of(training, 2, batches.size() / 2, batches);
       };
-      const TinyOutcome kept = outcome(Treatment::kKeep, 1);
-      check_equal(kept, outcome(Treatment::kRecompute, 1));
-      check_equal(kept, outcome(Treatment::kKeep, 3));
+      const TinyOutcome kept = outcome(ActivationPolicy::kKeep, 1);
+      check_equal(kept, outcome(ActivationPolicy::kRecompute, 1));
+      check_equal(kept, outcome(ActivationPolicy::kKeep, 3));
     }
   }
 }
@@ -180,7 +181,7 @@ TEST_CASE("noise on embeddings changes the training") {
 TEST_CASE("packing comes within 5 % of the lower bound on every tiny model") {
   for (const std::string model : kTinyModels) {
     for (const Method method : {Method::kFull, Method::kLora, Method::kLoraWithDropout}) {
-      for (const Treatment activations : {Treatment::kKeep, Treatment::kRecompute}) {
+      for (const ActivationPolicy activations : {ActivationPolicy::kKeep, ActivationPolicy::kRecompute}) {
         CAPTURE(model);
         CAPTURE(static_cast<int>(method));
         CAPTURE(name_of(activations));
@@ -196,7 +197,7 @@ TEST_CASE("packing comes within 5 % of the lower bound on graphs of real models"
     const std::filesystem::path file = source_folder() / fmt::format("machines/models/{}.json", name);
     const DecoderConfig model = parse_decoder_config(read_file(file, kMiB), name);
     for (const bool lora : {false, true}) {
-      for (const Treatment activations : {Treatment::kKeep, Treatment::kRecompute}) {
+      for (const ActivationPolicy activations : {ActivationPolicy::kKeep, ActivationPolicy::kRecompute}) {
         CAPTURE(name);
         CAPTURE(lora);
         CAPTURE(name_of(activations));

@@ -56,11 +56,13 @@ TinyOutcome train_state(train::Job job, int threads) {
 
 // Full fine-tuning and LoRA, f32 and bf16, everything kept and everything recomputed: each pair of these once.
 std::vector<TinySetup> state_setups(bool accumulates) {
-  return {
-      {.dtype = DType::kF32, .accumulates = accumulates},
-      {.activations = Treatment::kRecompute, .dtype = DType::kBF16, .accumulates = accumulates},
-      {.adapter = "adapter", .activations = Treatment::kRecompute, .dtype = DType::kF32, .accumulates = accumulates},
-      {.adapter = "adapter", .dtype = DType::kBF16, .accumulates = accumulates}};
+  return {{.dtype = DType::kF32, .accumulates = accumulates},
+          {.activations = ActivationPolicy::kRecompute, .dtype = DType::kBF16, .accumulates = accumulates},
+          {.adapter = "adapter",
+           .activations = ActivationPolicy::kRecompute,
+           .dtype = DType::kF32,
+           .accumulates = accumulates},
+          {.adapter = "adapter", .dtype = DType::kBF16, .accumulates = accumulates}};
 }
 
 // The ids of operations of that name, in their order.

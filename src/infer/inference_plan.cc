@@ -24,7 +24,7 @@ std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const 
   Machine machine = budget.machine;
   machine.device = device.kind();
   machine.threads = threads;
-  Policy policy = saved_policy(Treatment::kKeep);
+  Policy policy = saved_policy(ActivationPolicy::kKeep);
   Budget first;
   if (budget.device_bytes) {
     policy.own_files.held = stored.held(graphs.front()->values.size());

@@ -12,28 +12,29 @@ namespace {
 // The saved groups inside a block, which can be recomputed.
 constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
 
-using TreatmentChoice = std::optional<Treatment>;
+using ActivationPolicyChoice = std::optional<ActivationPolicy>;
 
-void fix_inner(Policy& policy, TreatmentChoice choice) {
+void fix_inner(Policy& policy, ActivationPolicyChoice choice) {
   for (const SavedGroup group : kInner) policy[group] = choice;
 }
 
 // Applies gradient_checkpointing. `open` is the choice for activations that no key decides.
-void fix_checkpointing(Policy& policy, const config::OffloadSettings& settings, TreatmentChoice open) {
+void fix_checkpointing(Policy& policy, const config::OffloadSettings& settings, ActivationPolicyChoice open) {
   policy.saved.fill(open);
   if (!settings.gradient_checkpointing) return;
-  fix_inner(policy, *settings.gradient_checkpointing ? Treatment::kRecompute : Treatment::kKeep);
+  fix_inner(policy, *settings.gradient_checkpointing ? ActivationPolicy::kRecompute : ActivationPolicy::kKeep);
 }
 
 void fix_offloading(Policy& policy, const config::OffloadSettings& settings) {
   if (!settings.activations) return;
   const config::ActivationOffloading mode = *settings.activations;
   if (mode == config::ActivationOffloading::kOff) {
-    policy[SavedGroup::kBoundary] = Treatment::kKeep;
+    policy[SavedGroup::kBoundary] = ActivationPolicy::kKeep;
     policy.may_move_saved = false;
     return;
   }
-  const Treatment away = mode == config::ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
+  const ActivationPolicy away =
+      mode == config::ActivationOffloading::kDisk ? ActivationPolicy::kDisk : ActivationPolicy::kHost;
   policy[SavedGroup::kBoundary] = away;
   policy.synchronous = mode == config::ActivationOffloading::kLegacy;
   if (mode == config::ActivationOffloading::kHiddenStates || settings.gradient_checkpointing == true) return;
@@ -50,9 +51,10 @@ SavedGroup group_of(config::SavedOutputs outputs) {
 void fix_selective(Policy& policy, const config::OffloadSettings& settings) {
   const config::SelectiveCheckpointing& selective = settings.selective_checkpointing;
   if (!selective.enabled) return;
-  Treatment saved = Treatment::kKeep;
+  ActivationPolicy saved = ActivationPolicy::kKeep;
   if (selective.offload) {
-    saved = settings.activations == config::ActivationOffloading::kDisk ? Treatment::kDisk : Treatment::kHost;
+    saved =
+        settings.activations == config::ActivationOffloading::kDisk ? ActivationPolicy::kDisk : ActivationPolicy::kHost;
   }
   for (const config::SavedOutputs outputs : selective.save) policy[group_of(outputs)] = saved;
 }
@@ -71,7 +73,8 @@ void fix_recomputed_layers(Policy& policy, const config::SelectiveCheckpointing&
     const config::LayerType type = layer_type(windows[block], sequence_len);
     if (std::find(types.begin(), types.end(), type) == types.end()) continue;
     SavedPolicy saved = policy.saved;
-    for (const config::SavedOutputs outputs : selective.save) nth(saved, group_of(outputs)) = Treatment::kRecompute;
+    for (const config::SavedOutputs outputs : selective.save)
+      nth(saved, group_of(outputs)) = ActivationPolicy::kRecompute;
     policy.saved_in.emplace(static_cast<BlockId>(block), saved);
   }
 }
@@ -93,7 +96,7 @@ std::optional<Tier> home_of(std::optional<config::Offload> key, std::optional<Ti
 }
 
 bool uses(const Policy& policy, Tier tier) {
-  const Treatment away = tier == Tier::kHost ? Treatment::kHost : Treatment::kDisk;
+  const ActivationPolicy away = tier == Tier::kHost ? ActivationPolicy::kHost : ActivationPolicy::kDisk;
   return std::find(policy.saved.begin(), policy.saved.end(), away) != policy.saved.end() ||
          std::any_of(policy.rules.begin(), policy.rules.end(), [&](const Rule& rule) { return rule.home == tier; });
 }
@@ -146,7 +149,8 @@ void leave_reserve(Budget& budget, const config::MemorySettings& memory, int64_t
 Policy make_policy(const config::OffloadSettings& settings) {
   const bool fixed = settings.plan == config::PlanMode::kFixed;
   Policy policy;
-  fix_checkpointing(policy, settings, fixed ? TreatmentChoice(Treatment::kKeep) : TreatmentChoice());
+  fix_checkpointing(policy, settings,
+                    fixed ? ActivationPolicyChoice(ActivationPolicy::kKeep) : ActivationPolicyChoice());
   fix_offloading(policy, settings);
   fix_selective(policy, settings);
 

@@ -22,7 +22,9 @@ config::LoadedConfig load(std::string_view keys) {
 constexpr std::string_view kLora = "adapter: lora\nlora_r: 4\n";
 constexpr std::string_view kFixed = "memory: {plan: fixed}\n";
 
-std::string shown(std::optional<Treatment> treatment) { return treatment ? std::string(name_of(*treatment)) : "?"; }
+std::string shown(std::optional<ActivationPolicy> activation_policy) {
+  return activation_policy ? std::string(name_of(*activation_policy)) : "?";
+}
 std::string shown(std::optional<Tier> tier) { return tier ? std::string(name_of(*tier)) : "?"; }
 
 // "boundary attention product elementwise"; `?` is the planner's choice.
@@ -201,7 +203,7 @@ TEST_CASE("ZeRO's offload sections place what they name") {
   CHECK(home(none, ValueKind::kOptimizerState) == Tier::kDevice);
   CHECK(home(none, ValueKind::kGradient) == Tier::kDevice);
   CHECK(policy("deepspeed: {activation_checkpointing: {cpu_checkpointing: true}}\n")[SavedGroup::kBoundary] ==
-        Treatment::kHost);
+        ActivationPolicy::kHost);
 }
 
 TEST_CASE("checkpointing keys that contradict each other are named together") {

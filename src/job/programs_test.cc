@@ -66,7 +66,7 @@ TEST_CASE("a home that two programs do not share is reported") {
   const train::TrainingGraphOptions options = options_of(true);
   const train::TrainingGraph training = train::build_training_graph(*model, options);
   const train::JobProgram evaluation = train::evaluation_program(*model, options, training);
-  const Choices choices = uniform_choices(training.graph, Treatment::kKeep);
+  const Choices choices = uniform_choices(training.graph, ActivationPolicy::kKeep);
   const Plan first = plan_for(training.graph, {}, choices);
   Plan beside = make_plan_beside(training.graph, choices, evaluation.graph, {}, {});
   beside.program.homes[1].place.offset += 64;

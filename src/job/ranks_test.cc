@@ -12,8 +12,8 @@
 #include "graph/verify.h"
 #include "infer/batch.h"
 #include "job/training_graph.h"
-#include "model/decoder/decoder.h"
 #include "model/adapter.h"
+#include "model/decoder/decoder.h"
 #include "plan/planner.h"
 #include "plan/verify.h"
 #include "runtime/executor.h"
@@ -38,13 +38,13 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
   if (setup.lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
   options.accumulates = true;
   options.ranks = ranks;
-  const ModelPtr model = make_decoder(
-      parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  const ModelPtr model =
+      make_decoder(parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
     "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 160, "max_position_embeddings": 64,
     "num_attention_heads": 2, "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05,
     "rope_theta": 10000.0, "tie_word_embeddings": {}, "vocab_size": {}}})",
-                                       setup.tied, kVocabulary),
-                           "test"));
+                                                    setup.tied, kVocabulary),
+                                        "test"));
   return train::build_training_graph(*model, options);
 }
 
@@ -55,7 +55,7 @@ struct Homes {
 };
 
 Choices choices_for(const Graph& graph, const Homes& homes) {
-  Choices choices = uniform_choices(graph, Treatment::kRecompute);
+  Choices choices = uniform_choices(graph, ActivationPolicy::kRecompute);
   GroupPattern gradients{.kind = ValueKind::kGradient}, state{.kind = ValueKind::kOptimizerState};
   if (homes.blocks_alone) gradients.in_block = state.in_block = true;
   move_groups(graph, gradients, homes.gradients, choices);
@@ -249,7 +249,7 @@ TEST_CASE("a plan sees what collectives cost, and gradients die when they should
   const auto plan_at = [&](double rate, Overlap overlap) {
     Machine machine = machine_with_peers();
     nth(machine.link_bytes_per_second, Lane::kPeer) = rate;
-    Choices choices = uniform_choices(training.graph, Treatment::kKeep);
+    Choices choices = uniform_choices(training.graph, ActivationPolicy::kKeep);
     choices.overlap = overlap;
     return plan_for(training.graph, machine, choices);
   };

@@ -95,10 +95,10 @@ class Levers {
              home(has_adapter ? ValueKind::kFrozenWeight : ValueKind::kTrainableWeight), "host",
              has_adapter && loaded_.given.contains("layer_offloading") ? choice("layer_offloading", "null")
                                                                        : choice("parameter_offload", "auto"));
-    if (const std::optional<Treatment> saved = policy[SavedGroup::kBoundary]) {
-      const Tier home = *saved == Treatment::kHost   ? Tier::kHost
-                        : *saved == Treatment::kDisk ? Tier::kDisk
-                                                     : Tier::kDevice;
+    if (const std::optional<ActivationPolicy> saved = policy[SavedGroup::kBoundary]) {
+      const Tier home = *saved == ActivationPolicy::kHost   ? Tier::kHost
+                        : *saved == ActivationPolicy::kDisk ? Tier::kDisk
+                                                            : Tier::kDevice;
       add_home("activation_offloading", home, "true", choice("activation_offloading", "null"));
     }
   }

@@ -135,7 +135,7 @@ TEST_CASE("the embedding leaves a device that is too small even without the laye
 
 TEST_CASE("weights outside layers are trained from where the config says") {
   const Graph graph = graph_of(/*lora=*/false);
-  Policy policy = saved_policy(Treatment::kKeep);
+  Policy policy = saved_policy(ActivationPolicy::kKeep);
   const auto on_disk = [&](Tier outer) {
     policy.rules = {{.pattern = {}, .home = Tier::kDisk}};
     for (const GroupPattern& pattern : kWeightsOutside) policy.rules.push_back({pattern, outer});
@@ -150,7 +150,7 @@ TEST_CASE("the state of some layers stays on the device where that of others lea
   const Graph graph = graph_of(/*lora=*/false);
   const Machine machine = tiered_machine();
   const auto plan_within = [&](std::optional<int64_t> device, std::optional<Tier> state) {
-    Policy policy = saved_policy(Treatment::kKeep);
+    Policy policy = saved_policy(ActivationPolicy::kKeep);
     for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight, ValueKind::kGradient})
       policy.rules.push_back({{.kind = kind}, Tier::kDevice});
     if (state) policy.rules.push_back({{.kind = ValueKind::kOptimizerState}, *state});
@@ -190,7 +190,7 @@ TEST_CASE("what host memory cannot hold of the layers' weights or state lies on 
     const Graph graph = graph_of(/*lora=*/!of_state);
     const ValueKind kind = of_state ? ValueKind::kOptimizerState : ValueKind::kFrozenWeight;
     const auto plan_within = [&](const Budget& budget, std::optional<Tier> home) {
-      Policy policy = saved_policy(Treatment::kKeep);
+      Policy policy = saved_policy(ActivationPolicy::kKeep);
       for (const ValueKind other : {ValueKind::kTrainableWeight, ValueKind::kGradient,
                                     of_state ? ValueKind::kFrozenWeight : ValueKind::kOptimizerState})
         policy.rules.push_back({{.kind = other}, Tier::kDevice});

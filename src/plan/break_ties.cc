@@ -14,8 +14,9 @@ void PlanSearch::settle_saved() {
   std::vector<size_t> away;
   for (size_t block = 0; block < blocks_; ++block) {
     Saved& saved = kept[block];
-    for (Treatment& treatment : saved)
-      if (treatment == Treatment::kHost || treatment == Treatment::kDisk) treatment = Treatment::kKeep;
+    for (ActivationPolicy& activation_policy : saved)
+      if (activation_policy == ActivationPolicy::kHost || activation_policy == ActivationPolicy::kDisk)
+        activation_policy = ActivationPolicy::kKeep;
     saved = ideas_.followed(block, saved);
     if (kept[block] != start.saved[block]) away.push_back(block);
   }

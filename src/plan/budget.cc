@@ -6,18 +6,18 @@
 
 namespace spillway {
 
-std::string_view name_of(Treatment treatment) {
-  switch (treatment) {
-    case Treatment::kKeep:
+std::string_view name_of(ActivationPolicy activation_policy) {
+  switch (activation_policy) {
+    case ActivationPolicy::kKeep:
       return "keep";
-    case Treatment::kRecompute:
+    case ActivationPolicy::kRecompute:
       return "recompute";
-    case Treatment::kHost:
+    case ActivationPolicy::kHost:
       return "host";
-    case Treatment::kDisk:
+    case ActivationPolicy::kDisk:
       return "disk";
   }
-  report_bug(__FILE__, __LINE__, "treatment", "unknown");
+  report_bug(__FILE__, __LINE__, "activation_policy", "unknown");
 }
 
 std::string_view name_of(SavedGroup group) {

@@ -28,9 +28,9 @@ struct Budget {
 };
 
 // The activation policy: how the activations that a block's backward pass reads get there.
-enum class Treatment : uint8_t { kKeep, kRecompute, kHost, kDisk };
+enum class ActivationPolicy : uint8_t { kKeep, kRecompute, kHost, kDisk };
 // Returns "keep", "recompute", "host" or "disk".
-[[nodiscard]] std::string_view name_of(Treatment treatment);
+[[nodiscard]] std::string_view name_of(ActivationPolicy activation_policy);
 
 // The groups of a block's saved activations, by the cost of doing without them.
 enum class SavedGroup : uint8_t {
@@ -43,9 +43,9 @@ constexpr int kSavedGroups = 4;
 // Returns "boundary", "attention", "product" or "elementwise".
 [[nodiscard]] std::string_view name_of(SavedGroup group);
 
-// The treatment of each group of a block's saved activations.
-using Saved = std::array<Treatment, kSavedGroups>;
-using SavedPolicy = std::array<std::optional<Treatment>, kSavedGroups>;
+// The activation policy of each group of a block's saved activations.
+using Saved = std::array<ActivationPolicy, kSavedGroups>;
+using SavedPolicy = std::array<std::optional<ActivationPolicy>, kSavedGroups>;
 
 // The user's own files, in which frozen weights may live.
 struct OwnFiles {
@@ -93,15 +93,15 @@ struct Policy {
     return found == saved_in.end() ? saved : found->second;
   }
   [[nodiscard]] std::optional<Tier> home_of(const Group& group) const { return spillway::home_of(rules, group); }
-  [[nodiscard]] std::optional<Treatment>& operator[](SavedGroup group) { return nth(saved, group); }
-  [[nodiscard]] std::optional<Treatment> operator[](SavedGroup group) const { return nth(saved, group); }
+  [[nodiscard]] std::optional<ActivationPolicy>& operator[](SavedGroup group) { return nth(saved, group); }
+  [[nodiscard]] std::optional<ActivationPolicy> operator[](SavedGroup group) const { return nth(saved, group); }
 };
 
-// Returns the policy that gives every group of every block the same treatment; boundary values are kept.
-[[nodiscard]] inline Policy saved_policy(Treatment treatment) {
+// Returns the policy that gives every group of every block the same activation policy; boundary values are kept.
+[[nodiscard]] inline Policy saved_policy(ActivationPolicy activation_policy) {
   Policy policy;
-  policy.saved.fill(treatment);
-  policy[SavedGroup::kBoundary] = Treatment::kKeep;
+  policy.saved.fill(activation_policy);
+  policy[SavedGroup::kBoundary] = ActivationPolicy::kKeep;
   return policy;
 }
 

@@ -18,7 +18,7 @@ std::string key_of(const Choices& choices) {
   for (const Residency& group : choices.groups)
     key += static_cast<char>('a' + static_cast<int>(group.home) * kTiers + static_cast<int>(group.site));
   for (const Saved& saved : choices.saved)
-    for (const Treatment treatment : saved) key += letter(treatment);
+    for (const ActivationPolicy activation_policy : saved) key += letter(activation_policy);
   return key;
 }
 

@@ -9,8 +9,10 @@
 namespace spillway {
 namespace {
 
-Tier tier_of(Treatment treatment) {
-  return treatment == Treatment::kHost ? Tier::kHost : treatment == Treatment::kDisk ? Tier::kDisk : Tier::kDevice;
+Tier tier_of(ActivationPolicy activation_policy) {
+  return activation_policy == ActivationPolicy::kHost   ? Tier::kHost
+         : activation_policy == ActivationPolicy::kDisk ? Tier::kDisk
+                                                        : Tier::kDevice;
 }
 
 class Placer {
@@ -71,12 +73,12 @@ class Placer {
     if (facts.given()) return;
     home = facts.group == kNone ? nth(result_.sites, facts.producer) : residency(id).home;
     if (facts.saved_block == kNone) return;
-    const Treatment treatment = nth(nth(choices_.saved, facts.saved_block), facts.saved_group);
+    const ActivationPolicy activation_policy = nth(nth(choices_.saved, facts.saved_block), facts.saved_group);
     const bool last = facts.saved_block + 1 == std::ssize(graph_.blocks);
-    if (treatment == Treatment::kRecompute) {
+    if (activation_policy == ActivationPolicy::kRecompute) {
       nth(result_.recomputed, id) = 1;
     } else if (!last) {
-      home = tier_of(treatment);
+      home = tier_of(activation_policy);
       nth(result_.synchronous, id) = choices_.synchronous_activations ? 1 : 0;
     }
   }
@@ -103,17 +105,18 @@ Residency residency_in(Tier home, const Group& group) {
   return {home, home == Tier::kHost && is_worked_on ? Tier::kHost : Tier::kDevice};
 }
 
-Treatment summary(const Saved& saved) {
-  for (const Treatment treatment : {Treatment::kDisk, Treatment::kHost, Treatment::kRecompute}) {
-    if (std::find(saved.begin(), saved.end(), treatment) != saved.end()) return treatment;
+ActivationPolicy summary(const Saved& saved) {
+  for (const ActivationPolicy activation_policy :
+       {ActivationPolicy::kDisk, ActivationPolicy::kHost, ActivationPolicy::kRecompute}) {
+    if (std::find(saved.begin(), saved.end(), activation_policy) != saved.end()) return activation_policy;
   }
-  return Treatment::kKeep;
+  return ActivationPolicy::kKeep;
 }
 
-Saved saved_alike(Treatment treatment) {
+Saved saved_alike(ActivationPolicy activation_policy) {
   Saved saved;
-  saved.fill(treatment);
-  if (treatment == Treatment::kRecompute) nth(saved, SavedGroup::kBoundary) = Treatment::kKeep;
+  saved.fill(activation_policy);
+  if (activation_policy == ActivationPolicy::kRecompute) nth(saved, SavedGroup::kBoundary) = ActivationPolicy::kKeep;
   return saved;
 }
 

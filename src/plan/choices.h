@@ -31,10 +31,10 @@ struct Residency {
 [[nodiscard]] Residency residency_in(Tier home, const Group& group);
 
 // Returns the farthest tier that any group goes to, else whether any is recomputed.
-[[nodiscard]] Treatment summary(const Saved& saved);
+[[nodiscard]] ActivationPolicy summary(const Saved& saved);
 // Returns the policy that treats every group alike, except that boundary values are kept where the others are
 // recomputed.
-[[nodiscard]] Saved saved_alike(Treatment treatment);
+[[nodiscard]] Saved saved_alike(ActivationPolicy activation_policy);
 
 struct Choices {
   std::vector<Residency> groups;  // by group of the graph

@@ -87,7 +87,7 @@ TEST_CASE("on a GPU an update on the host goes at the host's rate, and kernels g
   CHECK(costs.operation_seconds(1) == doctest::Approx(3 * 2 * 4096 * 4096 / 4e12));
   CHECK(costs.operation_seconds(1, Lane::kHostCompute) == doctest::Approx(3 * 2 * 4096 * 4096 / 1e11));
   CHECK(workspace_of(graph, 0, 1, DeviceKind::kCuda) >= 32 << 20);
-  const Plan plan = plan_for(graph, gpu, uniform_choices(graph, Treatment::kKeep));
+  const Plan plan = plan_for(graph, gpu, uniform_choices(graph, ActivationPolicy::kKeep));
   CHECK(plan.program.instructions[0].workspace.bytes == workspace_of(graph, 0, 1, DeviceKind::kCuda));
   for (const int64_t offset : plan.offsets) CHECK(offset % 256 == 0);
 }

@@ -9,7 +9,7 @@
 namespace spillway {
 namespace {
 
-constexpr Treatment kKept = Treatment::kKeep, kRecomputed = Treatment::kRecompute;
+constexpr ActivationPolicy kKept = ActivationPolicy::kKeep, kRecomputed = ActivationPolicy::kRecompute;
 
 // The factor by which forecasts of bytes may be wrong.
 constexpr double kByteSlack = 1.05;
@@ -87,7 +87,7 @@ std::vector<Saved> PlanIdeas::saved_settings() const {
                              {kKept, kKept, kRecomputed, kRecomputed},
                              {kKept, kRecomputed, kRecomputed, kRecomputed}};
   for (const auto& [tier, away] :
-       {std::pair{Tier::kHost, Treatment::kHost}, std::pair{Tier::kDisk, Treatment::kDisk}}) {
+       {std::pair{Tier::kHost, ActivationPolicy::kHost}, std::pair{Tier::kDisk, ActivationPolicy::kDisk}}) {
     if (!policy_.may_move_saved || !has(tier)) continue;
     open.push_back({kKept, kKept, away, kRecomputed});
     open.push_back({away, away, away, away});

@@ -149,7 +149,7 @@ std::vector<FrontierPoint> without_beaten(std::vector<FrontierPoint> points, con
 
 }  // namespace
 
-Choices uniform_choices(const Graph& graph, Treatment saved) {
+Choices uniform_choices(const Graph& graph, ActivationPolicy saved) {
   return {.groups = std::vector<Residency>(graph.groups.size()),
           .saved = std::vector<Saved>(graph.blocks.size(), saved_alike(saved))};
 }
@@ -163,7 +163,7 @@ Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& g
   OwnFiles files = own_files;
   files.held = adopted_flags(own_files.held, first, graph);
   const PlanBuilder builder(graph, machine, std::move(files));
-  Choices kept = uniform_choices(graph, Treatment::kKeep);
+  Choices kept = uniform_choices(graph, ActivationPolicy::kKeep);
   std::copy(choices.groups.begin(), choices.groups.end(), kept.groups.begin());
   for (size_t i = first.groups.size(); i < graph.groups.size(); ++i) {
     const Group& group = graph.groups[i];

@@ -72,7 +72,7 @@ constexpr int kFrontierPoints = 9;
                                     const Machine& machine, const Budget& budget, const OwnFiles& own_files = {},
                                     std::span<const Rule> rules = {});
 
-// Returns choices with everything on the device and the same treatment for every group of saved activations.
-[[nodiscard]] Choices uniform_choices(const Graph& graph, Treatment saved);
+// Returns choices with everything on the device and the same activation policy for every group of saved activations.
+[[nodiscard]] Choices uniform_choices(const Graph& graph, ActivationPolicy saved);
 
 }  // namespace spillway

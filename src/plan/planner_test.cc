@@ -21,7 +21,7 @@ namespace {
 int64_t device_bytes(const Plan& plan) { return plan.peaks[0].bytes; }
 int64_t recomputed_blocks(const Plan& plan) {
   return std::count_if(plan.choices.saved.begin(), plan.choices.saved.end(),
-                       [](const Saved& saved) { return summary(saved) == Treatment::kRecompute; });
+                       [](const Saved& saved) { return summary(saved) == ActivationPolicy::kRecompute; });
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ TEST_CASE("without a budget nothing is recomputed") {
 
 TEST_CASE("a fixed policy is followed whatever the budget") {
   const Graph graph = random_graph(3, {.blocks = 6});
-  const Plan plan = make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute));
+  const Plan plan = make_plan(graph, Machine{}, {}, saved_policy(ActivationPolicy::kRecompute));
   CHECK(recomputed_blocks(plan) == 6);
   CHECK(plan.fits);
 }
@@ -41,7 +41,7 @@ TEST_CASE("a fixed policy is followed whatever the budget") {
 TEST_CASE("raising the budget never makes the predicted step slower, and what is said to fit does") {
   const Graph graph = random_graph(5, {.blocks = 8, .ops_per_block = 8});
   const int64_t most = device_bytes(make_plan(graph, Machine{}, {}, {}));
-  const int64_t least = device_bytes(make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute)));
+  const int64_t least = device_bytes(make_plan(graph, Machine{}, {}, saved_policy(ActivationPolicy::kRecompute)));
   REQUIRE(least < most);
   double previous = 1e9;
   for (int i = 0; i <= 20; ++i) {
@@ -58,7 +58,7 @@ TEST_CASE("raising the budget never makes the predicted step slower, and what is
 
 TEST_CASE("a budget that cannot be met says how much is missing and the live bytes at the peak") {
   const Graph graph = random_graph(5, {.blocks = 4});
-  const Plan least = make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute));
+  const Plan least = make_plan(graph, Machine{}, {}, saved_policy(ActivationPolicy::kRecompute));
   const Plan plan = make_plan(graph, Machine{}, {.device = 100}, {});
   CHECK_FALSE(plan.fits);
   CHECK(plan.missing_bytes[0] <= device_bytes(least) - 100);
@@ -77,7 +77,7 @@ TEST_CASE("the frontier has only points that fit every tier") {
   machine.link_bytes_per_second.fill(1e9);
   const auto points = [&](int64_t host) {
     std::vector<FrontierPoint> frontier;
-    (void)make_plan(graph, machine, {.host = host}, saved_policy(Treatment::kHost), 1, &frontier);
+    (void)make_plan(graph, machine, {.host = host}, saved_policy(ActivationPolicy::kHost), 1, &frontier);
     return frontier;
   };
   REQUIRE_FALSE(points(1 << 30).empty());
@@ -134,7 +134,7 @@ TEST_CASE("a plan is as fast as any point of its frontier that fits, whatever th
 
 TEST_CASE("the least memory named is never more than what the plan itself takes") {
   const Graph graph = random_graph(5, {.blocks = 4});
-  const Plan plan = make_plan(graph, Machine{}, {}, saved_policy(Treatment::kRecompute));
+  const Plan plan = make_plan(graph, Machine{}, {}, saved_policy(ActivationPolicy::kRecompute));
   PlanContext context;
   context.frontier = {{.bytes = {int64_t{8} << 30}, .micro_step_seconds = 1},
                       {.bytes = {int64_t{4} << 30}, .micro_step_seconds = 2}};
@@ -163,7 +163,7 @@ TEST_CASE("beside the user's files alone, a weight that they do not hold stays o
   for (uint64_t seed = 1; seed < 9; ++seed) {
     const Graph graph = random_graph(seed, {.blocks = 4});
     const GraphFacts facts = facts_of(graph);
-    Choices choices = uniform_choices(graph, Treatment::kKeep);
+    Choices choices = uniform_choices(graph, ActivationPolicy::kKeep);
     for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight})
       move_groups(graph, {.kind = kind}, Tier::kDisk, choices);
     OwnFiles files;
@@ -189,7 +189,7 @@ TEST_CASE("beside the user's files alone, a weight that they do not hold stays o
 TEST_CASE("what works on gradients alone runs where they live, and on optimizer state where the update does") {
   const Graph graph = random_graph(3, {.blocks = 4, .updates_in_blocks = true});
   const GraphFacts facts = facts_of(graph);
-  Choices choices = uniform_choices(graph, Treatment::kKeep);
+  Choices choices = uniform_choices(graph, ActivationPolicy::kKeep);
   move_groups(graph, {.kind = ValueKind::kOptimizerState}, Tier::kHost, choices);
   nth(choices.groups, graph.find_group(ValueKind::kOptimizerState, 1)).site = Tier::kDevice;
   int64_t of_gradients = 0, of_state = 0;

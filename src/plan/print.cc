@@ -63,24 +63,25 @@ std::string shortened(const std::string& text, size_t columns) {
 std::string saved_text(const BlockChoice& choice, const Residency& usual_state) {
   const Saved& saved = choice.saved;
   const Residency& state = choice.homes.state;
-  static constexpr std::string_view kWords[] = {"kept", "recomputed", "-> host", "-> disk"};  // by Treatment
-  constexpr Treatment kOrder[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk, Treatment::kRecompute};
+  static constexpr std::string_view kWords[] = {"kept", "recomputed", "-> host", "-> disk"};  // by ActivationPolicy
+  constexpr ActivationPolicy kOrder[] = {ActivationPolicy::kKeep, ActivationPolicy::kHost, ActivationPolicy::kDisk,
+                                         ActivationPolicy::kRecompute};
   constexpr SavedGroup kInner[] = {SavedGroup::kAttention, SavedGroup::kProduct, SavedGroup::kElementwise};
   std::string text;
-  for (const Treatment treatment : kOrder) {
+  for (const ActivationPolicy activation_policy : kOrder) {
     std::string names;
     size_t groups = 0;
     for (const SavedGroup group : kInner) {
-      if (nth(saved, group) != treatment) continue;
+      if (nth(saved, group) != activation_policy) continue;
       names += fmt::format("{}{}", names.empty() ? "" : " and ", name_of(group));
       ++groups;
     }
     if (groups == 0) continue;
     if (groups == std::size(kInner)) names = "activations";
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names, nth(kWords, treatment));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", names, nth(kWords, activation_policy));
   }
-  const Treatment boundary = nth(saved, SavedGroup::kBoundary);
-  if (boundary != Treatment::kKeep && boundary != nth(saved, SavedGroup::kAttention))
+  const ActivationPolicy boundary = nth(saved, SavedGroup::kBoundary);
+  if (boundary != ActivationPolicy::kKeep && boundary != nth(saved, SavedGroup::kAttention))
     text += fmt::format(", boundary {}", nth(kWords, boundary));
   const Tier weights = choice.homes.weights();
   if (weights != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights));

@@ -54,9 +54,9 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
 
 TEST_CASE("layers that are treated in two ways in turn take a line for each way, others a line for each run") {
   const Graph graph = random_graph(5, {.blocks = 20});
-  Choices choices = uniform_choices(graph, Treatment::kKeep);
-  choices.saved[0] = saved_alike(Treatment::kRecompute);
-  for (size_t block = 1; block < 20; block += 3) choices.saved[block] = saved_alike(Treatment::kHost);
+  Choices choices = uniform_choices(graph, ActivationPolicy::kKeep);
+  choices.saved[0] = saved_alike(ActivationPolicy::kRecompute);
+  for (size_t block = 1; block < 20; block += 3) choices.saved[block] = saved_alike(ActivationPolicy::kHost);
   Machine machine;
   machine.link_bytes_per_second.fill(1e9);
   const std::string text = print_plan(graph, plan_for(graph, machine, choices), {});
@@ -64,8 +64,8 @@ TEST_CASE("layers that are treated in two ways in turn take a line for each way,
   CHECK(text.find("\nlayers   0-19  1 of 20: activations recomputed") != std::string::npos);
   CHECK(text.find("\n               7 of 20: activations -> host\n") != std::string::npos);
   CHECK(text.find("\n               12 of 20: activations kept\n") != std::string::npos);
-  choices.saved = std::vector<Saved>(20, saved_alike(Treatment::kKeep));
-  choices.saved[3] = saved_alike(Treatment::kHost);
+  choices.saved = std::vector<Saved>(20, saved_alike(ActivationPolicy::kKeep));
+  choices.saved[3] = saved_alike(ActivationPolicy::kHost);
   const std::string few = print_plan(graph, plan_for(graph, machine, choices), {});
   CAPTURE(few);
   for (const char* row : {"\nlayers   0-2   activations kept\n", "\n         3     activations -> host\n",
@@ -95,8 +95,9 @@ TEST_CASE("layers that are treated alike share a line") {
   printed.graph.groups = {{frozen, 1}, {frozen, 2}, {frozen}, {frozen, kNone, std::string(kTablePart)}};
   Choices& choices = printed.plan.choices;
   choices.groups = std::vector<Residency>(printed.graph.groups.size());
-  choices.saved[0] = saved_alike(Treatment::kRecompute);
-  nth(choices.saved[1], SavedGroup::kProduct) = nth(choices.saved[1], SavedGroup::kElementwise) = Treatment::kHost;
+  choices.saved[0] = saved_alike(ActivationPolicy::kRecompute);
+  nth(choices.saved[1], SavedGroup::kProduct) = nth(choices.saved[1], SavedGroup::kElementwise) =
+      ActivationPolicy::kHost;
   choices.saved[2] = choices.saved[1];
   move_groups(printed.graph, {.in_block = true}, Tier::kDisk, choices);
   move_groups(printed.graph, {.part = kTablePart}, Tier::kHost, choices);

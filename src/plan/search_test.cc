@@ -15,7 +15,8 @@ using namespace spillway::testing;
 namespace {
 
 constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
-constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
+constexpr ActivationPolicy kActivationPolicies[] = {ActivationPolicy::kKeep, ActivationPolicy::kRecompute,
+                                                    ActivationPolicy::kHost, ActivationPolicy::kDisk};
 
 // Computing and moving cost about the same here, so that the choice matters.
 Machine balanced_machine() {
@@ -55,7 +56,7 @@ Plan plan_within(const PlanBuilder& builder, const Budget& budget, const Policy&
 // Visits every setting that treats all blocks alike.
 template <typename Visit>
 void for_each_uniform(const Graph& graph, const Visit& visit) {
-  for (const Treatment saved : kTreatments) {
+  for (const ActivationPolicy saved : kActivationPolicies) {
     for (const Tier weights : kHomes) {
       for (const Tier state : kHomes) {
         for (const Tier gradients : kHomes) {
@@ -79,9 +80,9 @@ void check_raising(std::optional<int64_t> Budget::*tier, uint64_t seed, int bloc
   const Graph graph = random_graph(seed, {.blocks = blocks, .ops_per_block = 6});
   const Machine machine = balanced_machine();
   const PlanBuilder builder(graph, machine, {});
-  const auto all_in = [&](Treatment saved) { return builder.build(uniform_choices(graph, saved)).peaks; };
-  const int64_t most = all_in(Treatment::kKeep)[0].bytes, least = all_in(Treatment::kDisk)[0].bytes;
-  const int64_t host = all_in(Treatment::kHost)[1].bytes, disk = all_in(Treatment::kDisk)[2].bytes;
+  const auto all_in = [&](ActivationPolicy saved) { return builder.build(uniform_choices(graph, saved)).peaks; };
+  const int64_t most = all_in(ActivationPolicy::kKeep)[0].bytes, least = all_in(ActivationPolicy::kDisk)[0].bytes;
+  const int64_t host = all_in(ActivationPolicy::kHost)[1].bytes, disk = all_in(ActivationPolicy::kDisk)[2].bytes;
   for (const int64_t thirds : {1, 2}) {
     double previous = std::numeric_limits<double>::infinity();
     for (int64_t i = 0; i < kBudgets; ++i) {
@@ -165,7 +166,7 @@ TEST_CASE("where moving is hidden, half of the host memory that a plan takes wou
     Machine machine = balanced_machine();
     machine.link_bytes_per_second.fill(1e13);
     const PlanBuilder builder(graph, machine, {});
-    const int64_t most = builder.build(uniform_choices(graph, Treatment::kKeep)).peaks[0].bytes;
+    const int64_t most = builder.build(uniform_choices(graph, ActivationPolicy::kKeep)).peaks[0].bytes;
     for (const int64_t percent : {95, 80, 60}) {
       CAPTURE(seed);
       CAPTURE(percent);
@@ -189,7 +190,8 @@ TEST_CASE("the more operations a graph has, the fewer candidates the search look
   constexpr int kBlocks = 128;
   const Graph graph = random_graph(7, {.blocks = kBlocks, .ops_per_block = 20});
   const PlanBuilder builder(graph, balanced_machine(), {});
-  const int64_t most = builder.build(uniform_choices(graph, Treatment::kKeep), PackEffort::kQuick).peaks[0].bytes;
+  const int64_t most =
+      builder.build(uniform_choices(graph, ActivationPolicy::kKeep), PackEffort::kQuick).peaks[0].bytes;
   REQUIRE(graph.ops.size() > 6000);
   for (const int64_t percent : {70, 30}) {
     KnownPlans known;
@@ -201,15 +203,15 @@ TEST_CASE("the more operations a graph has, the fewer candidates the search look
   }
 }
 
-TEST_CASE("on small graphs the plan is within 2 % of the best of all combinations of block treatments") {
+TEST_CASE("on small graphs the plan is within 2 % of the best of all combinations of block activation_policies") {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const Graph graph = random_graph(seed + 40, {.blocks = 4, .ops_per_block = 5});
     const Machine machine = balanced_machine();
     const PlanBuilder builder(graph, machine, {});
     std::vector<Plan> all;
     for (int code = 0; code < 256; ++code) {
-      Choices choices = uniform_choices(graph, Treatment::kKeep);
-      for (size_t b = 0; b < 4; ++b) choices.saved[b] = saved_alike(kTreatments[(code >> (2 * b)) & 3]);
+      Choices choices = uniform_choices(graph, ActivationPolicy::kKeep);
+      for (size_t b = 0; b < 4; ++b) choices.saved[b] = saved_alike(kActivationPolicies[(code >> (2 * b)) & 3]);
       all.push_back(builder.build(choices));
     }
     const auto [least, most] = std::minmax_element(
@@ -240,11 +242,11 @@ TEST_CASE("where moving takes as long as computing again, no plan of blocks that
     const PlanBuilder builder(graph, machine, {});
     // Moves the saved activations of `moved` of the blocks, spread evenly; the others recompute them.
     const auto alternating = [&](size_t moved) {
-      Choices choices = uniform_choices(graph, Treatment::kRecompute);
+      Choices choices = uniform_choices(graph, ActivationPolicy::kRecompute);
       choices.overlap = Overlap::kBlock;
       for (size_t block = 0; block < kBlocks; ++block) {
         if ((block + 1) * moved / kBlocks > block * moved / kBlocks)
-          choices.saved[block] = saved_alike(Treatment::kHost);
+          choices.saved[block] = saved_alike(ActivationPolicy::kHost);
       }
       return builder.build(choices, PackEffort::kQuick);
     };

@@ -62,7 +62,7 @@ bool is_moved(const Plan& plan, ValueId value) {
 }
 
 Choices tables_on(const Graph& graph, Tier tier) {
-  Choices choices = uniform_choices(graph, Treatment::kKeep);
+  Choices choices = uniform_choices(graph, ActivationPolicy::kKeep);
   move_groups(graph, {.part = kTablePart}, tier, choices);
   return choices;
 }

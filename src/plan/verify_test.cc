@@ -134,7 +134,7 @@ TEST_CASE("collectives on a lane of their own, among random choices, are clean a
 
 TEST_CASE("collectives that are dropped, doubled, swapped, resized, repeated or on another lane are reported") {
   const Graph graph = random_graph(3, {.blocks = 6, .collectives = true});
-  const Program good = plan_for(graph, Machine{}, uniform_choices(graph, Treatment::kKeep)).program;
+  const Program good = plan_for(graph, Machine{}, uniform_choices(graph, ActivationPolicy::kKeep)).program;
   std::vector<size_t> found;  // of the backward section
   for (int32_t i = good.sections[1].begin; i < good.sections[1].end; ++i)
     if (nth(good.instructions, i).lane == Lane::kPeer) found.push_back(static_cast<size_t>(i));
@@ -194,7 +194,7 @@ TEST_CASE("every way to break a program is caught whenever it changes a result")
 
 TEST_CASE("an arena above its budget is reported") {
   const Graph graph = random_graph(1);
-  const Plan plan = plan_for(graph, Machine{}, uniform_choices(graph, Treatment::kKeep));
+  const Plan plan = plan_for(graph, Machine{}, uniform_choices(graph, ActivationPolicy::kKeep));
   const int64_t bytes = plan.program.arena_bytes[0];
   CHECK(verify(graph, plan.program, {.device = bytes}).empty());
   CHECK(joined(verify(graph, plan.program, {.device = bytes - 1})) ==

@@ -21,7 +21,7 @@ Machine machine_with_host() {
 
 // A job whose saved activations go to the host tier, with two micro-batches per step.
 train::Job job_with_host() {
-  train::Job job = tiny_job(kGoldenModels / "llama2", {.activations = Treatment::kHost});
+  train::Job job = tiny_job(kGoldenModels / "llama2", {.activations = ActivationPolicy::kHost});
   job.title = "llama2 · full";
   job.budget = {.device = int64_t{64} << 20, .host = int64_t{32} << 20};
   job.config.batches.gradient_accumulation_steps = 2;

@@ -121,7 +121,7 @@ TEST_CASE("sections of kernels alone are captured after some runs and replayed, 
   for (uint64_t seed = 0; seed < 6; ++seed) {
     CAPTURE(seed);
     Graph graph = random_graph(seed);
-    const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+    const Plan plan = plan_for(graph, {}, uniform_choices(graph, ActivationPolicy::kKeep));
     const RandomJob job = job_of(std::move(graph), plan);
     const Outcome expected = expected_outcome(job.graph);
     DelayedDevice device(seed, 20);
@@ -140,7 +140,7 @@ TEST_CASE("sections of kernels alone are captured after some runs and replayed, 
 TEST_CASE("where steps are traced, nothing is captured before five of them are over") {
   constexpr int kMicroSteps = 4;
   Graph graph = random_graph(1);
-  const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+  const Plan plan = plan_for(graph, {}, uniform_choices(graph, ActivationPolicy::kKeep));
   const RandomJob job = job_of(std::move(graph), plan);
   DelayedDevice device(1, 20);
   RandomRun run(job, {.traced_micro_steps = kMicroSteps, .device = &device});
@@ -164,7 +164,7 @@ TEST_CASE("captured work is replayed for its own number of rows only, and reads 
   Builder b(graph);
   const ValueId batch = b.input("batch", {DType::kU8, {8, 1}, kTokenAxis}, ValueKind::kBatch);
   graph.results = {b.append_one(kCount, {batch}, {})};
-  const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+  const Plan plan = plan_for(graph, {}, uniform_choices(graph, ActivationPolicy::kKeep));
   DelayedDevice device(7, 20);
   ThreadPool pool(1);
   Executor executor(graph, plan.program, pool, {.tiers = {.device = &device}});
@@ -208,7 +208,7 @@ TEST_CASE("a batch value is sent again where it has been asked for again, and on
   Builder b(graph);
   const ValueId batch = b.input("batch", {DType::kU8, {4, 1}, kTokenAxis}, ValueKind::kBatch);
   graph.results = {b.append_one(kCount, {batch}, {})};
-  const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+  const Plan plan = plan_for(graph, {}, uniform_choices(graph, ActivationPolicy::kKeep));
   DelayedDevice device(7, 20);
   ThreadPool pool(1);
   Executor executor(graph, plan.program, pool, {.tiers = {.device = &device}});
@@ -229,7 +229,7 @@ TEST_CASE("a large result is that of the last run, whether or not anybody asked 
   Builder b(graph);
   const ValueId batch = b.input("batch", {DType::kU8, {4, 1}, kTokenAxis}, ValueKind::kBatch);
   graph.results = {b.append_one(kSpread, {batch}, {}), b.append_one(kCount, {batch}, {})};
-  const Plan plan = plan_for(graph, {}, uniform_choices(graph, Treatment::kKeep));
+  const Plan plan = plan_for(graph, {}, uniform_choices(graph, ActivationPolicy::kKeep));
   DelayedDevice device(7, 20);
   ThreadPool pool(1);
   Executor executor(graph, plan.program, pool, {.tiers = {.device = &device}});

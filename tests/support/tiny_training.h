@@ -72,7 +72,7 @@ inline std::vector<FlatBatch> all_micro_batches() {
 struct TinySetup {
   std::string adapter;                  // a folder below the model's; empty: full fine-tuning
   std::optional<LoraStart> start = {};  // a fresh adapter with the options of that folder's
-  std::optional<Treatment> activations = Treatment::kKeep;
+  std::optional<ActivationPolicy> activations = ActivationPolicy::kKeep;
   DType dtype = DType::kF32;
   double dropout = 0;                 // of the adapter
   double noise = 0;                   // on embeddings: neftune_noise_alpha

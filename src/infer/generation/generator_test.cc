@@ -207,7 +207,7 @@ TEST_CASE("with keys and values in host memory a longer context fits the same de
     const Graph &decode = graphs.decode.graph, &prompt = graphs.prompt.graph;
     const Machine machine = tiered_machine();
     const Budget budget{.device = device, .host = 1 << 30};
-    Policy policy = saved_policy(Treatment::kKeep);
+    Policy policy = saved_policy(ActivationPolicy::kKeep);
     policy.rules = {{.pattern = {}, .home = Tier::kDevice}};
     policy.rules.insert(policy.rules.end(), rules.begin(), rules.end());
     const Plan first = make_plan(decode, machine, budget, policy);

@@ -20,8 +20,10 @@ T any_of(const T (&list)[N], RandomStream& random) {
 }  // namespace
 
 Choices random_choices(const Graph& graph, RandomStream& random) {
-  constexpr Treatment kTreatments[] = {Treatment::kKeep, Treatment::kRecompute, Treatment::kHost, Treatment::kDisk};
-  constexpr Treatment kBoundaryTreatments[] = {Treatment::kKeep, Treatment::kHost, Treatment::kDisk};
+  constexpr ActivationPolicy kActivationPolicies[] = {ActivationPolicy::kKeep, ActivationPolicy::kRecompute,
+                                                      ActivationPolicy::kHost, ActivationPolicy::kDisk};
+  constexpr ActivationPolicy kBoundaryPolicies[] = {ActivationPolicy::kKeep, ActivationPolicy::kHost,
+                                                    ActivationPolicy::kDisk};
   constexpr Tier kHomes[] = {Tier::kDevice, Tier::kHost, Tier::kDisk};
   constexpr Overlap kOverlaps[] = {Overlap::kSynchronous, Overlap::kNarrow, Overlap::kWide, Overlap::kBlock};
   Choices choices{.overlap = any_of(kOverlaps, random), .synchronous_activations = random.below(4) == 0};
@@ -32,8 +34,8 @@ Choices random_choices(const Graph& graph, RandomStream& random) {
   }
   for (size_t i = 0; i < graph.blocks.size(); ++i) {
     Saved& saved = choices.saved.emplace_back();
-    for (Treatment& treatment : saved) treatment = any_of(kTreatments, random);
-    nth(saved, SavedGroup::kBoundary) = any_of(kBoundaryTreatments, random);
+    for (ActivationPolicy& activation_policy : saved) activation_policy = any_of(kActivationPolicies, random);
+    nth(saved, SavedGroup::kBoundary) = any_of(kBoundaryPolicies, random);
   }
   return choices;
 }
