@@ -17,7 +17,7 @@ void PlanSearch::settle_saved() {
     for (ActivationPolicy& activation_policy : saved)
       if (activation_policy == ActivationPolicy::kHost || activation_policy == ActivationPolicy::kDisk)
         activation_policy = ActivationPolicy::kKeep;
-    saved = ideas_.followed(block, saved);
+    saved = proposals_.followed(block, saved);
     if (kept[block] != start.saved[block]) away.push_back(block);
   }
   keep_away_least(away.size(), [&](size_t count) {

@@ -17,7 +17,7 @@ bool PlanSearch::change_one_block(const Choices& start) {
   for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
     for (const Saved& setting : settings_) {
       Choices choices = start;
-      choices.saved[block] = ideas_.followed(block, setting);
+      choices.saved[block] = proposals_.followed(block, setting);
       if (choices.saved[block] != start.saved[block] && improves(choices)) return true;
     }
   }
@@ -29,10 +29,10 @@ bool PlanSearch::change_two_blocks(const Choices& start) {
     for (size_t second = first + 1; second < blocks_ && trials_ > 0; ++second) {
       for (const Saved& setting : settings_) {
         Choices choices = start;
-        choices.saved[first] = ideas_.followed(first, setting);
+        choices.saved[first] = proposals_.followed(first, setting);
         if (choices.saved[first] == start.saved[first]) continue;
         for (const Saved& other : settings_) {
-          choices.saved[second] = ideas_.followed(second, other);
+          choices.saved[second] = proposals_.followed(second, other);
           if (choices.saved[second] != start.saved[second] && improves(choices)) return true;
         }
       }
@@ -44,10 +44,10 @@ bool PlanSearch::change_two_blocks(const Choices& start) {
 bool PlanSearch::change_one_home(const Choices& start) {
   for (size_t block = 0; block < blocks_ && trials_ > 0; ++block) {
     for (const Tier tier : kEachBudgetedTier) {
-      if (!ideas_.has(tier)) continue;
+      if (!proposals_.has(tier)) continue;
       for (const RoleSet roles : {kBlockWeights, kStates}) {
         Choices choices = start;
-        ideas_.roles().move(choices, roles, static_cast<BlockId>(block), tier);
+        proposals_.roles().move(choices, roles, static_cast<BlockId>(block), tier);
         if (choices.groups != start.groups && improves(choices)) return true;
       }
     }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plan/candidates.h"
-#include "plan/ideas.h"
+#include "plan/proposals.h"
 #include "plan/search.h"
 
 namespace spillway {
@@ -33,8 +33,8 @@ class PlanSearch {
   [[nodiscard]] Found finish(std::span<const Choices> starts);
 
  private:
-  using Mixture = PlanIdeas::Mixture;
-  using Idea = PlanIdeas::Idea;
+  using Mixture = PlanProposals::Mixture;
+  using Proposal = PlanProposals::Proposal;
   struct Best {
     Choices choices;
     PackEffort effort = PackEffort::kQuick;
@@ -61,13 +61,13 @@ class PlanSearch {
   bool consider(const Mixture& mixture, size_t first);
   // Treats as few of the first blocks as fit as the mixture's head; the search for their number starts at `first`.
   void consider_mixture(const Mixture& mixture, size_t first);
-  // Sets how much work candidates may cost from here on: 1 / `share` of the work allowed for looking at all ideas.
+  // Sets how much work candidates may cost from here on: 1 / `share` of the work allowed for looking at all proposals.
   void allow_work(int64_t share);
   // Does the same for what comes back to the device while ties are broken. It is little, since most of the leaner plans
   // have been looked at by then.
   void allow_tie_work();
   // Looks at the most promising ones first, until the allowed work is done.
-  void look_at(std::vector<Idea> ideas);
+  void look_at(std::vector<Proposal> proposals);
   // Returns the work of the candidates so far, in plans scheduled: packing and simulating one counts as two more.
   [[nodiscard]] int64_t work_done() const;
   // Considers a mixture that differs from the best one in something other than the number of blocks with its head, and
@@ -120,7 +120,7 @@ class PlanSearch {
   PlanCandidates& candidates_;
   const PlanBuilder& builder_;
   Budget budget_;
-  PlanIdeas ideas_;
+  PlanProposals proposals_;
   SearchEffort effort_;
   size_t blocks_;
   std::vector<Saved> settings_;
@@ -138,7 +138,7 @@ class PlanSearch {
   int64_t min_distance_ = std::numeric_limits<int64_t>::max();
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at
-  int64_t work_limit_ = 0;          // of work_done(), where looking at ideas ends
+  int64_t work_limit_ = 0;          // of work_done(), where looking at proposals ends
 };
 
 }  // namespace spillway

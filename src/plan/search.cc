@@ -35,10 +35,10 @@ PlanSearch::PlanSearch(PlanCandidates& candidates, const Budget& budget, const P
     : candidates_(candidates),
       builder_(candidates.builder()),
       budget_(budget),
-      ideas_(candidates, budget, policy),
+      proposals_(candidates, budget, policy),
       effort_(effort),
       blocks_(builder_.graph().blocks.size()),
-      settings_(ideas_.saved_settings()) {}
+      settings_(proposals_.saved_settings()) {}
 
 // Transfers that run ahead can hold more than blocks save: plans of all settings then come equally near to fitting, and
 // only this makes them differ.
@@ -47,16 +47,16 @@ void PlanSearch::tighten(Overlap overlap) {
   tighter.overlap = overlap;
   (void)consider(tighter);
   for (const Saved& setting : settings_) {
-    for (size_t block = 0; block < blocks_; ++block) tighter.saved[block] = ideas_.followed(block, setting);
+    for (size_t block = 0; block < blocks_; ++block) tighter.saved[block] = proposals_.followed(block, setting);
     (void)consider(tighter);
   }
 }
 
 // Keeping values never makes an operation run that would not run otherwise; only updates may leave the device.
 bool PlanSearch::begin() {
-  const Mixture mixture = ideas_.nothing_moved();
-  if (!consider(mixture, 0) || ideas_.may_update_on_host()) return false;
-  const LaneWork work = candidates_.scheduled(ideas_.choices_of(mixture, 0)).work;
+  const Mixture mixture = proposals_.nothing_moved();
+  if (!consider(mixture, 0) || proposals_.may_update_on_host()) return false;
+  const LaneWork work = candidates_.scheduled(proposals_.choices_of(mixture, 0)).work;
   double computing = 0;
   for (size_t section = 0; section < work.size(); ++section) {
     const int64_t runs = runs_per_step(builder_.graph().sections[section].repeats, candidates_.accumulation());
@@ -67,13 +67,13 @@ bool PlanSearch::begin() {
 }
 
 void PlanSearch::climb() {
-  std::vector<Idea> all = ideas_.all(settings_);
+  std::vector<Proposal> all = proposals_.all(settings_);
   // A quick search has no time for plans that seem not to fit where others do.
-  const auto seems_to_fit = [](const Idea& idea) { return idea.distance == 0; };
+  const auto seems_to_fit = [](const Proposal& proposal) { return proposal.distance == 0; };
   const bool together = effort_ == SearchEffort::kQuick && std::any_of(all.begin(), all.end(), seems_to_fit);
   const auto spread = std::stable_partition(
-      all.begin(), all.end(), [&](const Idea& idea) { return together || !idea.mixture.spreads_homes(); });
-  std::vector<Idea> spread_ideas(spread, all.end());
+      all.begin(), all.end(), [&](const Proposal& proposal) { return together || !proposal.mixture.spreads_homes(); });
+  std::vector<Proposal> spread_proposals(spread, all.end());
   all.erase(spread, all.end());
   allow_work(1);
   look_at(std::move(all));
@@ -84,9 +84,9 @@ void PlanSearch::climb() {
   }
   climbed_seconds_ = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
   allow_work(kSpreadShare);
-  look_at(std::move(spread_ideas));
+  look_at(std::move(spread_proposals));
   allow_work(kAlternateShare);
-  if (found_) look_at(ideas_.alternations(best_.seconds));
+  if (found_) look_at(proposals_.alternations(best_.seconds));
 }
 
 Found PlanSearch::finish(std::span<const Choices> starts) {
@@ -175,7 +175,7 @@ int64_t PlanSearch::work_done() const { return candidates_.scheduled_count() + 2
 
 bool PlanSearch::consider(const Mixture& mixture, size_t first) {
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
-  const bool fits = consider(ideas_.choices_of(mixture, first));
+  const bool fits = consider(proposals_.choices_of(mixture, first));
   if (!considered_) return fits;
   considered_->mixture = mixture;
   considered_->first = first;
@@ -220,20 +220,20 @@ void PlanSearch::allow_tie_work() {
 }
 
 // Takes the candidates that seem to fit, the fastest first; then those that seem to be nearest to it.
-void PlanSearch::look_at(std::vector<Idea> ideas) {
-  std::stable_sort(ideas.begin(), ideas.end(), [](const Idea& a, const Idea& b) {
+void PlanSearch::look_at(std::vector<Proposal> proposals) {
+  std::stable_sort(proposals.begin(), proposals.end(), [](const Proposal& a, const Proposal& b) {
     return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
   });
-  for (const Idea& idea : ideas) {
+  for (const Proposal& proposal : proposals) {
     if (work_done() >= work_limit_) break;
-    if (found_ && idea.seconds >= best_.seconds * kSecondSlack) continue;
-    if (idea.first == 0 || idea.mixture.alternates) {
-      const bool fits = consider(idea.mixture, idea.first);
-      Mixture less_ahead = idea.mixture;
+    if (found_ && proposal.seconds >= best_.seconds * kSecondSlack) continue;
+    if (proposal.first == 0 || proposal.mixture.alternates) {
+      const bool fits = consider(proposal.mixture, proposal.first);
+      Mixture less_ahead = proposal.mixture;
       less_ahead.overlap = Overlap::kWide;
-      if (!fits && !idea.mixture.alternates) (void)consider(less_ahead, 0);
+      if (!fits && !proposal.mixture.alternates) (void)consider(less_ahead, 0);
     } else {
-      consider_mixture(idea.mixture, idea.first);
+      consider_mixture(proposal.mixture, proposal.first);
     }
   }
 }

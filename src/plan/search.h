@@ -1,9 +1,9 @@
 // The search for the fastest plan within a budget.
 //
 // A *setting* is the activation policy of a block; *homes* are the tiers of weights, gradients and optimizer state
-// (plan/ideas.h). For all homes, the search looks at plans that give every block the same setting, and at mixtures: the
-// first k blocks have one setting and the others a faster one (or optimizer state that stays on the device), with k as
-// small as the budget allows. The first blocks are chosen because the backward pass reaches them last: by then the
+// (plan/proposals.h). For all homes, the search looks at plans that give every block the same setting, and at mixtures:
+// the first k blocks have one setting and the others a faster one (or optimizer state that stays on the device), with k
+// as small as the budget allows. The first blocks are chosen because the backward pass reaches them last: by then the
 // values kept by all later blocks are gone, and there is the most time to bring their saved values back. If weights are
 // away, some blocks may keep theirs on the device, spread evenly over the model, so that the link loads the others'
 // while these compute.

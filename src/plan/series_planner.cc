@@ -3,8 +3,8 @@
 #include <tuple>
 #include <utility>
 
-#include "plan/ideas.h"
 #include "plan/plan_search.h"
+#include "plan/proposals.h"
 
 namespace spillway {
 
@@ -13,16 +13,16 @@ SeriesPlanner::SeriesPlanner(const Graph& graph, const Machine& machine, Policy 
 
 SeriesPlanner::Outlook SeriesPlanner::outlook(const Budget& budget) {
   PlanCandidates candidates(builder_, accumulation_, known_);
-  PlanIdeas ideas(candidates, budget, policy_);
+  PlanProposals proposals(candidates, budget, policy_);
   Outlook best;
-  const auto take = [&](const std::vector<PlanIdeas::Idea>& among) {
-    for (const PlanIdeas::Idea& idea : among) {
-      if (std::tie(idea.distance, idea.seconds) < std::tie(best.missing_bytes, best.seconds))
-        best = {idea.distance, idea.seconds};
+  const auto take = [&](const std::vector<PlanProposals::Proposal>& among) {
+    for (const PlanProposals::Proposal& proposal : among) {
+      if (std::tie(proposal.distance, proposal.seconds) < std::tie(best.missing_bytes, best.seconds))
+        best = {proposal.distance, proposal.seconds};
     }
   };
-  take(ideas.all(ideas.saved_settings()));
-  if (best.missing_bytes == 0) take(ideas.alternations(best.seconds));
+  take(proposals.all(proposals.saved_settings()));
+  if (best.missing_bytes == 0) take(proposals.alternations(best.seconds));
   return best;
 }
 

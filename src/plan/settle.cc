@@ -77,11 +77,11 @@ void PlanSearch::settle_groups(RoleSet roles, Tier tier, Subset::Where where) {
   const Choices start = best_.choices;
   std::vector<BlockId> away;
   for (BlockId block = 0; block < static_cast<BlockId>(blocks_); ++block)
-    if (ideas_.roles().is_farther(start, roles, block, tier)) away.push_back(block);
+    if (proposals_.roles().is_farther(start, roles, block, tier)) away.push_back(block);
   keep_away_least(away.size(), [&](size_t count) {
     Choices choices = start;
     for (size_t i = 0; i < away.size(); ++i)
-      if (!Subset{where, count}.has(i, away.size())) ideas_.roles().bring(choices, roles, away[i], tier);
+      if (!Subset{where, count}.has(i, away.size())) proposals_.roles().bring(choices, roles, away[i], tier);
     return choices;
   });
 }
@@ -89,7 +89,7 @@ void PlanSearch::settle_groups(RoleSet roles, Tier tier, Subset::Where where) {
 // Moves tables back to the device, if they fit there and that saves transfers.
 void PlanSearch::settle_tables() {
   Choices choices = best_.choices;
-  ideas_.roles().bring(choices, {Role::kTables}, kNone, Tier::kDevice);
+  proposals_.roles().bring(choices, {Role::kTables}, kNone, Tier::kDevice);
   if (choices.groups != best_.choices.groups) (void)consider(choices);
 }
 
@@ -101,7 +101,7 @@ void PlanSearch::share_updates() {
   std::vector<GroupId> away;  // in the order of their blocks
   size_t best = 0;
   for (BlockId block = 0; block < static_cast<BlockId>(blocks_); ++block) {
-    for (const GroupId group : ideas_.roles().groups(Role::kState, block)) {
+    for (const GroupId group : proposals_.roles().groups(Role::kState, block)) {
       if (nth(start.groups, group).home != Tier::kHost) continue;
       away.push_back(group);
       best += nth(start.groups, group).site == Tier::kDevice ? 1 : 0;
@@ -128,13 +128,13 @@ void PlanSearch::settle(bool is_even) {
   if (is_even && best_.mixture && blocks_ > 1) {
     allow_work(kTradeShare);
     const Homes homes = best_.mixture->homes;
-    if (ideas_.with_weights_on_device(homes) != homes) trade(kBlockWeights, Tier::kDevice);
-    if (ideas_.with_weights_on_disk(homes) != homes) trade(kBlockWeights, Tier::kDisk);
-    if (ideas_.may_split_state(homes)) trade(kStates, Tier::kDisk);
+    if (proposals_.with_weights_on_device(homes) != homes) trade(kBlockWeights, Tier::kDevice);
+    if (proposals_.with_weights_on_disk(homes) != homes) trade(kBlockWeights, Tier::kDisk);
+    if (proposals_.may_split_state(homes)) trade(kStates, Tier::kDisk);
   }
   for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
     // The first climb goes on from here; values that it leaves on the disk come into host memory in the end.
-    if (!ideas_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
+    if (!proposals_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
     settle_groups(kBlockWeights, tier, is_even ? Subset::Where::kSpread : Subset::Where::kFirst);
     // The last blocks' state comes back: it is needed once per step, wherever its block is.
     settle_groups(kStates, tier, Subset::Where::kFirst);
@@ -151,8 +151,8 @@ void PlanSearch::settle_all() {
   settle(true);
   if (effort_ != SearchEffort::kFull) return;
   Best fastest = best_;
-  const std::array<bool, 2> is_there = {ideas_.roles().outside(fastest.choices, Role::kOuter) == Tier::kDevice,
-                                        ideas_.roles().outside(fastest.choices, Role::kTables) == Tier::kDevice};
+  const std::array<bool, 2> is_there = {proposals_.roles().outside(fastest.choices, Role::kOuter) == Tier::kDevice,
+                                        proposals_.roles().outside(fastest.choices, Role::kTables) == Tier::kDevice};
   for (size_t i = 0; i < nearer.size(); ++i) {
     if (is_there[i] || !nearer[i] || nearer[i]->seconds > kSlack * fastest.seconds) continue;
     best_ = *nearer[i];

@@ -1,7 +1,8 @@
 // The candidates of a search for plans, ordered by forecasts.
 //
 // A *setting* is the activation policy of a block; *homes* are the tiers of weights, gradients and optimizer state. An
-// idea is a candidate: one of each for all blocks, or a mixture of two settings; and it may move groups of some blocks.
+// proposal is a candidate: one of each for all blocks, or a mixture of two settings; and it may move groups of some
+// blocks.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@
 
 namespace spillway {
 
-class PlanIdeas {
+class PlanProposals {
  public:
   // The groups with these roles of some blocks live in another tier than `homes` says. The blocks are those that no
   // earlier move of the same roles has taken: so many, spread evenly, or all without the setting of the first blocks.
@@ -41,7 +42,7 @@ class PlanIdeas {
     void set_moved(RoleSet roles, Tier tier, size_t count);
   };
   // A mixture that is a candidate, or, if `first` is 0, the same choice for all blocks.
-  struct Idea {
+  struct Proposal {
     Mixture mixture;
     size_t first = 0;     // with `head`: as many blocks as the forecast requires
     double seconds = 0;   // by forecast
@@ -49,15 +50,15 @@ class PlanIdeas {
     double rank = 0;      // candidates of lower rank are looked at first
   };
 
-  PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Policy& policy);
+  PlanProposals(PlanCandidates& candidates, const Budget& budget, const Policy& policy);
 
   // Returns the settings from most device memory to least; no two are the same in every block.
   [[nodiscard]] std::vector<Saved> saved_settings() const;
   // Returns the candidates of these settings with all homes, unordered, without those that alternate.
-  [[nodiscard]] std::vector<Idea> all(const std::vector<Saved>& settings);
+  [[nodiscard]] std::vector<Proposal> all(const std::vector<Saved>& settings);
   // Returns the candidates of the same settings that alternate and whose forecast is below `seconds`. REQUIRES: all()
   // has been called.
-  [[nodiscard]] std::vector<Idea> alternations(double seconds) const;
+  [[nodiscard]] std::vector<Proposal> alternations(double seconds) const;
   // Returns a setting as it applies to a block, with the groups that the user has fixed.
   [[nodiscard]] Saved followed(size_t block, Saved setting) const;
   [[nodiscard]] Choices choices_of(const Mixture& mixture, size_t first) const;
@@ -104,16 +105,17 @@ class PlanIdeas {
   // fit host memory.
   void add_distant(const Family& family, RoleSet roles, size_t most, const Forecast& from, const Forecast& to,
                    std::vector<Family>& result) const;
-  void add_ideas(const Family& family, std::vector<Idea>& result) const;
+  void add_proposals(const Family& family, std::vector<Proposal>& result) const;
   // Adds mixtures in which the last blocks have their optimizer state on the device. REQUIRES: a family without moves.
-  void add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const;
+  void add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Proposal>& result) const;
   // Adds a mixture if `tail` alone does not fit and is faster: as many first blocks as needed are treated as `head`.
-  void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail, std::vector<Idea>& result) const;
+  void add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail,
+                   std::vector<Proposal>& result) const;
   // Adds a candidate if alternating the two kinds of blocks is faster than all alike, since neither compute nor a lane
   // waits for the other: in the proportion that the forecasts find fastest.
   void add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
-                       std::vector<Idea>& result) const;
-  [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
+                       std::vector<Proposal>& result) const;
+  [[nodiscard]] Proposal proposal(const Mixture& mixture, size_t first, const Forecast& forecast) const;
   [[nodiscard]] double rank_of(const Forecast& forecast) const;
 
   PlanCandidates& candidates_;

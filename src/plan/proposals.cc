@@ -1,4 +1,4 @@
-#include "plan/ideas.h"
+#include "plan/proposals.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,24 +30,24 @@ double min_seconds(const Forecast& one, const Forecast& other) {
 
 }  // namespace
 
-bool PlanIdeas::Mixture::is_uniform() const {
+bool PlanProposals::Mixture::is_uniform() const {
   return head == tail &&
          std::none_of(moves.begin(), moves.end(), [](const Move& move) { return move.where == Subset::Where::kRest; });
 }
 
-bool PlanIdeas::Mixture::spreads_homes() const {
+bool PlanProposals::Mixture::spreads_homes() const {
   return std::any_of(moves.begin(), moves.end(),
                      [](const Move& move) { return move.where == Subset::Where::kSpread && move.count > 0; });
 }
 
-size_t PlanIdeas::Mixture::moved(RoleSet roles, Tier tier) const {
+size_t PlanProposals::Mixture::moved(RoleSet roles, Tier tier) const {
   for (const Move& move : moves)
     if (move.roles == roles && move.tier == tier && move.where == Subset::Where::kSpread) return move.count;
   return 0;
 }
 
 // Nearer moves come first: the others take of the blocks that these leave.
-void PlanIdeas::Mixture::set_moved(RoleSet roles, Tier tier, size_t count) {
+void PlanProposals::Mixture::set_moved(RoleSet roles, Tier tier, size_t count) {
   auto move = std::find_if(moves.begin(), moves.end(), [&](const Move& one) { return one.tier >= tier; });
   while (move != moves.end() && move->tier == tier && (move->roles != roles || move->where != Subset::Where::kSpread))
     ++move;
@@ -55,7 +55,7 @@ void PlanIdeas::Mixture::set_moved(RoleSet roles, Tier tier, size_t count) {
   move->count = count;
 }
 
-PlanIdeas::PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Policy& policy)
+PlanProposals::PlanProposals(PlanCandidates& candidates, const Budget& budget, const Policy& policy)
     : candidates_(candidates),
       builder_(candidates.builder()),
       budget_(budget),
@@ -65,7 +65,7 @@ PlanIdeas::PlanIdeas(PlanCandidates& candidates, const Budget& budget, const Pol
 
 // A tier may be chosen if there is a budget for it and the lanes that lead there; a tier that the user set by name is
 // used whatever the budget says.
-bool PlanIdeas::has(Tier tier) const {
+bool PlanProposals::has(Tier tier) const {
   const auto rate = [&](Lane lane) { return nth(builder_.costs().machine().link_bytes_per_second, lane) > 0; };
   if (tier == Tier::kHost)
     return budget_.host.value_or(0) > 0 && rate(Lane::kHostToDevice) && rate(Lane::kDeviceToHost);
@@ -73,7 +73,7 @@ bool PlanIdeas::has(Tier tier) const {
   return true;
 }
 
-std::vector<Tier> PlanIdeas::tiers() const {
+std::vector<Tier> PlanProposals::tiers() const {
   std::vector<Tier> result;
   std::copy_if(kEachBudgetedTier.begin(), kEachBudgetedTier.end(), std::back_inserter(result),
                [&](Tier tier) { return has(tier); });
@@ -81,7 +81,7 @@ std::vector<Tier> PlanIdeas::tiers() const {
 }
 
 // The groups are in the order of SavedGroup: boundary, attention, product, elementwise.
-std::vector<Saved> PlanIdeas::saved_settings() const {
+std::vector<Saved> PlanProposals::saved_settings() const {
   std::vector<Saved> open = {{kKept, kKept, kKept, kKept},
                              {kKept, kKept, kKept, kRecomputed},
                              {kKept, kKept, kRecomputed, kRecomputed},
@@ -103,20 +103,20 @@ std::vector<Saved> PlanIdeas::saved_settings() const {
   return result;
 }
 
-Saved PlanIdeas::followed(size_t block, Saved setting) const {
+Saved PlanProposals::followed(size_t block, Saved setting) const {
   const SavedPolicy& fixed = policy_.saved_of(static_cast<BlockId>(block));
   for (size_t group = 0; group < kSavedGroups; ++group) setting[group] = fixed[group].value_or(setting[group]);
   return setting;
 }
 
-bool PlanIdeas::are_alike(const Saved& setting, const Saved& other) const {
+bool PlanProposals::are_alike(const Saved& setting, const Saved& other) const {
   for (size_t block = 0; block < blocks_; ++block) {
     if (followed(block, setting) != followed(block, other)) return false;
   }
   return true;
 }
 
-Choices PlanIdeas::choices_of(const Mixture& mixture, size_t first) const {
+Choices PlanProposals::choices_of(const Mixture& mixture, size_t first) const {
   Choices choices{.groups = roles_.residencies(mixture.homes),
                   .overlap = mixture.overlap,
                   .synchronous_activations = policy_.synchronous};
@@ -140,47 +140,47 @@ Choices PlanIdeas::choices_of(const Mixture& mixture, size_t first) const {
   return choices;
 }
 
-PlanIdeas::Mixture PlanIdeas::nothing_moved() const {
+PlanProposals::Mixture PlanProposals::nothing_moved() const {
   const Saved kept = saved_alike(kKept);
   return {kept, kept, roles_.combinations().front(), {}};
 }
 
-bool PlanIdeas::may_update_on_host() const {
+bool PlanProposals::may_update_on_host() const {
   const std::vector<Tier> options = roles_.options(Role::kState, {});
   return roles_.is_present(Role::kState) && std::find(options.begin(), options.end(), Tier::kHost) != options.end();
 }
 
-bool PlanIdeas::may_split_state(const Homes& homes) const {
+bool PlanProposals::may_split_state(const Homes& homes) const {
   return roles_.is_open(Role::kState) && nth(homes, Role::kState) == Tier::kHost && has(Tier::kDisk);
 }
 
-double PlanIdeas::rank_of(const Forecast& forecast) const {
+double PlanProposals::rank_of(const Forecast& forecast) const {
   return builder_.min_seconds(forecast.work, candidates_.accumulation()) + kWaitingShare * forecast.lane_seconds();
 }
 
-PlanIdeas::Idea PlanIdeas::idea(const Mixture& mixture, size_t first, const Forecast& forecast) const {
-  Idea result{.mixture = mixture,
-              .first = first,
-              .seconds = builder_.min_seconds(forecast.work, candidates_.accumulation()),
-              .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
-              .rank = rank_of(forecast)};
+PlanProposals::Proposal PlanProposals::proposal(const Mixture& mixture, size_t first, const Forecast& forecast) const {
+  Proposal result{.mixture = mixture,
+                  .first = first,
+                  .seconds = builder_.min_seconds(forecast.work, candidates_.accumulation()),
+                  .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
+                  .rank = rank_of(forecast)};
   if (result.distance > 0) result.mixture.overlap = Overlap::kWide;
   return result;
 }
 
-void PlanIdeas::add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail,
-                            std::vector<Idea>& result) const {
+void PlanProposals::add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail,
+                                std::vector<Proposal>& result) const {
   if (!head.fits(budget_, kByteSlack) || blocks_ < 2) return;
   if (tail.fits(budget_, 1 / kByteSlack) || rank_of(tail) >= rank_of(head)) return;
   const double share = std::min(1.0, tail.share_that_fits(head, budget_));
   const auto first = static_cast<size_t>(std::ceil(share * static_cast<double>(blocks_)));
-  result.push_back(idea(mixture, std::clamp<size_t>(first, 1, blocks_ - 1), tail.changed(tail, head, share)));
+  result.push_back(proposal(mixture, std::clamp<size_t>(first, 1, blocks_ - 1), tail.changed(tail, head, share)));
 }
 
 // The more blocks are treated as `head`, the less work some lanes have and the more others: the busiest of them has
 // least somewhere in between, and more on both sides of that.
-void PlanIdeas::add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
-                                std::vector<Idea>& result) const {
+void PlanProposals::add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
+                                    std::vector<Proposal>& result) const {
   const auto mixed = [&](size_t count) {
     return tail.changed(tail, head, static_cast<double>(count) / static_cast<double>(blocks_));
   };
@@ -193,11 +193,11 @@ void PlanIdeas::add_alternation(const Mixture& mixture, const Forecast& head, co
   const double needed = std::ceil(tail.share_that_fits(head, budget_) * static_cast<double>(blocks_));
   const size_t count = std::max(fastest, static_cast<size_t>(needed));
   if (count == 0 || count >= blocks_ || rank(count) >= std::min({rank(0), rank(blocks_), seconds})) return;
-  result.push_back(idea(mixture, count, mixed(count)));
+  result.push_back(proposal(mixture, count, mixed(count)));
 }
 
-std::vector<PlanIdeas::Idea> PlanIdeas::alternations(double seconds) const {
-  std::vector<Idea> result;
+std::vector<PlanProposals::Proposal> PlanProposals::alternations(double seconds) const {
+  std::vector<Proposal> result;
   if (blocks_ < 2) return result;
   for (const Family& family : families_) {
     for (size_t head = 0; head < settings_.size(); ++head) {
@@ -215,10 +215,10 @@ std::vector<PlanIdeas::Idea> PlanIdeas::alternations(double seconds) const {
   return result;
 }
 
-void PlanIdeas::add_ideas(const Family& family, std::vector<Idea>& result) const {
+void PlanProposals::add_proposals(const Family& family, std::vector<Proposal>& result) const {
   for (size_t head = 0; head < settings_.size(); ++head) {
     const Saved& saved = settings_[head];
-    result.push_back(idea({saved, saved, family.homes, family.moves}, 0, family.forecasts[head]));
+    result.push_back(proposal({saved, saved, family.homes, family.moves}, 0, family.forecasts[head]));
     for (size_t tail = 0; tail < settings_.size(); ++tail) {
       add_mixture({saved, settings_[tail], family.homes, family.moves}, family.forecasts[head], family.forecasts[tail],
                   result);
@@ -226,13 +226,13 @@ void PlanIdeas::add_ideas(const Family& family, std::vector<Idea>& result) const
   }
 }
 
-Homes PlanIdeas::with_weights_on_device(Homes homes) const {
+Homes PlanProposals::with_weights_on_device(Homes homes) const {
   for (const Role role : kEachRole)
     if (kBlockWeights.has(role) && roles_.is_open(role)) nth(homes, role) = Tier::kDevice;
   return homes;
 }
 
-Homes PlanIdeas::with_weights_on_disk(Homes homes) const {
+Homes PlanProposals::with_weights_on_disk(Homes homes) const {
   for (const Role role : kEachRole) {
     const bool may_leave = kBlockWeights.has(role) && roles_.is_open(role) && has(Tier::kDisk);
     if (may_leave && nth(homes, role) == Tier::kHost) nth(homes, role) = Tier::kDisk;
@@ -240,20 +240,20 @@ Homes PlanIdeas::with_weights_on_disk(Homes homes) const {
   return homes;
 }
 
-Homes PlanIdeas::with_outer_near(Homes homes) const {
+Homes PlanProposals::with_outer_near(Homes homes) const {
   nth(homes, Role::kOuter) = roles_.options(Role::kOuter, homes).front();
   nth(homes, Role::kTables) = roles_.options(Role::kTables, homes).back();
   return homes;
 }
 
-PlanIdeas::Family PlanIdeas::changed(Family family, const Forecast& from, const Forecast& to, double share) {
+PlanProposals::Family PlanProposals::changed(Family family, const Forecast& from, const Forecast& to, double share) {
   for (Forecast& one : family.forecasts) one = one.changed(from, to, share);
   return family;
 }
 
 // Takes as many blocks as host memory requires while it holds nothing but `family`.
-void PlanIdeas::add_distant(const Family& family, RoleSet roles, size_t most, const Forecast& from, const Forecast& to,
-                            std::vector<Family>& result) const {
+void PlanProposals::add_distant(const Family& family, RoleSet roles, size_t most, const Forecast& from,
+                                const Forecast& to, std::vector<Family>& result) const {
   const auto share_of = [&](size_t blocks) { return static_cast<double>(blocks) / static_cast<double>(blocks_); };
   const Forecast& near = family.forecasts.front();
   const double share = near.share_that_fits(near.changed(from, to, share_of(most)), {.host = budget_.host});
@@ -264,12 +264,12 @@ void PlanIdeas::add_distant(const Family& family, RoleSet roles, size_t most, co
   result.push_back(std::move(distant));
 }
 
-const Forecast& PlanIdeas::KnownForecasts::of(const Homes& there) const {
+const Forecast& PlanProposals::KnownForecasts::of(const Homes& there) const {
   return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
 }
 
 // Derives the cost of saved activations from one combination of homes, and the cost of homes from one setting.
-PlanIdeas::KnownForecasts PlanIdeas::make_forecasts() {
+PlanProposals::KnownForecasts PlanProposals::make_forecasts() {
   const auto forecast = [&](const Homes& there, const Saved& saved, std::vector<Move> moves = {}) {
     return Forecast(
         candidates_.scheduled(choices_of({saved, saved, there, std::move(moves), false, Overlap::kWide}, 0)));
@@ -285,7 +285,7 @@ PlanIdeas::KnownForecasts PlanIdeas::make_forecasts() {
   return known;
 }
 
-std::vector<PlanIdeas::Family> PlanIdeas::families_of(const Homes& homes, const KnownForecasts& known) const {
+std::vector<PlanProposals::Family> PlanProposals::families_of(const Homes& homes, const KnownForecasts& known) const {
   Family uniform{homes, {}, {}};
   for (const Forecast& setting : known.by_setting)
     uniform.forecasts.push_back(known.of(homes).changed(known.by_setting.front(), setting));
@@ -308,7 +308,8 @@ std::vector<PlanIdeas::Family> PlanIdeas::families_of(const Homes& homes, const 
   return families;
 }
 
-void PlanIdeas::add_resident_state(const Family& family, const KnownForecasts& known, std::vector<Idea>& result) const {
+void PlanProposals::add_resident_state(const Family& family, const KnownForecasts& known,
+                                       std::vector<Proposal>& result) const {
   if (!roles_.is_open(Role::kState) || nth(family.homes, Role::kState) == Tier::kDevice) return;
   // The cost of state, derived with gradients on the device.
   Homes away = family.homes;
@@ -324,14 +325,14 @@ void PlanIdeas::add_resident_state(const Family& family, const KnownForecasts& k
   }
 }
 
-std::vector<PlanIdeas::Idea> PlanIdeas::all(const std::vector<Saved>& settings) {
+std::vector<PlanProposals::Proposal> PlanProposals::all(const std::vector<Saved>& settings) {
   settings_ = settings;
   families_.clear();
   const KnownForecasts known = make_forecasts();
-  std::vector<Idea> result;
+  std::vector<Proposal> result;
   for (const Homes& homes : known.homes) {
     std::vector<Family> families = families_of(homes, known);
-    for (const Family& family : families) add_ideas(family, result);
+    for (const Family& family : families) add_proposals(family, result);
     add_resident_state(families.front(), known, result);
     std::move(families.begin(), families.end(), std::back_inserter(families_));
   }
