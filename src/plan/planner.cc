@@ -73,11 +73,11 @@ class FrontierSearch {
   // less than one that is as fast or faster.
   [[nodiscard]] std::vector<FrontierPoint> points() const {
     std::vector<FrontierPoint> result;
-    for (const Sketch& sketch : sketches_) {
-      const double seconds = sketch.point.step_seconds(accumulation_);
+    for (const CoarsePlan& coarse_plan : coarse_plans_) {
+      const double seconds = coarse_plan.point.step_seconds(accumulation_);
       if (!result.empty() && seconds > result.back().step_seconds(accumulation_)) continue;
-      while (!result.empty() && sketch.point.device_bytes() <= result.back().device_bytes()) result.pop_back();
-      result.push_back(sketch.point);
+      while (!result.empty() && coarse_plan.point.device_bytes() <= result.back().device_bytes()) result.pop_back();
+      result.push_back(coarse_plan.point);
     }
     std::reverse(result.begin(), result.end());
     return result;
@@ -86,13 +86,13 @@ class FrontierSearch {
   // Returns the choices of the points, the fastest first.
   [[nodiscard]] std::vector<Choices> choices() const {
     std::vector<Choices> result;
-    for (size_t i = sketches_.size(); i-- > 0;) result.push_back(sketches_[i].choices);
+    for (size_t i = coarse_plans_.size(); i-- > 0;) result.push_back(coarse_plans_[i].choices);
     if (result.empty()) result.push_back(least_.choices);
     return result;
   }
 
  private:
-  struct Sketch {
+  struct CoarsePlan {
     Choices choices;
     FrontierPoint point;
   };
@@ -101,7 +101,7 @@ class FrontierSearch {
     Budget limited = budget_;
     limited.device = device;
     PlanCandidates candidates(builder_, accumulation_, known_);
-    return search_plan(candidates, limited, policy_, SearchEffort::kSketch, starts);
+    return search_plan(candidates, limited, policy_, SearchEffort::kCoarse, starts);
   }
 
   // Device memory is not checked, since no plan fits in none, but the other tiers must fit.
@@ -110,7 +110,7 @@ class FrontierSearch {
     others.device = std::nullopt;
     const Estimate& estimate = found.estimate;
     if (missing_bytes(estimate.bytes, others) > 0) return;
-    sketches_.push_back({found.choices, {estimate.bytes, estimate.micro_step_seconds, estimate.update_seconds}});
+    coarse_plans_.push_back({found.choices, {estimate.bytes, estimate.micro_step_seconds, estimate.update_seconds}});
   }
 
   const PlanBuilder& builder_;
@@ -118,7 +118,7 @@ class FrontierSearch {
   KnownPlans& known_;
   const Budget& budget_;
   const Policy& policy_;
-  std::vector<Sketch> sketches_;  // from the least to the most
+  std::vector<CoarsePlan> coarse_plans_;  // from the least to the most
   Found least_;
 };
 
@@ -185,23 +185,23 @@ Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget,
                int64_t accumulation, std::vector<FrontierPoint>* frontier, int threads) {
   const PlanBuilder builder(graph, machine, policy.own_files);
   KnownPlans known;
-  FrontierSearch sketches(builder, accumulation, known, budget, policy);
+  FrontierSearch coarse_plans(builder, accumulation, known, budget, policy);
   PlanCandidates candidates(builder, accumulation, known);
   constexpr int64_t kAnything = std::numeric_limits<int64_t>::max();
-  const auto run_sketches = [&](const std::function<void()>& beside) {
-    sketches.run(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
-                 beside);
+  const auto run_coarse_searches = [&](const std::function<void()>& beside) {
+    coarse_plans.run(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
+                     beside);
   };
   PlanSearch search(candidates, budget, policy, SearchEffort::kFull);
   if (!search.begin()) {
-    run_sketches([&] { search.climb(); });
+    run_coarse_searches([&] { search.climb(); });
   } else if (frontier) {
-    run_sketches([] {});
+    run_coarse_searches([] {});
   }
-  const Found found = search.finish(sketches.choices());
+  const Found found = search.finish(coarse_plans.choices());
   Plan plan = builder.build(found.choices, found.effort);
   compare_with(plan, budget);
-  if (frontier) *frontier = without_beaten(sketches.points(), plan, accumulation);
+  if (frontier) *frontier = without_beaten(coarse_plans.points(), plan, accumulation);
   return plan;
 }
 

@@ -12,8 +12,9 @@ namespace spillway {
 namespace {
 
 // Looking at candidates may cost as much as scheduling this many operations, but neither less nor more than so many
-// candidates; packing and simulating one costs twice as much again. A quick search gets a quarter, a sketch an eighth.
-constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kQuickShare = 4, kSketchShare = 8;
+// candidates; packing and simulating one costs twice as much again. A quick search gets a quarter, a coarse search an
+// eighth.
+constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kQuickShare = 4, kCoarseShare = 8;
 // The shares for looking at candidates that spread weights, and at those that alternate.
 constexpr int64_t kSpreadShare = 4, kAlternateShare = 8;
 // The factor by which a plan that cannot be faster takes less of the other tiers if it is timed all the same.
@@ -94,7 +95,7 @@ Found PlanSearch::finish(std::span<const Choices> starts) {
   for (const Choices& start : starts) (void)consider(start);
   if (found_) settle_all();
   if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
-  if (found_ && effort_ != SearchEffort::kSketch) break_ties(starts);
+  if (found_ && effort_ != SearchEffort::kCoarse) break_ties(starts);
   return packed_well();
 }
 
@@ -117,7 +118,7 @@ bool PlanSearch::is_too_slow(double least_seconds) const {
 }
 
 bool PlanSearch::may_be_leaner(const Estimate& estimate) const {
-  if (effort_ == SearchEffort::kSketch || fastest_seconds_ || !found_) return false;
+  if (effort_ == SearchEffort::kCoarse || fastest_seconds_ || !found_) return false;
   return is_as_fast(estimate.seconds, best_.seconds) &&
          static_cast<double>(estimate.bytes_away()) < kLeaner * static_cast<double>(leanest_.bytes_away);
 }
@@ -209,7 +210,7 @@ void PlanSearch::allow_work(int64_t share) {
   const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1)) / share;
   const int64_t part = effort_ == SearchEffort::kFull    ? 1
                        : effort_ == SearchEffort::kQuick ? kQuickShare
-                                                         : kSketchShare;
+                                                         : kCoarseShare;
   work_limit_ = work_done() + std::max(kMinWork, work / part);
 }
 

@@ -22,9 +22,9 @@
 
 namespace spillway {
 
-// The effort of a search. kSketch, for frontiers, ends with the first half of the search, and packs quickly. kQuick,
-// for questions about many plans, is a sketch that breaks ties.
-enum class SearchEffort : uint8_t { kSketch, kQuick, kFull };
+// The effort of a search. kCoarse, for frontiers, ends with the first half of the search, and packs quickly. kQuick,
+// for questions about many plans, is a coarse search that breaks ties.
+enum class SearchEffort : uint8_t { kCoarse, kQuick, kFull };
 
 // The figures that plans are compared by.
 struct PlanCost {
@@ -47,9 +47,9 @@ struct Found {
 };
 
 // Returns, of the plans found that fit and are as fast as the fastest (kAsFast), the one that takes least of the tiers
-// beside the device; in a sketch, the fastest. If none fits, returns the nearest to fitting, with `fits` false. The
-// fastest is no slower than the plan of any of the starts that fits. The candidates looked at depend on the arguments
-// alone. A caller that finds the starts while the first half of the search runs uses the two halves of
+// beside the device; in a coarse search, the fastest. If none fits, returns the nearest to fitting, with `fits` false.
+// The fastest is no slower than the plan of any of the starts that fits. The candidates looked at depend on the
+// arguments alone. A caller that finds the starts while the first half of the search runs uses the two halves of
 // plan/plan_search.h.
 [[nodiscard]] Found search_plan(PlanCandidates& candidates, const Budget& budget, const Policy& policy,
                                 SearchEffort effort = SearchEffort::kFull, std::span<const Choices> starts = {});
