@@ -8,7 +8,7 @@
 namespace spillway {
 
 // The saved activations of as many blocks as fit stay on the device, of the last ones, whose backward pass comes first.
-void PlanSearch::settle_saved() {
+void PlanSearch::refine_saved() {
   const Choices start = best_.choices;
   std::vector<Saved> kept = start.saved;
   std::vector<size_t> away;
@@ -34,10 +34,10 @@ void PlanSearch::break_ties(std::span<const Choices> starts) {
   for (const Choices& start : starts) (void)consider(start);
   if (best_.bytes_away == 0) return;
   allow_tie_work();
-  settle_groups(kBlockWeights, Tier::kDevice, Subset::Where::kSpread);
-  settle_saved();
-  settle_groups(kStates, Tier::kDevice, Subset::Where::kFirst);
-  settle_tables();
+  refine_groups(kBlockWeights, Tier::kDevice, Subset::Where::kSpread);
+  refine_saved();
+  refine_groups(kStates, Tier::kDevice, Subset::Where::kFirst);
+  refine_tables();
 }
 
 }  // namespace spillway

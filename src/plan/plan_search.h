@@ -89,19 +89,19 @@ class PlanSearch {
   void tighten(Overlap overlap);
   // Moves weights and state of as many blocks as fit back to the device; then moves what blocks have on the disk to
   // host memory.
-  void settle(bool is_even);
-  // Settles the best plan, and, if weights outside blocks or tables have left the device, the best plan in which they
+  void refine(bool is_even);
+  // Refines the best plan, and, if weights outside blocks or tables have left the device, the best plan in which they
   // have not.
-  void settle_all();
+  void refine_all();
   // Considers plans with less and less away, down to the least that fits of 0 to `count`, by bisection.
   void keep_away_least(size_t count, const std::function<Choices(size_t away)>& choices_with);
   // Leaves these groups farther away than `tier` in as few blocks as the budget allows.
-  void settle_groups(RoleSet roles, Tier tier, Subset::Where where);
-  void settle_tables();
+  void refine_groups(RoleSet roles, Tier tier, Subset::Where where);
+  void refine_tables();
   // Replaces the best plan by the one of those as fast that takes least of the other tiers: of the plans that have been
   // looked at, and then with as much of it back on the device as fits and costs no time.
   void break_ties(std::span<const Choices> starts);
-  void settle_saved();
+  void refine_saved();
   // Climbs from the best plan: tries other settings for one block, or for two, or another tier for the weights or the
   // state of one.
   void change_blocks();

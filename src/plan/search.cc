@@ -78,7 +78,7 @@ void PlanSearch::climb() {
   all.erase(spread, all.end());
   allow_work(1);
   look_at(std::move(all));
-  if (found_) settle(false);
+  if (found_) refine(false);
   if (!found_ || effort_ == SearchEffort::kFull) change_blocks();
   for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
     if (!found_) tighten(overlap);
@@ -93,7 +93,7 @@ void PlanSearch::climb() {
 Found PlanSearch::finish(std::span<const Choices> starts) {
   if (is_fastest_) return packed_well();
   for (const Choices& start : starts) (void)consider(start);
-  if (found_) settle_all();
+  if (found_) refine_all();
   if (found_ && best_.seconds < climbed_seconds_ && effort_ == SearchEffort::kFull) change_blocks();
   if (found_ && effort_ != SearchEffort::kCoarse) break_ties(starts);
   return packed_well();

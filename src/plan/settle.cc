@@ -73,7 +73,7 @@ void PlanSearch::keep_away_least(size_t count, const std::function<Choices(size_
   }
 }
 
-void PlanSearch::settle_groups(RoleSet roles, Tier tier, Subset::Where where) {
+void PlanSearch::refine_groups(RoleSet roles, Tier tier, Subset::Where where) {
   const Choices start = best_.choices;
   std::vector<BlockId> away;
   for (BlockId block = 0; block < static_cast<BlockId>(blocks_); ++block)
@@ -87,7 +87,7 @@ void PlanSearch::settle_groups(RoleSet roles, Tier tier, Subset::Where where) {
 }
 
 // Moves tables back to the device, if they fit there and that saves transfers.
-void PlanSearch::settle_tables() {
+void PlanSearch::refine_tables() {
   Choices choices = best_.choices;
   proposals_.roles().bring(choices, {Role::kTables}, kNone, Tier::kDevice);
   if (choices.groups != best_.choices.groups) (void)consider(choices);
@@ -122,7 +122,7 @@ void PlanSearch::share_updates() {
   step_towards_best(best, away.size(), improves_with);
 }
 
-void PlanSearch::settle(bool is_even) {
+void PlanSearch::refine(bool is_even) {
   if (best_.mixture && best_.mixture->overlap == Overlap::kBlock) hold_less();
   if (is_even && best_.mixture && best_.mixture->alternates) balance();
   if (is_even && best_.mixture && blocks_ > 1) {
@@ -135,20 +135,20 @@ void PlanSearch::settle(bool is_even) {
   for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
     // The first climb goes on from here; values that it leaves on the disk come into host memory in the end.
     if (!proposals_.has(tier) || (tier == Tier::kHost && !is_even)) continue;
-    settle_groups(kBlockWeights, tier, is_even ? Subset::Where::kSpread : Subset::Where::kFirst);
+    refine_groups(kBlockWeights, tier, is_even ? Subset::Where::kSpread : Subset::Where::kFirst);
     // The last blocks' state comes back: it is needed once per step, wherever its block is.
-    settle_groups(kStates, tier, Subset::Where::kFirst);
+    refine_groups(kStates, tier, Subset::Where::kFirst);
   }
-  settle_tables();
+  refine_tables();
   share_updates();
 }
 
 // Forecasts do not include waiting, but compute waits for weights outside blocks that come with every micro-batch; and
-// tables take host memory that others need there, too. Which plan is faster shows when all are settled.
-void PlanSearch::settle_all() {
+// tables take host memory that others need there, too. Which plan is faster shows when all are refined.
+void PlanSearch::refine_all() {
   constexpr double kSlack = 1.05;  // the gain that settling may bring
   const std::array<std::optional<Best>, 2> nearer = {nearer_head_, nearer_tables_};
-  settle(true);
+  refine(true);
   if (effort_ != SearchEffort::kFull) return;
   Best fastest = best_;
   const std::array<bool, 2> is_there = {proposals_.roles().outside(fastest.choices, Role::kOuter) == Tier::kDevice,
@@ -156,7 +156,7 @@ void PlanSearch::settle_all() {
   for (size_t i = 0; i < nearer.size(); ++i) {
     if (is_there[i] || !nearer[i] || nearer[i]->seconds > kSlack * fastest.seconds) continue;
     best_ = *nearer[i];
-    settle(true);
+    refine(true);
     if (best_.seconds < fastest.seconds) fastest = best_;
   }
   best_ = fastest;
