@@ -1,4 +1,4 @@
-// What ranks exchange, beside MPI's own collectives and a copy, in the same run:
+// The exchanges of ranks beside MPI's own collectives and a copy, in the same run:
 //
 //   mpirun --bind-to none -n N bench_ranks [--rounds N] [--messages]
 //

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -34,11 +35,10 @@ class BlockedSignals {
   BlockedSignals(BlockedSignals&&) = delete;
 
   void restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  // Returns the next signal.
+  // Returns the next signal; something else after a while, as SIGCHLD may go to a thread that ignores it.
   [[nodiscard]] int wait() const {
-    for (;;) {
-      if (const int signal = ::sigwaitinfo(&waited_, nullptr); signal > 0) return signal;
-    }
+    constexpr timespec kWhile = {0, 200'000'000};
+    return ::sigtimedwait(&waited_, nullptr, &kWhile);
   }
 
  private:
@@ -77,10 +77,9 @@ int run_job(const std::vector<std::string>& command) {
   bool is_stopping = false;
   for (;;) {
     const int signal = signals.wait();
-    if (signal != SIGCHLD) {
+    if (signal > 0 && signal != SIGCHLD) {
       is_stopping = true;
       ::kill(job, SIGUSR1);
-      continue;
     }
     int status = 0;
     if (::waitpid(job, &status, WNOHANG) != job) continue;

@@ -13,7 +13,7 @@ namespace spillway {
 // - A command that ends by the signal, before it could hand it on, ends with kInterruptedStatus.
 // - If this process is killed, the command gets SIGTERM.
 // - Where standard error is a terminal, ranks are told its columns (base/terminal.h).
-// Throws MachineError if no process can be started. REQUIRES: this process has one thread.
+// Throws MachineError if no process can be started. REQUIRES: no other thread takes these signals.
 [[nodiscard]] int run_job(const std::vector<std::string>& command);
 
 }  // namespace spillway
