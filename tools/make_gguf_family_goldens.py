@@ -1,7 +1,8 @@
 """Writes tests/golden/export/families.json: what llama.cpp's converter makes of a tiny model of each family.
 
 Run with tools/export_requirements.txt installed, and the sources of llama.cpp unpacked, which that file names:
-    python tools/make_gguf_family_goldens.py LLAMA_CPP_FOLDER [FILE]
+    python tools/make_gguf_family_goldens.py LLAMA_CPP_FOLDER [FILE [FAMILY ...]]
+Families that are named are made again, the others stay.
 A family has the `config` as transformers saves it, the shapes of its `weights`, the `metadata` and, of each tensor, its
 shape and its encoding and the checksum (XXH3) of its bytes in each type of file. The weights follow from their names
 (`values_of`), so that no file holds them; src/model/gguf/families_test.cc computes the same ones. The tokenizer is left
@@ -48,7 +49,7 @@ LLAMA3 = dict(
     factor=8.0,
     low_freq_factor=1.0,
     high_freq_factor=4.0,
-    original_max_position_embeddings=8192,
+    original_max_position_embeddings=32,
 )
 LONGROPE = dict(
     rope_type="longrope",
@@ -214,8 +215,11 @@ def convert_adapter(adapter, base, file):
     return described(file, "f32")
 
 
-families = {}
+named = sys.argv[3:]
+families = json.loads(out.read_text()) if named else {}
 for name, kind, config in models():
+    if named and name not in named:
+        continue
     print(name, flush=True)
     with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
         folder, file = pathlib.Path(temporary) / name, pathlib.Path(temporary) / "x.gguf"
