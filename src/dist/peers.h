@@ -1,0 +1,55 @@
+// The ranks of a job, as one of them sees them: what they exchange while they train.
+//
+// A rank is one process with one device. All ranks run the same program, so that the collectives below are called on all
+// of them in the same order, with the same sizes. A job of one rank has no Peers (a null pointer).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tensor/cut.h"
+
+namespace spillway {
+
+// For use by one thread at a time; calls of different threads must not overlap, and need an order that all ranks share.
+// Every collective throws MachineError, with rank and host, where another rank has ended or gives no sign of life within
+// the job's ddp_timeout. No collective can be called after that.
+class Peers {
+ public:
+  Peers() = default;
+  virtual ~Peers() = default;
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  // This rank, in [0, size()).
+  [[nodiscard]] virtual int rank() const = 0;
+  // The number of ranks, at least 2.
+  [[nodiscard]] virtual int size() const = 0;
+  // The host's name of a rank.
+  [[nodiscard]] virtual std::string_view host(int rank) const = 0;
+
+  // Adds the contributions of ranks 0 to contributors - 1 to this rank's part, in order of rank (a reduce-scatter whose
+  // bits do not depend on an algorithm): with `begin` of cut_of(whole.size(), size()),
+  //   part[i] = ((part[i] + whole_0[begin + i]) + whole_1[begin + i]) + ...
+  // `whole` is this rank's contribution; its values are not read where rank() >= contributors. `part` has room for
+  // count(rank()) elements at least; what is behind those stays. The two do not overlap.
+  // REQUIRES: 0 <= contributors <= size(); whole.size() and contributors are alike on all ranks.
+  virtual void fold(std::span<const float> whole, std::span<float> part, int contributors) = 0;
+
+  // Sets `whole`, of elements of so many bytes, to the parts of all ranks (an all-gather), by cut_of(elements, size()).
+  // `part` has count(rank()) elements at least, of which what is behind those is ignored. The two do not overlap.
+  // REQUIRES: the sizes of `whole` and of an element are alike on all ranks.
+  virtual void gather(std::span<const std::byte> part, std::span<std::byte> whole, int64_t elem_bytes) = 0;
+
+  // Returns the messages of all ranks, by rank, valid until the next call. For what is small: agreement, metrics. The
+  // messages may be of different lengths.
+  [[nodiscard]] virtual std::span<const std::string> exchange(std::string_view mine) = 0;
+
+  // Ends the job with this exit status on all ranks, whatever they are doing. Safe beside another thread's collective.
+  [[noreturn]] virtual void abort(int status) = 0;
+};
+
+}  // namespace spillway

@@ -1,0 +1,24 @@
+// Errors about another rank, which transports have in common.
+#pragma once
+
+#include <string_view>
+
+#include "base/error.h"
+
+namespace spillway {
+
+// A rank that took no part in a collective within the timeout.
+[[nodiscard]] inline MachineError silent_rank(int rank, std::string_view host, double timeout_seconds) {
+  return machine_error(fmt::format("rank {} on {}", rank, host),
+                       "expected a sign of life within {:g} s, got none; see to that host, or raise ddp_timeout if it "
+                       "was only slow",
+                       timeout_seconds);
+}
+
+// A rank that has ended before a collective that the others are in.
+[[nodiscard]] inline MachineError ended_rank(int rank, std::string_view host) {
+  return machine_error(fmt::format("rank {} on {}", rank, host),
+                       "expected it to take part in an exchange, got its end; see what it said");
+}
+
+}  // namespace spillway

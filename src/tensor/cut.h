@@ -1,0 +1,31 @@
+// How a flat value is cut over the ranks of a job.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace spillway {
+
+// Parts begin at multiples of so many elements: the blocks in which norms are summed, which blocks of 8-bit states (256)
+// and of 4-bit codes (64) divide.
+inline constexpr int64_t kCutBlock = 4096;
+
+// Rank r holds elements [begin(r), begin(r) + count(r)). All ranks have room for `part_elems`, so that they have the
+// same layout; the last parts may be shorter, or empty.
+struct Cut {
+  int64_t elems = 0, part_elems = 0;
+  int ranks = 1;
+
+  [[nodiscard]] constexpr int64_t begin(int rank) const { return std::min(elems, rank * part_elems); }
+  [[nodiscard]] constexpr int64_t count(int rank) const { return begin(rank + 1) - begin(rank); }
+
+  friend bool operator==(const Cut&, const Cut&) = default;
+};
+
+// Returns the cut with the smallest parts that are multiples of kCutBlock. REQUIRES: elems >= 0, ranks >= 1.
+[[nodiscard]] constexpr Cut cut_of(int64_t elems, int ranks) {
+  const int64_t blocks = (elems + kCutBlock - 1) / kCutBlock;
+  return {.elems = elems, .part_elems = (blocks + ranks - 1) / ranks * kCutBlock, .ranks = ranks};
+}
+
+}  // namespace spillway
