@@ -42,7 +42,7 @@ constexpr CommandFlag kPlanFlags[] = {
      "plan for this model: a folder, or a name that is known without one: llama-3-8b, qwen3-4b, ..."},
     {"--method", "NAME", "with --model alone: full, lora or qlora; left out: a table of all"},
     {"--write", "CONFIG.yml", "with --model alone: the config of the fastest plan"},
-    {"--ranks", "N", "of a job on several processes; so far 1"},
+    {"--ranks", "N", "plan what each of so many ranks does: num_processes"},
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
     {"--json", "", "print one JSON document"},
     kIsaFlag};
@@ -100,12 +100,6 @@ int check_keys(const ConfigArguments& arguments) {
   return kDone;
 }
 
-void check_ranks(const ConfigArguments& arguments) {
-  const std::string ranks = arguments.value("--ranks");
-  if (arguments.has("--ranks") && ranks != "1")
-    throw input_error("--ranks", "expected 1, got {}; several ranks are not yet supported: remove it", quote(ranks));
-}
-
 // Returns true if the command asks what would fit, which needs no file.
 bool asks_what_fits(const ConfigArguments& arguments) {
   if (arguments.path.empty() && arguments.has("--model")) return true;
@@ -123,7 +117,7 @@ int cmd_plan(std::span<const std::string> args) {
   auto arguments = parse_config_arguments(kPlanCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
-  check_ranks(*arguments);
+  if (arguments->has("--ranks")) arguments->overrides.push_back({"num_processes", arguments->value("--ranks")});
   if (asks_what_fits(*arguments)) return plan_fit(*arguments);
   std::optional<TemporaryFolder> room;
   if (arguments->has("--model")) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/local_time.h"
+#include "base/math.h"
 #include "base/text.h"
 #include "config/values.h"
 #include "infer/linear_storage.h"
@@ -320,5 +321,9 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
 }
 
 int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }
+
+int64_t micro_batches_of_rank(const Job& job) {
+  return div_ceil(job.config.batches.gradient_accumulation_steps, job.config.ranks.count);
+}
 
 }  // namespace spillway::train
