@@ -108,9 +108,10 @@ void check_can_share(const train::Job& job, const Device& device) {
                       "expected a model of text beside several ranks, got one of clips; several ranks that train on "
                       "clips are not yet supported: start one");
   if (!device.shares_host_memory())
-    throw input_error("device",
-                      "expected cpu beside several ranks, got a GPU; GPUs of several ranks are not yet supported: write "
-                      "device: cpu, or start one");
+    throw input_error(
+        "device",
+        "expected cpu beside several ranks, got a GPU; GPUs of several ranks are not yet supported: write "
+        "device: cpu, or start one");
 }
 
 // Returns rank 0's machine, so that all ranks plan alike. `of_rank_0` is only called there.
@@ -166,15 +167,16 @@ class RankOfTraining {
       if (!ranks_.is_first()) read();
     });
     if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
-      throw input_error("num_processes", "expected {} ranks, got one process; start it as `mpirun -n {} spillway train`",
-                        count, count);
+      throw input_error("num_processes",
+                        "expected {} ranks, got one process; start it as `mpirun -n {} spillway train`", count, count);
     ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
     progress_.hint("planning");
   }
 
   void prepare() {
     ranks_.agree([&] { device_ = open_device(loaded_.config.device); });
-    machine_ = shared_machine(ranks_, [&] { return train::machine_of(loaded_.config, *device_, ranks_.on_this_host()); });
+    machine_ =
+        shared_machine(ranks_, [&] { return train::machine_of(loaded_.config, *device_, ranks_.on_this_host()); });
     started_ = ranks_.of_first([&] { return train::first_start(loaded_.config.output); });
     now_ = time_from_text(started_);
     ranks_.agree([&] {

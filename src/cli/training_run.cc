@@ -93,14 +93,15 @@ class TrainingRun {
         tiers_(job_, planned_, in.device),
         session_(job_, planned_, pool_, run_options(tiers_.options(), planned_, ranks_.peers())),
         files_(job_, planned_, session_),
-        trainer_(job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
-                 [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
-                   reward_models.attach(session);
-                   return std::make_unique<train::GeneratedRounds>(
-                       job_, session, *functions_, total_steps,
-                       [this](int64_t done, int64_t of) { on_generating(done, of); });
-                 },
-                 &ranks_),
+        trainer_(
+            job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
+            [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
+              reward_models.attach(session);
+              return std::make_unique<train::GeneratedRounds>(
+                  job_, session, *functions_, total_steps,
+                  [this](int64_t done, int64_t of) { on_generating(done, of); });
+            },
+            &ranks_),
         tier_memory_(memory_of_tiers(planned_)),
         record_(planned_.plan.program, 0),
         calibration_(planned_.training.graph, planned_.plan.program, machine_),
@@ -197,9 +198,8 @@ class TrainingRun {
     const auto progress = [&](int64_t rows, int64_t of) {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
     };
-    const train::ReferenceScoresFile file =
-        train::load_reference_scores(job_, planned_, initial_.reference(), session_, data_, progress,
-                                     ranks_.is_first());
+    const train::ReferenceScoresFile file = train::load_reference_scores(job_, planned_, initial_.reference(), session_,
+                                                                         data_, progress, ranks_.is_first());
     progress_.clear();
     const std::string speed =
         file.was_there

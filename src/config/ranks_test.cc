@@ -51,12 +51,14 @@ TEST_CASE("DeepSpeed's train_batch_size is the rows of all ranks, and gives what
   CHECK(step_of("gradient_accumulation_steps: 4\ndeepspeed: {train_batch_size: 8}\n") == RankStep{2, 4});
   CHECK(step_of("num_processes: 4\nmicro_batch_size: 2\ngradient_accumulation_steps: 3\n"
                 "deepspeed: {train_batch_size: 24}\n") == RankStep{2, 12});
-  CHECK(ranks_error("micro_batch_size: 2\ngradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 6}\n", 4) ==
-        "[c.yml:8: deepspeed.train_batch_size] expected micro_batch_size x gradient_accumulation_steps x ranks, 2 x 3 x "
-        "4, got 6; change one of them");
-  CHECK(ranks_error("micro_batch_size: 2\ndeepspeed: {train_batch_size: 12}\n", 4) ==
-        "[c.yml:7: deepspeed.train_batch_size] expected a multiple of micro_batch_size, 2, times 4 ranks, got 12; change "
-        "one of them");
+  CHECK(
+      ranks_error("micro_batch_size: 2\ngradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 6}\n", 4) ==
+      "[c.yml:8: deepspeed.train_batch_size] expected micro_batch_size x gradient_accumulation_steps x ranks, 2 x 3 x "
+      "4, got 6; change one of them");
+  CHECK(
+      ranks_error("micro_batch_size: 2\ndeepspeed: {train_batch_size: 12}\n", 4) ==
+      "[c.yml:7: deepspeed.train_batch_size] expected a multiple of micro_batch_size, 2, times 4 ranks, got 12; change "
+      "one of them");
 }
 
 TEST_CASE("the config and the launcher have the same number of ranks") {
@@ -73,11 +75,10 @@ TEST_CASE("the config and the launcher have the same number of ranks") {
 }
 
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
-  for (const char* line :
-       {"zero_stage: 3", "deepspeed: {zero_optimization: {stage: 2}}", "fsdp: [full_shard]",
-        "fsdp_config: {reshard_after_forward: false}", "context_parallel_size: 2", "sp_size: 2",
-        "deepspeed: {sequence_parallel_size: 2}", "tensor_parallel_size: 2", "expert_parallel_size: 2",
-        "parallelism_config: {cp_size: 2}"}) {
+  for (const char* line : {"zero_stage: 3", "deepspeed: {zero_optimization: {stage: 2}}", "fsdp: [full_shard]",
+                           "fsdp_config: {reshard_after_forward: false}", "context_parallel_size: 2", "sp_size: 2",
+                           "deepspeed: {sequence_parallel_size: 2}", "tensor_parallel_size: 2",
+                           "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line)).empty());
     CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);

@@ -19,9 +19,8 @@ void check_split(const Resolution& r) {
     r.not_yet("zero_stage", fmt::format("0 or auto beside several ranks, got {}; states that are split over ranks are",
                                         print_value(keys.zero_stage)));
   if (keys.context_parallel_size > 1)
-    r.not_yet("context_parallel_size",
-              fmt::format("1 beside several ranks, got {}; sequences that ranks share are",
-                          keys.context_parallel_size));
+    r.not_yet("context_parallel_size", fmt::format("1 beside several ranks, got {}; sequences that ranks share are",
+                                                   keys.context_parallel_size));
   for (const auto& [key, size] : {std::pair{"tensor_parallel_size", keys.tensor_parallel_size},
                                   {"expert_parallel_size", keys.expert_parallel_size}}) {
     if (size == 1) continue;
@@ -64,8 +63,9 @@ RankSettings resolve_ranks(const Resolution& r) {
   const int64_t said = is_video ? std::max<int64_t>(*keys.num_gpus, 1) : keys.num_processes;
   const char* const key = is_video ? "num_gpus" : "num_processes";
   if (started > 0 && r.given(key) && said != started)
-    throw input_error(r.where(key), "expected {}, the ranks that the launcher has started, got {}; change it, or remove it",
-                      started, said);
+    throw input_error(r.where(key),
+                      "expected {}, the ranks that the launcher has started, got {}; change it, or remove it", started,
+                      said);
   RankSettings ranks{.count = started > 0 ? started : said, .timeout_seconds = static_cast<double>(keys.ddp_timeout)};
   if (ranks.count == 1) {
     ignore_what_ranks_split(r);

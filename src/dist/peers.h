@@ -1,7 +1,7 @@
 // The ranks of a job, as one of them sees them: what they exchange while they train.
 //
-// A rank is one process with one device. All ranks run the same program, so that the collectives below are called on all
-// of them in the same order, with the same sizes. A job of one rank has no Peers (a null pointer).
+// A rank is one process with one device. All ranks run the same program, so that the collectives below are called on
+// all of them in the same order, with the same sizes. A job of one rank has no Peers (a null pointer).
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 namespace spillway {
 
 // For use by one thread at a time; calls of different threads must not overlap, and need an order that all ranks share.
-// Every collective throws MachineError, with rank and host, where another rank has ended or gives no sign of life within
-// the job's ddp_timeout. No collective can be called after that.
+// Every collective throws MachineError, with rank and host, where another rank has ended or gives no sign of life
+// within the job's ddp_timeout. No collective can be called after that.
 class Peers {
  public:
   Peers() = default;

@@ -6,8 +6,8 @@
 
 namespace spillway {
 
-// Parts begin at multiples of so many elements: the blocks in which norms are summed, which blocks of 8-bit states (256)
-// and of 4-bit codes (64) divide.
+// Parts begin at multiples of so many elements: the blocks in which norms are summed, which blocks of 8-bit states
+// (256) and of 4-bit codes (64) divide.
 inline constexpr int64_t kCutBlock = 4096;
 
 // Rank r holds elements [begin(r), begin(r) + count(r)). All ranks have room for `part_elems`, so that they have the

@@ -55,8 +55,7 @@ std::span<const std::string> Ranks::exchange(const std::function<std::string()>&
     return texts_;
   }
   const std::span<const std::string> messages = peers_->exchange(run_body(body));
-  is_interrupted_ =
-      std::any_of(messages.begin(), messages.end(), [](const std::string& one) { return one[1] == '1'; });
+  is_interrupted_ = std::any_of(messages.begin(), messages.end(), [](const std::string& one) { return one[1] == '1'; });
   texts_.clear();
   for (const std::string& message : messages) texts_.push_back(message.substr(kHeader));
   const auto failed = std::find_if(messages.begin(), messages.end(),

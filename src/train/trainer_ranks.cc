@@ -12,7 +12,10 @@ namespace {
 
 std::string checksum_of(const BaseIdentity& base) {
   Checksum sum;
-  for (const auto& [name, identity] : base) sum.add(std::as_bytes(std::span(name + identity)));
+  for (const auto& [name, identity] : base) {
+    for (const std::string_view text : {std::string_view(name), std::string_view(identity)})
+      sum.add(std::as_bytes(std::span(text)));
+  }
   return sum.text();
 }
 

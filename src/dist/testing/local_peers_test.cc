@@ -27,7 +27,8 @@ const std::vector<std::string> kNoErrors[] = {{}, {""}, {"", ""}, {"", "", ""}, 
 Floats numbers(int64_t count, uint32_t seed) {
   std::mt19937 random(seed);
   Floats result(static_cast<size_t>(count));
-  for (float& one : result) one = std::ldexp(static_cast<float>(random() % 2001) - 1000, static_cast<int>(random() % 15));
+  for (float& one : result)
+    one = std::ldexp(static_cast<float>(random() % 2001) - 1000, static_cast<int>(random() % 15));
   return result;
 }
 
@@ -112,19 +113,23 @@ TEST_CASE("every rank gets the messages of all, by rank, of any length") {
 }
 
 TEST_CASE("a rank that is late changes nothing") {
-  const auto errors = run_ranks(
-      2,
-      [](Peers& peers) {
-        for (int i = 0; i < 3; ++i) CHECK(nth(peers.exchange(std::to_string(peers.rank() + i)), 1) == std::to_string(i + 1));
-      },
-      {.faults = {{.kind = LocalFault::Kind::kLate, .rank = 1, .call = 1, .seconds = 0.02}}});
+  const auto errors =
+      run_ranks(2,
+                [](Peers& peers) {
+                  for (int i = 0; i < 3; ++i)
+                    CHECK(nth(peers.exchange(std::to_string(peers.rank() + i)), 1) == std::to_string(i + 1));
+                },
+                {.faults = {{.kind = LocalFault::Kind::kLate, .rank = 1, .call = 1, .seconds = 0.02}}});
   CHECK(errors == kNoErrors[2]);
 }
 
 TEST_CASE("a silent rank ends all others behind the deadline, by rank and host") {
-  const auto errors = run_ranks(
-      3, [](Peers& peers) { for (int i = 0; i < 3; ++i) (void)peers.exchange(""); },
-      {.timeout_seconds = 0.05, .faults = {{.kind = LocalFault::Kind::kSilent, .rank = 1, .call = 2}}});
+  const auto errors =
+      run_ranks(3,
+                [](Peers& peers) {
+                  for (int i = 0; i < 3; ++i) (void)peers.exchange("");
+                },
+                {.timeout_seconds = 0.05, .faults = {{.kind = LocalFault::Kind::kSilent, .rank = 1, .call = 2}}});
   for (const std::string& error : errors) {
     CHECK(error ==
           "[rank 1 on localhost] expected a sign of life within 0.05 s, got none; see to that host, or raise "
@@ -134,13 +139,12 @@ TEST_CASE("a silent rank ends all others behind the deadline, by rank and host")
 
 TEST_CASE("a dead rank ends all others at once, by rank and host") {
   Floats whole(100000);
-  const auto errors = run_ranks(
-      4,
-      [&](Peers& peers) {
-        Floats part(whole.size());
-        for (int i = 0; i < 3; ++i) peers.fold(whole, part, 4);
-      },
-      {.faults = {{.kind = LocalFault::Kind::kDead, .rank = 2, .call = 1}}});
+  const auto errors = run_ranks(4,
+                                [&](Peers& peers) {
+                                  Floats part(whole.size());
+                                  for (int i = 0; i < 3; ++i) peers.fold(whole, part, 4);
+                                },
+                                {.faults = {{.kind = LocalFault::Kind::kDead, .rank = 2, .call = 1}}});
   for (const int i : {0, 1, 3})
     CHECK(nth(errors, i) ==
           "[rank 2 on localhost] expected it to take part in an exchange, got its end; see what it said");
@@ -164,6 +168,8 @@ TEST_CASE("collectives that differ between ranks are an error on all") {
     Floats part(8192);
     peers.fold(whole, part, 2);
   });
-  CHECK(errors[0] == "[rank 1 on localhost] expected fold of 5000 (2) as on rank 0, got fold of 5001 (2); this is a bug");
-  CHECK(errors[1] == "[rank 0 on localhost] expected fold of 5001 (2) as on rank 1, got fold of 5000 (2); this is a bug");
+  CHECK(errors[0] ==
+        "[rank 1 on localhost] expected fold of 5000 (2) as on rank 0, got fold of 5001 (2); this is a bug");
+  CHECK(errors[1] ==
+        "[rank 0 on localhost] expected fold of 5001 (2) as on rank 1, got fold of 5000 (2); this is a bug");
 }
