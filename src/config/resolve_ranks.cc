@@ -37,7 +37,7 @@ void check_split(const Resolution& r) {
 }
 
 // Throws InputError where the sizes of data parallelism are not those of the ranks.
-void check_sizes(const Resolution& r, int64_t ranks) {
+void check_parallel_sizes(const Resolution& r, int64_t ranks) {
   const Spelled& keys = r.keys;
   for (const auto& [key, size] :
        {std::pair{"dp_shard_size", keys.dp_shard_size}, {"dp_replicate_size", keys.dp_replicate_size}}) {
@@ -71,7 +71,7 @@ RankSettings resolve_ranks(const Resolution& r) {
     ignore_what_ranks_split(r);
     return ranks;
   }
-  check_sizes(r, ranks.count);
+  check_parallel_sizes(r, ranks.count);
   check_split(r);
   return ranks;
 }

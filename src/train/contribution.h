@@ -1,4 +1,4 @@
-// What a micro-batch adds to a step beside its gradients, as the ranks exchange it.
+// The parts of a micro-batch that a step adds up beside its gradients: the ranks exchange them.
 #pragma once
 
 #include <cstdint>

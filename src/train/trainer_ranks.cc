@@ -1,4 +1,4 @@
-// What a trainer tells those of other ranks.
+// The parts of a trainer that it tells those of other ranks.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 namespace spillway::train {
 namespace {
 
-std::string checksum_of(const BaseIdentity& base) {
+std::string base_checksum(const BaseIdentity& base) {
   Checksum sum;
   for (const auto& [name, identity] : base) {
     for (const std::string_view text : {std::string_view(name), std::string_view(identity)})
@@ -39,7 +39,7 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
     nlohmann::ordered_json facts = {{"spillway", version}};
     for (const auto& [key, value] : position_.settings) facts[key] = value;
     facts["datasets"] = fmt::format("{} rows {}{}", position_.rows, position_.rows_checksum, position_.stream_identity);
-    facts["base_model"] = checksum_of(position_.base);
+    facts["base_model"] = base_checksum(position_.base);
     facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
     return json_text(facts);
   });
