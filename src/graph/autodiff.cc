@@ -1,5 +1,6 @@
 #include "graph/autodiff.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -22,6 +23,30 @@ std::vector<bool> values_that_depend_on(const Graph& graph, std::span<const Weig
   return depends;
 }
 
+// Counts the reads of a value by operations on its way to the loss. The first of these is the last to add to its gradient.
+struct Uses {
+  int count = 0;
+  OpId first = kNone;
+};
+
+// Returns the uses of every value. REQUIRES: an operation produces `loss`.
+std::vector<Uses> uses_before(const Graph& graph, ValueId loss) {
+  std::vector<bool> reaches(graph.values.size(), false);
+  std::vector<Uses> uses(graph.values.size());
+  nth(reaches, loss) = true;
+  for (OpId id = graph.value(loss).producer; id >= 0; --id) {
+    const Operation& op = graph.op(id);
+    const auto leads_to_loss = [&](ValueId output) { return nth(reaches, output); };
+    if (op.def->stops_gradients || std::none_of(op.outputs.begin(), op.outputs.end(), leads_to_loss)) continue;
+    for (const ValueId input : op.inputs) {
+      if (input == kNone) continue;
+      nth(reaches, input) = true;
+      nth(uses, input) = {nth(uses, input).count + 1, id};
+    }
+  }
+  return uses;
+}
+
 }  // namespace
 
 ValueId VjpContext::take_addend(int i) {
@@ -29,52 +54,104 @@ ValueId VjpContext::take_addend(int i) {
   return std::exchange(sum, kNone);
 }
 
+ValueId VjpContext::take_first_term(int i) {
+  const bool is_accumulator = nth(cotangents_, input(i)) == nth(accumulators_, input(i));
+  return is_accumulator ? kNone : take_addend(i);
+}
+
 void VjpContext::add(int i, ValueId cotangent) {
   ValueId& sum = nth(cotangents_, input(i));
   sum = sum == kNone ? cotangent : sum_(builder_, sum, cotangent);
 }
 
-void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> weights, SumFunction sum) {
-  Graph& graph = builder.graph();
-  const std::vector<bool> wanted = values_that_depend_on(graph, weights);
-  std::vector<ValueId> cotangents(graph.values.size(), kNone);
-  std::vector<DType> dtypes;
-  for (const Value& value : graph.values) dtypes.push_back(value.type.dtype);
-  for (const WeightGradient& w : weights) {
-    nth(dtypes, w.weight) = w.dtype;
-    nth(cotangents, w.weight) = w.accumulator;
+namespace {
+
+class Backward {
+ public:
+  Backward(Builder& builder, ValueId loss, std::span<WeightGradient> weights, SumFunction sum)
+      : builder_(builder),
+        loss_(loss),
+        weights_(weights),
+        sum_(sum),
+        wanted_(values_that_depend_on(builder.graph(), weights)),
+        uses_(uses_before(builder.graph(), loss)),
+        cotangents_(graph().values.size(), kNone),
+        accumulators_(graph().values.size(), kNone) {
+    for (const Value& value : graph().values) dtypes_.push_back(value.type.dtype);
+    for (const WeightGradient& w : weights) {
+      nth(dtypes_, w.weight) = w.dtype;
+      nth(accumulators_, w.weight) = w.accumulator;
+      if (nth(uses_, w.weight).count == 1) nth(cotangents_, w.weight) = w.accumulator;
+    }
   }
 
-  builder.begin_section(backward_section());
-  const OpId last = graph.value(loss).producer;
-  for (OpId id = last; id >= 0; --id) {
-    const Operation& op = graph.op(id);
-    bool flows = id == last;
-    for (const ValueId output : op.outputs) flows = flows || nth(cotangents, output) != kNone;
+  void run() {
+    builder_.begin_section(backward_section());
+    for (OpId id = graph().value(loss_).producer; id >= 0; --id) {
+      builder_.set_block(graph().op(id).block);
+      differentiate(id);
+      accumulate(id);
+    }
+    builder_.set_block(kNone);
+    for (WeightGradient& w : weights_) finish(w);
+  }
+
+ private:
+  [[nodiscard]] Graph& graph() { return builder_.graph(); }
+
+  void differentiate(OpId id) {
+    const Operation& op = graph().op(id);
+    bool flows = id == graph().value(loss_).producer;
+    for (const ValueId output : op.outputs) flows = flows || nth(cotangents_, output) != kNone;
     bool leads_to_weight = false;
-    for (const ValueId input : op.inputs) leads_to_weight = leads_to_weight || (input != kNone && nth(wanted, input));
-    if (!flows || !leads_to_weight || op.def->stops_gradients) continue;
+    for (const ValueId input : op.inputs) leads_to_weight = leads_to_weight || (input != kNone && nth(wanted_, input));
+    if (!flows || !leads_to_weight || op.def->stops_gradients) return;
     if (!op.def->vjp) {
       throw input_error(op.def->name,
                         "expected a differentiable operation on the way to a trainable weight, got {}; "
                         "freeze what it depends on",
-                        graph.value(op.outputs[0]).name);
+                        graph().value(op.outputs[0]).name);
     }
-    builder.set_block(op.block);
-    VjpContext context(builder, cotangents, wanted, dtypes, sum, id);
+    VjpContext context(builder_, cotangents_, accumulators_, wanted_, dtypes_, sum_, id);
     op.def->vjp(context);
   }
-  builder.set_block(kNone);
 
-  for (WeightGradient& w : weights) {
-    w.gradient = nth(cotangents, w.weight);
-    if (w.gradient == w.accumulator) {
-      throw input_error(graph.value(w.weight).name, "expected a weight that the loss depends on; freeze it");
+  // Adds the gradient of each weight that is read several times, and by `id` first of all, to its accumulator.
+  void accumulate(OpId id) {
+    const std::vector<ValueId> inputs = graph().op(id).inputs;  // a copy, since appending moves the graph's own
+    for (const ValueId input : inputs) {
+      if (input == kNone || nth(uses_, input).count < 2 || nth(uses_, input).first != id) continue;
+      ValueId& gradient = nth(cotangents_, input);
+      const ValueId accumulator = std::exchange(nth(accumulators_, input), kNone);
+      if (accumulator != kNone && gradient != kNone) gradient = sum_(builder_, accumulator, gradient);
     }
-    graph.value(w.gradient).kind = ValueKind::kGradient;
-    graph.value(w.gradient).group = builder.group(ValueKind::kGradient, graph.value(w.weight).block);
-    if (w.accumulator != kNone) builder.update(w.accumulator, w.gradient);
   }
+
+  void finish(WeightGradient& w) {
+    w.gradient = nth(cotangents_, w.weight);
+    if (w.gradient == kNone || w.gradient == w.accumulator) {
+      throw input_error(graph().value(w.weight).name, "expected a weight that the loss depends on; freeze it");
+    }
+    graph().value(w.gradient).kind = ValueKind::kGradient;
+    graph().value(w.gradient).group = builder_.group(ValueKind::kGradient, graph().value(w.weight).block);
+    if (w.accumulator != kNone) builder_.update(w.accumulator, w.gradient);
+  }
+
+  Builder& builder_;
+  const ValueId loss_;
+  const std::span<WeightGradient> weights_;
+  const SumFunction sum_;
+  const std::vector<bool> wanted_;
+  const std::vector<Uses> uses_;
+  // By value of the forward pass.
+  std::vector<ValueId> cotangents_, accumulators_;
+  std::vector<DType> dtypes_;
+};
+
+}  // namespace
+
+void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> weights, SumFunction sum) {
+  Backward(builder, loss, weights, sum).run();
 }
 
 }  // namespace spillway

@@ -2,8 +2,9 @@
 //
 // Visits operations in reverse order; each one's vjp turns the cotangents of its outputs into cotangents of its inputs.
 // A value that several operations read collects a sum; a vjp that can add in place takes what has been collected so far
-// as its addend (take_addend), so that no separate addition remains. A gradient accumulator is simply a sum that began
-// before the micro-batch.
+// as its addend (take_addend), so that no separate addition remains. So it may take a weight's gradient accumulator, a
+// sum over micro-batches: but only where it is the one operation that reads the weight. Each micro-batch's gradient is
+// complete, from zero, before it is added (docs/decisions/0033-sums-over-ranks.md).
 #pragma once
 
 #include <span>
@@ -20,10 +21,11 @@ using SumFunction = ValueId (*)(Builder& builder, ValueId a, ValueId b);
 // The interface through which an operation's vjp reads the graph and adds cotangents.
 class VjpContext {
  public:
-  VjpContext(Builder& builder, std::vector<ValueId>& cotangents, const std::vector<bool>& wanted,
-             const std::vector<DType>& gradient_dtypes, SumFunction sum, OpId op)
+  VjpContext(Builder& builder, std::vector<ValueId>& cotangents, const std::vector<ValueId>& accumulators,
+             const std::vector<bool>& wanted, const std::vector<DType>& gradient_dtypes, SumFunction sum, OpId op)
       : builder_(builder),
         cotangents_(cotangents),
+        accumulators_(accumulators),
         wanted_(wanted),
         gradient_dtypes_(gradient_dtypes),
         sum_(sum),
@@ -44,8 +46,11 @@ class VjpContext {
   [[nodiscard]] DType gradient_dtype(int i) const { return nth(gradient_dtypes_, input(i)); }
 
   // Returns the sum collected so far for input i (or kNone) and forgets it: the caller adds it into what it passes to
-  // add().
+  // add(), once, when its own sum is complete. It may be an accumulator.
   [[nodiscard]] ValueId take_addend(int i);
+  // Does the same for a caller that begins its own sum with it: returns kNone in place of an accumulator, to which
+  // add() then adds.
+  [[nodiscard]] ValueId take_first_term(int i);
   // Adds `cotangent` to the sum of input i.
   void add(int i, ValueId cotangent);
 
@@ -54,6 +59,7 @@ class VjpContext {
 
   Builder& builder_;
   std::vector<ValueId>& cotangents_;  // by value
+  const std::vector<ValueId>& accumulators_;
   const std::vector<bool>& wanted_;
   const std::vector<DType>& gradient_dtypes_;
   SumFunction sum_;
@@ -63,7 +69,7 @@ class VjpContext {
 struct WeightGradient {
   ValueId weight = kNone;
   DType dtype = DType::kF32;
-  ValueId accumulator = kNone;  // a persistent value that the gradient is added to; kNone: it starts from nothing
+  ValueId accumulator = kNone;  // a persistent value that the whole gradient is added to; kNone: none
   ValueId gradient = kNone;     // out: the gradient, or the accumulator's next version
 };
 

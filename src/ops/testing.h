@@ -39,6 +39,8 @@ class TestDevice {
   virtual void run(const OpDef& def, const KernelArgs& args, int threads) = 0;
   // Returns true if it runs code that Highway compiles for several instruction sets.
   [[nodiscard]] virtual bool has_instruction_sets() const { return false; }
+  // Returns true if its kernels add a whole gradient to an accumulator, bit for bit.
+  [[nodiscard]] virtual bool adds_once() const { return true; }
 };
 void set_device(TestDevice& device);
 
@@ -97,8 +99,8 @@ struct OperationCase {
 void for_each_instruction_set(const std::function<void()>& body);
 
 // Checks the output against the reference and the gradients against central differences of the reference, with and
-// without accumulators, for all rows of each axis and fewer, on every instruction set that this CPU has; and that
-// threads and in-place change no bit.
+// without accumulators, for all rows of each axis and fewer, on every instruction set that this CPU has; that gradients
+// are added to accumulators whole; and that threads and in-place change no bit.
 void check_operation(const OperationCase& test);
 
 // Runs a graph on the device under test and on every instruction set of the CPU: all of them give the same bits.

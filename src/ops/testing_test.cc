@@ -382,6 +382,20 @@ void check_gradients(const OperationCase& test, const CaseGraph& built, const Ru
   }
 }
 
+// Checks that what has been added to accumulators is, bit for bit, the gradients of the same case without them.
+void check_added_once(const CaseGraph& alone, const CaseGraph& built, const Run& run, const RowsOf& rows) {
+  const Run run_alone(alone.graph, alone.numbers, {.rows = rows});
+  for (size_t i = 0; i < built.gradients.size(); ++i) {
+    if (built.gradients[i].accumulator == kNone) continue;
+    CAPTURE(i);
+    const Numbers sum = run.numbers(built.gradients[i].gradient), started = run.numbers(built.gradients[i].accumulator);
+    Numbers want = run_alone.numbers(alone.gradients[i].gradient);
+    for (size_t e = 0; e < want.size(); ++e) want[e] = static_cast<float>(started[e]) + static_cast<float>(want[e]);
+    const bool same_bits = sum == want;
+    CHECK(same_bits);
+  }
+}
+
 }  // namespace
 
 void for_each_instruction_set(const std::function<void()>& body) {
@@ -398,15 +412,22 @@ void for_each_instruction_set(const std::function<void()>& body) {
 
 namespace {
 
-void check_rows(const OperationCase& test, CaseGraph& built, const RowsOf& rows) {
+void fill_inputs(const OperationCase& test, CaseGraph& built, const RowsOf& rows) {
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     built.numbers[built.inputs[i]] = numbers_for(test.inputs[i], rows);
   }
+}
+
+// `alone` is the same case without accumulators, if `built` has some, else null.
+void check_rows(const OperationCase& test, CaseGraph& built, CaseGraph* alone, const RowsOf& rows) {
+  fill_inputs(test, built, rows);
+  if (alone != nullptr) fill_inputs(test, *alone, rows);
   for_each_instruction_set([&] {
     const Run run(built.graph, built.numbers, {.rows = rows});
     const Numbers want = test.reference(reference_inputs(test, rows));
     check_close(run.numbers(built.output), want, built.graph.value(built.output).type.dtype, test.tolerance);
     if (!built.gradients.empty()) check_gradients(test, built, run, rows);
+    if (alone != nullptr && device->adds_once()) check_added_once(*alone, built, run, rows);
   });
   const Run run(built.graph, built.numbers, {.rows = rows});
   const auto check_bits = [&](int threads, bool in_place) {
@@ -453,16 +474,17 @@ void check_bits_of_cpu(const Graph& graph, const std::map<ValueId, Numbers>& inp
 }
 
 void check_operation(const OperationCase& test) {
+  CaseGraph alone(test, false), accumulating(test, true);
   for (const bool accumulate : {false, true}) {
     CAPTURE(accumulate);
-    CaseGraph built(test, accumulate);
+    CaseGraph& built = accumulate ? accumulating : alone;
     const auto accumulates = [](const WeightGradient& gradient) { return gradient.accumulator != kNone; };
     if (accumulate && std::none_of(built.gradients.begin(), built.gradients.end(), accumulates)) return;
     for (const std::string& violation : verify(built.graph)) FAIL_CHECK(violation);
     for (const RowsOf& rows : rows_to_try(test)) {
       CAPTURE(rows[0]);
       CAPTURE(rows[1]);
-      check_rows(test, built, rows);
+      check_rows(test, built, accumulate ? &alone : nullptr, rows);
     }
   }
 }

@@ -74,7 +74,7 @@ void add_options(Attributes& attributes, double scale, int64_t padding_idx) {
 
 void vjp(VjpContext& context) {
   if (!context.wants(kTable)) return;
-  const ValueId addend = context.take_addend(kTable);
+  const ValueId addend = context.take_first_term(kTable);
   Attributes attributes{{"rows", context.input_type(kTable).shape[0]},
                         {"dtype", static_cast<int64_t>(context.gradient_dtype(kTable))}};
   add_options(attributes, real_or(context.attributes(), "scale", 1), padding_idx(context.attributes()));

@@ -71,7 +71,7 @@ void vjp(VjpContext& context) {
   if (context.wants(kH)) context.add(kH, dy);
   const bool wants_modulation = context.wants(kModulation);
   if (!context.wants(kX) && !wants_modulation) return;
-  const ValueId addend = wants_modulation ? context.take_addend(kModulation) : kNone;
+  const ValueId addend = wants_modulation ? context.take_first_term(kModulation) : kNone;
   const std::vector<ValueId> gradients = context.builder().append(
       kGatedAddGrad, {context.input(kX), context.input(kModulation), context.input(kSeqOffsets), dy, addend},
       {{"part", context.attributes().integer("part")}, {"wants_modulation", int64_t{wants_modulation}}});

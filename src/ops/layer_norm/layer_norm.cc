@@ -108,7 +108,7 @@ void vjp(VjpContext& context) {
   for (size_t i = 0; i < summed.size(); ++i) {
     if (!context.wants(summed[i])) continue;
     wants_any = true;
-    addends[i] = context.take_addend(summed[i]);
+    addends[i] = is_modulated ? context.take_first_term(summed[i]) : context.take_addend(summed[i]);
   }
   const auto dtype_of = [&](int i) {
     return static_cast<int64_t>(context.wants(i) ? context.gradient_dtype(i) : DType::kF32);
