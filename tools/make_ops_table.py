@@ -135,7 +135,7 @@ def page():
             of = purpose_of(name, folder, read(f"{paths[folder]}.h"))
             pairs = in_place_of(fields, values)
             updates = ".in_place = update_in_place" in fields
-            lacks = "" if ".cuda =" in fields else " (CPU alone)"
+            lacks = "" if ".cuda =" in fields else " (of all ranks)" if ".collective =" in fields else " (CPU alone)"
             rows.append(f"| `{name}`{lacks} | {of} | {gradient(source, fields, names, constants)} | "
                         f"{'all' if updates else ', '.join(f'{out} <- {into}' for out, into in pairs)} | "
                         f"{'yes' if 'workspace_bytes =' in fields else ''} |\n")

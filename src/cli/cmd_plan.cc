@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/cmd_plan_fit.h"
@@ -138,7 +139,8 @@ int cmd_plan(std::span<const std::string> args) {
   const bool elsewhere = is_elsewhere(*arguments);
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
   BusyNotes busy;
-  Machine machine = elsewhere ? machine_elsewhere(*arguments) : train::machine_of(loaded.config, *device);
+  const int ranks = narrow<int>(loaded.config.ranks.count);
+  Machine machine = elsewhere ? machine_elsewhere(*arguments) : train::machine_of(loaded.config, *device, ranks);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
   (void)train::open_weight_files(job, train::MissingWeights::kAllowed);

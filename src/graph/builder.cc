@@ -31,6 +31,16 @@ ValueId Builder::input(std::string name, const ValueType& type, ValueKind kind, 
   return known->second;
 }
 
+namespace {
+
+bool makes_parts(const Graph& graph, const Operation& op) {
+  if (op.def->held != Held::kAsInputs) return op.def->held == Held::kPart;
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [&](ValueId id) { return id != kNone && graph.value(id).split; });
+}
+
+}  // namespace
+
 std::vector<ValueId> Builder::append(const OpDef& def, std::vector<ValueId> inputs, Attributes attributes) {
   std::vector<const ValueType*> types;
   for (const ValueId id : inputs) types.push_back(id == kNone ? nullptr : &graph_.value(id).type);
@@ -42,11 +52,13 @@ std::vector<ValueId> Builder::append(const OpDef& def, std::vector<ValueId> inpu
                .attributes = std::move(attributes),
                .section = static_cast<SectionId>(graph_.sections.size() - 1),
                .block = block_};
+  const bool split = makes_parts(graph_, op);
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string name = fmt::format("{}.{}", def.name, id);
     if (outputs.size() > 1) name += fmt::format("/{}", i);
     op.outputs.push_back(static_cast<ValueId>(graph_.values.size()));
-    graph_.values.push_back({.name = std::move(name), .type = outputs[i], .producer = id, .block = block_});
+    graph_.values.push_back(
+        {.name = std::move(name), .type = outputs[i], .producer = id, .block = block_, .split = split});
   }
   graph_.ops.push_back(op);
   return op.outputs;

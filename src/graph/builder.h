@@ -45,6 +45,8 @@ class Builder {
   // Declares `next` the next version of the persistent value `value`, whose place it takes.
   void update(ValueId value, ValueId next);
   void result(ValueId value) { graph_.results.push_back(value); }
+  // Declares a persistent value a part, of which every rank has another one.
+  void split(ValueId value) { graph_.value(value).split = true; }
 
   // Opens the block of that name, or reopens it if it exists.
   BlockId begin_block(std::string name);

@@ -81,6 +81,7 @@ struct Value {
   BlockId block = kNone;    // the block whose operation produced it; for a weight, the block that owns it
   ValueId updates = kNone;  // the persistent value whose next version this is; it takes that value's place
   GroupId group = kNone;    // of persistent values and of gradients
+  bool split = false;       // the value is a part (tensor/cut.h): every rank has another one
 };
 
 // The frequency at which a section runs.

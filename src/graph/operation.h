@@ -13,7 +13,8 @@
 
 namespace spillway {
 
-struct KernelArgs;  // backend/kernel.h
+struct CollectiveArgs;  // dist/collective.h
+struct KernelArgs;      // backend/kernel.h
 class VjpContext;   // graph/autodiff.h
 
 // The types of an operation's operands; a pointer is null if an optional input is absent.
@@ -25,6 +26,7 @@ struct Cost {
   double bytes = 0;
   bool matrix_product = false;  // the flops run at the matrix rate of the machine; else bytes are what counts
   bool in_f32 = false;          // at its f32 rate, whatever type the data has
+  double sent_bytes = 0;        // by a rank to others, which is what it gets from them, too
 };
 
 // An output that may take the place of an input which no operation reads afterwards. The kernel must be correct whether
@@ -40,6 +42,14 @@ enum class DeviceKind : uint8_t { kCpu, kCuda };
 [[nodiscard]] std::string_view name_of(DeviceKind kind);
 
 using KernelFunction = void (*)(const KernelArgs& args);
+using CollectiveFunction = void (*)(const CollectiveArgs& args);
+
+// The outputs of an operation on several ranks.
+enum class Held : uint8_t {
+  kAsInputs,  // parts, if it works on parts (Value::split), else the same on all ranks
+  kPart,      // parts of whole inputs
+  kWhole,     // whole, of parts
+};
 
 // The cost class of recomputing an output: plans and `selective_checkpointing` tell these apart.
 enum class RecomputeCost : uint8_t { kElementwise, kProduct, kAttention };
@@ -78,6 +88,11 @@ struct OpDef {
   // Kernels must not allocate or synchronise; equal inputs give equal bits. Null: not available on that device.
   KernelFunction cpu = nullptr;
   KernelFunction cuda = nullptr;
+
+  // In place of kernels for a collective: all ranks of a job execute it together, on the lane `peer`, and collectives in
+  // the order of the graph.
+  CollectiveFunction collective = nullptr;
+  Held held = Held::kAsInputs;
 
   [[nodiscard]] KernelFunction kernel(DeviceKind kind) const { return kind == DeviceKind::kCpu ? cpu : cuda; }
 };

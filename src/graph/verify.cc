@@ -18,7 +18,10 @@ class GraphVerifier {
   std::vector<std::string> run() {
     if (!check_ids()) return std::move(violations_);  // the rest would read out of range, or never end
     check_names();
-    for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) check_operation(id);
+    for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
+      check_operation(id);
+      check_parts(id);
+    }
     check_producers();
     check_updates();
     return std::move(violations_);
@@ -109,6 +112,28 @@ class GraphVerifier {
     }
   }
 
+  // Checks that no operation takes a part for the whole.
+  void check_parts(OpId id) {
+    const Operation& op = graph_.op(id);
+    if (op.def->collective != nullptr && graph_.section_of(op).recomputable)
+      report("operation {} ({}) is a collective in a section that may run again, or alone", id, op.def->name);
+    bool any_part = false, any_whole = false, any_number = false;
+    for (const ValueId input : op.inputs) {
+      if (input == kNone) continue;
+      const Value& value = graph_.value(input);
+      (value.split ? any_part : value.type.shape.elems() > 1 ? any_whole : any_number) = true;
+    }
+    const bool fits = op.def->held == Held::kAsInputs ? !any_part || !any_whole
+                      : op.def->held == Held::kPart   ? any_whole || any_number
+                                                      : any_part && !any_whole && !any_number;
+    if (!fits) report("operation {} ({}) takes parts for whole values, or the other way round", id, op.def->name);
+    for (const ValueId output : op.outputs) {
+      const Value& value = graph_.value(output);
+      const bool is_part = op.def->held == Held::kAsInputs ? any_part : op.def->held == Held::kPart;
+      if (value.split != is_part) report("{} {} a part", value.name, is_part ? "is not marked as" : "is marked as");
+    }
+  }
+
   void check_producers() {
     std::unordered_map<ValueId, OpId> writers;
     for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
@@ -125,6 +150,7 @@ class GraphVerifier {
     }
     for (const ValueId id : graph_.results) {
       if (!writers.count(id)) report("{} is a result, but nothing produces it", graph_.value(id).name);
+      if (graph_.value(id).split) report("{} is a result, but a part", graph_.value(id).name);
     }
   }
 
@@ -137,6 +163,8 @@ class GraphVerifier {
       if (graph_.persistent_root(id) == kNone)
         report("{} updates {}, which is not persistent", value.name, graph_.value(value.updates).name);
       if (graph_.value(value.updates).type != value.type) report("{} updates a value of another type", value.name);
+      if (graph_.value(value.updates).split != value.split)
+        report("{} and what it updates are not both parts, or both whole", value.name);
       if (!next.emplace(value.updates, id).second) report("{} is updated twice", graph_.value(value.updates).name);
     }
     for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {

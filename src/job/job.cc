@@ -83,6 +83,7 @@ void take_optimizer(Job& job) {
   job.graph.optimizer_options = optimizer_options(optimizer, config.optimizer);
   job.graph.masters = config.model.masters;
   job.graph.max_grad_norm = config.optimizer.max_grad_norm;
+  job.graph.ranks = narrow<int>(config.ranks.count);
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),

@@ -1,6 +1,7 @@
 #include "job/training_graph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
@@ -8,6 +9,9 @@
 #include "objectives/frozen_copies.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
+#include "ops/collectives/all_gather/all_gather.h"
+#include "ops/collectives/part.h"
+#include "ops/collectives/reduce_scatter/reduce_scatter.h"
 #include "ops/optimizers/bf16_update.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/zero/zero.h"
@@ -20,6 +24,7 @@ class TrainingGraphBuilder {
   TrainingGraphBuilder(const Model& model, const TrainingGraphOptions& options) : model_(model), options_(options) {}
 
   TrainingGraph run() {
+    SPILLWAY_CHECK(options_.accumulates || !is_split(), "{} ranks without sums", options_.ranks);
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -33,6 +38,7 @@ class TrainingGraphBuilder {
     add_states();
     const ValueId loss = add_loss();
     append_backward(b_, loss, gradients_, ops::add);
+    if (is_split()) add_to_parts();
     result_.backward = last_section();
     add_update();
     result_.update = last_section();
@@ -45,6 +51,8 @@ class TrainingGraphBuilder {
   }
   [[nodiscard]] const Graph& graph() const { return result_.graph; }
   [[nodiscard]] SectionId last_section() const { return static_cast<SectionId>(graph().sections.size() - 1); }
+
+  [[nodiscard]] bool is_split() const { return options_.ranks > 1; }
 
   ValueId scalar(const char* name, DType dtype) { return b_.input(name, {dtype, {1}}, ValueKind::kBatch); }
 
@@ -110,12 +118,54 @@ class TrainingGraphBuilder {
       if (!p.trained) continue;
       TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value()};
       add_slices(t);
-      if (options_.accumulates)
-        t.accumulator =
-            state("gradient." + graph().value(t.weight).name, t.weight, {DType::kF32, p.shape}, ValueKind::kGradient);
-      gradients_.push_back({.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = t.accumulator});
+      if (options_.accumulates) t.accumulator = accumulator(t.weight, {DType::kF32, p.shape});
+      gradients_.push_back({.weight = p.value(),
+                            .dtype = gradient_dtype(p),
+                            .accumulator = is_split() ? kNone : t.accumulator});
       result_.trained.push_back(std::move(t));
     }
+  }
+
+  ValueId accumulator(ValueId weight, const ValueType& sum) {
+    const ValueType type = is_split() ? ops::part_type(sum, options_.ranks) : sum;
+    const ValueId id = state("gradient." + graph().value(weight).name, weight, type, ValueKind::kGradient);
+    if (is_split()) b_.split(id);
+    return id;
+  }
+
+  // Adds each gradient of the micro-batch to the sums of all ranks, right after it. From then on the sum is the gradient.
+  void add_to_parts() {
+    const auto first = static_cast<OpId>(graph().ops.size());
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      WeightGradient& g = gradients_[i];
+      b_.set_block(graph().value(g.weight).block);
+      result_.graph.value(g.gradient).group = kNone;  // it goes nowhere but into the sum
+      clear_other_rows(g);
+      g.accumulator = result_.trained[i].accumulator;
+      const ValueId sum = ops::reduce_scatter(b_, g.gradient, g.accumulator, options_.ranks);
+      b_.update(g.accumulator, sum);
+      g.gradient = sum;
+    }
+    b_.set_block(kNone);
+    place_early(result_.graph, first, static_cast<OpId>(graph().ops.size()));
+  }
+
+  // Calls read(i, whole) for each gradient: `whole` is the gathered sum of several ranks, kNone on one. Each is gathered
+  // while the one before it is read.
+  template <typename Read>
+  void read_gradients(const Read& read) {
+    ValueId next = gather(0);
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      const ValueId whole = std::exchange(next, gather(i + 1));
+      b_.set_block(graph().value(gradients_[i].weight).block);
+      read(i, whole);
+    }
+  }
+  ValueId gather(size_t i) {
+    if (!is_split() || i >= gradients_.size()) return kNone;
+    const Value& weight = graph().value(gradients_[i].weight);
+    b_.set_block(weight.block);
+    return ops::all_gather(b_, gradients_[i].gradient, weight.type.shape, options_.ranks);
   }
 
   // A sum over micro-batches needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
@@ -140,11 +190,10 @@ class TrainingGraphBuilder {
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
     std::vector<ValueId> squares;
-    for (WeightGradient& g : gradients_) {
-      b_.set_block(graph().value(g.weight).block);
-      clear_other_rows(g);
-      squares.push_back(ops::squared_norm(b_, g.gradient));
-    }
+    read_gradients([&](size_t i, ValueId whole) {
+      if (!is_split()) clear_other_rows(gradients_[i]);
+      squares.push_back(ops::squared_norm(b_, is_split() ? whole : gradients_[i].gradient));
+    });
     if (early_updates) add_updates(kNone);
     const auto end = static_cast<OpId>(graph().ops.size());
 
@@ -183,18 +232,17 @@ class TrainingGraphBuilder {
       step_state = options_.optimizer->step_state->next(b_, result_.step_state, result_.learning_rate, result_.step,
                                                         options_.optimizer_options);
     }
-    for (size_t i = 0; i < gradients_.size(); ++i) {
+    read_gradients([&](size_t i, ValueId whole) {
       const TrainedWeight& t = result_.trained[i];
-      const ValueId gradient = gradients_[i].gradient;
-      b_.set_block(graph().value(t.weight).block);
+      const ValueId sum = gradients_[i].gradient, gradient = is_split() ? whole : sum;
       ValueId weight = t.weight;
       for (const StateSlice& slice : t.slices) {
         weight = update(t, weight, slice, {.step_state = step_state, .gradient = gradient, .clip = clip});
         if (slice.ema == kNone) continue;
         b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, weight), result_.step, slice.rows, *options_.ema));
       }
-      if (t.accumulator != kNone) b_.update(gradient, ops::zero(b_, gradient));
-    }
+      if (t.accumulator != kNone) b_.update(sum, ops::zero(b_, sum));
+    });
   }
 
   // Returns the most exact value of a slice that the last operation updated: the master, or the weight.

@@ -49,6 +49,7 @@ struct TrainingGraphOptions {
   double max_grad_norm = 1;              // 0: no clipping
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
+  int ranks = 1;                         // of which each adds the gradients of its micro-batches; several accumulate
   int64_t state_slice_elems = kStateSliceElems;
   // For partially trained weights, by name: the ascending rows whose gradient counts; it is zero for all other rows.
   // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
@@ -76,7 +77,9 @@ struct TrainedWeight {
   ValueId weight = kNone;
   ops::StateSchema schema;         // the optimizer's
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
-  ValueId accumulator = kNone;     // "gradient.<weight>": f32; kNone without accumulation
+  // "gradient.<weight>", f32: the sum over micro-batches, of which each of several ranks has its part; kNone without
+  // accumulation.
+  ValueId accumulator = kNone;
 };
 
 // The learning rate of some weights: a batch value, f32 [1].
@@ -110,6 +113,9 @@ struct TrainingGraph {
   [[nodiscard]] std::span<const TrainedWeight> trained_of_model() const;
 };
 
+// On several ranks, each gradient of a micro-batch is added to the rank's part of a sum as soon as it is whole, and the
+// update section gathers the sums where it reads them. REQUIRES: options.accumulates, if there are several ranks.
+//
 // Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
 // Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update
 // section.

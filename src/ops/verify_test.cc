@@ -7,9 +7,12 @@
 
 #include "graph/autodiff.h"
 #include "ops/add/add.h"
+#include "ops/collectives/all_gather/all_gather.h"
+#include "ops/collectives/reduce_scatter/reduce_scatter.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/matmul/matmul.h"
 #include "ops/optimizers/adamw/adamw.h"
+#include "ops/squared_norm/squared_norm.h"
 #include "ops/testing.h"
 #include "ops/zero/zero.h"
 
@@ -161,4 +164,81 @@ TEST_CASE("updates of what does not persist, of another type, twice, or with a l
   t = Training();
   t.graph.ops.back().inputs[0] = t.w;  // after AdamW has written its next version
   CHECK(t.reports("reads w after its update"));
+}
+
+namespace {
+
+// The sum of a gradient over two ranks: a part that is added to, gathered, and cleared.
+struct SplitSum {
+  Graph graph{.name = "split"};
+  Builder b{graph, backward_section()};
+  ValueId gradient = b.input("gradient", {DType::kF32, {100, 100}}, ValueKind::kBatch);
+  ValueId part = b.input("part", {DType::kF32, {8192}}, ValueKind::kGradient);
+  ValueId sum, whole;
+
+  SplitSum() {
+    b.split(part);
+    sum = ops::reduce_scatter(b, gradient, part, 2);
+    b.update(part, sum);
+    b.begin_section(update_section());
+    whole = ops::all_gather(b, sum, {100, 100}, 2);
+    b.result(ops::squared_norm(b, whole));
+    b.update(sum, ops::zero(b, sum));
+  }
+};
+
+std::string first_violation(const Graph& graph) {
+  const std::vector<std::string> found = verify(graph);
+  return found.empty() ? "" : found.front();
+}
+
+}  // namespace
+
+TEST_CASE("parts that collectives add to and make whole are fine, and keep being parts") {
+  const SplitSum split;
+  CHECK(first_violation(split.graph) == "");
+  CHECK(split.graph.value(split.sum).split);
+  CHECK_FALSE(split.graph.value(split.whole).split);
+  CHECK(split.graph.values.back().split);  // the cleared part
+}
+
+TEST_CASE("the verifier reports parts that stand for whole values") {
+  SUBCASE("a part beside a whole value of its size") {
+    SplitSum split;
+    const ValueId other = split.b.input("other", {DType::kF32, {8192}}, ValueKind::kBatch);
+    (void)ops::add(split.b, other, split.sum);
+    CHECK(first_violation(split.graph).find("takes parts for whole values") != std::string::npos);
+  }
+  SUBCASE("a part as a gradient") {
+    SplitSum split;
+    split.graph.value(split.part).split = false;
+    CHECK(first_violation(split.graph).find("takes parts for whole values") != std::string::npos);
+  }
+  SUBCASE("a result of a part alone") {
+    SplitSum split;
+    split.b.result(ops::squared_norm(split.b, split.sum));
+    CHECK(first_violation(split.graph).find("is a result, but a part") != std::string::npos);
+  }
+  SUBCASE("a whole value that is marked as a part") {
+    SplitSum split;
+    split.graph.value(split.whole).split = true;
+    CHECK(first_violation(split.graph).find("is marked as a part") != std::string::npos);
+  }
+}
+
+TEST_CASE("the verifier reports a collective where a rank may not come, or come twice") {
+  SplitSum split;
+  split.graph.sections[0].recomputable = true;
+  CHECK(first_violation(split.graph).find("is a collective in a section that may run again") != std::string::npos);
+}
+
+TEST_CASE("collectives refuse parts of another size") {
+  Graph graph;
+  Builder b(graph);
+  const ValueId whole = b.input("whole", {DType::kF32, {100, 100}}, ValueKind::kBatch);
+  const ValueId part = b.input("part", {DType::kF32, {5000}}, ValueKind::kGradient);
+  CHECK_THROWS_WITH((void)ops::reduce_scatter(b, whole, part, 2),
+                    "[reduce_scatter] expected part as f32[8192], got f32[5000]; cast it or check the model's sizes");
+  CHECK_THROWS_WITH((void)ops::all_gather(b, part, {100, 100}, 2),
+                    "[all_gather] expected part as f32[8192], got f32[5000]; cast it or check the model's sizes");
 }

@@ -27,6 +27,12 @@ double seconds_by_rates(const Graph& graph, OpId id, const Machine& machine) {
   return machine.operation_seconds + std::max(memory, cost.flops / flops_of(graph, id, machine, cost.in_f32));
 }
 
+// Without a known rate between ranks they are taken to reach each other as fast as their memory.
+double collective_seconds(double sent_bytes, const Machine& machine) {
+  const double rate = nth(machine.link_bytes_per_second, Lane::kPeer);
+  return machine.operation_seconds + sent_bytes / (rate > 0 ? rate : machine.memory_bytes_per_second);
+}
+
 Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine& machine) {
   Machine::OperationSeconds seconds;
   if (!machine.operations.empty()) {
@@ -46,10 +52,22 @@ Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine&
 
 CostModel::CostModel(const Graph& graph, const Machine& machine) : machine_(machine) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
+    if (graph.op(id).def->collective != nullptr) {
+      const double sent = cost_of(graph, id).sent_bytes, seconds = collective_seconds(sent, machine);
+      sent_bytes_[id] = static_cast<int64_t>(sent);
+      compute_seconds_.push_back(seconds);
+      host_seconds_.push_back(seconds);
+      continue;
+    }
     const Machine::OperationSeconds seconds = seconds_of(graph, id, machine);
     compute_seconds_.push_back(seconds.compute);
     host_seconds_.push_back(seconds.host);
   }
+}
+
+int64_t CostModel::sent_bytes(OpId op) const {
+  const auto found = sent_bytes_.find(op);
+  return found == sent_bytes_.end() ? 0 : found->second;
 }
 
 double CostModel::transfer_seconds(Lane lane, int64_t bytes) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "base/index.h"
@@ -16,10 +17,12 @@ class CostModel {
   // else by its rates. REQUIRES: verify(graph) is empty.
   CostModel(const Graph& graph, const Machine& machine);
 
-  // Returns the time of one execution with all tokens, on the compute or the host_compute lane.
+  // Returns the time of one execution with all tokens, on the compute, the host_compute or the peer lane.
   [[nodiscard]] double operation_seconds(OpId op, Lane lane = Lane::kCompute) const {
     return nth(lane == Lane::kHostCompute ? host_seconds_ : compute_seconds_, op);
   }
+  // Returns the bytes that a rank sends for a collective; 0 for other operations.
+  [[nodiscard]] int64_t sent_bytes(OpId op) const;
   // Returns how long a transfer keeps its lane busy; infinite on a lane that the machine does not have.
   [[nodiscard]] double transfer_seconds(Lane lane, int64_t bytes) const;
   // Returns the additional delay until instructions that wait for a transfer go on.
@@ -29,6 +32,7 @@ class CostModel {
  private:
   Machine machine_;
   std::vector<double> compute_seconds_, host_seconds_;  // by operation
+  std::unordered_map<OpId, int64_t> sent_bytes_;        // of collectives
 };
 
 }  // namespace spillway

@@ -60,7 +60,8 @@ GraphFacts facts_of(const Graph& graph) {
                 .block = op.block,
                 .operands = facts.operands.add(op.inputs, op.outputs),
                 .in_place = op.def->in_place,
-                .recompute_cost = op.def->recompute_cost};
+                .recompute_cost = op.def->recompute_cost,
+                .collective = op.def->collective != nullptr};
     if (op.def->table_input >= 0) one.table = facts.value(nth(op.inputs, op.def->table_input)).storage;
     facts.ops.push_back(one);
   }

@@ -37,8 +37,15 @@ struct OpFacts {
   int64_t workspace_bytes = 0;        // of the machine's kernel
   std::span<const InPlace> in_place;  // as in its definition
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
-  ValueId table = kNone;  // the value from which it reads only rows
+  ValueId table = kNone;    // the value from which it reads only rows
+  bool collective = false;  // all ranks execute it together
 };
+
+// Returns the lane on which an operation runs whose operands are in that tier.
+[[nodiscard]] inline Lane lane_of(const OpFacts& op, Tier site) {
+  if (op.collective) return Lane::kPeer;
+  return site == Tier::kHost ? Lane::kHostCompute : Lane::kCompute;
+}
 
 struct GraphFacts {
   std::vector<ValueFacts> values;

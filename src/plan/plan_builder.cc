@@ -141,8 +141,8 @@ void PlanBuilder::predict(Plan& plan) const {
   plan.simulation = simulate(tasks, plan.schedule.sections, costs_.machine());
 }
 
-int64_t PlanBuilder::moved_bytes(const Schedule& schedule, const Step& step) {
-  return step.op != kNone ? 0 : nth(schedule.buffers, schedule.inputs(step)[0]).bytes;
+int64_t PlanBuilder::moved_bytes(const Schedule& schedule, const Step& step) const {
+  return step.op != kNone ? costs_.sent_bytes(step.op) : nth(schedule.buffers, schedule.inputs(step)[0]).bytes;
 }
 
 double PlanBuilder::seconds_of(const Schedule& schedule, const Step& step) const {

@@ -42,7 +42,7 @@ class PlanBuilder {
 
  private:
   // Returns the bytes that a transfer moves; 0 for an operation.
-  [[nodiscard]] static int64_t moved_bytes(const Schedule& schedule, const Step& step);
+  [[nodiscard]] int64_t moved_bytes(const Schedule& schedule, const Step& step) const;
   [[nodiscard]] double seconds_of(const Schedule& schedule, const Step& step) const;
 
   const Graph& graph_;

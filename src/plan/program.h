@@ -66,7 +66,8 @@ struct Operand {
 
 struct Instruction {
   enum class Kind : uint8_t {
-    kRun,   // execute operation `op`, on kCompute with operands in device memory or on kHostCompute with all in host
+    kRun,   // execute operation `op`, on kCompute with operands in device memory, on kHostCompute with all in host
+            // memory, or a collective on kPeer with all in either
     kCopy,  // move inputs[0] to outputs[0], the same value in another place
   };
   Kind kind = Kind::kRun;

@@ -138,8 +138,11 @@ class BufferAssigner {
   void find_last_reads() {
     last_use_.assign(buffers_.size(), -1);
     for (int32_t i = 0; i < executions_; ++i) {
+      const bool is_collective = facts_.op(execution(i).op).collective;
       for (const Instance instance : sequence_.inputs(execution(i))) {
-        if (instance != kNone) nth(last_use_, instance) = nth(runs_, i);
+        if (instance == kNone) continue;
+        int32_t& last = nth(last_use_, instance);
+        last = std::max(last, is_collective ? step_of(nth(transfers_.finished_by, i)) - 1 : nth(runs_, i));
       }
     }
     for (const ValueId id : graph_.results) {
@@ -216,7 +219,7 @@ class BufferAssigner {
     const Execution& execution = this->execution(at);
     Step result{.op = execution.op,
                 .recompute = execution.recompute,
-                .lane = site(execution) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute};
+                .lane = lane_of(facts_.op(execution.op), site(execution))};
     int8_t output = 0;
     result.operands = schedule_.operands.add(
         sequence_.inputs(execution), sequence_.outputs(execution),

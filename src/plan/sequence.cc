@@ -64,6 +64,10 @@ class TurnTaking {
       turn.others = std::max(turn.others, touched.at_all[1 - side]);
       touched.at_all[side] = touched.to_write[side] = own.turns.size() + 1;
     }
+    if (op.collective) {  // collectives keep their order
+      turn.others = std::max(turn.others, last_collective_[1 - side]);
+      last_collective_[side] = own.turns.size() + 1;
+    }
     own.all += turn.state_bytes;
     own.turns.push_back(turn);
   }
@@ -82,7 +86,8 @@ class TurnTaking {
 
   const GraphFacts& facts_;
   std::array<Side, 2> sides_;
-  std::vector<Touched> touched_;  // by storage
+  std::vector<Touched> touched_;               // by storage
+  std::array<size_t, 2> last_collective_ = {};  // number of operations of a side up to its last one
 };
 
 class Sequencer {

@@ -160,7 +160,7 @@ Simulation simulate(const Program& program, const CostModel& costs, std::vector<
   tasks.reserve(program.instructions.size());
   for (const Instruction& i : program.instructions) {
     if (i.kind == Instruction::Kind::kRun) {
-      tasks.push_back({.lane = i.lane, .seconds = costs.operation_seconds(i.op, i.lane), .waits = i.waits});
+      tasks.push_back({i.lane, costs.operation_seconds(i.op, i.lane), costs.sent_bytes(i.op), i.waits});
     } else {
       const int64_t bytes = i.inputs[0].place.bytes;
       tasks.push_back({i.lane, costs.transfer_seconds(i.lane, bytes), bytes, i.waits});

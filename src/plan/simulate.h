@@ -21,7 +21,7 @@ constexpr double kMaxShare = 0.95;
 
 struct LaneUse {
   double busy_seconds = 0;  // without latencies
-  double bytes = 0;         // moved by copies
+  double bytes = 0;         // moved by copies, sent by collectives
 };
 
 struct Simulation {
@@ -53,7 +53,7 @@ struct LaneTime {
 struct Task {
   Lane lane = Lane::kCompute;
   double seconds = 0;
-  int64_t moved_bytes = 0;         // by a copy
+  int64_t moved_bytes = 0;         // by a copy, or sent by a collective
   std::span<const int32_t> waits;  // as an instruction's
 };
 [[nodiscard]] Simulation simulate(std::span<const Task> tasks, std::span<const SectionRange> sections,

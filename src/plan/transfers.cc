@@ -34,6 +34,7 @@ class TransferPlanner {
   Transfers run() {
     result_.moves.assign(graph_.values.size(), 0);
     find_moving();
+    place_collectives();
     if (std::count(result_.moves.begin(), result_.moves.end(), 1) == 0) return std::move(result_);
     collect_uses();
     count_visits();
@@ -41,7 +42,7 @@ class TransferPlanner {
     for (ValueId storage = 0; storage < static_cast<ValueId>(graph_.values.size()); ++storage)
       make_stays(storage, nth(by_storage, storage));
     order_stays();
-    time_executions();
+    if (starts_.empty()) time_executions();
     place_transfers();
     return std::move(result_);
   }
@@ -174,12 +175,14 @@ class TransferPlanner {
     for (const int32_t i : by_first.all()) result_.stays.push_back(nth(stays, i));
   }
 
+  // Collectives run beside all else.
   void time_executions() {
     starts_.reserve(sequence_.executions.size() + 1);
     starts_.push_back(0);
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
-      const Lane lane = site(i) == Tier::kHost ? Lane::kHostCompute : Lane::kCompute;
-      starts_.push_back(starts_.back() + costs_.operation_seconds(execution(i).op, lane));
+      const Lane lane = lane_of(facts_.op(execution(i).op), site(i));
+      const double seconds = lane == Lane::kPeer ? 0 : costs_.operation_seconds(execution(i).op, lane);
+      starts_.push_back(starts_.back() + seconds);
     }
   }
   [[nodiscard]] double start(int32_t i) const { return nth(starts_, i); }
@@ -208,6 +211,45 @@ class TransferPlanner {
     const int64_t mean = sum / executions;
     if (overlap_ == Overlap::kBlock) return std::max(8 * mean, most_of_visit);
     return overlap_ == Overlap::kWide ? 8 * mean : 2 * mean;
+  }
+
+  // Finds when each collective should have ended, if it begins when its lane is free; in a section at the latest when
+  // that ends.
+  void place_collectives() {
+    const auto is_collective = [&](const Execution& e) { return facts_.op(e.op).collective; };
+    const auto& all = sequence_.executions;
+    if (std::none_of(all.begin(), all.end(), is_collective)) return;
+    time_executions();
+    result_.finished_by.assign(all.size(), kNone);
+    for (size_t section = 0; section + 1 < sequence_.bounds.size(); ++section) {
+      const int32_t begin = sequence_.bounds[section], end = sequence_.bounds[section + 1];
+      std::vector<int32_t> in_section;
+      for (int32_t i = begin; i < end; ++i)
+        if (is_collective(execution(i))) in_section.push_back(i);
+      place_collectives(in_section, end);
+    }
+  }
+
+  void place_collectives(const std::vector<int32_t>& collectives, int32_t end) {
+    const auto bytes = [&](int32_t i) {
+      return facts(value_of(sequence_.inputs(execution(i))[0])).bytes;
+    };
+    int64_t sum = 0, under_way = 0;
+    for (const int32_t i : collectives) sum += bytes(i);
+    const int64_t window = (overlap_ == Overlap::kNarrow ? 2 : 8) * sum / std::max<int64_t>(1, std::ssize(collectives));
+    double free = 0;
+    auto oldest = collectives.begin();
+    for (const int32_t i : collectives) {
+      free = std::max(free, start(i)) + costs_.operation_seconds(execution(i).op, Lane::kPeer);
+      const auto after = std::upper_bound(starts_.begin() + i + 1, starts_.begin() + end, free);
+      nth(result_.finished_by, i) =
+          overlap_ == Overlap::kSynchronous ? i + 1 : static_cast<int32_t>(after - starts_.begin());
+      under_way += bytes(i);
+      for (; under_way > window && *oldest != i; ++oldest) {
+        under_way -= bytes(*oldest);
+        nth(result_.finished_by, *oldest) = std::min(nth(result_.finished_by, *oldest), i + 1);
+      }
+    }
   }
 
   [[nodiscard]] bool is_synchronous(const Stay& stay) const {

@@ -5,8 +5,8 @@
 // afterwards it is stored, if it was written and its home needs the new content. Every kind of offloading (activations,
 // layers, gradients, optimizer state) is this with another home.
 //
-// Loads are started as late as the lane's rate allows, and a little earlier; stores as soon as the value is final.
-// Overlap bounds how much of either may be under way. This stage knows no offsets and no buffers.
+// Loads are started as late as the lane's rate allows, and a little earlier; stores as soon as the value is final, and
+// collectives as soon as their inputs are. Overlap bounds how much of each may be under way. This stage knows no offsets and no buffers.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,8 @@ struct Transfers {
   std::vector<Stay> stays;  // in order of `first`
   // By value: whether it lives in another tier than some of its uses. Then its stays say where it is, and when.
   Flags moves;
+  // By execution, of collectives: when this execution begins, it should have ended. Empty if there are none.
+  std::vector<int32_t> finished_by;
 };
 
 // Plans the transfers. `facts` is facts_of(graph), `sequence` that of the placement's recomputed values; `costs` gives

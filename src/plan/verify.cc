@@ -30,6 +30,7 @@ class ProgramVerifier {
     check_arenas(budget);
     check_form();
     if (!violations_.empty()) return std::move(violations_);  // the replay relies on places and ids being in range
+    check_collectives();
     order_instructions();
     // Replays two steps of two micro-batches, since some errors only show the second time.
     place_homes();
@@ -115,6 +116,7 @@ class ProgramVerifier {
     }
     const Operation& op = graph_.op(instruction.op);
     if (instruction.recompute) {
+      if (op.def->collective != nullptr) report("{} is a collective", describe(i));
       if (!graph_.section_of(op).recomputable || section <= op.section)
         report("{} recomputes what may not be, or not in a later section", describe(i));
       for (const ValueId v : op.outputs) {
@@ -194,17 +196,35 @@ class ProgramVerifier {
     for (const Operand& output : instruction.outputs) {
       if (output.place.tier == Tier::kFiles) report("{} writes to the user's files", describe(i));
     }
-    if (instruction.kind == Instruction::Kind::kCopy || instruction.lane == Lane::kPeer) return;
-    if (instruction.lane != Lane::kCompute && instruction.lane != Lane::kHostCompute) {
+    if (instruction.kind == Instruction::Kind::kCopy || instruction.op < 0 ||
+        instruction.op >= static_cast<OpId>(graph_.ops.size()))
+      return;
+    const bool together = graph_.op(instruction.op).def->collective != nullptr;
+    const bool fits = together ? instruction.lane == Lane::kPeer
+                               : instruction.lane == Lane::kCompute || instruction.lane == Lane::kHostCompute;
+    if (!fits) {
       report("{} runs on lane {}", describe(i), name_of(instruction.lane));
       return;
     }
-    const Tier tier = instruction.lane == Lane::kCompute ? Tier::kDevice : Tier::kHost;
+    const Tier first = instruction.outputs.empty() ? Tier::kDevice : instruction.outputs[0].place.tier;
+    const Tier of_rank = first == Tier::kHost ? Tier::kHost : Tier::kDevice;
+    const Tier tier = together ? of_rank : instruction.lane == Lane::kCompute ? Tier::kDevice : Tier::kHost;
     const auto elsewhere = [&](const Operand& o) { return o.value != kNone && o.place.tier != tier; };
     if (std::any_of(instruction.inputs.begin(), instruction.inputs.end(), elsewhere) ||
         std::any_of(instruction.outputs.begin(), instruction.outputs.end(), elsewhere) ||
         (instruction.workspace.bytes > 0 && instruction.workspace.tier != tier)) {
       report("{} on lane {} has operands outside {} memory", describe(i), name_of(instruction.lane), name_of(tier));
+    }
+  }
+
+  // Checks that collectives run in the graph's order, which is that of all ranks, whatever their plans; else they wait
+  // for each other for ever, or add up what does not belong together.
+  void check_collectives() {
+    OpId last = kNone;
+    for (int32_t i = 0; i < std::ssize(program_.instructions); ++i) {
+      if (at(i).lane != Lane::kPeer) continue;
+      if (at(i).op < last) report("{} comes after {}", describe(i), graph_.op(last).def->name);
+      last = std::max(last, at(i).op);
     }
   }
 

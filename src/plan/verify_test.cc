@@ -115,16 +115,55 @@ TEST_CASE("programs of random graphs with random choices are clean and compute w
   }
 }
 
-TEST_CASE("operations spread over lanes with the waits that their bytes need are clean") {
+TEST_CASE("collectives on a lane of their own, among random choices, are clean and compute what the graph says") {
+  int64_t collectives = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, 17);
-    const Graph graph = random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4)});
-    const Plan plan = plan_for(graph, Machine{}, uniform_choices(graph, Treatment::kRecompute));
-    const Program lanes = spread_over_lanes(graph, plan.program, random);
-    REQUIRE(joined(verify(graph, lanes)) == "");
-    CHECK(execute(graph, lanes, random) == expected_outcome(graph));
+    const Graph graph = random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4),
+                                            .updates_in_blocks = seed % 2 == 1,
+                                            .collectives = true});
+    REQUIRE(joined(verify(graph)) == "");
+    const Plan plan = random_plan(graph, random);
+    REQUIRE(joined(verify(graph, plan.program)) == "");
+    const Outcome expected = expected_outcome(graph);
+    for (int order = 0; order < 4; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
+    for (const Instruction& i : plan.program.instructions) collectives += i.lane == Lane::kPeer;
   }
+  CHECK(collectives > 60);
+}
+
+TEST_CASE("collectives that are dropped, doubled, swapped, resized, repeated or on another lane are reported") {
+  const Graph graph = random_graph(3, {.blocks = 6, .collectives = true});
+  const Program good = plan_for(graph, Machine{}, uniform_choices(graph, Treatment::kKeep)).program;
+  std::vector<size_t> found;  // of the backward section
+  for (int32_t i = good.sections[1].begin; i < good.sections[1].end; ++i)
+    if (nth(good.instructions, i).lane == Lane::kPeer) found.push_back(static_cast<size_t>(i));
+  REQUIRE(found.size() >= 2);
+  const size_t first = found[0], second = found[1];
+  const auto violations = [&](const auto& change) {
+    Program broken = good;
+    change(broken.instructions);
+    return joined(verify(graph, broken));
+  };
+  using Instructions = std::vector<Instruction>;
+  const std::string name = fmt::format("operation {} (together)", good.instructions[first].op);
+  // Another instruction twice keeps the sections as they are.
+  CHECK(violations([&](Instructions& all) { all[first] = all[0]; }).find(name + " runs 0 times") != std::string::npos);
+  CHECK(violations([&](Instructions& all) { all[second] = all[first]; }).find(name + " runs 2 times") !=
+        std::string::npos);
+  CHECK(violations([&](Instructions& all) { ++all[first].inputs[0].place.bytes; }).find("bytes instead of") !=
+        std::string::npos);
+  CHECK(violations([&](Instructions& all) { all[first].lane = Lane::kCompute; }).find("runs on lane compute") !=
+        std::string::npos);
+  CHECK(violations([&](Instructions& all) { all[first].recompute = true; }).find("is a collective") !=
+        std::string::npos);
+  CHECK(violations([&](Instructions& all) { all[0].lane = Lane::kPeer; }).find("runs on lane peer") !=
+        std::string::npos);
+  CHECK(violations([&](Instructions& all) {
+          std::swap(all[first], all[second]);
+          for (const size_t i : {first, second}) all[i].waits.clear();
+        }).find(fmt::format("instruction {} (together) comes after together", second)) != std::string::npos);
 }
 
 TEST_CASE("every way to break a program is caught whenever it changes a result") {

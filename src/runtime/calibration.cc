@@ -152,7 +152,7 @@ bool Calibration::improve(Machine& machine) const {
   if (quantile(step_seconds_, 0.75) > kMaxSpread * quantile(step_seconds_, 0.25)) return false;
   for (const Group& group : groups_) {
     const double seconds = quantile(group.samples, 0.5);
-    if (seconds <= 0) continue;
+    if (seconds <= 0 || group.lane == Lane::kPeer) continue;  // a collective's time is that of the slowest rank
     if (group.signature.empty()) {
       if (group.amount < kMinBytesOfLane) continue;
       if (Memory::is_disk_lane(group.lane) && machine.disks != disks_) continue;

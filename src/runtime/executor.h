@@ -22,6 +22,7 @@ struct ExecutorOptions {
   TierOptions tiers;               // of an executor with memory of its own
   int64_t traced_micro_steps = 0;  // for start_trace: how many a step has; 0: nothing will be traced
   MakeLaneRunner lanes = make_lane_threads;
+  Peers* peers = nullptr;  // the ranks of the job, borrowed; null for a job of one
 };
 
 class Executor {
@@ -46,8 +47,11 @@ class Executor {
   // Sets the number of rows that values which follow the axis have in the next runs; at first it is the axis's
   // capacity. REQUIRES: 0 <= rows <= that capacity.
   void set_rows(AxisId axis, int64_t rows) { loaded_.set_rows(axis, rows); }
-  // Runs a section and returns when all lanes have finished it. Throws MachineError if a transfer fails, once nothing
-  // is in flight any more; the contents of the tiers are lost then, and every later call throws the same.
+  // Sets how many ranks, from the first, add to the sums of gradients in the next runs; at first all do. The others run
+  // the same sections, with nothing or anything. REQUIRES: the same on all ranks, 0 <= contributors <= peers->size().
+  void set_contributors(int contributors) { loaded_.set_contributors(contributors); }
+  // Runs a section and returns when all lanes have finished it. Throws MachineError if a transfer or a collective fails, once
+  // nothing is in flight any more; the contents of the tiers are lost then, and every later call throws the same.
   void run(SectionId section);
 
   // Records the times of every instruction from here on, for one step.

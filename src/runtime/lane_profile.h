@@ -23,7 +23,7 @@ struct InstructionProfile {
 
 struct LaneTotals {
   double busy_seconds = 0;  // in which the lane had work in flight
-  int64_t bytes = 0;        // moved by copies
+  int64_t bytes = 0;        // moved by copies, sent by collectives
 };
 
 // One execution of an instruction, in seconds since the trace began.

@@ -6,6 +6,7 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "base/sizes.h"
+#include "dist/collective.h"
 #include "graph/operation.h"
 
 namespace spillway {
@@ -18,8 +19,13 @@ void raise(std::array<int64_t, kTiers>& tops, const Place& place, int64_t unit) 
 
 }  // namespace
 
-LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory& memory)
-    : graph_(graph), program_(program), memory_(memory), homes_(graph.values.size(), kNone) {
+LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory& memory, Peers* peers)
+    : graph_(graph),
+      program_(program),
+      memory_(memory),
+      peers_(peers),
+      contributors_(peers ? peers->size() : 0),
+      homes_(graph.values.size(), kNone) {
   for (const Axis& axis : graph.axes) rows_.push_back(axis.capacity);
   for (size_t i = 0; i < program.homes.size(); ++i) {
     nth(homes_, program.homes[i].value) = static_cast<int32_t>(i);
@@ -45,6 +51,9 @@ void LoadedProgram::resolve(const Instruction& instruction) {
 
 void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step) {
   const Operation& op = graph_.op(instruction.op);
+  for (const Operand& operand : instruction.inputs) step.inputs.push_back(view(operand));
+  for (const Operand& operand : instruction.outputs) step.outputs.push_back(view(operand));
+  if (op.def->collective) return resolve_collective(instruction, step);
   SPILLWAY_CHECK(step.lane == Lane::kCompute || step.lane == Lane::kHostCompute, "{} on lane {}", op.def->name,
                  name_of(step.lane));
   const DeviceKind kind = step.lane == Lane::kCompute ? device().kind() : DeviceKind::kCpu;
@@ -54,8 +63,6 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
                       op.def->name);
   step.attributes = &op.attributes;
   step.pool = &memory_.pool(step.lane);
-  for (const Operand& operand : instruction.inputs) step.inputs.push_back(view(operand));
-  for (const Operand& operand : instruction.outputs) step.outputs.push_back(view(operand));
   const auto add_follower = [&](ValueId value, TensorView& operand) {
     const ValueType& type = graph_.value(value).type;
     if (type.follows_axis()) step.followers.push_back({&operand, type.axis});
@@ -65,6 +72,23 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) add_follower(op.outputs[i], step.outputs[i]);
   if (instruction.workspace.bytes > 0) step.workspace = memory_.address(instruction.workspace);
+}
+
+void LoadedProgram::resolve_collective(const Instruction& instruction, Step& step) const {
+  const Operation& op = graph_.op(instruction.op);
+  if (!device().shares_host_memory())
+    throw input_error("device", "expected cpu for a job of several ranks, got {}; train on one rank, or write cpu",
+                      name_of(device().kind()));
+  SPILLWAY_CHECK(peers_ && peers_->size() == op.attributes.integer("ranks"), "{} of {} ranks in a job of {}",
+                 op.def->name, op.attributes.integer("ranks"), peers_ ? peers_->size() : 1);
+  step.collective = op.def->collective;
+  step.bytes = static_cast<int64_t>(cost_of(graph_, instruction.op).sent_bytes);
+}
+
+void LoadedProgram::set_contributors(int contributors) {
+  SPILLWAY_CHECK(peers_ && contributors >= 0 && contributors <= peers_->size(), "{} of {} ranks", contributors,
+                 peers_ ? peers_->size() : 1);
+  contributors_ = contributors;
 }
 
 void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) const {
@@ -118,6 +142,9 @@ void LoadedProgram::execute(int32_t instruction) {
                                                       .workspace = step.workspace,
                                                       .attributes = *step.attributes,
                                                       .threads = step.pool});
+  } else if (step.collective) {
+    step.collective(
+        {.inputs = step.inputs, .outputs = step.outputs, .peers = *peers_, .contributors = contributors_});
   } else if (!Memory::is_disk_lane(step.lane)) {
     memory_.device_queue(step.lane).copy(step.to, step.from, step.bytes);
   } else if (runs_ahead(step.lane) || (step.from_place.tier != Tier::kDevice && step.to_place.tier != Tier::kDevice)) {

@@ -11,16 +11,18 @@
 
 #include "backend/kernel.h"
 #include "base/index.h"
+#include "dist/peers.h"
 #include "runtime/memory.h"
 
 namespace spillway {
 
 class LoadedProgram {
  public:
-  // Borrows all arguments, which must outlive this; `memory` was made for the program, among others. Throws InputError
-  // for an operation that the device has no kernel for.
+  // Borrows all arguments, which must outlive this; `memory` was made for the program, among others. `peers` are the
+  // ranks of its collectives, null for a program without. Throws InputError for an operation that the device has no
+  // kernel for.
   // REQUIRES: verify(graph, program) is empty.
-  LoadedProgram(const Graph& graph, const Program& program, Memory& memory);
+  LoadedProgram(const Graph& graph, const Program& program, Memory& memory, Peers* peers);
   LoadedProgram(LoadedProgram&&) = delete;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
@@ -40,6 +42,10 @@ class LoadedProgram {
   [[nodiscard]] bool follows_rows(int32_t instruction) const {
     return !at(instruction).followers.empty() || at(instruction).axis != kNoAxis;
   }
+
+  // Sets the number of ranks, from the first, that add to the sums of collectives from now on; at first all of them.
+  // REQUIRES: the program has peers, and 0 <= contributors <= peers.size().
+  void set_contributors(int contributors);
 
   // Runs the operation, or copies and returns when the bytes have arrived; on an asynchronous lane, puts either into
   // the lane's queue. Throws MachineError if a transfer fails.
@@ -63,7 +69,7 @@ class LoadedProgram {
   // second starts.
   [[nodiscard]] bool write_same_bytes(int32_t a, int32_t b) const;
 
-  // Returns the bytes that a copy moves now; 0 for operations.
+  // Returns the bytes that a copy moves now, or that a rank sends for a collective; 0 for other operations.
   [[nodiscard]] int64_t moved_bytes(int32_t instruction) const { return at(instruction).bytes; }
   // Returns the end of the highest byte of each tier that an instruction touches.
   [[nodiscard]] const std::array<int64_t, kTiers>& top_bytes(int32_t instruction) const {
@@ -79,7 +85,8 @@ class LoadedProgram {
   struct Step {
     Lane lane = Lane::kCompute;
     // Operations.
-    KernelFunction kernel = nullptr;  // null: a copy
+    KernelFunction kernel = nullptr;
+    CollectiveFunction collective = nullptr;  // without either it is a copy
     std::vector<TensorView> inputs, outputs;
     std::vector<Follower> followers;
     std::byte* workspace = nullptr;
@@ -101,11 +108,14 @@ class LoadedProgram {
   void move_over_bridge(const Step& step);
   void resolve(const Instruction& instruction);
   void resolve_operation(const Instruction& instruction, Step& step);
+  void resolve_collective(const Instruction& instruction, Step& step) const;
   void resolve_copy(const Instruction& instruction, Step& step) const;
 
   const Graph& graph_;
   const Program& program_;
   Memory& memory_;
+  Peers* peers_;
+  int contributors_;
   std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
   std::vector<int64_t> rows_;  // by axis

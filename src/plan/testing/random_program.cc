@@ -87,6 +87,13 @@ const OpDef kGrad = {.name = "grad",
                      .in_place = {{0, 0}, {0, 1}},
                      .cpu = run_mix};
 
+// The same on all ranks together. Here it is only planned, and interpreted on one.
+const OpDef kTogether = {.name = "together",
+                         .infer = infer_mix,
+                         .cost = cost_mix,
+                         .in_place = {{0, 0}},
+                         .collective = [](const CollectiveArgs&) {}};
+
 // Returns the attributes of the next operation: its id, and the bytes of its outputs and its workspace.
 Attributes next_attributes(Builder& b, int64_t bytes, int64_t workspace = 0, int64_t second = 0, int64_t inputs = 0) {
   return {{"op", std::ssize(b.graph().ops)},
@@ -225,27 +232,6 @@ class Interpreter {
   Outcome outcome_;
 };
 
-bool conflict(const Instruction& a, const Instruction& b) {
-  const auto touches = [](const Instruction& instruction, const Place& place) {
-    const auto meets = [&](const Place& other) {
-      return other.tier == place.tier && other.bytes > 0 && place.bytes > 0 &&
-             other.offset < place.offset + place.bytes && place.offset < other.offset + other.bytes;
-    };
-    if (meets(instruction.workspace)) return true;
-    for (const Operand& o : instruction.inputs)
-      if (o.value != kNone && meets(o.place)) return true;
-    for (const Operand& o : instruction.outputs)
-      if (meets(o.place)) return true;
-    return false;
-  };
-  const auto writes_meet = [&](const Instruction& writer, const Instruction& other) {
-    if (touches(other, writer.workspace)) return true;
-    return std::any_of(writer.outputs.begin(), writer.outputs.end(),
-                       [&](const Operand& o) { return touches(other, o.place); });
-  };
-  return writes_meet(a, b) || writes_meet(b, a);
-}
-
 }  // namespace
 
 void fill_initial(ValueId id, int micro_step, std::span<uint8_t> bytes) {
@@ -296,6 +282,10 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   const ValueId loss = b.append_one(kMix, {x}, next_attributes(b, 8, 0, 0, 1));
   b.result(loss);
   append_backward(b, loss, weights, sum);
+  const auto together = [&](ValueId x) { return b.append_one(kTogether, {x}, next_attributes(b, b.type(x).bytes())); };
+  for (WeightGradient& w : weights) {
+    if (options.collectives && w.accumulator == kNone) w.gradient = together(w.gradient);
+  }
   b.begin_section(update_section());
   for (const WeightGradient& w : weights) {
     // As with real accumulation, only accumulators carry gradients from several micro-batches to the update.
@@ -305,7 +295,10 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
     const ValueId next = b.append_one(kGrad, {state, w.gradient}, next_attributes(b, bytes));
     b.update(state, next);
     b.update(w.weight, b.append_one(kGrad, {w.weight, next}, next_attributes(b, bytes)));
-    if (w.accumulator != kNone) b.update(w.gradient, b.append_one(kGrad, {w.gradient}, next_attributes(b, bytes)));
+    if (w.accumulator == kNone) continue;
+    const bool is_together = options.collectives && random.below(2) == 0;
+    b.update(w.gradient,
+             is_together ? together(w.gradient) : b.append_one(kGrad, {w.gradient}, next_attributes(b, bytes)));
   }
   b.set_block(kNone);
   return graph;
@@ -360,24 +353,6 @@ Outcome expected_outcome(const Graph& graph) {
 
 std::optional<Outcome> execute(const Graph& graph, const Program& program, RandomStream& random) {
   return Interpreter(graph, program, random).run();
-}
-
-Program spread_over_lanes(const Graph&, const Program& program, RandomStream& random) {
-  Program result = program;
-  for (const SectionRange& section : result.sections) {
-    for (int32_t i = section.begin; i < section.end; ++i) {
-      Instruction& instruction = nth(result.instructions, i);
-      instruction.lane = random.below(3) == 0 ? Lane::kPeer : Lane::kCompute;
-      // The latest conflicting instruction of the other lane implies all earlier ones.
-      for (int32_t j = i - 1; j >= section.begin; --j) {
-        const Instruction& other = nth(result.instructions, j);
-        if (other.lane == instruction.lane || !conflict(instruction, other)) continue;
-        instruction.waits.push_back(j);
-        break;
-      }
-    }
-  }
-  return result;
 }
 
 }  // namespace spillway::testing

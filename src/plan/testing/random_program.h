@@ -20,6 +20,7 @@ struct RandomGraphOptions {
   int weights = 2;
   uint32_t max_bytes = 600;        // of a value
   bool updates_in_blocks = false;  // an update belongs to the block of its weight, as in a training's graph
+  bool collectives = false;        // some operations are of all ranks
 };
 
 // Returns a graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations,
@@ -38,9 +39,5 @@ void fill_initial(ValueId id, int micro_step, std::span<uint8_t> bytes);
 // Executes the program, choosing at random among the instructions that may come next. Absent if an operand lies outside
 // its arena. REQUIRES: ids are in range.
 [[nodiscard]] std::optional<Outcome> execute(const Graph& graph, const Program& program, RandomStream& random);
-
-// Spreads the instructions of the update and backward sections over two lanes with exactly the waits that the bytes
-// they share require.
-[[nodiscard]] Program spread_over_lanes(const Graph& graph, const Program& program, RandomStream& random);
 
 }  // namespace spillway::testing
