@@ -23,7 +23,8 @@ std::vector<bool> values_that_depend_on(const Graph& graph, std::span<const Weig
   return depends;
 }
 
-// Counts the reads of a value by operations on its way to the loss. The first of these is the last to add to its gradient.
+// Counts the reads of a value by operations on its way to the loss. The first of these is the last to add to its
+// gradient.
 struct Uses {
   int count = 0;
   OpId first = kNone;

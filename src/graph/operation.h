@@ -15,7 +15,7 @@ namespace spillway {
 
 struct CollectiveArgs;  // dist/collective.h
 struct KernelArgs;      // backend/kernel.h
-class VjpContext;   // graph/autodiff.h
+class VjpContext;       // graph/autodiff.h
 
 // The types of an operation's operands; a pointer is null if an optional input is absent.
 using TypeList = std::span<const ValueType* const>;
@@ -89,8 +89,8 @@ struct OpDef {
   KernelFunction cpu = nullptr;
   KernelFunction cuda = nullptr;
 
-  // In place of kernels for a collective: all ranks of a job execute it together, on the lane `peer`, and collectives in
-  // the order of the graph.
+  // In place of kernels for a collective: all ranks of a job execute it together, on the lane `peer`, and collectives
+  // in the order of the graph.
   CollectiveFunction collective = nullptr;
   Held held = Held::kAsInputs;
 

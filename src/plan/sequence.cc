@@ -86,7 +86,7 @@ class TurnTaking {
 
   const GraphFacts& facts_;
   std::array<Side, 2> sides_;
-  std::vector<Touched> touched_;               // by storage
+  std::vector<Touched> touched_;                // by storage
   std::array<size_t, 2> last_collective_ = {};  // number of operations of a side up to its last one
 };
 

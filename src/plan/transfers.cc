@@ -231,9 +231,7 @@ class TransferPlanner {
   }
 
   void place_collectives(const std::vector<int32_t>& collectives, int32_t end) {
-    const auto bytes = [&](int32_t i) {
-      return facts(value_of(sequence_.inputs(execution(i))[0])).bytes;
-    };
+    const auto bytes = [&](int32_t i) { return facts(value_of(sequence_.inputs(execution(i))[0])).bytes; };
     int64_t sum = 0, under_way = 0;
     for (const int32_t i : collectives) sum += bytes(i);
     const int64_t window = (overlap_ == Overlap::kNarrow ? 2 : 8) * sum / std::max<int64_t>(1, std::ssize(collectives));

@@ -6,7 +6,8 @@
 // layers, gradients, optimizer state) is this with another home.
 //
 // Loads are started as late as the lane's rate allows, and a little earlier; stores as soon as the value is final, and
-// collectives as soon as their inputs are. Overlap bounds how much of each may be under way. This stage knows no offsets and no buffers.
+// collectives as soon as their inputs are. Overlap bounds how much of each may be under way. This stage knows no
+// offsets and no buffers.
 #pragma once
 
 #include <cstdint>

@@ -120,9 +120,8 @@ TEST_CASE("collectives on a lane of their own, among random choices, are clean a
   for (uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, 17);
-    const Graph graph = random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4),
-                                            .updates_in_blocks = seed % 2 == 1,
-                                            .collectives = true});
+    const Graph graph = random_graph(
+        seed, {.blocks = 1 + static_cast<int>(seed % 4), .updates_in_blocks = seed % 2 == 1, .collectives = true});
     REQUIRE(joined(verify(graph)) == "");
     const Plan plan = random_plan(graph, random);
     REQUIRE(joined(verify(graph, plan.program)) == "");

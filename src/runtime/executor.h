@@ -50,8 +50,9 @@ class Executor {
   // Sets how many ranks, from the first, add to the sums of gradients in the next runs; at first all do. The others run
   // the same sections, with nothing or anything. REQUIRES: the same on all ranks, 0 <= contributors <= peers->size().
   void set_contributors(int contributors) { loaded_.set_contributors(contributors); }
-  // Runs a section and returns when all lanes have finished it. Throws MachineError if a transfer or a collective fails, once
-  // nothing is in flight any more; the contents of the tiers are lost then, and every later call throws the same.
+  // Runs a section and returns when all lanes have finished it. Throws MachineError if a transfer or a collective
+  // fails, once nothing is in flight any more; the contents of the tiers are lost then, and every later call throws the
+  // same.
   void run(SectionId section);
 
   // Records the times of every instruction from here on, for one step.

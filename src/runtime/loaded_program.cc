@@ -143,8 +143,7 @@ void LoadedProgram::execute(int32_t instruction) {
                                                       .attributes = *step.attributes,
                                                       .threads = step.pool});
   } else if (step.collective) {
-    step.collective(
-        {.inputs = step.inputs, .outputs = step.outputs, .peers = *peers_, .contributors = contributors_});
+    step.collective({.inputs = step.inputs, .outputs = step.outputs, .peers = *peers_, .contributors = contributors_});
   } else if (!Memory::is_disk_lane(step.lane)) {
     memory_.device_queue(step.lane).copy(step.to, step.from, step.bytes);
   } else if (runs_ahead(step.lane) || (step.from_place.tier != Tier::kDevice && step.to_place.tier != Tier::kDevice)) {

@@ -1,0 +1,66 @@
+#include "ops/collectives/all_gather/all_gather.h"
+
+#include <array>
+
+#include "base/index.h"
+#include "base/sizes.h"
+#include "dist/collective.h"
+#include "ops/check.h"
+#include "ops/collectives/part.h"
+#include "ops/memory.h"
+
+namespace spillway::ops {
+namespace all_gather_op {
+namespace {
+
+constexpr std::string_view kName = "all_gather";
+// The extents of the whole, outermost first, as many as it has.
+constexpr std::array<std::string_view, Shape::kMaxRank> kExtents = {"extent_0", "extent_1", "extent_2", "extent_3",
+                                                                    "extent_4"};
+
+Shape shape_of(const Attributes& attributes) {
+  const auto extent = [&](int axis) { return attributes.integer(nth(kExtents, axis)); };
+  switch (attributes.integer("axes")) {
+    case 1:
+      return {extent(0)};
+    case 2:
+      return {extent(0), extent(1)};
+    case 3:
+      return {extent(0), extent(1), extent(2)};
+    case 4:
+      return {extent(0), extent(1), extent(2), extent(3)};
+    default:
+      return {extent(0), extent(1), extent(2), extent(3), extent(4)};
+  }
+}
+
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
+  const ValueType whole{inputs[0]->dtype, shape_of(attributes)};
+  expect_same(kName, "part", *inputs[0], part_type(whole, static_cast<int>(attributes.integer("ranks"))));
+  return {whole};
+}
+
+Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
+  Cost result = memory_cost(inputs, outputs, attributes);
+  result.sent_bytes = sent_bytes(*outputs[0], *inputs[0]);
+  return result;
+}
+
+void run(const CollectiveArgs& args) {
+  const TensorView &part = args.inputs[0], &whole = args.outputs[0];
+  args.peers.gather(span_of(part.as<const std::byte>(), part.bytes()), span_of(whole.as<std::byte>(), whole.bytes()),
+                    size_of(whole.dtype));
+}
+
+const OpDef kAllGather{.name = kName, .infer = infer, .cost = cost, .collective = run, .held = Held::kWhole};
+
+}  // namespace
+}  // namespace all_gather_op
+
+ValueId all_gather(Builder& builder, ValueId part, const Shape& shape, int ranks) {
+  Attributes attributes{{"ranks", int64_t{ranks}}, {"axes", int64_t{shape.rank()}}};
+  for (int axis = 0; axis < shape.rank(); ++axis) attributes.add(nth(all_gather_op::kExtents, axis), shape[axis]);
+  return builder.append_one(all_gather_op::kAllGather, {part}, std::move(attributes));
+}
+
+}  // namespace spillway::ops

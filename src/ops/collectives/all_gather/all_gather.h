@@ -1,0 +1,12 @@
+// A tensor of which each rank has a part, whole on all of them.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace spillway::ops {
+
+// Returns the tensor of that shape whose parts the ranks have: `part`, split, is of part_type(). Not differentiable.
+// REQUIRES: ranks >= 2.
+[[nodiscard]] ValueId all_gather(Builder& builder, ValueId part, const Shape& shape, int ranks);
+
+}  // namespace spillway::ops
