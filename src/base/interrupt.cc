@@ -40,12 +40,14 @@ InterruptHandlers::InterruptHandlers() {
   std::signal(SIGALRM, end_unless_finishing);
   std::signal(SIGINT, handle);
   std::signal(SIGTERM, handle);
+  std::signal(SIGUSR1, handle);
   if (std::signal(SIGHUP, handle) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 InterruptHandlers::~InterruptHandlers() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGUSR1, SIG_DFL);
   if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
   ::alarm(0);
   std::signal(SIGALRM, SIG_DFL);

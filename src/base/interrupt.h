@@ -1,4 +1,5 @@
-// Handles the signals that ask a program to stop: SIGINT, SIGTERM, and SIGHUP, which a lost terminal sends.
+// Handles the signals that ask a program to stop: SIGINT, SIGTERM, SIGHUP, which a lost terminal sends, and SIGUSR1,
+// which mpirun hands on to all ranks.
 //
 // While InterruptHandlers live, such a signal always ends the process with exit status kInterruptedStatus. The time
 // depends on what the program is doing: at once; if something unfinished would be left (TidyFirst), after destructors

@@ -31,7 +31,7 @@ int status_of(const std::function<void()>& work) {
 }  // namespace
 
 TEST_CASE("a signal ends a process at once with 130, where nothing keeps it") {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     CAPTURE(signal);
     CHECK(status_of([&] { raise(signal); }) == kInterruptedStatus);
   }
@@ -91,7 +91,7 @@ TEST_CASE("what even an interrupted program has to write is written, and the pro
 }
 
 TEST_CASE("work that must come to an end does, and only a second signal of a kind ends it before") {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     CAPTURE(signal);
     CHECK(status_of([&] {
             const FinishFirst finish;

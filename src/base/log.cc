@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace spillway {
@@ -33,7 +34,7 @@ thread_local int muted = 0;
 void write_out(std::string_view text) {
   if (muted > 0) return;
   std::string line;
-  if (isatty(STDERR_FILENO)) {
+  if (is_terminal(STDERR_FILENO)) {
     line = "\r\033[K" + coloured(text);
   } else {
     line = text;

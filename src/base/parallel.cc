@@ -1,6 +1,7 @@
 #include "base/parallel.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "base/cpu_relax.h"
 #include "base/error.h"
 #include "base/math.h"
+#include "base/shared_cpus.h"
 
 namespace spillway {
 namespace {
@@ -85,15 +87,35 @@ void ThreadPool::take_chunks(int thread) {
   }
 }
 
-int available_cpus() {
+namespace {
+
+int processes_here = 1;
+
+cpu_set_t cpus_of(pid_t process) {
   cpu_set_t set;
-  CPU_ZERO(&set);
-  int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (sched_getaffinity(process, sizeof(set), &set) != 0) CPU_ZERO(&set);
+  return set;
+}
+
+// Returns true if whoever started this process gave it CPUs of its own.
+bool is_bound(const cpu_set_t& cpus) {
+  const cpu_set_t parents = cpus_of(::getppid());
+  return CPU_COUNT(&parents) > 0 && !CPU_EQUAL(&cpus, &parents);
+}
+
+}  // namespace
+
+void share_cpus(int processes) { processes_here = processes; }
+
+int available_cpus() {
+  const cpu_set_t set = cpus_of(0);
+  int cpus = CPU_COUNT(&set);
+  if (processes_here > 1 && !is_bound(set)) cpus /= processes_here;
   const double quota = cpu_quota();
   if (quota < cpus) cpus = static_cast<int>(std::ceil(quota));
   return std::max(cpus, 1);
 }
 
-double cpu_quota() { return ControlGroups().cpu_quota(); }
+double cpu_quota() { return ControlGroups().cpu_quota() / processes_here; }
 
 }  // namespace spillway

@@ -2,14 +2,18 @@
 
 #include <doctest/doctest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <thread>
 #include <vector>
 
 #include "base/index.h"
+#include "base/shared_cpus.h"
 
 using namespace spillway;
 
@@ -77,4 +81,25 @@ TEST_CASE("a loop waits for its chunks, not for workers") {
   CHECK(!gave_up);
   CHECK(items == 800);
   sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_CASE("processes of a host share its CPUs, unless each is bound to its own") {
+  const auto allowed = [](int cpus) {  // beside a cgroup's quota
+    return static_cast<int>(std::max(1.0, std::min<double>(cpus, std::ceil(cpu_quota()))));
+  };
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof(before), &before) == 0);
+  const double quota = cpu_quota();
+  share_cpus(2);
+  CHECK(cpu_quota() == quota / 2);
+  CHECK(available_cpus() == allowed(CPU_COUNT(&before) / 2));
+  cpu_set_t fewer = before;
+  for (size_t cpu = 0; CPU_COUNT(&fewer) == CPU_COUNT(&before); ++cpu) CPU_CLR(cpu, &fewer);
+  if (CPU_COUNT(&fewer) > 0) {
+    REQUIRE(sched_setaffinity(0, sizeof(fewer), &fewer) == 0);
+    CHECK(available_cpus() == allowed(CPU_COUNT(&fewer)));
+    CHECK(sched_setaffinity(0, sizeof(before), &before) == 0);
+  }
+  share_cpus(1);
+  CHECK(available_cpus() == allowed(CPU_COUNT(&before)));
 }

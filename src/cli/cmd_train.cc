@@ -18,11 +18,15 @@
 #include "base/json.h"
 #include "base/local_time.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "base/naming_key.h"
+#include "base/shared_cpus.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "cli/launched_processes.h"
+#include "cli/ranks/start_ranks.h"
 #include "cli/training_run.h"
+#include "dist/launch.h"
+#include "dist/open_peers.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "job/changes_that_fit.h"
@@ -98,7 +102,7 @@ train::TrainingData read_data(const config::Config& config, const train::Job& jo
 constexpr std::string_view kTrainExamples[] = {
     "spillway train config.yml", "spillway train config.yml --memory.device 6GiB --output_dir ./second-run",
     "spillway train config.yml --auto_resume_from_checkpoints true"};
-constexpr CommandFlag kTrainFlags[] = {kIsaFlag};
+constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kIsaFlag};
 constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
 // Throws InputError for what several ranks cannot do yet.
@@ -168,7 +172,7 @@ class RankOfTraining {
     });
     if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
       throw input_error("num_processes",
-                        "expected {} ranks, got one process; start it as `mpirun -n {} spillway train`", count, count);
+                        "expected {} ranks, got one process; write --ranks {}", count, count);
     ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
     progress_.hint("planning");
   }
@@ -237,6 +241,17 @@ class RankOfTraining {
   std::optional<train::PlannedJob> planned_;
 };
 
+// Returns what the config says of ranks, before it is read as a whole; the defaults of one in which something is wrong,
+// or that can be read once.
+config::RankSettings said_ranks(const ConfigArguments& arguments) {
+  if (arguments.path == "-") return {};
+  try {
+    return config::check_config_file(arguments.path, arguments.overrides, config::ConfigUse::kTrain).config.ranks;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 int train_as_rank(const ConfigArguments& arguments, Peers* peers) {
@@ -261,11 +276,20 @@ std::optional<ConfigArguments> training_arguments(std::span<const std::string> a
 }
 
 int cmd_train(std::span<const std::string> args) {
-  const auto arguments = training_arguments(args);
+  auto arguments = training_arguments(args);
   if (!arguments) return kDone;
-  check_launched_alone();
+  const Launch launch = read_launch();
+  share_cpus(launch.local_size);
+  const int asked = ranks_asked_for(*arguments, launch);
+  if (asked > 0) arguments->overrides.push_back({"num_processes", fmt::format("{}", asked)});
+  const config::RankSettings said = said_ranks(*arguments);
+  const int ranks = asked > 0 ? asked : narrow<int>(said.count);
+  if (ranks > 1 && !launch.is_one_of_several()) return start_ranks(ranks, args, arguments->path);
   apply_isa_flag(*arguments);
-  return train_as_rank(*arguments, nullptr);
+  if (!launch.is_one_of_several()) return train_as_rank(*arguments, nullptr);
+  use_machine_cache_of_ranks();
+  const std::unique_ptr<Peers> peers = open_peers(launch, {.timeout_seconds = said.timeout_seconds});
+  return train_as_rank(*arguments, peers.get());
 }
 
 }  // namespace spillway

@@ -33,6 +33,8 @@
 #include "cli/cmd_watch.h"
 #include "cli/help_page.h"
 #include "cli/option_names.h"
+#include "cli/ranks/start_ranks.h"
+#include "dist/open_peers.h"
 #include "io/file_error.h"
 
 namespace spillway {
@@ -85,7 +87,10 @@ int dispatch(std::span<const std::string> args) {
   }
   std::vector<std::string_view> names;
   for (const Command& command : commands()) {
-    if (is_same_option(command.name, args[0])) return command.run(args.subspan(1));
+    if (is_same_option(command.name, args[0])) {
+      if (command.run != cmd_train && command.run != cmd_doctor) check_launched_alone(command.name);
+      return command.run(args.subspan(1));
+    }
     names.push_back(command.name);
   }
   const std::string_view near = nearest_name(args[0], names);
@@ -116,8 +121,10 @@ int dispatch_with_named_errors(std::span<const std::string> args) {
   }
 }
 
+// As one of several ranks it ends the job, unless all ranks have come to their end together.
 int fail(std::string_view message, int status) {
   log_line(message);
+  end_ranks(status);
   return status;
 }
 

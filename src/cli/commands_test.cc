@@ -56,33 +56,47 @@ TEST_CASE("the help names every command, and so does the error for an unknown on
   CHECK(run({"--version"}).out.starts_with("spillway "));
 }
 
-TEST_CASE("one of several processes does not train the whole job") {
+TEST_CASE("one of several processes does not train, or do anything else, as if it was alone") {
   const ConfigFile config;
-  const auto error = [&](const char* variable, const char* value) {
+  const auto error = [&](const std::vector<std::string>& args, testing::Variables said) {
     testing::Variables variables = {
-        {"OMPI_COMM_WORLD_SIZE", {}}, {"PMI_SIZE", {}}, {"SLURM_NTASKS", {}}, {"WORLD_SIZE", {}}};
-    variables[variable] = value;
+        {"OMPI_COMM_WORLD_SIZE", {}}, {"PMI_SIZE", {}}, {"SLURM_STEP_NUM_TASKS", {}}, {"WORLD_SIZE", {}}};
+    for (const auto& [name, value] : said) variables[name] = value;
     const testing::Environment environment(variables);
-    const Captured result = run({"train", config.path});
+    const Captured result = run(args);
     CHECK(result.status == 2);
     return result.err;
   };
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
-    CAPTURE(std::string(variable));
-    const std::string alone =
-        fmt::format("[{}] expected one process, got 2; several ranks are not yet supported", variable);
-    CHECK(error(variable, "2").starts_with(alone));
-    // The model is not there.
-    for (const char* one : {"1", "", "2(x3)"})
-      CHECK_FALSE(error(variable, one).starts_with("[" + std::string(variable)));
-  }
+  const std::vector<std::string> train = {"train", config.path};
+  CHECK(error(train, {{"WORLD_SIZE", "2"}}).starts_with("[WORLD_SIZE] expected one process, got one of 2"));
+  CHECK(error(train, {{"OMPI_COMM_WORLD_SIZE", "2"}})
+            .starts_with("[OMPI_COMM_WORLD_RANK] expected a rank of 2, got nothing"));
+  const testing::Variables second = {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}};
+  CHECK(error({"train", config.path, "--ranks", "3"}, second) ==
+        "[--ranks] expected 2, the processes that mpirun started, got 3; change it, or remove it\n");
+  CHECK(error({"plan", config.path}, second) ==
+        "[spillway plan] expected one process, got one of 2 that mpirun started; start it alone: train alone runs on "
+        "several ranks\n");
+  // The model is not there.
+  for (const char* one : {"1", "", "2(x3)"})
+    CHECK_FALSE(error(train, {{"OMPI_COMM_WORLD_SIZE", one}}).starts_with("[OMPI"));
 }
 
-TEST_CASE("a plan is of one rank") {
+TEST_CASE("a number of ranks is one") {
   const ConfigFile config;
-  CHECK(run({"plan", config.path, "--ranks", "8"}).err ==
-        "[--ranks] expected 1, got '8'; several ranks are not yet supported: remove it\n");
-  CHECK(run({"plan", config.path, "--ranks=1", "--check-config"}).status == 0);
+  for (const char* bad : {"0", "-1", "two", "2.5"}) {
+    CHECK(run({"train", config.path, "--ranks", bad}).err ==
+          fmt::format("[--ranks] expected a number of processes from 1, or auto, got '{}'; change it\n", bad));
+  }
+  const testing::Environment environment({{"PATH", "/nowhere"}});
+  CHECK(run({"train", config.path, "--ranks", "2"}).err.find("install") != std::string::npos);
+}
+
+TEST_CASE("a plan is of as many ranks as it is asked for") {
+  const ConfigFile config;
+  for (const char* ranks : {"1", "8"})
+    CHECK(run({"plan", config.path, "--ranks", ranks, "--check-config"}).status == 0);
+  CHECK(run({"plan", config.path, "--ranks", "0"}).err.starts_with("[--num_processes] expected an integer of at least 1"));
 }
 
 TEST_CASE("an example says in JSON what it wrote") {

@@ -47,6 +47,11 @@ bool install() {
   return ::sigaction(SIGBUS, &action, &usual) == 0;
 }
 
+bool is_installed() {
+  static const bool kIsInstalled = install();
+  return kIsInstalled;
+}
+
 void set_message(Watched& watched, std::string_view path) {
   const std::string text = fmt::format(
       "[{}] expected the file as it was when it was opened, got one that is shorter or cannot be read; check it and "
@@ -58,11 +63,12 @@ void set_message(Watched& watched, std::string_view path) {
 
 }  // namespace
 
+void handle_mapping_faults() { static_cast<void>(is_installed()); }
+
 void watch_mapping(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  static const bool kIsInstalled = install();
   const auto free = std::find_if(all_watched.begin(), all_watched.end(),
                                  [](Watched& watched) { return !watched.is_taken.exchange(true); });
-  if (!kIsInstalled || free == all_watched.end()) return;
+  if (!is_installed() || free == all_watched.end()) return;
   set_message(*free, path.string());
   free->bytes = bytes.size();
   free->begin = bytes.data();

@@ -9,6 +9,9 @@
 
 namespace spillway {
 
+// Installs the handler, which watch_mapping() else does: before a library that takes a signal only where it has no
+// handler yet.
+void handle_mapping_faults();
 // From now on reports a fault in `bytes` as one of this file. Beyond 64 mappings at once, the system handles faults.
 // Safe from any thread.
 void watch_mapping(std::span<const std::byte> bytes, const std::filesystem::path& path);

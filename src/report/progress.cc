@@ -204,7 +204,7 @@ std::string_view format_progress_line(const ProgressState& state, std::span<char
 
 std::string_view format_progress_line(const LoadState& state, std::span<char> buffer) { return line_of(state, buffer); }
 
-Progress::Progress(const Options& options) : options_(options), is_terminal_(isatty(options.file) != 0) {}
+Progress::Progress(const Options& options) : options_(options), is_terminal_(is_terminal(options.file)) {}
 
 Progress::~Progress() {
   {

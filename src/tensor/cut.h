@@ -1,4 +1,4 @@
-// How a flat value is cut over the ranks of a job.
+// The cut of a flat value over the ranks of a job.
 #pragma once
 
 #include <algorithm>

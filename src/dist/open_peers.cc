@@ -1,0 +1,54 @@
+#include "dist/open_peers.h"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "base/error.h"
+#include "dist/mpi_module.h"
+#include "io/mapping_faults.h"
+#include "io/program_module.h"
+
+namespace spillway {
+namespace {
+
+struct MpiModule {
+  OpenMpi* open = nullptr;
+  EndMpi* end = nullptr;
+};
+
+constexpr const char* kBuildWithMpi =
+    "run tools/install_dependencies ranks (openmpi-bin, libopenmpi-dev) and build again";
+
+MpiModule* opened = nullptr;  // null: this process is no rank, or none yet
+
+const MpiModule& mpi_module() {
+  static MpiModule module;
+  if (opened != nullptr) return *opened;
+  const std::optional<ProgramModule> library = ProgramModule::open(module_path("mpi"), kBuildWithMpi);
+  if (!library) check_has_mpi();
+  library->find(module.open, "spillway_open_mpi");
+  library->find(module.end, "spillway_end_mpi");
+  opened = &module;
+  return module;
+}
+
+}  // namespace
+
+void check_has_mpi() {
+  std::error_code error;
+  if (!std::filesystem::exists(module_path("mpi"), error))
+    throw input_error("ranks", "expected a build with MPI for several ranks, got one without; {}", kBuildWithMpi);
+}
+
+std::unique_ptr<Peers> open_peers(const Launch& launch, const PeerOptions& options) {
+  if (!launch.is_one_of_several()) return nullptr;
+  handle_mapping_faults();  // MPI_Init takes SIGBUS where nobody has
+  return std::unique_ptr<Peers>(mpi_module().open(launch, options));
+}
+
+void end_ranks(int status) {
+  if (opened != nullptr) opened->end(status);
+}
+
+}  // namespace spillway

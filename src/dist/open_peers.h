@@ -1,0 +1,31 @@
+// Joins the ranks of a job that a launcher started.
+#pragma once
+
+#include <memory>
+
+#include "dist/launch.h"
+#include "dist/peers.h"
+
+namespace spillway {
+
+struct PeerOptions {
+  double timeout_seconds = 1800;  // ddp_timeout
+  // Ranks exchange by memory that they share where all of them are on one host; else they send messages there, too.
+  bool shares_memory = true;
+};
+
+// Returns the peers of this rank; null where it is alone. Takes no longer than the slowest rank does to come here. Once
+// in a process, before it starts threads that make child processes. A fault of a mapped file is reported as before.
+// The peers must be destroyed on the thread that calls this, when all ranks have come to their end; where an error is
+// on its way they leave the end of the job to end_ranks(). Throws InputError if the build has no MPI, or another than
+// the launcher's.
+[[nodiscard]] std::unique_ptr<Peers> open_peers(const Launch& launch, const PeerOptions& options = {});
+
+// Throws InputError if this build has no MPI and cannot be one of several ranks.
+void check_has_mpi();
+
+// Ends the job on all ranks with this exit status, and this process with it, if peers were opened that did not end in
+// order. Returns otherwise. To be called when an error has been said.
+void end_ranks(int status);
+
+}  // namespace spillway
