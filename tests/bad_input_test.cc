@@ -134,7 +134,7 @@ TEST_CASE("a wrong config is refused by name") {
   check_each(
       {{"misspelt key", "learning_rte", key("learning_rte", 1)},
        {"wrong type", "learning_rate", key("learning_rate", "fast")},
-       {"not yet", "num_processes", key("num_processes", 2)},
+       {"no ranks", "num_processes", key("num_processes", 0)},
        {"no DeepSpeed file", "deepspeed", key("deepspeed", "zero.json")},
        {"DeepSpeed key", "deepspeed.zero_optimisation", key("deepspeed", {{"zero_optimisation", json::object()}})},
        {"modes apart", "selective_checkpointing",

@@ -29,7 +29,10 @@ std::string coloured(std::string_view text) {
   return line.append(text.substr(0, marked)).append(kPlain).append(text.substr(marked));
 }
 
+thread_local int muted = 0;
+
 void write_out(std::string_view text) {
+  if (muted > 0) return;
   std::string line;
   if (is_terminal(STDERR_FILENO)) {
     line = "\r\033[K" + coloured(text);
@@ -46,5 +49,8 @@ void write_out(std::string_view text) {
 void log_line(std::string_view text) { write_out(shown_line(text)); }
 
 void log_text(std::string_view text) { write_out(shown_text(text)); }
+
+MutedLog::MutedLog() { ++muted; }
+MutedLog::~MutedLog() { --muted; }
 
 }  // namespace spillway

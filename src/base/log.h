@@ -14,6 +14,14 @@ void log_line(std::string_view text);
 // Does the same for several lines (shown_text()).
 void log_text(std::string_view text);
 
+// While it lives, this thread prints nothing: of several ranks of a job one speaks. May nest.
+class MutedLog {
+ public:
+  MutedLog();
+  ~MutedLog();
+  MutedLog(MutedLog&&) = delete;
+};
+
 template <typename... Args>
 void log_info(fmt::format_string<Args...> text, Args&&... args) {
   log_line(fmt::format(text, std::forward<Args>(args)...));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/cmd_plan_fit.h"
@@ -42,7 +43,7 @@ constexpr CommandFlag kPlanFlags[] = {
      "plan for this model: a folder, or a name that is known without one: llama-3-8b, qwen3-4b, ..."},
     {"--method", "NAME", "with --model alone: full, lora or qlora; left out: a table of all"},
     {"--write", "CONFIG.yml", "with --model alone: the config of the fastest plan"},
-    {"--ranks", "N", "of a job on several processes; so far 1"},
+    {"--ranks", "N", "plan what each of so many ranks does: num_processes"},
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},
     {"--json", "", "print one JSON document"},
     kIsaFlag};
@@ -100,12 +101,6 @@ int check_keys(const ConfigArguments& arguments) {
   return kDone;
 }
 
-void check_ranks(const ConfigArguments& arguments) {
-  const std::string ranks = arguments.value("--ranks");
-  if (arguments.has("--ranks") && ranks != "1")
-    throw input_error("--ranks", "expected 1, got {}; several ranks are not yet supported: remove it", quote(ranks));
-}
-
 // Returns true if the command asks what would fit, which needs no file.
 bool asks_what_fits(const ConfigArguments& arguments) {
   if (arguments.path.empty() && arguments.has("--model")) return true;
@@ -123,7 +118,7 @@ int cmd_plan(std::span<const std::string> args) {
   auto arguments = parse_config_arguments(kPlanCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
-  check_ranks(*arguments);
+  if (arguments->has("--ranks")) arguments->overrides.push_back({"num_processes", arguments->value("--ranks")});
   if (asks_what_fits(*arguments)) return plan_fit(*arguments);
   std::optional<TemporaryFolder> room;
   if (arguments->has("--model")) {
@@ -144,7 +139,8 @@ int cmd_plan(std::span<const std::string> args) {
   const bool elsewhere = is_elsewhere(*arguments);
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
   BusyNotes busy;
-  Machine machine = elsewhere ? machine_elsewhere(*arguments) : train::machine_of(loaded.config, *device);
+  const int ranks = narrow<int>(loaded.config.ranks.count);
+  Machine machine = elsewhere ? machine_elsewhere(*arguments) : train::machine_of(loaded.config, *device, ranks);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
   (void)train::open_weight_files(job, train::MissingWeights::kAllowed);

@@ -1,9 +1,13 @@
 #include "cli/cmd_train.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <csignal>
 #include <exception>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,8 +15,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/json.h"
 #include "base/local_time.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "base/naming_key.h"
 #include "base/shared_cpus.h"
 #include "cli/commands.h"
@@ -20,6 +26,7 @@
 #include "cli/ranks/start_ranks.h"
 #include "cli/training_run.h"
 #include "dist/launch.h"
+#include "dist/open_peers.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "job/changes_that_fit.h"
@@ -98,66 +105,191 @@ constexpr std::string_view kTrainExamples[] = {
 constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kIsaFlag};
 constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
+// Throws InputError for what several ranks cannot do yet.
+void check_can_share(const train::Job& job, const Device& device) {
+  if (job.clips)
+    throw input_error("base_model",
+                      "expected a model of text beside several ranks, got one of clips; several ranks that train on "
+                      "clips are not yet supported: start one");
+  if (!device.shares_host_memory())
+    throw input_error(
+        "device",
+        "expected cpu beside several ranks, got a GPU; GPUs of several ranks are not yet supported: write "
+        "device: cpu, or start one");
+}
+
+// Returns rank 0's machine, so that all ranks plan alike. `of_rank_0` is only called there.
+Machine shared_machine(train::Ranks& ranks, const std::function<Machine()>& of_rank_0) {
+  if (!ranks.are_several()) return of_rank_0();
+  const std::string text = ranks.of_first([&] { return json_text(to_json(of_rank_0())); });
+  return machine_from_json(nlohmann::json::parse(text), "the machine of rank 0");
+}
+
+// Does what cmd_train() does as one of the ranks. Rank 0 alone speaks, and writes in output_dir.
+class RankOfTraining {
+ public:
+  RankOfTraining(const ConfigArguments& arguments, train::Ranks& ranks)
+      : arguments_(arguments), ranks_(ranks), progress_({.file = ranks.is_first() ? STDERR_FILENO : kNoFile}) {}
+
+  int run() {
+    std::optional<MutedLog> muted;
+    if (!ranks_.is_first()) muted.emplace();
+    load();
+    prepare();
+    std::vector<FrontierPoint> frontier;  // for the report, not for the plan that is printed now
+    plan(frontier);
+    std::optional<OutputFolder> output;
+    ranks_.first([&] { output.emplace(loaded_.config.output.output_dir, std::move(*shared_)); });
+    // A log whose reader has gone (`| tee` that Ctrl-C ended first) must not end the training.
+    std::signal(SIGPIPE, SIG_IGN);
+    planned_->context.frontier = std::move(frontier);
+    train::RunStart start = choose_start();
+    train::TrainingData data;
+    ranks_.agree([&] { data = read_data(loaded_.config, *job_, now_, progress_); });
+    release_free_memory();
+    planned_->context.process_bytes = train::predicted_rss_bytes(*job_, *planned_, machine_);
+    if (data.stream) planned_->context.process_bytes += max_bytes(data.stream->options());
+    const int status = run_training({.job = *job_,
+                                     .planned = *planned_,
+                                     .data = data,
+                                     .source = loaded_.source,
+                                     .machine = machine_,
+                                     .device = *device_,
+                                     .progress = progress_,
+                                     .ranks = ranks_},
+                                    std::move(start));
+    if (output) output->finish();
+    return status;
+  }
+
+ private:
+  // Rank 0 comes first, as it may fetch models and data sets.
+  void load() {
+    const auto read = [&] { loaded_ = load_config(arguments_, config::ConfigUse::kTrain); };
+    ranks_.first(read);
+    ranks_.agree([&] {
+      if (!ranks_.is_first()) read();
+    });
+    if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
+      throw input_error("num_processes",
+                        "expected {} ranks, got one process; write --ranks {}", count, count);
+    ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
+    progress_.hint("planning");
+  }
+
+  void prepare() {
+    ranks_.agree([&] { device_ = open_device(loaded_.config.device); });
+    machine_ =
+        shared_machine(ranks_, [&] { return train::machine_of(loaded_.config, *device_, ranks_.on_this_host()); });
+    started_ = ranks_.of_first([&] { return train::first_start(loaded_.config.output); });
+    now_ = time_from_text(started_);
+    ranks_.agree([&] {
+      job_.emplace(train::make_job(loaded_.config, machine_, {.now = now_}));
+      if (ranks_.are_several()) check_can_share(*job_, *device_);
+      for (const std::string& note : job_->notes) log_line(note);
+      // Checks that everything can be opened, before anything that takes long.
+      (void)train::open_weight_files(*job_);
+      if (!job_->online && !job_->clips) train::check_data_files(loaded_.config.data);
+      training_.emplace(train::build_training_graph(*job_->model, job_->graph));
+    });
+    machine_ = shared_machine(ranks_, [&] {
+      train::measure_job(*job_, *training_, machine_, *device_, measuring_progress(progress_));
+      return machine_;
+    });
+  }
+
+  void plan(std::vector<FrontierPoint>& frontier) {
+    ranks_.agree([&] { planned_.emplace(train::plan_job(*job_, machine_, std::move(*training_), &frontier)); });
+    ranks_.first([&] {
+      if (!planned_->plan.fits) {
+        measure_new_disks(machine_, loaded_.config.memory.disk_paths, *device_);
+        progress_.hint("looking for what would fit");
+        train::add_changes_that_fit(loaded_, *job_, machine_, *planned_);
+      }
+      progress_.clear();
+      train::check_fits(*planned_);
+    });
+    busy_.say();
+    log_text(print_plan(planned_->training.graph, planned_->plan, planned_->context));
+  }
+
+  // The run has the same identity on all ranks.
+  train::RunStart choose_start() {
+    train::RunStart start;
+    ranks_.agree([&] { start = train::choose_start(loaded_.config.output); });
+    if (ranks_.are_several())
+      start.run = train::run_from_json(
+          nlohmann::json::parse(ranks_.of_first([&] { return json_text(train::to_json(start.run)); })));
+    start.run.started = started_;
+    return start;
+  }
+
+  static constexpr int kNoFile = -1;
+
+  const ConfigArguments& arguments_;
+  train::Ranks& ranks_;
+  Progress progress_;
+  BusyNotes busy_;
+  config::LoadedConfig loaded_;
+  std::optional<SharedOutput> shared_;  // rank 0's
+  std::shared_ptr<Device> device_;
+  Machine machine_;
+  std::string started_;
+  std::optional<std::tm> now_;
+  std::optional<train::Job> job_;
+  std::optional<train::TrainingGraph> training_;  // until it is planned
+  std::optional<train::PlannedJob> planned_;
+};
+
+// Returns what the config says of ranks, before it is read as a whole; the defaults of one in which something is wrong,
+// or that can be read once.
+config::RankSettings said_ranks(const ConfigArguments& arguments) {
+  if (arguments.path == "-") return {};
+  try {
+    return config::check_config_file(arguments.path, arguments.overrides, config::ConfigUse::kTrain).config.ranks;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
 }  // namespace
 
+int train_as_rank(const ConfigArguments& arguments, Peers* peers) {
+  train::Ranks ranks(peers);
+  ConfigArguments own = arguments;
+  own.ranks = ranks.are_several() ? ranks.size() : 0;
+  try {
+    return RankOfTraining(own, ranks).run();
+  } catch (const InputError& error) {
+    if (!ranks.is_first() && ranks.is_common(error)) return kInputWrong;
+    if (ranks.is_first()) throw;
+    throw InputError(ranks.own_message(error.what()));
+  } catch (const std::exception& error) {
+    if (!ranks.is_first() && ranks.is_common(error)) return kMachineFailed;
+    if (ranks.is_first()) throw;
+    throw MachineError(ranks.own_message(error.what()));
+  }
+}
+
+std::optional<ConfigArguments> training_arguments(std::span<const std::string> args) {
+  return parse_config_arguments(kTrainCommand, args);
+}
+
 int cmd_train(std::span<const std::string> args) {
-  const auto arguments = parse_config_arguments(kTrainCommand, args);
+  auto arguments = training_arguments(args);
   if (!arguments) return kDone;
   const Launch launch = read_launch();
   share_cpus(launch.local_size);
-  const int ranks = ranks_asked_for(*arguments, launch);
+  const int asked = ranks_asked_for(*arguments, launch);
+  if (asked > 0) arguments->overrides.push_back({"num_processes", fmt::format("{}", asked)});
+  const config::RankSettings said = said_ranks(*arguments);
+  const int ranks = asked > 0 ? asked : narrow<int>(said.count);
   if (ranks > 1 && !launch.is_one_of_several()) return start_ranks(ranks, args, arguments->path);
-  if (launch.is_one_of_several())
-    throw input_error(launch.launcher,
-                      "expected one process, got {}; several ranks are not yet supported: start it alone", launch.size);
   apply_isa_flag(*arguments);
-  const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain);
-  SharedOutput shared = train::training_output(loaded.config);
-  Progress progress({});
-  progress.hint("planning");
-  const std::shared_ptr<Device> device = open_device(loaded.config.device);
-  BusyNotes busy;
-  Machine machine = train::machine_of(loaded.config, *device);
-  const std::string started = train::first_start(loaded.config.output);
-  const std::optional<std::tm> now = time_from_text(started);
-  const train::Job job = train::make_job(loaded.config, machine, {.now = now});
-  for (const std::string& note : job.notes) log_line(note);
-  // Checks that everything can be opened, before anything that takes long.
-  (void)train::open_weight_files(job);
-  if (!job.online && !job.clips) train::check_data_files(loaded.config.data);
-  train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
-  train::measure_job(job, training, machine, *device, measuring_progress(progress));
-  std::vector<FrontierPoint> frontier;  // for the report, not for the plan that is printed now
-  train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
-  if (!planned.plan.fits) {
-    measure_new_disks(machine, loaded.config.memory.disk_paths, *device);
-    progress.hint("looking for what would fit");
-    train::add_changes_that_fit(loaded, job, machine, planned);
-  }
-  progress.clear();
-  train::check_fits(planned);
-  busy.say();
-  log_text(print_plan(planned.training.graph, planned.plan, planned.context));
-  OutputFolder output(loaded.config.output.output_dir, std::move(shared));
-  // A log whose reader has gone (`| tee` that Ctrl-C ended first) must not end the training.
-  std::signal(SIGPIPE, SIG_IGN);
-  planned.context.frontier = std::move(frontier);
-  train::RunStart start = train::choose_start(loaded.config.output);
-  start.run.started = started;
-  train::TrainingData data = read_data(loaded.config, job, now, progress);
-  release_free_memory();
-  planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
-  if (data.stream) planned.context.process_bytes += max_bytes(data.stream->options());
-  const int status = run_training({.job = job,
-                                   .planned = planned,
-                                   .data = data,
-                                   .source = loaded.source,
-                                   .machine = machine,
-                                   .device = *device,
-                                   .progress = progress},
-                                  std::move(start));
-  output.finish();
-  return status;
+  if (!launch.is_one_of_several()) return train_as_rank(*arguments, nullptr);
+  use_machine_cache_of_ranks();
+  const std::unique_ptr<Peers> peers = open_peers(launch, {.timeout_seconds = said.timeout_seconds});
+  return train_as_rank(*arguments, peers.get());
 }
 
 }  // namespace spillway

@@ -184,7 +184,7 @@ void apply_isa_flag(const ConfigArguments& arguments) {
 }
 
 config::LoadedConfig load_config(const ConfigArguments& arguments, config::ConfigUse use, HubNames names) {
-  config::LoadedConfig loaded = config::load_config_file(arguments.path, arguments.overrides, use);
+  config::LoadedConfig loaded = config::load_config_file(arguments.path, arguments.overrides, use, arguments.ranks);
   const std::string model = loaded.config.model.base_model;
   const hub::Lookup lookup = names == HubNames::kFetched ? fetching_lookup() : hub::Lookup{};
   const bool reads_weights = use != config::ConfigUse::kPreprocess && names == HubNames::kFetched;

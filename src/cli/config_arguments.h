@@ -1,6 +1,7 @@
 // The arguments of every command that takes a config: `CONFIG.yml [--KEY VALUE ...]`.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -38,6 +39,7 @@ struct ConfigArguments {
   std::string path;
   std::vector<config::ConfigOverride> overrides;
   std::map<std::string, std::string, std::less<>> flags;  // those given, with their values
+  int64_t ranks = 0;                                      // that a launcher has started (config::ConfigSource)
 
   // The name of the config in messages.
   [[nodiscard]] std::string shown_path() const { return path.empty() ? "the command line" : path; }

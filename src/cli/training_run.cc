@@ -66,8 +66,9 @@ constexpr double kMaxShareOfProbes = 0.002;
 constexpr int64_t kMaxReportBytes = 256 * kMiB;
 
 // With room for the trace of one update.
-ExecutorOptions traced(ExecutorOptions options, const train::PlannedJob& planned) {
+ExecutorOptions run_options(ExecutorOptions options, const train::PlannedJob& planned, Peers* peers) {
   options.traced_micro_steps = planned.context.accumulation;
+  options.peers = peers;
   return options;
 }
 
@@ -82,6 +83,7 @@ class TrainingRun {
         machine_(in.machine),
         device_(in.device),
         progress_(in.progress),
+        ranks_(in.ranks),
         output_(job_.config.output.output_dir),
         identity_(start.run),
         functions_(std::move(functions)),
@@ -89,15 +91,17 @@ class TrainingRun {
         initial_(job_),
         pool_(machine_.threads),
         tiers_(job_, planned_, in.device),
-        session_(job_, planned_, pool_, traced(tiers_.options(), planned_)),
+        session_(job_, planned_, pool_, run_options(tiers_.options(), planned_, ranks_.peers())),
         files_(job_, planned_, session_),
-        trainer_(job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
-                 [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
-                   reward_models.attach(session);
-                   return std::make_unique<train::GeneratedRounds>(
-                       job_, session, *functions_, total_steps,
-                       [this](int64_t done, int64_t of) { on_generating(done, of); });
-                 }),
+        trainer_(
+            job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
+            [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
+              reward_models.attach(session);
+              return std::make_unique<train::GeneratedRounds>(
+                  job_, session, *functions_, total_steps,
+                  [this](int64_t done, int64_t of) { on_generating(done, of); });
+            },
+            &ranks_),
         tier_memory_(memory_of_tiers(planned_)),
         record_(planned_.plan.program, 0),
         calibration_(planned_.training.graph, planned_.plan.program, machine_),
@@ -110,31 +114,44 @@ class TrainingRun {
   int run() {
     if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
     progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
-    load();
+    trainer_.check_same_on_all_ranks(SPILLWAY_VERSION);
+    ranks_.agree([&] { load(); });
     // From here on there are results to lose: signals are handled between steps, and all files are completed.
     const FinishFirst finish;
-    const bool keeps_report = is_reported();
+    record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
+    bool keeps_report = false;
+    ranks_.first([&] {
+      keeps_report = is_reported();
+      begin_files();
+      if (!keeps_report) page_.show(record_.so_far());
+    });
+    const train::TrainingOutcome outcome = trained();
+    peak_rss_ = peak_rss_bytes();
+    record_.set_measured_peaks(session_.measured_peak_bytes());
+    if (ranks_.are_several()) take_reports_of_ranks(outcome);
+    const std::string failure = ranks_.of_first([&] {
+      files_.sync();
+      if (!keeps_report) write_report(outcome);
+      return files_.failure();
+    });
+    update_machine_cache();
+    if (outcome.steps > 0) say_what_it_took(outcome);
+    say_goodbye(outcome);
+    if (ranks_.interrupted()) return kInterrupted;
+    if (failure.empty()) return kDone;
+    log_line(fmt::format("{}; {} is whole, that file is not", failure, result_name()));
+    return kMachineFailed;
+  }
+
+ private:
+  void begin_files() {
     clear_leftovers(output_);
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     files_.open(output_, identity_, trainer_);
-    record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
-    if (!keeps_report) page_.show(record_.so_far());
-    const train::TrainingOutcome outcome = trained();
-    files_.sync();
-    peak_rss_ = peak_rss_bytes();
-    if (!keeps_report) write_report(outcome);
-    update_machine_cache();
-    if (outcome.steps > 0) say_what_it_took(outcome);
-    say_goodbye(outcome);
-    if (interrupt_requested()) return kInterrupted;
-    if (files_.failure().empty()) return kDone;
-    log_line(fmt::format("{}; {} is whole, that file is not", files_.failure(), result_name()));
-    return kMachineFailed;
   }
 
- private:
   // Returns true if nothing is left to train, and the existing report is that of this run, up to its last step.
   [[nodiscard]] bool is_reported() const {
     const fs::path file = output_ / "report.json";
@@ -152,13 +169,14 @@ class TrainingRun {
     try {
       return trainer_.run();
     } catch (const std::runtime_error& error) {
-      page_.show_failure(record_.so_far(), error.what());
+      if (ranks_.is_first()) page_.show_failure(record_.so_far(), error.what());
       throw;
     }
   }
 
   // Merges this run's measurements into the current cache, which other runs may have changed since this one began.
   void update_machine_cache() {
+    if (!ranks_.is_first()) return;
     if (cpu_share_) {
       cpu_share_->complete();
       if (cpu_share_->is_busy()) return say_was_busy(cpu_share_->value());
@@ -180,8 +198,8 @@ class TrainingRun {
     const auto progress = [&](int64_t rows, int64_t of) {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
     };
-    const train::ReferenceScoresFile file =
-        train::load_reference_scores(job_, planned_, initial_.reference(), session_, data_, progress);
+    const train::ReferenceScoresFile file = train::load_reference_scores(job_, planned_, initial_.reference(), session_,
+                                                                         data_, progress, ranks_.is_first());
     progress_.clear();
     const std::string speed =
         file.was_there
@@ -198,6 +216,7 @@ class TrainingRun {
   }
 
   train::TrainingListeners listeners() {
+    if (!ranks_.is_first()) return {};
     return {.before_step =
                 [this] {
                   if (cpu_share_) cpu_share_->sample_at_intervals(kMaxShareOfProbes);
@@ -261,7 +280,7 @@ class TrainingRun {
   // Returns true if the step's streams were about as long as planned; shorter ones take less time.
   [[nodiscard]] bool is_full(const StepRecord& r) const {
     constexpr double kFull = 0.95;
-    const int64_t planned = planned_.context.micro_batches() * planned_.training.graph.tokens();
+    const int64_t planned = planned_.context.micro_batches_of_all() * planned_.training.graph.tokens();
     return static_cast<double>(r.trained_tokens) >= kFull * static_cast<double>(planned);
   }
 
@@ -316,10 +335,29 @@ class TrainingRun {
     }
   }
 
+  [[nodiscard]] nlohmann::ordered_json last_report(const train::TrainingOutcome& outcome) const {
+    return run_report(planned_, machine_, session_.executor(), outcome, record_, peak_rss_,
+                      facts(outcome.interrupted ? "interrupted" : "done"));
+  }
+
+  // Collects what each rank has measured.
+  void take_reports_of_ranks(const train::TrainingOutcome& outcome) {
+    const std::span<const std::string> texts = ranks_.exchange([&] {
+      const nlohmann::ordered_json report = last_report(outcome);
+      nlohmann::ordered_json own = {{"rank", ranks_.rank()}, {"host", ranks_.peers()->host(ranks_.rank())}};
+      for (const char* part : {"tiers", "process", "lanes"}) own[part] = report.at(part);
+      return json_text(own);
+    });
+    for (const std::string& text : texts) rank_reports_.push_back(nlohmann::ordered_json::parse(text));
+  }
+
   void write_report(const train::TrainingOutcome& outcome) {
-    record_.set_measured_peaks(session_.measured_peak_bytes());
-    const nlohmann::ordered_json report = run_report(planned_, machine_, session_.executor(), outcome, record_,
-                                                     peak_rss_, facts(outcome.interrupted ? "interrupted" : "done"));
+    nlohmann::ordered_json report = last_report(outcome);
+    if (ranks_.are_several()) {
+      report["world_size"] = ranks_.size();
+      report["zero_stage"] = 0;
+      report["ranks"] = rank_reports_;
+    }
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
   }
@@ -359,6 +397,7 @@ class TrainingRun {
   const Machine& machine_;
   const Device& device_;
   Progress& progress_;
+  train::Ranks& ranks_;
   fs::path output_;
   train::RunIdentity identity_;
   std::unique_ptr<rewards::RewardFunctions> functions_;  // of a job that generates
@@ -375,6 +414,7 @@ class TrainingRun {
   Calibration calibration_;
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t peak_rss_ = 0;
+  nlohmann::ordered_json rank_reports_ = nlohmann::ordered_json::array();  // by rank, of several
   LivePage page_;
   ProgressState bar_;  // as it was drawn last
 };
@@ -387,7 +427,9 @@ int run_training(const RunInputs& inputs, train::RunStart start) {
   train::JobRewards reward_models(inputs.job);
   if (const auto& settings = inputs.job.config.rewards)
     functions = std::make_unique<rewards::RewardFunctions>(*settings, reward_models.factory());
-  return TrainingRun(inputs, std::move(start), std::move(functions), reward_models).run();
+  std::optional<TrainingRun> run;
+  inputs.ranks.agree([&] { run.emplace(inputs, std::move(start), std::move(functions), reward_models); });
+  return run->run();
 }
 
 }  // namespace spillway

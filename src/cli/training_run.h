@@ -8,6 +8,7 @@
 #include "plan/machine.h"
 #include "report/progress.h"
 #include "saved/run_start.h"
+#include "train/ranks.h"
 
 namespace spillway {
 
@@ -20,11 +21,13 @@ struct RunInputs {
   const Machine& machine;
   Device& device;
   Progress& progress;
+  train::Ranks& ranks;
 };
 
 // Trains the config of `source`, and leaves the files that docs/report.md lists in the job's output_dir, which the
-// caller has locked. Updates the machine's cache with the measurements of the run. Returns the exit status: done, or
-// interrupted. Throws the errors of training, and Interrupted before the first step; checkpoints that were saved stay.
+// caller has locked. With several ranks all call it together, and rank 0 writes the files. Updates the machine's cache
+// with the measurements of the run. Returns the exit status: done, or interrupted. Throws the errors of training, and
+// Interrupted before the first step; checkpoints that were saved stay.
 [[nodiscard]] int run_training(const RunInputs& inputs, train::RunStart start);
 
 }  // namespace spillway

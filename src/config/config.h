@@ -143,10 +143,16 @@ struct SaidQuantisation {
   std::optional<SaidValue<std::vector<std::string>>> skip_modules;
 };
 
+// The ranks: processes that train one job together. Micro-batch i of a step is that of rank i mod count.
+struct RankSettings {
+  int64_t count = 1;
+  double timeout_seconds = 1800;  // without a sign of life of a rank, after which the others end
+};
+
 // The sizes of a micro-batch and of a step.
 struct BatchSettings {
-  int64_t micro_batch_size = 1;  // rows of a micro-batch
-  int64_t gradient_accumulation_steps = 1;
+  int64_t micro_batch_size = 1;             // rows of a micro-batch
+  int64_t gradient_accumulation_steps = 1;  // micro-batches of a step, those of all ranks
   int64_t sequence_len = 512;               // tokens of the longest row
   std::string length_key = "sequence_len";  // the key that said so, by its canonical name
   int64_t eval_sequence_len = 0;            // of the longest row of an evaluation; 0: the same
@@ -314,6 +320,7 @@ struct Config {
   std::optional<rewards::RewardSettings> rewards;  // of completions that the model generates
   VideoSettings video;                             // of a model that reads clips
   data::DataSettings data;
+  RankSettings ranks;
   BatchSettings batches;
   ScheduleSettings schedule;
   OptimizerSettings optimizer;

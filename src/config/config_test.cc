@@ -247,7 +247,7 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
         "supported, choose another");
   CHECK(error_of("optimizer: ao_adamw_fp8\n").find("8-bit optimizer states are not yet supported") !=
         std::string::npos);
-  for (const char* line : {"rl: xpo", "num_processes: 2", "fp8: yes", "trl: {replay_buffer_size: 8}"}) {
+  for (const char* line : {"rl: xpo", "fp8: yes", "trl: {replay_buffer_size: 8}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("not yet supported") != std::string::npos);
   }
@@ -267,8 +267,8 @@ TEST_CASE("no advice would train something else") {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("remove") == std::string::npos);
   }
-  for (const char* line : {"num_processes: 2", "s2_attention: true", "past_index: 3",
-                           "deepspeed: {bf16: {bf16_optimizer_states: true}}"}) {
+  for (const char* line :
+       {"num_machines: 2", "s2_attention: true", "past_index: 3", "deepspeed: {bf16: {bf16_optimizer_states: true}}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find(": remove the key") != std::string::npos);
   }

@@ -69,24 +69,49 @@ void merge_paths(std::span<const ForeignSetting> section, std::vector<Setting>& 
   if (!paths.value.items.empty()) merge_setting(settings, std::move(paths));
 }
 
-// DeepSpeed's batch is a step on all ranks, of which there is one.
-void merge_batch(std::span<const ForeignSetting> section, std::vector<Setting>& settings) {
+// Returns the ranks that share out DeepSpeed's batch.
+int64_t ranks_of(std::span<const Setting> settings, const LoadedConfig& loaded) {
+  int64_t ranks = 1;
+  const Setting* said = find_setting(settings, "num_processes");
+  if (said != nullptr) read_value(said->value, said->place, said->key->range, ranks);
+  return loaded.source.ranks > 0 ? loaded.source.ranks : ranks;
+}
+
+// DeepSpeed's batch is a step on all ranks. It gives the one of micro_batch_size and gradient_accumulation_steps that
+// is missing.
+void merge_batch(std::span<const ForeignSetting> section, int64_t ranks, std::vector<Setting>& settings) {
   const ForeignSetting* batch = find_foreign(section, "train_batch_size");
   if (batch == nullptr) return;
-  const Setting* accumulation = find_setting(settings, "gradient_accumulation_steps");
-  if (accumulation == nullptr) {
-    merge_setting(settings, {find_key("batch_size"), canonical(*batch), batch->place, batch->value});
-    return;
-  }
-  const Setting* micro = find_setting(settings, "micro_batch_size");
-  int64_t rows = 0, steps = 0, micro_rows = 1;
+  int64_t rows = 0, steps = 1, micro_rows = 1;
+  const auto read = [](const Setting* one, int64_t& value) {
+    if (one != nullptr) read_value(one->value, one->place, one->key->range, value);
+  };
+  const Setting *accumulation = find_setting(settings, "gradient_accumulation_steps"),
+                *micro = find_setting(settings, "micro_batch_size");
   read_value(batch->value, batch->place, {.least = 1}, rows);
-  read_value(accumulation->value, accumulation->place, accumulation->key->range, steps);
-  if (micro != nullptr) read_value(micro->value, micro->place, micro->key->range, micro_rows);
-  if (rows != steps * micro_rows) {
-    throw input_error(batch->place.text(),
-                      "expected micro_batch_size x gradient_accumulation_steps, {} x {}, got {}; change one of them",
-                      micro_rows, steps, rows);
+  read(accumulation, steps);
+  read(micro, micro_rows);
+  const int64_t known = micro_rows * steps * ranks;
+  if (accumulation != nullptr && micro != nullptr && rows != known) {
+    throw input_error(
+        batch->place.text(),
+        "expected micro_batch_size x gradient_accumulation_steps{}, {} x {}{}, got {}; change one of them",
+        ranks == 1 ? "" : " x ranks", micro_rows, steps, ranks == 1 ? "" : fmt::format(" x {}", ranks), rows);
+  }
+  if (rows % known != 0) {
+    throw input_error(batch->place.text(), "expected a multiple of {}{}, got {}; change one of them",
+                      accumulation != nullptr ? fmt::format("gradient_accumulation_steps, {}", steps)
+                                              : fmt::format("micro_batch_size, {}", micro_rows),
+                      ranks == 1 ? "" : fmt::format(", times {} ranks", ranks), rows);
+  }
+  const auto merge = [&](const char* key, int64_t value) {
+    merge_setting(settings,
+                  {find_key(key), canonical(*batch), batch->place, YamlNode::scalar(fmt::format("{}", value))});
+  };
+  if (accumulation == nullptr) {
+    merge("batch_size", rows / ranks);
+  } else if (micro == nullptr) {
+    merge("micro_batch_size", rows / known);
   }
 }
 
@@ -130,9 +155,13 @@ void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdi
   const std::vector<ForeignSetting> section = read_section(*found, verdicts);
   check_stage(section);
   merge_foreign(deepspeed_table(), section, settings, verdicts);
-  verdicts.ignore("deepspeed.zero_optimization.stage", "on one rank there is nothing to shard");
   merge_paths(section, settings);
-  merge_batch(section, settings);
+  const int64_t ranks = ranks_of(settings, loaded);
+  if (ranks == 1) {
+    for (const char* key : {"zero_optimization.stage", "sequence_parallel_size"})
+      verdicts.ignore(fmt::format("deepspeed.{}", key), "on one rank there is nothing to shard");
+  }
+  merge_batch(section, ranks, settings);
   merge_optim_args(section, settings);
   const auto is_optimizer = [](const ForeignSetting& one) { return one.key->text == "optimizer_offload"; };
   const auto optimizer = std::find_if(section.begin(), section.end(), is_optimizer);

@@ -168,7 +168,7 @@ TEST_CASE("DeepSpeed's batch sizes must agree") {
   CHECK(load_deepspeed("gradient_accumulation_steps: 4\nmicro_batch_size: 2\ndeepspeed: {train_batch_size: 8}\n")
             .config.batches.gradient_accumulation_steps == 4);
   CHECK(deepspeed_error("gradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 8}\n")
-            .find("expected micro_batch_size x gradient_accumulation_steps, 1 x 3, got 8") != std::string::npos);
+            .find("expected a multiple of gradient_accumulation_steps, 3, got 8") != std::string::npos);
 }
 
 TEST_CASE("the section compile of axolotl's files is ignored by name") {

@@ -84,6 +84,15 @@ void keep_on_host(std::vector<Setting>& settings, std::string_view spelled, cons
   follow_optimizer(settings, place);
 }
 
+// Returns what FSDP splits, as a stage of ZeRO.
+const char* stage_of(std::span<const std::string> words, std::span<const ForeignSetting> section) {
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  if (has("no_shard")) return "0";
+  const ForeignSetting* reshards = find_foreign(section, "reshard_after_forward");
+  const bool keeps_weights = reshards != nullptr && boolean_of(reshards->value) == false;
+  return keeps_weights || has("shard_grad_op") || has("hybrid_shard_zero2") ? "2" : "3";
+}
+
 // FSDP's own checkpointing comes in place of the trainer's, which people therefore turn off beside it.
 void merge_checkpointing(std::span<const ForeignSetting> section, std::vector<Setting>& settings) {
   const ForeignSetting* flag = find_foreign(section, "activation_checkpointing");
@@ -130,6 +139,7 @@ void merge_fsdp(std::vector<Setting>& settings, Verdicts& verdicts) {
     }
   }
   merge_foreign(kFsdpTable, section, settings, verdicts);
+  merge_setting(settings, {find_key("zero_stage"), place.path, place, YamlNode::scalar(stage_of(words, section))});
   merge_checkpointing(section, settings);
   const ForeignSetting* flag = find_foreign(section, "offload_params");
   if (flag == nullptr) flag = find_foreign(section, "cpu_offload");

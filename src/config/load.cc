@@ -109,10 +109,11 @@ YamlNode* value_at(YamlNode& root, std::string_view name) {
 }  // namespace
 
 LoadedConfig check_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
-                          ConfigUse use) {
+                          ConfigUse use, int64_t ranks) {
   refuse_script(text, name);
   const YamlNode root = parse_yaml(text, name);
-  LoadedConfig loaded{.source = {std::string(text), std::string(name), {overrides.begin(), overrides.end()}, use}};
+  LoadedConfig loaded{
+      .source = {std::string(text), std::string(name), {overrides.begin(), overrides.end()}, use, ranks}};
   const KeyPlace top{std::string(name), 0, ""};
   loaded.other_trainer = recognise_trainer(root, top, loaded.verdicts);
   if (!loaded.other_trainer.empty()) return loaded;
@@ -149,12 +150,13 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   return loaded;
 }
 
-LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
-  if (path.empty()) return check_config("", "the command line", overrides, use);
-  if (path == "-") return check_config(read_standard_input(), "standard input", overrides, use);
+LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use,
+                               int64_t ranks) {
+  if (path.empty()) return check_config("", "the command line", overrides, use, ranks);
+  if (path == "-") return check_config(read_standard_input(), "standard input", overrides, use, ranks);
   constexpr int64_t kLargestScript = 256 * kMiB;  // a notebook holds what it has printed
   const bool is_script = path.ends_with(".ipynb") || path.ends_with(".py");
-  return check_config(read_file(path, is_script ? kLargestScript : kLargestConfig), path, overrides, use);
+  return check_config(read_file(path, is_script ? kLargestScript : kLargestConfig), path, overrides, use, ranks);
 }
 
 std::string first_problem(const LoadedConfig& loaded) {
@@ -164,20 +166,21 @@ std::string first_problem(const LoadedConfig& loaded) {
 }
 
 LoadedConfig load_config(std::string_view text, std::string_view name, std::span<const ConfigOverride> overrides,
-                         ConfigUse use) {
-  LoadedConfig loaded = check_config(text, name, overrides, use);
+                         ConfigUse use, int64_t ranks) {
+  LoadedConfig loaded = check_config(text, name, overrides, use, ranks);
   if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
   return loaded;
 }
 
-LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use) {
-  LoadedConfig loaded = check_config_file(path, overrides, use);
+LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides, ConfigUse use,
+                              int64_t ranks) {
+  LoadedConfig loaded = check_config_file(path, overrides, use, ranks);
   if (const std::string problem = first_problem(loaded); !problem.empty()) throw InputError(problem);
   return loaded;
 }
 
 std::string written_config(const ConfigSource& source) {
-  (void)load_config(source.text, source.name, source.overrides, source.use);
+  (void)load_config(source.text, source.name, source.overrides, source.use, source.ranks);
   Verdicts verdicts;
   std::vector<Setting> settings =
       collect_settings(parse_yaml(source.text, source.name), KeyPlace{source.name, 0, ""}, verdicts);
@@ -190,7 +193,7 @@ std::string written_config(const ConfigSource& source) {
 LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes) {
   std::vector<ConfigOverride> overrides = source.overrides;
   overrides.insert(overrides.end(), changes.begin(), changes.end());
-  return load_config(source.text, source.name, overrides, source.use);
+  return load_config(source.text, source.name, overrides, source.use, source.ranks);
 }
 
 std::string ignored_line(const LoadedConfig& loaded) {

@@ -30,6 +30,7 @@ struct ConfigSource {
   std::string text, name;  // of the file
   std::vector<ConfigOverride> overrides;
   ConfigUse use = ConfigUse::kTrain;
+  int64_t ranks = 0;  // that a launcher has started; 0: none has, and num_processes says how many there are to be
 };
 
 struct LoadedConfig {
@@ -57,23 +58,23 @@ struct LoadedConfig {
 
 // Reads, applies overrides, and checks values and combinations; touches no other file but the one that `deepspeed:`
 // names. `name` is the file's, for messages. Throws InputError for what is no config at all; what is wrong with a key
-// is its verdict. The config is complete only where first_problem() is empty.
+// is its verdict. The config is complete only where first_problem() is empty. `ranks` is ConfigSource::ranks.
 [[nodiscard]] LoadedConfig check_config(std::string_view text, std::string_view name,
-                                        std::span<const ConfigOverride> overrides, ConfigUse use);
+                                        std::span<const ConfigOverride> overrides, ConfigUse use, int64_t ranks = 0);
 
 // The same from a file; `-` reads standard input, and an empty path no more than the overrides. Throws InputError, also
 // for what is no regular file.
 [[nodiscard]] LoadedConfig check_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
-                                             ConfigUse use);
+                                             ConfigUse use, int64_t ranks = 0);
 
 // Returns the message of what a user should mend first; empty if the config can be used.
 [[nodiscard]] std::string first_problem(const LoadedConfig& loaded);
 
 // check_config that throws the first problem as an InputError.
 [[nodiscard]] LoadedConfig load_config(std::string_view text, std::string_view name,
-                                       std::span<const ConfigOverride> overrides, ConfigUse use);
+                                       std::span<const ConfigOverride> overrides, ConfigUse use, int64_t ranks = 0);
 [[nodiscard]] LoadedConfig load_config_file(const std::string& path, std::span<const ConfigOverride> overrides,
-                                            ConfigUse use);
+                                            ConfigUse use, int64_t ranks = 0);
 
 // One text for what the source's text and its command line say, each key under the name that is in force. Throws
 // InputError as load_config does.

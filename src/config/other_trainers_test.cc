@@ -58,8 +58,8 @@ TEST_CASE("files of torchtune, mlx-lm, accelerate and Unsloth are recognised") {
   CHECK(first_problem(check_other("compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\n"
                                   "fsdp_config:\n  fsdp_offload_params: true\nnum_processes: 8\n"))
             .starts_with("[c.yml] expected a config of axolotl or TRL, got one of accelerate; write mixed_precision as "
-                         "bf16, fsdp_config.* as fsdp_config, and leave out compute_environment, distributed_type, "
-                         "num_processes ("));
+                         "bf16, fsdp_config.* as fsdp_config, and leave out compute_environment, distributed_type "
+                         "("));
   CHECK(first_problem(check_other("model_name: m\nr: 16\nuse_gradient_checkpointing: unsloth\n"))
             .starts_with("[c.yml] expected a config of axolotl or TRL, got one of Unsloth; write model_name as "
                          "base_model, r as lora_r, use_gradient_checkpointing as gradient_checkpointing ("));

@@ -55,7 +55,8 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   if (use == ConfigUse::kRewards) return config;
   check_required(r, use);
   config.data = resolve_data(r);
-  config.batches = resolve_batches(r, config.data);
+  config.ranks = resolve_ranks(r);
+  config.batches = resolve_batches(r, config.ranks, config.data);
   resolve_packing(r, config.batches, config.data);
   config.adapter = resolve_adapter(r);
   config.quantisation = resolve_quantisation(r);

@@ -68,7 +68,9 @@ struct Resolution {
 [[nodiscard]] std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use);
 // Everything but `batches` and `evaluation_batches`.
 [[nodiscard]] data::DataSettings resolve_data(const Resolution& r);
-[[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const data::DataSettings& data);
+[[nodiscard]] RankSettings resolve_ranks(const Resolution& r);
+[[nodiscard]] BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks,
+                                            const data::DataSettings& data);
 // Fills `batches` and `evaluation_batches`.
 void resolve_packing(const Resolution& r, const BatchSettings& batches, data::DataSettings& data);
 // Returns true if a stream's records come in another order than the data's.

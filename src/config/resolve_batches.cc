@@ -107,16 +107,22 @@ void take_eval_length(const BatchSettings& batches, data::DataSettings& data) {
   options.rows = std::clamp<int64_t>(batches.tokens() / data.eval_sequence_len, 1, options.rows);
 }
 
-// Returns the micro-batches of a step: those of all ranks that the config has for rows of their own.
-int64_t accumulation_of(const Resolution& r) {
-  const int64_t own = own_accumulation_of(r), ranks = r.keys.dp_shard_size * r.keys.dp_replicate_size;
+// Returns the micro-batches of a step: those of all ranks, or of a rank that is alone those of the ranks that the
+// config has for rows of their own.
+int64_t accumulation_of(const Resolution& r, int64_t count) {
+  const int64_t own = own_accumulation_of(r);
+  const int64_t ranks = count > 1 ? count : r.keys.dp_shard_size * r.keys.dp_replicate_size;
   if (ranks == 1) return own;
   constexpr int64_t kMost = 1 << 20;
   if (ranks > kMost / own) {
-    throw input_error(r.where(r.given("dp_shard_size") ? "dp_shard_size" : "dp_replicate_size"),
+    const char* const key = count > 1                  ? "num_processes"
+                            : r.given("dp_shard_size") ? "dp_shard_size"
+                                                       : "dp_replicate_size";
+    throw input_error(r.where(key),
                       "expected at most {} micro-batches in a step, got {} ranks of {}; lower one of them", kMost,
                       ranks, own);
   }
+  if (count > 1) return own * ranks;
   r.note(
       fmt::format("dp_shard_size x dp_replicate_size: the micro-batches of {} ranks make a step, and one rank "
                   "accumulates them: {} in all",
@@ -126,11 +132,11 @@ int64_t accumulation_of(const Resolution& r) {
 
 }  // namespace
 
-BatchSettings resolve_batches(const Resolution& r, const data::DataSettings& data) {
+BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, const data::DataSettings& data) {
   const Spelled& keys = r.keys;
   const data::RowOptions& rows = data.rows;
   BatchSettings batches{.micro_batch_size = keys.micro_batch_size,
-                        .gradient_accumulation_steps = accumulation_of(r),
+                        .gradient_accumulation_steps = accumulation_of(r, ranks.count),
                         .sequence_len = rows.sequence_len,
                         .length_key = keys.max_length ? "max_length" : "sequence_len",
                         .eval_sequence_len = data.eval_sequence_len};

@@ -28,6 +28,8 @@ enum class IntervalStrategy { kNo, kSteps, kEpoch };
 enum class SaveStrategy { kNo, kSteps, kEpoch, kBest };
 enum class PackingScope { kBatch, kDataset };  // which rows TRL's packing looks at together: 1000, or all
 enum class SamplingStrategy { kRandom, kSequential, kGroupByLength };
+// The stages of ZeRO, each of which splits more over the ranks; kAuto: the plan decides.
+enum class ZeroStage { kNothing, kOptimizerState, kGradients, kWeights, kAuto };
 
 using data::DatasetConfig;
 using data::DatasetType;
@@ -99,6 +101,7 @@ struct Spelled : ModelKeys,
 #include "config/keys/ppo.def"
 #include "config/keys/preferences.def"
 #include "config/keys/quantised_base.def"
+#include "config/keys/ranks.def"
 #include "config/keys/reinforcement.def"
 #include "config/keys/rewards.def"
 #include "config/keys/video.def"

@@ -45,6 +45,12 @@ constexpr Word<LayerType> kLayerTypes[] = {{"full_attention", LayerType::kFullAt
 
 constexpr Word<PlanMode> kPlanModes[] = {{"auto", PlanMode::kAuto}, {"fixed", PlanMode::kFixed}};
 
+constexpr Word<ZeroStage> kZeroStages[] = {{"auto", ZeroStage::kAuto},
+                                           {"0", ZeroStage::kNothing},
+                                           {"1", ZeroStage::kOptimizerState},
+                                           {"2", ZeroStage::kGradients},
+                                           {"3", ZeroStage::kWeights}};
+
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -69,6 +75,7 @@ std::span<const Word<LayerOffloading>> words_of(LayerOffloading) { return kLayer
 std::span<const Word<Offload>> words_of(Offload) { return kOffloads; }
 std::span<const Word<SavedOutputs>> words_of(SavedOutputs) { return kSavedOutputs; }
 std::span<const Word<LayerType>> words_of(LayerType) { return kLayerTypes; }
+std::span<const Word<ZeroStage>> words_of(ZeroStage) { return kZeroStages; }
 std::span<const Word<PlanMode>> words_of(PlanMode) { return kPlanModes; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value) {

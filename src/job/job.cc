@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/local_time.h"
+#include "base/math.h"
 #include "base/text.h"
 #include "config/values.h"
 #include "infer/linear_storage.h"
@@ -82,6 +83,7 @@ void take_optimizer(Job& job) {
   job.graph.optimizer_options = optimizer_options(optimizer, config.optimizer);
   job.graph.masters = config.model.masters;
   job.graph.max_grad_norm = config.optimizer.max_grad_norm;
+  job.graph.ranks = narrow<int>(config.ranks.count);
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
@@ -320,5 +322,9 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
 }
 
 int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }
+
+int64_t micro_batches_of_rank(const Job& job) {
+  return div_ceil(job.config.batches.gradient_accumulation_steps, job.config.ranks.count);
+}
 
 }  // namespace spillway::train

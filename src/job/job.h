@@ -46,5 +46,7 @@ struct JobSources {
 
 // Returns the number of weight updates in an optimizer step.
 [[nodiscard]] int64_t updates_per_step(const Job& job);
+// Returns the number of micro-batches of a rank in an update.
+[[nodiscard]] int64_t micro_batches_of_rank(const Job& job);
 
 }  // namespace spillway::train

@@ -179,7 +179,8 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   const Graph& graph = result.training.graph;
   result.context = {.title = job.title,
                     .budget = job.budget,
-                    .accumulation = job.config.batches.gradient_accumulation_steps,
+                    .ranks = job.config.ranks.count,
+                    .accumulation = micro_batches_of_rank(job),
                     .updates = updates_per_step(job)};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {

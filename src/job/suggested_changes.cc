@@ -115,7 +115,7 @@ class Levers {
       if (loaded_.given.contains("batch_size")) continue;  // of which accumulation follows
       const int64_t parts = batches.micro_batch_size / rows;
       change.push_back(
-          {spelled("gradient_accumulation_steps"), fmt::format("{}", batches.gradient_accumulation_steps * parts)});
+          {spelled("gradient_accumulation_steps"), fmt::format("{}", micro_batches_of_rank(job_) * parts)});
       if (config_.online && loaded_.given.contains("steps_per_generation"))
         change.push_back(
             {spelled("steps_per_generation"), fmt::format("{}", config_.online->steps_per_generation * parts)});

@@ -27,10 +27,12 @@ void check_disks(const config::MemorySettings& memory) {
 
 }  // namespace
 
-Machine machine_of(const config::Config& config, Device& device) {
+Machine machine_of(const config::Config& config, Device& device, int ranks) {
   check_disks(config.memory);
   const std::vector<std::string>& folders = config.memory.disk_paths;
   Machine machine = this_machine(folders, device);
+  for (int64_t& bytes : machine.capacity_bytes) bytes /= ranks;
+  for (int64_t& bytes : machine.total_bytes) bytes /= ranks;
   const Budget budget = make_budget(config.memory, make_policy(config.offload), machine);
   if (budget.disk.value_or(0) > 0) measure_new_disks(machine, folders, device);
   return machine;

@@ -9,8 +9,9 @@
 
 namespace spillway::train {
 
-// Returns this computer, with the job's disk paths as its disk tier. Throws InputError for budgets that it cannot meet.
-[[nodiscard]] Machine machine_of(const config::Config& config, Device& device);
+// Returns this computer, with the job's disk paths as its disk tier, as one of `ranks` processes sees it that share its
+// memory and disks. Throws InputError for budgets that it cannot meet.
+[[nodiscard]] Machine machine_of(const config::Config& config, Device& device, int ranks = 1);
 
 // Predicts the peak resident set of this process at the end of the job: its current size or its peak so far, plus the
 // memory of the tiers and the rest of the program, all of which will be touched. Call it before JobTiers and the

@@ -16,6 +16,7 @@ std::vector<KeptMetric> kept(std::span<const Metric> metrics) {
 
 void MetricSums::add(const Metric& mean, double weight) {
   if (weight == 0) return;
+  if (entries_ != nullptr) entries_->push_back({mean, weight});
   auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == mean.key; });
   if (found == sums_.end()) found = sums_.insert(found, {.key = mean.key, .is_share = mean.is_share});
   found->sum += mean.value * weight;

@@ -30,6 +30,12 @@ struct KeptMetric {
 // Weighted means by key.
 class MetricSums {
  public:
+  // What a call of add() was given.
+  struct Entry {
+    Metric mean;
+    double weight = 0;
+  };
+
   // Adds the mean of something over `weight` rows, tokens or micro-batches. A weight of 0 adds nothing. The key must
   // outlive this object.
   void add(const Metric& mean, double weight = 1);
@@ -41,6 +47,8 @@ class MetricSums {
   [[nodiscard]] double mean(std::string_view key) const;
   // Clears the sums. The keys stay, so that adding to them again allocates nothing.
   void clear();
+  // Makes add() append what it is given to `entries`, too; null: no longer. Borrows them.
+  void record(std::vector<Entry>* entries) { entries_ = entries; }
 
  private:
   struct Sum {
@@ -49,6 +57,7 @@ class MetricSums {
     bool is_share = false;
   };
   std::vector<Sum> sums_;
+  std::vector<Entry>* entries_ = nullptr;
 };
 
 // The results of a micro-batch that ran.

@@ -16,7 +16,8 @@ namespace spillway {
 struct PlanContext {
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   Budget budget;      // as the user set it; the plan may have been given less
-  int64_t accumulation = 1;   // micro-batches per update of the weights
+  int64_t ranks = 1;  // that run the plan, each with micro-batches of its own
+  int64_t accumulation = 1;   // micro-batches of a rank per update of the weights
   int64_t updates = 1;        // per step
   int64_t process_bytes = 0;  // predicted size of the process, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
@@ -76,7 +77,8 @@ struct PlanContext {
   [[nodiscard]] int64_t needed_bytes(const Plan& plan, Tier tier) const {
     return *budget.of(tier) + nth(plan.missing_bytes, tier);
   }
-  [[nodiscard]] int64_t micro_batches() const { return accumulation * updates; }  // per step
+  [[nodiscard]] int64_t micro_batches() const { return accumulation * updates; }          // of a rank per step
+  [[nodiscard]] int64_t micro_batches_of_all() const { return micro_batches() * ranks; }  // the same of all ranks
   // Returns how often a section runs in a step.
   [[nodiscard]] int64_t runs_per_step(Repeats repeats) const {
     return repeats == Repeats::kStep ? updates : micro_batches();

@@ -132,7 +132,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   if (context.generation) json["generation"] = generation_json(context, plan.simulation);
   const double seconds = context.step_seconds(plan.simulation);
   json["step_seconds"] = seconds;
-  json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.micro_batches()) / seconds;
+  json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.micro_batches_of_all()) / seconds;
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
   const ShownHomes homes = shown_homes(graph, plan.choices);
   json["choices"] = blocks_json(graph, plan.choices, homes);

@@ -292,7 +292,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   text += fmt::format("step     {} predicted: {}compute {}, waiting {};\n         bottleneck {}; {:.0f} tokens/s\n",
                       duration_text(seconds), round > 0 ? fmt::format("completions {}, ", duration_text(round)) : "",
                       duration_text(seconds - round - waiting), duration_text(waiting), name_of(s.bottleneck),
-                      static_cast<double>(graph.tokens() * context.micro_batches()) / seconds);
+                      static_cast<double>(graph.tokens() * context.micro_batches_of_all()) / seconds);
   text += moves_text(graph, plan, context);
   text += comparison(plan, context);
   text += frontier_text(plan, context);

@@ -220,7 +220,7 @@ ComparedSteps compared_steps(const train::PlannedJob& planned, const Machine& ma
           .measured_seconds = outcome.median_step_seconds,
           .predicted_stall_seconds = context.stall_seconds(planned.plan.simulation),
           .measured_stall_seconds = record.stall_seconds() / steps,
-          .planned_tokens = static_cast<double>(context.micro_batches() * planned.training.graph.tokens()),
+          .planned_tokens = static_cast<double>(context.micro_batches_of_all() * planned.training.graph.tokens()),
           .mean_tokens = static_cast<double>(outcome.tokens) / steps,
           .cpu_share = cpu_share.value_or(1),
           .cpu_share_when_measured = std::min(machine.cpu_shares.rates, machine.cpu_shares.disks)};

@@ -20,7 +20,7 @@ constexpr int kMinSamples = 5;
 CpuTime probe_real_cpus(ThreadPool& pool) { return probe_cpus(pool); }
 
 std::atomic<CpuProbe> probe_of_samples{probe_real_cpus};
-BusyNotes* notes = nullptr;  // of the command that runs
+thread_local BusyNotes* notes = nullptr;  // of the command that runs, a rank of which may be a thread
 
 // REQUIRES: `provisional` is not empty.
 void warn_of_busy(std::span<const std::string> provisional, double cpu_share) {

@@ -27,6 +27,8 @@ constexpr int kMeasurement = 5;
 // The most operations in the cache, for some dozens of jobs. Beyond that it starts anew.
 constexpr size_t kMaxOperations = 4000;
 
+bool is_of_ranks = false;  // set before other threads start
+
 // Returns true if a cached machine is the present one.
 bool is_same(const Machine& machine, const Device& device) {
   return machine.device == device.kind() && machine.threads == available_cpus() &&
@@ -102,10 +104,13 @@ Machine with_rates(const Machine& known, const Machine& measured) {
 std::filesystem::path machine_cache_path(DeviceKind kind) {
   // Kernels of another instruction set have other rates.
   const std::string limited = cpu::isa_limit().empty() ? "" : fmt::format("-{}", cpu::isa_limit());
-  const std::string name = fmt::format("machine{}{}.json", kind == DeviceKind::kCpu ? "" : "-cuda", limited);
+  const std::string cpus = is_of_ranks ? fmt::format("-{}-cpus", available_cpus()) : "";
+  const std::string name = fmt::format("machine{}{}{}.json", kind == DeviceKind::kCpu ? "" : "-cuda", limited, cpus);
   const std::filesystem::path folder = cache_folder();
   return folder.empty() ? folder : folder / name;
 }
+
+void use_machine_cache_of_ranks() { is_of_ranks = true; }
 
 void cache_machine(const Machine& machine, const Device& device) {
   const std::filesystem::path path = machine_cache_path(machine.device);

@@ -33,6 +33,9 @@ void restore_algorithms(Device& device);
 
 // Returns $XDG_CACHE_HOME/spillway/machine.json, or machine-cuda.json; empty if there is no home.
 [[nodiscard]] std::filesystem::path machine_cache_path(DeviceKind kind = DeviceKind::kCpu);
+// Makes the cache file another one from now on, for as few CPUs as this process has: of several ranks on a machine none
+// has all of them, and none replaces what other jobs know of it.
+void use_machine_cache_of_ranks();
 // Writes the cache file; does nothing if that is not possible.
 void cache_machine(const Machine& machine, const Device& device);
 // Returns the machine with this device as the cache file describes it, with its old capacities; absent if it must be

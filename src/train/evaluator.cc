@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "saved/evaluated_weights.h"
 
 namespace spillway::train {
@@ -17,7 +16,7 @@ Observation observe(const Job& job, const TrainingSession& session, std::span<co
 
 bool Evaluator::evaluate(StepFeed& feed, MetricSums& sums) {
   sums.clear();
-  if (interrupt_requested()) return false;
+  if (ranks_.interrupted()) return false;
   const std::unique_ptr<EvaluationFeed> rows = data_.make_evaluation(session_);
   bool is_whole = true;
   with_evaluated_weights([&] { rows ? void(is_whole = add_rows(*rows, sums)) : feed.evaluate(sums); });
@@ -26,9 +25,11 @@ bool Evaluator::evaluate(StepFeed& feed, MetricSums& sums) {
 
 bool Evaluator::add_rows(EvaluationFeed& rows, MetricSums& sums) {
   for (auto streams = rows.next(); !streams.empty(); streams = rows.next()) {
-    if (interrupt_requested()) return false;
-    const double loss = session_.evaluate(BatchStreams(streams).list());
-    rows.observe(observe(job_, session_, streams, loss, sums), sums);
+    if (ranks_.interrupted()) return false;
+    ranks_.agree([&] {
+      const double loss = session_.evaluate(BatchStreams(streams).list());
+      rows.observe(observe(job_, session_, streams, loss, sums), sums);
+    });
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "train/ranks.h"
 #include "train/run_data.h"
 #include "train/session.h"
 
@@ -17,8 +18,8 @@ Observation observe(const Job& job, const TrainingSession& session, std::span<co
 class Evaluator {
  public:
   // Borrows its arguments.
-  Evaluator(const Job& job, TrainingSession& session, const RunData& data)
-      : job_(job), session_(session), data_(data) {}
+  Evaluator(const Job& job, TrainingSession& session, const RunData& data, Ranks& ranks)
+      : job_(job), session_(session), data_(data), ranks_(ranks) {}
 
   // Adds the metrics of the validation rows, or those that `feed` computes itself, to `sums`. Returns false if a signal
   // asks the run to stop; `sums` is incomplete then. REQUIRES: the data have an evaluation.
@@ -35,6 +36,7 @@ class Evaluator {
   const Job& job_;
   TrainingSession& session_;
   const RunData& data_;
+  Ranks& ranks_;
   bool has_trained_weights_ = true;  // false while others are evaluated
 };
 

@@ -184,7 +184,7 @@ fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFold
 
 ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& reference,
                                           TrainingSession& session, TrainingData& data,
-                                          const std::function<void(int64_t rows, int64_t of)>& progress) {
+                                          const std::function<void(int64_t rows, int64_t of)>& progress, bool writes) {
   ReferenceScoresFile file{path_of(job, data, reference)};
   const std::vector<ScoredRows> all = scored_rows(job, data);
   file.was_there = read_scores(file.path, all, *job.graph.objective);
@@ -197,7 +197,7 @@ ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& plan
   for (const ScoredRows& rows : all)
     file.tokens += score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
   file.seconds = now_seconds() - begin;
-  write(file.path, all);
+  if (writes) write(file.path, all);
   return file;
 }
 

@@ -27,11 +27,13 @@ struct ReferenceScoresFile {
 // and adapter, their form in memory, the rows, their lengths and (for objectives with further streams) their
 // micro-batches. The file holds a tensor f32 [rows] for each score and each set of rows ("training.ref_chosen_logps");
 // its metadata holds the checksum of each, by the tensor's name (io/checksum.h). Calls `progress` with the number of
-// rows that have their scores. REQUIRES: the job's scores are precomputed, and the session's weights are those at step
-// 0. Throws MachineError if the file cannot be written.
+// rows that have their scores. Writes nothing unless `writes`: of several ranks, which compute alike, one does.
+// REQUIRES: the job's scores are precomputed, and the session's weights are those at step 0. Throws MachineError if the
+// file cannot be written.
 [[nodiscard]] ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& planned,
                                                         const SafetensorsFolder& reference, TrainingSession& session,
                                                         TrainingData& data,
-                                                        const std::function<void(int64_t rows, int64_t of)>& progress);
+                                                        const std::function<void(int64_t rows, int64_t of)>& progress,
+                                                        bool writes = true);
 
 }  // namespace spillway::train

@@ -137,6 +137,12 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
 }
 
 double TrainingSession::micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step) {
+  const double loss = forward_step(streams, scale, micro_step);
+  backward_step();
+  return loss;
+}
+
+double TrainingSession::forward_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step) {
   // The seed has 62 bits, since a negative one switches dropout off.
   const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
   const TrainingGraph& t = training();
@@ -145,9 +151,12 @@ double TrainingSession::micro_step(std::span<const infer::Batch> streams, float 
   if (const ValueId seed = t.model.dropout_seed; seed != kNone)
     set_scalar(home(seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
   run_forward(executor_, t.objective, streams, t.forward);
-  const double result = number(executor_.result(t.objective.loss_result));
-  executor_.run(t.backward);
-  return result;
+  return number(executor_.result(t.objective.loss_result));
+}
+
+void TrainingSession::backward_step(int contributors) {
+  if (options_.peers != nullptr) executor_.set_contributors(contributors);
+  executor_.run(training().backward);
 }
 
 double TrainingSession::update() {

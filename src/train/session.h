@@ -46,6 +46,10 @@ class TrainingSession {
   double micro_step(const infer::Batch& batch, float scale, int64_t micro_step) {
     return this->micro_step(std::span(&batch, 1), scale, micro_step);
   }
+  // The halves of micro_step(): the passes and forward, and backward. With several ranks, the sums of backward are over
+  // ranks 0 to contributors - 1, and all ranks run it at once.
+  double forward_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step);
+  void backward_step(int contributors = 1);
   // Clips the gradients, updates the weights and clears the gradients, as far as the micro-batches have not done so.
   // Returns the norm of the gradients before clipping.
   double update();

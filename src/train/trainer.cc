@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/interrupt.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "base/sizes.h"
 #include "io/file.h"
@@ -50,7 +50,7 @@ std::vector<int32_t> ends_of_run(const Job& job, const TrainingData& data) {
 }  // namespace
 
 Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
-                 TrainingListeners listeners, MakeRounds make_rounds)
+                 TrainingListeners listeners, MakeRounds make_rounds, Ranks* ranks)
     : job_(job),
       session_(session),
       listeners_(std::move(listeners)),
@@ -58,7 +58,8 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       base_files_(read_base_files(job, ends_)),
       data_(make_run_data(job, data, {listeners_.packing, listeners_.round, listeners_.sample, listeners_.clips},
                           std::move(make_rounds))),
-      evaluator_(job, session, *data_),
+      ranks_(ranks != nullptr ? *ranks : alone_),
+      evaluator_(job, session, *data_, ranks_),
       stopping_(job.config.output),
       from_(std::move(start.checkpoint)) {
   data_->check();
@@ -147,7 +148,7 @@ auto Trainer::or_save(const Feed& feed) {
 }
 
 void Trainer::begin_step() {
-  or_save([&] { feed_->begin(position_.step); });
+  or_save([&] { ranks_.agree([&] { feed_->begin(position_.step); }); });
 }
 
 // Called when a run ends with an error: errors of saving are only logged, so that the user sees the first one.
@@ -167,6 +168,22 @@ double Trainer::micro_step(std::span<const data::MicroBatch> streams, const Step
   return loss;
 }
 
+// Trains on micro-batch `first` of an update and those behind it, one on each rank, and adds what they contribute in
+// their order. A rank that has none runs the last one, too; its gradients are not added.
+void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
+  const int64_t count = std::min<int64_t>(ranks_.size(), totals.micro_batches - first);
+  const int64_t own = first + std::min<int64_t>(ranks_.rank(), count - 1);
+  const auto forward = [&] { return ranks_.exchange([&] { return contribute(totals, update, own); }); };
+  const std::span<const std::string> texts = update == 0 ? or_save(forward) : forward();
+  for (const std::string& text : subspan_of(texts, 0, count)) {
+    const Contribution one = contribution_from(text, metric_keys_);
+    step.loss += one.loss / static_cast<double>(totals.updates);
+    step.tokens += one.tokens;
+    for (const auto& [mean, weight] : one.metrics) sums_.add(mean, weight);
+  }
+  session_.backward_step(static_cast<int>(count));
+}
+
 // Returns the metrics beside the loss, which the record has already.
 std::span<const Metric> Trainer::step_metrics() {
   job_.graph.objective->metrics(sums_, metrics_);
@@ -179,18 +196,22 @@ StepRecord Trainer::train_step() {
   const int64_t step = position_.step;
   begin_step();
   const StepTotals totals = feed_->totals();
-  int64_t tokens = 0;
+  Contribution sum;  // of all micro-batches
   sums_.clear();
   const double learning_rate = learning_rate_->of(step);
-  double loss = 0, norm = 0;
+  double norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
     session_.begin_step(learning_rate, step * totals.updates + update);
-    for (int64_t i = 0; i < totals.micro_batches; ++i) {
+    for (int64_t i = 0; i < totals.micro_batches; i += ranks_.size()) {
+      if (ranks_.are_several()) {
+        sub_step(totals, update, i, sum);
+        continue;
+      }
       std::span<const data::MicroBatch> streams;
       const auto next = [&] { streams = feed_->micro_batch(update * totals.micro_batches + i); };
-      const auto learn = [&] { loss += micro_step(streams, totals, i) / static_cast<double>(totals.updates); };
+      const auto learn = [&] { sum.loss += micro_step(streams, totals, i) / static_cast<double>(totals.updates); };
       update == 0 ? or_save(next) : next();
-      tokens += streams[0].tokens();
+      sum.tokens += streams[0].tokens();
       update == 0 && !job_.graph.updates_early() ? or_save(learn) : learn();
     }
     if (update + 1 == totals.updates) feed_->add_metrics(sums_);
@@ -202,20 +223,20 @@ StepRecord Trainer::train_step() {
     if (position_.step % sync->sync_steps == 0)
       sync_reference(session_.training(), sync->mixup_alpha, session_.store());
   }
-  position_.num_tokens += feed_->seen_tokens(tokens);
+  position_.num_tokens += feed_->seen_tokens(sum.tokens);
   position_.stream = feed_->position();
   position_.feed = feed_->state();
   const double seconds = now_seconds() - start;
   return {.step = step + 1,
           .total_steps = length_.total_steps,
           .epoch = length_.epoch.epochs_after(step + 1),
-          .loss = loss,
+          .loss = sum.loss,
           .grad_norm = norm,
           .learning_rate = learning_rate,
           .metrics = step_metrics(),
           .num_tokens = position_.num_tokens,
-          .trained_tokens = tokens,
-          .tokens_per_second = static_cast<double>(tokens) / seconds,
+          .trained_tokens = sum.tokens,
+          .tokens_per_second = static_cast<double>(sum.tokens) / seconds,
           .step_seconds = seconds};
 }
 
@@ -253,7 +274,7 @@ void Trainer::tell_evaluation(int64_t weights_step) {
   // An evaluation before the first step says nothing about training and does not count in transformers, either. One of
   // a checkpoint's weights has been counted already.
   if (position_.step > 0 && weights_step == position_.step)
-    or_save([&] { stopping_.add_evaluation(position_.step, metrics_); });
+    or_save([&] { ranks_.agree([&] { stopping_.add_evaluation(position_.step, metrics_); }); });
   if (!listeners_.evaluation) return;
   listeners_.evaluation({.step = position_.step,
                          .weights_step = weights_step,
@@ -279,8 +300,10 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   if (reason == SaveReason::kDue) stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
-  save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
-  remove_old();
+  ranks_.first([&] {
+    save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
+    remove_old();
+  });
 }
 
 // Writes the model or the adapter. If that fails, saves a checkpoint instead; weights of an earlier step have one
@@ -288,7 +311,7 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
 void Trainer::save_result(const TrainingOutcome& outcome) {
   const std::filesystem::path output = job_.config.output.output_dir;
   try {
-    save_model(output, model(), facts());
+    ranks_.first([&] { save_model(output, model(), facts()); });
   } catch (...) {
     if (outcome.loaded_step == 0 && !find_checkpoint(output, position_.run, position_.step)) try_to_save();
     throw;
@@ -335,12 +358,12 @@ void Trainer::load_best(TrainingOutcome& outcome) {
     return;
   }
   try {
-    verify_checkpoint(*record, job_);  // before any weight is replaced
+    ranks_.agree([&] { verify_checkpoint(*record, job_); });  // before any weight is replaced
   } catch (const std::runtime_error& error) {
     log_warning("{}; the last weights stay, and not those of step {} with the best {}", error.what(), step, metric);
     return;
   }
-  train::load_checkpoint(*record, job_, session_.training(), session_.store());
+  ranks_.agree([&] { train::load_checkpoint(*record, job_, session_.training(), session_.store()); });
   outcome.loaded_step = facts_.loaded_step = step;
   log_info("the weights are those of step {}: of the checkpoints it has the best {}, {:.6g}", step, metric,
            stopping_.state().best_saved.value);
@@ -373,7 +396,7 @@ void Trainer::finish_step(TrainingOutcome& outcome) {
   const bool is_cut_short = evaluates && !evaluate();
   const bool ends = is_last_step || stopping_.stops();  // which the evaluation may have asked for
   if (!is_cut_short && (ends || is_due(job_.config.samples.every_steps))) sample();
-  outcome.interrupted = !ends && interrupt_requested();
+  outcome.interrupted = !ends && ranks_.interrupted();
   const bool is_best = saves.kind == config::Interval::Kind::kBest && stopping_.is_best(position_.step);
   const SaveReason reason = is_save_due || is_best ? SaveReason::kDue : SaveReason::kEarlyEnd;
   if (!saves_first && (reason == SaveReason::kDue || outcome.interrupted))
@@ -382,8 +405,9 @@ void Trainer::finish_step(TrainingOutcome& outcome) {
 
 // Does the work before the first step of this process. An evaluation that a signal interrupted is done now.
 void Trainer::begin_run(TrainingOutcome& outcome) {
-  remove_old();  // what a process that was killed between a checkpoint and this has left
-  outcome.interrupted = position_.step < length_.total_steps && interrupt_requested();
+  // Removes what a process that was killed between a checkpoint and this has left.
+  ranks_.first([&] { remove_old(); });
+  outcome.interrupted = position_.step < length_.total_steps && ranks_.interrupted();
   if (outcome.interrupted) return;
   if (position_.step > 0) {
     if (is_evaluation_due() && !is_evaluated() && data_->has_evaluation()) finish_step(outcome);
@@ -410,7 +434,7 @@ TrainingOutcome Trainer::run() {
     outcome.step_seconds_sum += record.step_seconds;
     outcome.tokens += record.trained_tokens;
     if (listeners_.step) listeners_.step(record);
-    check_finite(record);
+    ranks_.agree([&] { check_finite(record); });
     facts_.loss = record.loss;
     stopping_.add_loss(record.loss);
     finish_step(outcome);

@@ -7,15 +7,19 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/batch.h"
 #include "job/training_data.h"
 #include "saved/checkpoint.h"
 #include "saved/run_start.h"
+#include "train/contribution.h"
 #include "train/evaluator.h"
 #include "train/learning_rate.h"
+#include "train/ranks.h"
 #include "train/run_data.h"
 #include "train/session.h"
 #include "train/step_feed.h"
@@ -73,9 +77,14 @@ struct TrainingOutcome {
 class Trainer {
  public:
   // Borrows all but `start`. `base` identifies the job's base weights. Throws InputError if there is nothing to train
-  // on, or if the checkpoint does not belong to job, data and base.
+  // on, or if the checkpoint does not belong to job, data and base. With several ranks each has a trainer, whose
+  // functions they call together; rank 0's writes all files.
   Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
-          TrainingListeners listeners, MakeRounds make_rounds = {});
+          TrainingListeners listeners, MakeRounds make_rounds = {}, Ranks* ranks = nullptr);
+
+  // Throws InputError, on all ranks, naming what differs on the first rank that has another job, other data or another
+  // base than rank 0, or is another version of the program.
+  void check_same_on_all_ranks(std::string_view version);
 
   [[nodiscard]] const TrainingLength& length() const { return length_; }
   // Loads the state of the checkpoint that the run starts from, if there is one. Call it after the weights are loaded.
@@ -96,6 +105,8 @@ class Trainer {
   [[nodiscard]] auto or_save(const Feed& feed);
   StepRecord train_step();
   double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
+  void sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step);
+  [[nodiscard]] std::string contribute(const StepTotals& totals, int64_t update, int64_t index);
   [[nodiscard]] std::span<const Metric> step_metrics();
   [[nodiscard]] bool evaluate();
   void evaluate_kept(TrainingOutcome& outcome);
@@ -128,6 +139,8 @@ class Trainer {
   std::unique_ptr<RunData> data_;
   TrainingLength length_;
   std::optional<LearningRate> learning_rate_;  // once the length is known
+  Ranks alone_;
+  Ranks& ranks_;
   Evaluator evaluator_;
   Stopping stopping_;
   TrainedFacts facts_;  // that change as the run goes on
@@ -136,6 +149,7 @@ class Trainer {
   std::unique_ptr<StepFeed> feed_;  // while it runs
   MetricSums sums_;
   std::vector<Metric> metrics_;
+  std::set<std::string, std::less<>> metric_keys_;  // of what other ranks have added to sums_
 };
 
 }  // namespace spillway::train

@@ -1,0 +1,100 @@
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "config/load.h"
+#include "tests/support/small_config.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::small_config;
+
+namespace {
+
+LoadedConfig load_for_ranks(std::string_view more, int64_t ranks = 0) {
+  return load_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks);
+}
+
+std::string ranks_error(std::string_view more, int64_t ranks = 0) {
+  return first_problem(check_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks));
+}
+
+// The expected numbers are those of axolotl and transformers: micro-batches of a rank times ranks.
+struct RankStep {
+  int64_t micro_batch_size, micro_batches;
+  bool operator==(const RankStep&) const = default;
+};
+RankStep step_of(std::string_view more, int64_t ranks = 0) {
+  const BatchSettings& batches = load_for_ranks(more, ranks).config.batches;
+  return {batches.micro_batch_size, batches.gradient_accumulation_steps};
+}
+
+}  // namespace
+
+TEST_CASE("a step has the micro-batches of all ranks") {
+  CHECK(load_for_ranks("").config.ranks.count == 1);
+  CHECK(load_for_ranks("num_processes: 3\nddp_timeout: 60\n").config.ranks.count == 3);
+  CHECK(load_for_ranks("num_processes: 3\nddp_timeout: 60\n").config.ranks.timeout_seconds == 60);
+  CHECK(load_for_ranks("num_gpus: -1\n").config.ranks.count == 1);
+  CHECK(load_for_ranks("num_gpus: 2\n").config.ranks.count == 2);
+  CHECK(load_for_ranks("", 4).config.ranks.count == 4);
+  CHECK(step_of("num_processes: 4\nmicro_batch_size: 2\ngradient_accumulation_steps: 3\n") == RankStep{2, 12});
+  CHECK(step_of("micro_batch_size: 2\ngradient_accumulation_steps: 3\n", 4) == RankStep{2, 12});
+  CHECK(step_of("micro_batch_size: 2\nbatch_size: 6\n", 4) == RankStep{2, 12});
+  CHECK(load_for_ranks("gradient_accumulation_steps: 3\n", 4).config.data.batches.step_batches == 12);
+  // Sizes of data parallelism are the ranks' own, not further rows.
+  CHECK(step_of("dp_shard_size: 2\ndp_replicate_size: 2\ngradient_accumulation_steps: 3\n", 4) == RankStep{1, 12});
+}
+
+TEST_CASE("DeepSpeed's train_batch_size is the rows of all ranks, and gives what is missing") {
+  CHECK(step_of("micro_batch_size: 2\ndeepspeed: {train_batch_size: 24}\n", 4) == RankStep{2, 12});
+  CHECK(step_of("gradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 24}\n", 4) == RankStep{2, 12});
+  CHECK(step_of("gradient_accumulation_steps: 4\ndeepspeed: {train_batch_size: 8}\n") == RankStep{2, 4});
+  CHECK(step_of("num_processes: 4\nmicro_batch_size: 2\ngradient_accumulation_steps: 3\n"
+                "deepspeed: {train_batch_size: 24}\n") == RankStep{2, 12});
+  CHECK(
+      ranks_error("micro_batch_size: 2\ngradient_accumulation_steps: 3\ndeepspeed: {train_batch_size: 6}\n", 4) ==
+      "[c.yml:8: deepspeed.train_batch_size] expected micro_batch_size x gradient_accumulation_steps x ranks, 2 x 3 x "
+      "4, got 6; change one of them");
+  CHECK(
+      ranks_error("micro_batch_size: 2\ndeepspeed: {train_batch_size: 12}\n", 4) ==
+      "[c.yml:7: deepspeed.train_batch_size] expected a multiple of micro_batch_size, 2, times 4 ranks, got 12; change "
+      "one of them");
+}
+
+TEST_CASE("the config and the launcher have the same number of ranks") {
+  CHECK(ranks_error("num_processes: 4\n", 2) ==
+        "[c.yml:6: num_processes] expected 2, the ranks that the launcher has started, got 4; change it, or remove it");
+  CHECK(ranks_error("num_processes: 2\n", 2).empty());
+  CHECK(ranks_error("num_processes: 1\n", 2).find("expected 2") != std::string::npos);
+  CHECK(ranks_error("num_processes: 0\n").find("[c.yml:6: num_processes] expected an integer of at least 1") == 0);
+  CHECK(ranks_error("dp_shard_size: 3\n", 4) ==
+        "[c.yml:6: dp_shard_size] expected a divisor of the number of ranks, 4, got 3; change it, or remove it");
+  CHECK(ranks_error("dp_shard_size: 2\ndp_replicate_size: 4\n", 4) ==
+        "[c.yml:7: dp_replicate_size] expected dp_shard_size x dp_replicate_size to be the number of ranks, 4, got 2 x "
+        "4; change one of them");
+}
+
+TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
+  for (const char* line : {"zero_stage: 3", "deepspeed: {zero_optimization: {stage: 2}}", "fsdp: [full_shard]",
+                           "fsdp_config: {reshard_after_forward: false}", "context_parallel_size: 2", "sp_size: 2",
+                           "deepspeed: {sequence_parallel_size: 2}", "tensor_parallel_size: 2",
+                           "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
+    CAPTURE(std::string(line));
+    CHECK(ranks_error(fmt::format("{}\n", line)).empty());
+    CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);
+  }
+  for (const char* line : {"zero_stage: 0", "zero_stage: auto", "fsdp: [no_shard]", "tensor_parallel_size: 1",
+                           "deepspeed: {zero_optimization: {stage: 0}}"}) {
+    CAPTURE(std::string(line));
+    CHECK(ranks_error(fmt::format("{}\n", line), 2).empty());
+  }
+  CHECK(ranks_error("tensor_parallel_size: 2\n", 2) ==
+        "[c.yml:6: tensor_parallel_size] expected 1 beside several ranks, got 2; zero_stage: 3 will split weights over "
+        "ranks, products that ranks share are not yet supported");
+  CHECK(ranks_error("zero_stage: 5\n").find("[c.yml:6: zero_stage] expected auto, 0, 1, 2 or 3, got '5'") == 0);
+  CHECK(ranks_error("zero_stage: 1\ndeepspeed: {zero_optimization: {stage: 2}}\n").find("mean the same") !=
+        std::string::npos);
+  CHECK(ranks_error("deepspeed: {zero_optimization: {stage: 3, zero_quantized_weights: true}}\n")
+            .find("changes the result") != std::string::npos);
+  CHECK(ranks_error("deepspeed: {zero_optimization: {stage: 3, zero_quantized_weights: false}}\n").empty());
+}

@@ -1,0 +1,81 @@
+#include "train/ranks.h"
+
+#include <algorithm>
+#include <new>
+#include <string_view>
+
+#include "base/index.h"
+
+namespace spillway::train {
+namespace {
+
+// A message is what became of a rank's body, whether a signal has come, and the body's text or the error's.
+enum class Outcome : char { kDone = 'd', kInputWrong = 'i', kMachineFailed = 'm' };
+constexpr size_t kHeader = 2;
+
+std::string framed(Outcome outcome, bool is_interrupted, std::string_view text) {
+  std::string message = {static_cast<char>(outcome), is_interrupted ? '1' : '0'};
+  return message.append(text);
+}
+
+Outcome outcome_of(const std::string& message) { return static_cast<Outcome>(message.front()); }
+
+std::string run_body(const std::function<std::string()>& body) {
+  Outcome outcome = Outcome::kDone;
+  std::string text;
+  try {
+    text = body();
+  } catch (const InputError& error) {
+    outcome = Outcome::kInputWrong;
+    text = error.what();
+  } catch (const std::bad_alloc&) {
+    outcome = Outcome::kMachineFailed;
+    text = "[memory] expected more free memory, got none; lower memory.device or end other programs";
+  } catch (const std::exception& error) {
+    outcome = Outcome::kMachineFailed;
+    text = error.what();
+  }
+  return framed(outcome, interrupt_requested(), text);
+}
+
+}  // namespace
+
+int Ranks::on_this_host() const {
+  if (!are_several()) return 1;
+  int count = 0;
+  for (int other = 0; other < size(); ++other) count += peers_->host(other) == peers_->host(rank());
+  return count;
+}
+
+std::string Ranks::name_of(int rank) const { return fmt::format("rank {} on {}", rank, peers_->host(rank)); }
+
+std::span<const std::string> Ranks::exchange(const std::function<std::string()>& body) {
+  if (!are_several()) {
+    texts_.assign(1, body());
+    return texts_;
+  }
+  const std::span<const std::string> messages = peers_->exchange(run_body(body));
+  is_interrupted_ = std::any_of(messages.begin(), messages.end(), [](const std::string& one) { return one[1] == '1'; });
+  texts_.clear();
+  for (const std::string& message : messages) texts_.push_back(message.substr(kHeader));
+  const auto failed = std::find_if(messages.begin(), messages.end(),
+                                   [](const std::string& one) { return outcome_of(one) != Outcome::kDone; });
+  if (failed == messages.end()) return texts_;
+  const auto rank = static_cast<int>(failed - messages.begin());
+  failure_ = message_of(rank, nth(texts_, rank));
+  if (outcome_of(*failed) == Outcome::kInputWrong) throw InputError(failure_);
+  throw MachineError(failure_);
+}
+
+// Puts the rank into the brackets of "[where] expected ...".
+std::string Ranks::message_of(int rank, std::string_view message) const {
+  if (rank == 0) return std::string(message);
+  if (message.starts_with('[')) return fmt::format("[{}: {}", name_of(rank), message.substr(1));
+  return fmt::format("[{}] {}", name_of(rank), message);
+}
+
+std::string Ranks::of_first(const std::function<std::string()>& body) {
+  return exchange([&] { return is_first() ? body() : std::string(); }).front();
+}
+
+}  // namespace spillway::train

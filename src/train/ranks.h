@@ -1,0 +1,75 @@
+// The ranks of a job between their collectives: they agree on what each of them did, so that all go on, or all end, at
+// the same point of the run.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "dist/peers.h"
+
+namespace spillway::train {
+
+// All functions but the first few are collective: every rank calls them in the same order, from the thread that trains,
+// while no program runs. With one rank each of them does what its body does, and costs nothing.
+class Ranks {
+ public:
+  // Null: one rank. The peers are borrowed.
+  explicit Ranks(Peers* peers = nullptr) : peers_(peers) {}
+
+  [[nodiscard]] int rank() const { return peers_ != nullptr ? peers_->rank() : 0; }
+  [[nodiscard]] int size() const { return peers_ != nullptr ? peers_->size() : 1; }
+  [[nodiscard]] bool are_several() const { return peers_ != nullptr; }
+  // Returns true on rank 0, which writes all files and speaks for all.
+  [[nodiscard]] bool is_first() const { return rank() == 0; }
+  // Returns how many ranks are on this rank's host.
+  [[nodiscard]] int on_this_host() const;
+  [[nodiscard]] Peers* peers() const { return peers_; }
+  // Returns "rank 1 on HOST".
+  [[nodiscard]] std::string name_of(int rank) const;
+  // Returns the message of an error of this rank alone, which names the rank if that is not rank 0.
+  [[nodiscard]] std::string own_message(std::string_view message) const { return message_of(rank(), message); }
+
+  // Runs `body` on every rank, and returns when all have. If it throws on any, all of them throw an InputError or a
+  // MachineError with the message of the first, which names the rank if that is not rank 0. Interrupted passes.
+  template <typename Body>
+  void agree(const Body& body) {
+    if (!are_several()) return body();
+    (void)exchange([&] {
+      body();
+      return std::string();
+    });
+  }
+  // Does the same with `body` on rank 0 alone.
+  template <typename Body>
+  void first(const Body& body) {
+    agree([&] {
+      if (is_first()) body();
+    });
+  }
+  // Runs `body` on every rank as agree() does, and returns the texts of all, by rank, until the next call.
+  [[nodiscard]] std::span<const std::string> exchange(const std::function<std::string()>& body);
+  // Returns rank 0's text.
+  [[nodiscard]] std::string of_first(const std::function<std::string()>& body);
+
+  // Returns true if a signal has asked any rank to stop before the last of the calls above; with one rank, before now.
+  // Not collective.
+  [[nodiscard]] bool interrupted() const { return are_several() ? is_interrupted_ : interrupt_requested(); }
+  // Returns true if all ranks have thrown this error together, and rank 0 says it. Not collective.
+  [[nodiscard]] bool is_common(const std::exception& error) const { return error.what() == failure_; }
+
+ private:
+  [[nodiscard]] std::string message_of(int rank, std::string_view message) const;
+
+  Peers* peers_;
+  bool is_interrupted_ = false;
+  std::vector<std::string> texts_;
+  std::string failure_;  // the message of the last error of all ranks
+};
+
+}  // namespace spillway::train

@@ -1,0 +1,61 @@
+// The parts of a trainer that it tells those of other ranks.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/json.h"
+#include "io/checksum.h"
+#include "train/trainer.h"
+
+namespace spillway::train {
+namespace {
+
+std::string base_checksum(const BaseIdentity& base) {
+  Checksum sum;
+  for (const auto& [name, identity] : base) {
+    for (const std::string_view text : {std::string_view(name), std::string_view(identity)})
+      sum.add(std::as_bytes(std::span(text)));
+  }
+  return sum.text();
+}
+
+}  // namespace
+
+// Runs the forward pass of a micro-batch, and returns its contribution as a text.
+std::string Trainer::contribute(const StepTotals& totals, int64_t update, int64_t index) {
+  const std::span<const data::MicroBatch> streams = feed_->micro_batch(update * totals.micro_batches + index);
+  const float scale = job_.graph.objective->scale(totals);
+  const double loss = session_.forward_step(BatchStreams(streams).list(), scale, index);
+  Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
+  MetricSums sums;
+  sums.record(&mine.metrics);
+  (void)observe(job_, session_, streams, loss / scale, sums);
+  return to_text(mine);
+}
+
+void Trainer::check_same_on_all_ranks(std::string_view version) {
+  if (!ranks_.are_several()) return;
+  const std::span<const std::string> texts = ranks_.exchange([&] {
+    nlohmann::ordered_json facts = {{"spillway", version}};
+    for (const auto& [key, value] : position_.settings) facts[key] = value;
+    facts["datasets"] = fmt::format("{} rows {}{}", position_.rows, position_.rows_checksum, position_.stream_identity);
+    facts["base_model"] = base_checksum(position_.base);
+    facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
+    return json_text(facts);
+  });
+  ranks_.agree([&] {
+    const auto first = nlohmann::ordered_json::parse(texts.front());
+    for (int rank = 1; rank < ranks_.size(); ++rank) {
+      const auto other = nlohmann::ordered_json::parse(nth(texts, rank));
+      for (const auto& [key, value] : first.items()) {
+        if (other.contains(key) && other[key] == value) continue;
+        throw input_error(fmt::format("{}: {}", ranks_.name_of(rank), key),
+                          "expected {}, as rank 0 has it, got {}; give all ranks the same program, config, data and "
+                          "model",
+                          value.get<std::string>(), other.value(key, "none"));
+      }
+    }
+  });
+}
+
+}  // namespace spillway::train

@@ -1,0 +1,218 @@
+// Whole jobs over several ranks, threads of this process: the files are those of one rank with the same global batch, to
+// the last byte.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/temporary_folder.h"
+#include "cli/cmd_train.h"
+#include "dist/testing/local_peers.h"
+#include "io/file.h"
+#include "tests/support/captured.h"
+#include "tests/support/preference_run.h"
+#include "tests/support/process.h"
+#include "tests/support/tiny_job.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr int kSharedSteps = 6;  // two epochs of 11 micro-batches, 4 a step: the third has 3, and the sixth
+constexpr int kMicroBatches = 4;
+
+// Trains as so many ranks, each with its part of the micro-batches, and returns by rank what it failed of.
+std::vector<std::string> train_on(int ranks, const TinyJob& job, const std::string& name, Arguments more) {
+  more = more + Arguments{"--gradient_accumulation_steps", std::to_string(kMicroBatches / ranks), "--max_steps",
+                          std::to_string(kSharedSteps), "--val_set_size", "2"};
+  const Arguments all = job.train(name, more);
+  const auto arguments = training_arguments(std::span(all).subspan(1));
+  std::vector<std::string> errors;
+  const auto train = [&](Peers* peers) {
+    if (const int status = train_as_rank(*arguments, peers); status != 0) throw InputError(std::to_string(status));
+  };
+  const Captured run = capture([&] {
+    if (ranks == 1) {
+      train(nullptr);
+    } else {
+      errors = run_ranks(ranks, [&](Peers& peers) { train(&peers); });
+    }
+    return 0;
+  });
+  return errors;
+}
+
+// What a line of metrics.jsonl says of training, without times and memory.
+std::vector<nlohmann::json> metrics_of(const fs::path& output) {
+  std::vector<nlohmann::json> lines;
+  const std::string text = read_file(output / "metrics.jsonl", 1 << 24);
+  for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
+    nlohmann::json line = nlohmann::json::parse(text.substr(begin, text.find('\n', begin) - begin));
+    for (const char* key : {"tokens_per_second", "step_seconds"}) line.erase(key);
+    for (auto entry = line.begin(); entry != line.end();)
+      entry = entry.key().starts_with("memory/") ? line.erase(entry) : std::next(entry);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// The tensors of the result and of every checkpoint, and what the checkpoints say of the run but for its name.
+std::map<std::string, std::string> results_of(const fs::path& output) {
+  std::map<std::string, std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(output)) {
+    const std::string name = fs::relative(entry.path(), output).string();
+    if (name.ends_with(".safetensors")) files[name] = read_file(entry.path(), 1 << 26);
+    if (entry.path().filename() != "spillway_state.json") continue;
+    nlohmann::json state = nlohmann::json::parse(read_file(entry.path(), 1 << 20));
+    state.erase("run");
+    files[name] = state.dump();
+  }
+  return files;
+}
+
+void check_same_results(const fs::path& one, const fs::path& several) {
+  CHECK(metrics_of(one) == metrics_of(several));
+  const auto expected = results_of(one), got = results_of(several);
+  CHECK(expected.size() == got.size());
+  for (const auto& [name, bytes] : expected) {
+    CAPTURE(name);
+    CHECK(got.contains(name));
+    CHECK((got.contains(name) && got.at(name) == bytes));
+  }
+}
+
+void check_on_ranks(const TinyJob& job, const Arguments& more, std::initializer_list<int> numbers) {
+  CHECK(train_on(1, job, "one", more).empty());
+  for (const int ranks : numbers) {
+    CAPTURE(ranks);
+    const std::string name = "of_" + std::to_string(ranks);
+    for (const std::string& error : train_on(ranks, job, name, more)) CHECK(error == "");
+    check_same_results(job.output("one"), job.output(name));
+    const nlohmann::json report = nlohmann::json::parse(read_file(job.output(name) / "report.json", 1 << 24));
+    CHECK(report["world_size"] == ranks);
+    CHECK(report["ranks"].size() == static_cast<size_t>(ranks));
+  }
+}
+
+const Arguments kFull = {"--adapter", "none", "--learning_rate", "0.001"};
+
+Arguments of_model(const std::string& name) {
+  return {"--base_model", (fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models" / name).string()};
+}
+
+}  // namespace
+
+TEST_CASE("LoRA with dropout, evaluation and a smaller last step has the bits of one rank on 2 and 4") {
+  const TinyJob job;
+  check_on_ranks(job, {"--save_steps", "2", "--save_total_limit", "9"}, {2, 4});
+}
+
+TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embeddings") {
+  for (const char* model : {"qwen3_tied", "llama2"}) {
+    CAPTURE(std::string(model));
+    const TinyJob job;
+    check_on_ranks(job, kFull + of_model(model), {2});
+  }
+}
+
+TEST_CASE("packed rows have the bits of one rank") {
+  const TinyJob job;
+  check_on_ranks(job, {"--sample_packing", "true", "--sequence_len", "24", "--max_steps", "3"}, {2});
+}
+
+TEST_CASE("a run goes on from a checkpoint on another number of ranks") {
+  const TinyJob job;
+  const Arguments keep = {"--save_steps", "3", "--save_total_limit", "9"};
+  CHECK(train_on(1, job, "one", keep).empty());
+  for (const std::string& error : train_on(2, job, "two", keep)) CHECK(error == "");
+  for (const std::string& error :
+       train_on(4, job, "four", keep + Arguments{"--resume_from_checkpoint", (job.output("two") / "checkpoint-3").string()}))
+    CHECK(error == "");
+  CHECK(job.adapter("four") == job.adapter("one"));
+  for (const std::string& error :
+       train_on(2, job, "again", keep + Arguments{"--resume_from_checkpoint", (job.output("one") / "checkpoint-3").string()}))
+    CHECK(error == "");
+  CHECK(job.adapter("again") == job.adapter("one"));
+}
+
+TEST_CASE("preferences have the bits of one rank, reference, metrics and all") {
+  const TinyJob job;
+  std::string rows;
+  const char* const answers[] = {" blue", " green", " red", " grey", " dark"};
+  for (int i = 0; i < 24; ++i)
+    rows += nlohmann::json{{"prompt", "The sky is" + std::string(static_cast<size_t>(i % 3), '!')},
+                           {"chosen", answers[i % 5]},
+                           {"rejected", answers[(i + 2) % 5]}}
+                .dump() +
+            "\n";
+  job.write_rows(rows);
+  const std::string model = (preference_goldens() / "model").string();
+  check_on_ranks(job,
+                 {"--base_model", model, "--tokenizer_config", model, "--rl", "dpo", "--sequence_len", "40", "--datasets",
+                  "[{path: " + (job.output("rows.jsonl")).string() + "}]"},
+                 {2});
+}
+
+TEST_CASE("a rank with other rows, and one whose config is wrong, end all ranks with one message") {
+  const TinyJob job, other;
+  other.write_rows(other.rows().substr(other.rows().find('\n') + 1));
+  const Arguments mine = job.train("run", {"--max_steps", "1"}),
+                  theirs = other.train("run", {"--max_steps", "1", "--output_dir", job.output("run").string()});
+  const auto errors_of = [&](const Arguments& first, const Arguments& second) {
+    std::vector<std::string> errors;
+    (void)capture([&] {
+      errors = run_ranks(2, [&](Peers& peers) {
+        const auto arguments = training_arguments(std::span(peers.rank() == 0 ? first : second).subspan(1));
+        throw InputError("status " + std::to_string(train_as_rank(*arguments, &peers)));
+      });
+      return 0;
+    });
+    return errors;
+  };
+  const std::vector<std::string> rows = errors_of(mine, theirs);
+  CAPTURE(rows[0]);
+  CHECK(rows[0].find("[rank 1 on ") == 0);
+  CHECK(rows[0].find("datasets] expected 24 rows") != std::string::npos);
+  CHECK(rows[1] == "status 2");
+  const std::vector<std::string> key = errors_of(mine, mine + Arguments{"--learning_rate", "0"});
+  CAPTURE(key[0]);
+  CHECK(key[0].find("[rank 1 on ") == 0);
+  CHECK(key[1] == "status 2");
+  CHECK_FALSE(fs::exists(job.output("run")));
+}
+
+TEST_CASE("the program trains on two ranks under mpirun, and a signal to one rank stops both") {
+  const TinyJob job;
+  const Arguments shared = {"--max_steps", "6", "--val_set_size", "2"};
+  CHECK(run_spillway(job.train("one", shared + Arguments{"--gradient_accumulation_steps", "4"})).status == 0);
+  const Finished run = run_spillway(job.train("two", shared + Arguments{"--ranks", "2"}));
+  if (run.err.find("MPI") != std::string::npos && run.status == 2) {
+    MESSAGE("this build has no MPI");
+    return;
+  }
+  INFO(run.err);
+  CHECK(run.status == 0);
+  check_same_results(job.output("one"), job.output("two"));
+
+  Process stopped(job.train("stopped", {"--ranks", "2", "--max_steps", "100000", "--save_steps", "50000"}));
+  while (!fs::exists(job.output("stopped") / "metrics.jsonl")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  stopped.signal(SIGINT);
+  const Finished ended = stopped.wait();
+  INFO(ended.err);
+  CHECK(ended.status == 130);
+  int checkpoints = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(job.output("stopped")))
+    checkpoints += entry.path().filename().string().starts_with("checkpoint-");
+  CHECK(checkpoints == 1);
+}
