@@ -114,7 +114,7 @@ class PlanIdeas {
   void add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
                        std::vector<Idea>& result) const;
   [[nodiscard]] Idea idea(const Mixture& mixture, size_t first, const Forecast& forecast) const;
-  [[nodiscard]] double rank_of(const Forecast& forecast) const;
+  [[nodiscard]] double rank_of(const LaneWork& work) const;
 
   PlanCandidates& candidates_;
   const PlanBuilder& builder_;
