@@ -225,9 +225,9 @@ void PlanIdeas::add_ideas(const Family& family, std::vector<Idea>& result) const
     const Saved& saved = settings_[head];
     result.push_back(idea({saved, saved, family.homes, family.moves}, 0, family.forecasts[head]));
     for (size_t tail = 0; tail < settings_.size(); ++tail) {
-      if (!(ranks[tail] >= ranks[head]))
-        add_mixture({saved, settings_[tail], family.homes, family.moves}, family.forecasts[head],
-                    family.forecasts[tail], result);
+      if (ranks[tail] >= ranks[head]) continue;
+      add_mixture({saved, settings_[tail], family.homes, family.moves}, family.forecasts[head], family.forecasts[tail],
+                  result);
     }
   }
 }
