@@ -27,13 +27,18 @@ Forecast Forecast::changed(const Forecast& from, const Forecast& to, double shar
     for (const Tier tier : kEachBudgetedTier)
       nth(result.bytes[part], tier) += share * (nth(to.bytes[part], tier) - nth(from.bytes[part], tier));
   }
+  change_work(result.work, from, to, share);
+  return result;
+}
+
+void Forecast::change_work(LaneWork& work, const Forecast& from, const Forecast& to, double share) {
+  if (share == 0) return;
   for (size_t section = 0; section < work.size(); ++section) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
       const double before = from.work[section][lane], after = to.work[section][lane];
-      if (before != after) result.work[section][lane] += share * (after - before);  // both may be infinite
+      if (before != after) work[section][lane] += share * (after - before);  // both may be infinite
     }
   }
-  return result;
 }
 
 double Forecast::share_that_fits(const Forecast& other, const Budget& budget) const {
@@ -67,7 +72,7 @@ double Forecast::excess(const Budget& budget) const {
   return sum;
 }
 
-double Forecast::lane_seconds() const {
+double lane_seconds(const LaneWork& work) {
   double sum = 0;
   for (const auto& lanes : work) sum = std::accumulate(lanes.begin(), lanes.end(), sum);
   return sum;

@@ -22,6 +22,8 @@ struct Forecast {
 
   // Returns this forecast plus `share` of the difference between two others: the effect of going from one to the other.
   [[nodiscard]] Forecast changed(const Forecast& from, const Forecast& to, double share = 1) const;
+  // Does the same for the work alone, in place.
+  static void change_work(LaneWork& work, const Forecast& from, const Forecast& to, double share);
   // Returns the least share of the way to `other` at which every tier fits; above 1 if even all of it is too little.
   [[nodiscard]] double share_that_fits(const Forecast& other, const Budget& budget) const;
   // Returns true if no tier holds more than `slack` times its budget.
@@ -30,8 +32,9 @@ struct Forecast {
   [[nodiscard]] double excess(const Budget& budget) const;
   // Returns the most bytes of a tier in any part of a section.
   [[nodiscard]] double peak(Tier tier) const;
-  // Returns how long the lanes are busy, summed over all lanes.
-  [[nodiscard]] double lane_seconds() const;
 };
+
+// Returns how long the lanes are busy, summed over all lanes.
+[[nodiscard]] double lane_seconds(const LaneWork& work);
 
 }  // namespace spillway

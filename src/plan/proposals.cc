@@ -154,8 +154,8 @@ bool PlanProposals::may_split_state(const Homes& homes) const {
   return roles_.is_open(Role::kState) && nth(homes, Role::kState) == Tier::kHost && has(Tier::kDisk);
 }
 
-double PlanProposals::rank_of(const Forecast& forecast) const {
-  return builder_.min_seconds(forecast.work, candidates_.accumulation()) + kWaitingShare * forecast.lane_seconds();
+double PlanProposals::rank_of(const LaneWork& work) const {
+  return builder_.min_seconds(work, candidates_.accumulation()) + kWaitingShare * lane_seconds(work);
 }
 
 PlanProposals::Proposal PlanProposals::proposal(const Mixture& mixture, size_t first, const Forecast& forecast) const {
@@ -163,7 +163,7 @@ PlanProposals::Proposal PlanProposals::proposal(const Mixture& mixture, size_t f
                   .first = first,
                   .seconds = builder_.min_seconds(forecast.work, candidates_.accumulation()),
                   .distance = forecast.fits(budget_, kByteSlack) ? 0 : forecast.excess(budget_),
-                  .rank = rank_of(forecast)};
+                  .rank = rank_of(forecast.work)};
   if (result.distance > 0) result.mixture.overlap = Overlap::kWide;
   return result;
 }
@@ -171,7 +171,7 @@ PlanProposals::Proposal PlanProposals::proposal(const Mixture& mixture, size_t f
 void PlanProposals::add_mixture(const Mixture& mixture, const Forecast& head, const Forecast& tail,
                                 std::vector<Proposal>& result) const {
   if (!head.fits(budget_, kByteSlack) || blocks_ < 2) return;
-  if (tail.fits(budget_, 1 / kByteSlack) || rank_of(tail) >= rank_of(head)) return;
+  if (tail.fits(budget_, 1 / kByteSlack) || rank_of(tail.work) >= rank_of(head.work)) return;
   const double share = std::min(1.0, tail.share_that_fits(head, budget_));
   const auto first = static_cast<size_t>(std::ceil(share * static_cast<double>(blocks_)));
   result.push_back(proposal(mixture, std::clamp<size_t>(first, 1, blocks_ - 1), tail.changed(tail, head, share)));
@@ -181,10 +181,13 @@ void PlanProposals::add_mixture(const Mixture& mixture, const Forecast& head, co
 // least somewhere in between, and more on both sides of that.
 void PlanProposals::add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
                                     std::vector<Proposal>& result) const {
-  const auto mixed = [&](size_t count) {
-    return tail.changed(tail, head, static_cast<double>(count) / static_cast<double>(blocks_));
+  const auto share_of = [&](size_t count) { return static_cast<double>(count) / static_cast<double>(blocks_); };
+  LaneWork work;
+  const auto rank = [&](size_t count) {
+    work = tail.work;
+    Forecast::change_work(work, tail, head, share_of(count));
+    return rank_of(work);
   };
-  const auto rank = [&](size_t count) { return rank_of(mixed(count)); };
   size_t fastest = 0, slower = blocks_;
   while (slower - fastest > 1) {
     const size_t middle = fastest + (slower - fastest) / 2;
@@ -193,7 +196,7 @@ void PlanProposals::add_alternation(const Mixture& mixture, const Forecast& head
   const double needed = std::ceil(tail.share_that_fits(head, budget_) * static_cast<double>(blocks_));
   const size_t count = std::max(fastest, static_cast<size_t>(needed));
   if (count == 0 || count >= blocks_ || rank(count) >= std::min({rank(0), rank(blocks_), seconds})) return;
-  result.push_back(proposal(mixture, count, mixed(count)));
+  result.push_back(proposal(mixture, count, tail.changed(tail, head, share_of(count))));
 }
 
 std::vector<PlanProposals::Proposal> PlanProposals::alternations(double seconds) const {
@@ -216,10 +219,13 @@ std::vector<PlanProposals::Proposal> PlanProposals::alternations(double seconds)
 }
 
 void PlanProposals::add_proposals(const Family& family, std::vector<Proposal>& result) const {
+  std::vector<double> ranks;
+  for (const Forecast& forecast : family.forecasts) ranks.push_back(rank_of(forecast.work));
   for (size_t head = 0; head < settings_.size(); ++head) {
     const Saved& saved = settings_[head];
     result.push_back(proposal({saved, saved, family.homes, family.moves}, 0, family.forecasts[head]));
     for (size_t tail = 0; tail < settings_.size(); ++tail) {
+      if (ranks[tail] >= ranks[head]) continue;
       add_mixture({saved, settings_[tail], family.homes, family.moves}, family.forecasts[head], family.forecasts[tail],
                   result);
     }

@@ -116,7 +116,7 @@ class PlanProposals {
   void add_alternation(const Mixture& mixture, const Forecast& head, const Forecast& tail, double seconds,
                        std::vector<Proposal>& result) const;
   [[nodiscard]] Proposal proposal(const Mixture& mixture, size_t first, const Forecast& forecast) const;
-  [[nodiscard]] double rank_of(const Forecast& forecast) const;
+  [[nodiscard]] double rank_of(const LaneWork& work) const;
 
   PlanCandidates& candidates_;
   const PlanBuilder& builder_;

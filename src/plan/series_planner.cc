@@ -1,8 +1,10 @@
 #include "plan/series_planner.h"
 
+#include <iterator>
 #include <tuple>
 #include <utility>
 
+#include "graph/operation.h"
 #include "plan/plan_search.h"
 #include "plan/proposals.h"
 
@@ -10,6 +12,16 @@ namespace spillway {
 
 SeriesPlanner::SeriesPlanner(const Graph& graph, const Machine& machine, Policy policy, int64_t accumulation)
     : policy_(std::move(policy)), builder_(graph, machine, policy_.own_files), accumulation_(accumulation) {}
+
+double SeriesPlanner::computing_seconds() const {
+  const Graph& graph = builder_.graph();
+  double sum = 0;
+  for (OpId id = 0; id < std::ssize(graph.ops); ++id) {
+    if (graph.section_of(graph.op(id)).repeats == Repeats::kMicroBatch && !may_run_on_host(graph, id))
+      sum += builder_.costs().operation_seconds(id, Lane::kCompute);
+  }
+  return static_cast<double>(accumulation_) * sum;
+}
 
 SeriesPlanner::Outlook SeriesPlanner::outlook(const Budget& budget) {
   PlanCandidates candidates(builder_, accumulation_, known_);

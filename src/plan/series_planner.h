@@ -23,6 +23,9 @@ class SeriesPlanner {
   // Borrows the graph. The plans are for optimizer steps of `accumulation` micro-batches.
   SeriesPlanner(const Graph& graph, const Machine& machine, Policy policy, int64_t accumulation);
 
+  // Returns the seconds for which the device computes in a step at least, whatever the budget: that of all operations
+  // of its micro-batches that cannot run on the host, once.
+  [[nodiscard]] double computing_seconds() const;
   [[nodiscard]] Outlook outlook(const Budget& budget);
   // Returns a plan; if none fits, one that comes near. It depends on the budgets before, but not on outlooks.
   [[nodiscard]] Plan plan(const Budget& budget);

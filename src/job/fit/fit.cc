@@ -70,14 +70,20 @@ class SizedJob {
   [[nodiscard]] const Budget& budget() const { return job_.budget; }
   [[nodiscard]] int64_t micro_batch_size() const { return job_.config.batches.micro_batch_size; }
 
+  // Returns what no plan is faster than, within any budget.
+  [[nodiscard]] FitRow limit() const {
+    return {.micro_batch_size = micro_batch_size(),
+            .fits = true,
+            .tokens_per_second = tokens() / planner_.computing_seconds()};
+  }
+
   // Returns the forecast of the fastest plan: its speed, or all bytes that are missing.
   [[nodiscard]] FitRow outlook(const Budget& budget) {
     const SeriesPlanner::Outlook outlook = planner_.outlook(budget);
-    const auto tokens = static_cast<double>(training_.graph.tokens() * accumulation());
     return {.micro_batch_size = micro_batch_size(),
             .budget = budget,
             .fits = outlook.missing_bytes == 0,
-            .tokens_per_second = tokens / outlook.seconds,
+            .tokens_per_second = tokens() / outlook.seconds,
             .missing_bytes = {static_cast<int64_t>(outlook.missing_bytes)}};
   }
 
@@ -102,6 +108,7 @@ class SizedJob {
   }
 
  private:
+  [[nodiscard]] double tokens() const { return static_cast<double>(training_.graph.tokens() * accumulation()); }
   [[nodiscard]] int64_t accumulation() const { return job_.config.batches.gradient_accumulation_steps; }
 
   const Machine& machine_;
@@ -132,18 +139,28 @@ bool is_preferred_in_more(const FitRow& less, const FitRow& more) {
   return is_preferred(cost, other, std::min(cost.seconds, other.seconds));
 }
 
-// Returns the row of the micro-batch size that is to be shown for a budget. The most promising by forecast is planned
-// first, then those that may still be better than it.
+// Returns the row of the micro-batch size that is to be shown for a budget. Only those are forecast, and then planned,
+// that may still be better than all others: the most promising first.
 FitRow best_row(std::span<const std::unique_ptr<SizedJob>> sizes, const Budget& budget, const OnFitPlan& on_plan) {
-  std::vector<std::pair<SizedJob*, FitRow>> open;
-  for (const auto& size : sizes) open.emplace_back(size.get(), size->outlook(budget));
-  const auto is_more_promising = [](const auto& a, const auto& b) { return is_better(a.second, b.second); };
+  struct Open {
+    SizedJob* size;
+    FitRow promise;
+    bool is_forecast = false;
+  };
+  std::vector<Open> open;
+  for (const auto& size : sizes) open.push_back({size.get(), size->limit()});
+  const auto is_more_promising = [](const Open& a, const Open& b) { return is_better(a.promise, b.promise); };
   std::optional<FitRow> best;
   while (!open.empty()) {
     const auto next = std::min_element(open.begin(), open.end(), is_more_promising);
-    if (best && !is_better(next->second, *best)) break;
-    on_plan(next->second);
-    const FitRow row = next->first->row(budget);
+    if (best && !is_better(next->promise, *best)) break;
+    if (!next->is_forecast) {
+      next->promise = next->size->outlook(budget);
+      next->is_forecast = true;
+      continue;
+    }
+    on_plan(next->promise);
+    const FitRow row = next->size->row(budget);
     if (!best || is_better(row, *best)) best = row;
     open.erase(next);
   }
