@@ -10,8 +10,9 @@
 
 namespace spillway {
 
-// What is known of a plan serves all budgets. A search is a quick one (SearchEffort), and starts also from the plans
-// that were found for other budgets: so a plan may take a little longer than that of make_plan(). Not thread-safe.
+// All budgets share the results for plans that are known. A search is a quick one (SearchEffort), and starts also from
+// the plans that were found for other budgets: so a plan may take a little longer than that of make_plan(). Not
+// thread-safe.
 class SeriesPlanner {
  public:
   // The forecast of the most promising candidate within a budget (plan/forecast.h), which knows no waiting.
