@@ -96,15 +96,21 @@ def run(name, folder):
     return same, f"{same} of {COUNT} ids agree{closest}; {'stops' if ends else 'DOES NOT STOP'} at the end"
 
 
-if len(wanted) > 1:  # each in a process of its own: llama.cpp aborts where it cannot go on
-    failed = 0
-    for name in wanted:
-        failed += subprocess.run([sys.executable, __file__, spillway, name]).returncode != 0
-    sys.exit(failed > 0)
-with tempfile.TemporaryDirectory() as temporary:
-    try:
-        same, text = run(wanted[0], pathlib.Path(temporary) / wanted[0])
-    except subprocess.CalledProcessError as error:
-        same, text = 0, error.stderr.decode().strip()
-    print(f"{wanted[0]}: {text}", flush=True)
-os._exit(same < COUNT)
+def report(name):
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            same, text = run(name, pathlib.Path(temporary) / name)
+        except subprocess.CalledProcessError as error:
+            same, text = 0, error.stderr.decode().strip()
+        print(f"{name}: {text}", flush=True)
+    os._exit(same < COUNT)
+
+
+torch.set_num_threads(1)
+failed = 0
+for name in wanted:
+    child = os.fork()  # llama.cpp aborts where it cannot go on
+    if child == 0:
+        report(name)
+    failed += os.waitpid(child, 0)[1] != 0
+sys.exit(failed > 0)
