@@ -23,7 +23,7 @@ using namespace spillway;
 namespace {
 
 constexpr int64_t kTokens = 24, kMicroBatches = 5, kSteps = 2;
-constexpr int32_t kVocabulary = 300;
+constexpr int32_t kWords = 300;
 
 struct Setup {
   bool tied = true, lora = false;
@@ -43,8 +43,13 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
     "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 160, "max_position_embeddings": 64,
     "num_attention_heads": 2, "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05,
     "rope_theta": 10000.0, "tie_word_embeddings": {}, "vocab_size": {}}})",
+<<<<<<< HEAD
                                                     setup.tied, kVocabulary),
                                         "test"));
+=======
+                                       setup.tied, kWords),
+                           "test"));
+>>>>>>> h-sums
   return train::build_training_graph(*model, options);
 }
 
@@ -156,8 +161,8 @@ class RankRun {
     const std::vector<int32_t> seq_offsets = {0, static_cast<int32_t>(std::min<int64_t>(10, tokens)),
                                               static_cast<int32_t>(tokens)};
     for (int32_t i = 0; i < kTokens; ++i) {
-      ids.push_back(static_cast<int32_t>(random.below(kVocabulary / 20)));  // with repetitions
-      labels.push_back(static_cast<int32_t>(random.below(kVocabulary)));
+      ids.push_back(static_cast<int32_t>(random.below(kWords / 20)));  // with repetitions
+      labels.push_back(static_cast<int32_t>(random.below(kWords)));
       positions.push_back(i < 10 ? i : i - 10);
     }
     const std::map<std::string_view, const std::vector<int32_t>*> columns = {
