@@ -12,13 +12,13 @@
 namespace spillway {
 namespace {
 
-// What the conversations say. No template is likely to hold or to change these.
+// The words of the conversations. No template is likely to hold or to change them.
 constexpr std::string_view kSystem = "Rkzsystem", kFirst = "Rkzuserone", kAnswer = "Rkzanswerone",
                            kSecond = "Rkzusertwo", kSecondAnswer = "Rkzanswertwo", kThird = "Rkzuserthree";
 
 enum class SystemPlace : uint8_t { kNowhere, kInFront, kInFirstQuestion, kInLastQuestion };
 
-// What a chat template puts around turns.
+// The texts that a chat template puts around turns.
 struct Turns {
   std::string before_user, after_user, before_assistant, after_assistant;
   std::string prompt;  // for an answer, after the last question
@@ -207,7 +207,7 @@ std::optional<OllamaTemplate> ollama_template(const text::ChatTemplate& chat, co
     remove_start(turns->before_system, bos);
   }
   OllamaTemplate result{.has_system = turns->place != SystemPlace::kNowhere};
-  // What is said where nothing is said is a system message itself.
+  // The text in front of a conversation without a system message may be such a message.
   std::string own = turns->front;
   if (turns->place == SystemPlace::kInFront && remove_start(own, turns->before_system) &&
       remove_end(own, turns->after_system) && !own.empty()) {
