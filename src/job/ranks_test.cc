@@ -43,13 +43,8 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
     "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 160, "max_position_embeddings": 64,
     "num_attention_heads": 2, "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05,
     "rope_theta": 10000.0, "tie_word_embeddings": {}, "vocab_size": {}}})",
-<<<<<<< HEAD
-                                                    setup.tied, kVocabulary),
+                                                    setup.tied, kWords),
                                         "test"));
-=======
-                                       setup.tied, kWords),
-                           "test"));
->>>>>>> h-sums
   return train::build_training_graph(*model, options);
 }
 
