@@ -1,5 +1,5 @@
-// Whole jobs over several ranks, threads of this process: the files are those of one rank with the same global batch, to
-// the last byte.
+// Whole jobs over several ranks, threads of this process: the files are those of one rank with the same global batch,
+// to the last byte.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -34,8 +34,12 @@ constexpr int kMicroBatches = 4;
 
 // Trains as so many ranks, each with its part of the micro-batches, and returns by rank what it failed of.
 std::vector<std::string> train_on(int ranks, const TinyJob& job, const std::string& name, Arguments more) {
-  more = more + Arguments{"--gradient_accumulation_steps", std::to_string(kMicroBatches / ranks), "--max_steps",
-                          std::to_string(kSharedSteps), "--val_set_size", "2"};
+  more = more + Arguments{"--gradient_accumulation_steps",
+                          std::to_string(kMicroBatches / ranks),
+                          "--max_steps",
+                          std::to_string(kSharedSteps),
+                          "--val_set_size",
+                          "2"};
   const Arguments all = job.train(name, more);
   const auto arguments = training_arguments(std::span(all).subspan(1));
   std::vector<std::string> errors;
@@ -136,12 +140,13 @@ TEST_CASE("a run goes on from a checkpoint on another number of ranks") {
   const Arguments keep = {"--save_steps", "3", "--save_total_limit", "9"};
   CHECK(train_on(1, job, "one", keep).empty());
   for (const std::string& error : train_on(2, job, "two", keep)) CHECK(error == "");
-  for (const std::string& error :
-       train_on(4, job, "four", keep + Arguments{"--resume_from_checkpoint", (job.output("two") / "checkpoint-3").string()}))
+  for (const std::string& error : train_on(
+           4, job, "four", keep + Arguments{"--resume_from_checkpoint", (job.output("two") / "checkpoint-3").string()}))
     CHECK(error == "");
   CHECK(job.adapter("four") == job.adapter("one"));
   for (const std::string& error :
-       train_on(2, job, "again", keep + Arguments{"--resume_from_checkpoint", (job.output("one") / "checkpoint-3").string()}))
+       train_on(2, job, "again",
+                keep + Arguments{"--resume_from_checkpoint", (job.output("one") / "checkpoint-3").string()}))
     CHECK(error == "");
   CHECK(job.adapter("again") == job.adapter("one"));
 }
@@ -159,8 +164,8 @@ TEST_CASE("preferences have the bits of one rank, reference, metrics and all") {
   job.write_rows(rows);
   const std::string model = (preference_goldens() / "model").string();
   check_on_ranks(job,
-                 {"--base_model", model, "--tokenizer_config", model, "--rl", "dpo", "--sequence_len", "40", "--datasets",
-                  "[{path: " + (job.output("rows.jsonl")).string() + "}]"},
+                 {"--base_model", model, "--tokenizer_config", model, "--rl", "dpo", "--sequence_len", "40",
+                  "--datasets", "[{path: " + (job.output("rows.jsonl")).string() + "}]"},
                  {2});
 }
 
@@ -206,7 +211,8 @@ TEST_CASE("the program trains on two ranks under mpirun, and a signal to one ran
   check_same_results(job.output("one"), job.output("two"));
 
   Process stopped(job.train("stopped", {"--ranks", "2", "--max_steps", "100000", "--save_steps", "50000"}));
-  while (!fs::exists(job.output("stopped") / "metrics.jsonl")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (!fs::exists(job.output("stopped") / "metrics.jsonl"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   stopped.signal(SIGINT);
   const Finished ended = stopped.wait();
   INFO(ended.err);

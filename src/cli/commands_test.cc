@@ -96,7 +96,8 @@ TEST_CASE("a plan is of as many ranks as it is asked for") {
   const ConfigFile config;
   for (const char* ranks : {"1", "8"})
     CHECK(run({"plan", config.path, "--ranks", ranks, "--check-config"}).status == 0);
-  CHECK(run({"plan", config.path, "--ranks", "0"}).err.starts_with("[--num_processes] expected an integer of at least 1"));
+  CHECK(run({"plan", config.path, "--ranks", "0"})
+            .err.starts_with("[--num_processes] expected an integer of at least 1"));
 }
 
 TEST_CASE("an example says in JSON what it wrote") {
