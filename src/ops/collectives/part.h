@@ -1,8 +1,6 @@
 // The part of a tensor that a rank has.
 #pragma once
 
-#include <algorithm>
-
 #include "graph/graph.h"
 #include "tensor/cut.h"
 
@@ -13,10 +11,11 @@ namespace spillway::ops {
   return {whole.dtype, {cut_of(whole.shape.elems(), ranks).part_elems}};
 }
 
-// Returns the bytes that each rank sends, and receives, where every rank's tensor goes to its parts, or the parts to
-// every rank.
-[[nodiscard]] inline double sent_bytes(const ValueType& whole, const ValueType& part) {
-  return static_cast<double>(std::max<int64_t>(0, whole.bytes() - part.bytes()));
+// Returns the most bytes that a rank sends where every rank's tensor goes to its parts, or gets where the parts go to
+// every rank: all but the smallest part.
+[[nodiscard]] inline double exchanged_bytes(const ValueType& whole, int ranks) {
+  const Cut cut = cut_of(whole.shape.elems(), ranks);
+  return static_cast<double>((cut.elems - cut.count(ranks - 1)) * size_of(whole.dtype));
 }
 
 }  // namespace spillway::ops

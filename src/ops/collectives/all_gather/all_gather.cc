@@ -42,7 +42,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   Cost result = memory_cost(inputs, outputs, attributes);
-  result.sent_bytes = sent_bytes(*outputs[0], *inputs[0]);
+  result.sent_bytes = exchanged_bytes(*outputs[0], static_cast<int>(attributes.integer("ranks")));
   return result;
 }
 

@@ -22,7 +22,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   Cost result = memory_cost(inputs, outputs, attributes);
-  result.sent_bytes = sent_bytes(*inputs[kWhole], *inputs[kPart]);
+  result.sent_bytes = exchanged_bytes(*inputs[kWhole], static_cast<int>(attributes.integer("ranks")));
   return result;
 }
 
