@@ -96,10 +96,10 @@ class Levers {
              has_adapter && loaded_.given.contains("layer_offloading") ? choice("layer_offloading", "null")
                                                                        : choice("parameter_offload", "auto"));
     if (const std::optional<ActivationPolicy> saved = policy[SavedGroup::kBoundary]) {
-      const Tier home = *saved == ActivationPolicy::kHost   ? Tier::kHost
+      const Tier tier = *saved == ActivationPolicy::kHost   ? Tier::kHost
                         : *saved == ActivationPolicy::kDisk ? Tier::kDisk
                                                             : Tier::kDevice;
-      add_home("activation_offloading", home, "true", choice("activation_offloading", "null"));
+      add_home("activation_offloading", tier, "true", choice("activation_offloading", "null"));
     }
   }
 

@@ -282,7 +282,9 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   const ValueId loss = b.append_one(kMix, {x}, next_attributes(b, 8, 0, 0, 1));
   b.result(loss);
   append_backward(b, loss, weights, sum);
-  const auto together = [&](ValueId x) { return b.append_one(kTogether, {x}, next_attributes(b, b.type(x).bytes())); };
+  const auto together = [&](ValueId value) {
+    return b.append_one(kTogether, {value}, next_attributes(b, b.type(value).bytes()));
+  };
   for (WeightGradient& w : weights) {
     if (options.collectives && w.accumulator == kNone) w.gradient = together(w.gradient);
   }
