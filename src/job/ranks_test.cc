@@ -12,8 +12,8 @@
 #include "graph/verify.h"
 #include "infer/batch.h"
 #include "job/training_graph.h"
-#include "model/decoder/decoder.h"
 #include "model/adapter.h"
+#include "model/decoder/decoder.h"
 #include "plan/planner.h"
 #include "plan/verify.h"
 #include "runtime/executor.h"
@@ -38,13 +38,13 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
   if (setup.lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
   options.accumulates = true;
   options.ranks = ranks;
-  const ModelPtr model = make_decoder(
-      parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  const ModelPtr model =
+      make_decoder(parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
     "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 160, "max_position_embeddings": 64,
     "num_attention_heads": 2, "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05,
     "rope_theta": 10000.0, "tie_word_embeddings": {}, "vocab_size": {}}})",
-                                       setup.tied, kWords),
-                           "test"));
+                                                    setup.tied, kWords),
+                                        "test"));
   return train::build_training_graph(*model, options);
 }
 

@@ -54,9 +54,9 @@ class SumRun {
  public:
   SumRun(const SumJob& job, Peers& peers) : job_(job), rank_(peers.rank()) {
     executor_.emplace(job.graph, job.program, pool_, ExecutorOptions{.peers = &peers});
-    executor_->values().write(job.program.homes[0].value == job.mine ? job.program.homes[1].value
-                                                                     : job.program.homes[0].value,
-                              [](const TensorView& piece, int64_t) { std::fill_n(piece.as<float>(), piece.elems(), 0.f); });
+    executor_->values().write(
+        job.program.homes[0].value == job.mine ? job.program.homes[1].value : job.program.homes[0].value,
+        [](const TensorView& piece, int64_t) { std::fill_n(piece.as<float>(), piece.elems(), 0.f); });
   }
   void add(int round, int contributors) {
     const TensorView mine = executor_->home(job_.mine);
@@ -105,13 +105,13 @@ TEST_CASE("executors of several ranks add up what the first of them have, in ord
 
 TEST_CASE("a rank that ends stops the sections of the others with its name") {
   const SumJob job(3);
-  const std::vector<std::string> errors = run_ranks(
-      3,
-      [&](Peers& peers) {
-        SumRun run(job, peers);
-        for (int round = 0; round < 10; ++round) run.add(round, 3);
-      },
-      {.faults = {{.kind = LocalFault::Kind::kDead, .rank = 1, .call = 4}}});
+  const std::vector<std::string> errors =
+      run_ranks(3,
+                [&](Peers& peers) {
+                  SumRun run(job, peers);
+                  for (int round = 0; round < 10; ++round) run.add(round, 3);
+                },
+                {.faults = {{.kind = LocalFault::Kind::kDead, .rank = 1, .call = 4}}});
   CHECK(errors[1] == "ended");
   for (const int rank : {0, 2}) CHECK(nth(errors, rank).starts_with("[rank 1 on "));
 }
