@@ -33,7 +33,7 @@ constexpr int kSharedSteps = 6;  // two epochs of 11 micro-batches, 4 a step: th
 constexpr int kMicroBatches = 4;
 
 // Trains as so many ranks, each with its part of the micro-batches, and returns by rank what it failed of.
-std::vector<std::string> train_on(int ranks, const TinyJob& job, const std::string& name, Arguments more) {
+std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const std::string& name, Arguments more) {
   more = more + Arguments{"--gradient_accumulation_steps",
                           std::to_string(kMicroBatches / ranks),
                           "--max_steps",
@@ -58,7 +58,7 @@ std::vector<std::string> train_on(int ranks, const TinyJob& job, const std::stri
 }
 
 // What a line of metrics.jsonl says of training, without times and memory.
-std::vector<nlohmann::json> metrics_of(const fs::path& output) {
+std::vector<nlohmann::json> training_metrics_of(const fs::path& output) {
   std::vector<nlohmann::json> lines;
   const std::string text = read_file(output / "metrics.jsonl", 1 << 24);
   for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
@@ -86,7 +86,7 @@ std::map<std::string, std::string> results_of(const fs::path& output) {
 }
 
 void check_same_results(const fs::path& one, const fs::path& several) {
-  CHECK(metrics_of(one) == metrics_of(several));
+  CHECK(training_metrics_of(one) == training_metrics_of(several));
   const auto expected = results_of(one), got = results_of(several);
   CHECK(expected.size() == got.size());
   for (const auto& [name, bytes] : expected) {
@@ -97,11 +97,11 @@ void check_same_results(const fs::path& one, const fs::path& several) {
 }
 
 void check_on_ranks(const TinyJob& job, const Arguments& more, std::initializer_list<int> numbers) {
-  CHECK(train_on(1, job, "one", more).empty());
+  CHECK(train_over_ranks(1, job, "one", more).empty());
   for (const int ranks : numbers) {
     CAPTURE(ranks);
     const std::string name = "of_" + std::to_string(ranks);
-    for (const std::string& error : train_on(ranks, job, name, more)) CHECK(error == "");
+    for (const std::string& error : train_over_ranks(ranks, job, name, more)) CHECK(error == "");
     check_same_results(job.output("one"), job.output(name));
     const nlohmann::json report = nlohmann::json::parse(read_file(job.output(name) / "report.json", 1 << 24));
     CHECK(report["world_size"] == ranks);
@@ -109,7 +109,7 @@ void check_on_ranks(const TinyJob& job, const Arguments& more, std::initializer_
   }
 }
 
-const Arguments kFull = {"--adapter", "none", "--learning_rate", "0.001"};
+const Arguments kFullWeights = {"--adapter", "none", "--learning_rate", "0.001"};
 
 Arguments of_model(const std::string& name) {
   return {"--base_model", (fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models" / name).string()};
@@ -126,7 +126,7 @@ TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embed
   for (const char* model : {"qwen3_tied", "llama2"}) {
     CAPTURE(std::string(model));
     const TinyJob job;
-    check_on_ranks(job, kFull + of_model(model), {2});
+    check_on_ranks(job, kFullWeights + of_model(model), {2});
   }
 }
 
@@ -138,15 +138,15 @@ TEST_CASE("packed rows have the bits of one rank") {
 TEST_CASE("a run goes on from a checkpoint on another number of ranks") {
   const TinyJob job;
   const Arguments keep = {"--save_steps", "3", "--save_total_limit", "9"};
-  CHECK(train_on(1, job, "one", keep).empty());
-  for (const std::string& error : train_on(2, job, "two", keep)) CHECK(error == "");
-  for (const std::string& error : train_on(
+  CHECK(train_over_ranks(1, job, "one", keep).empty());
+  for (const std::string& error : train_over_ranks(2, job, "two", keep)) CHECK(error == "");
+  for (const std::string& error : train_over_ranks(
            4, job, "four", keep + Arguments{"--resume_from_checkpoint", (job.output("two") / "checkpoint-3").string()}))
     CHECK(error == "");
   CHECK(job.adapter("four") == job.adapter("one"));
   for (const std::string& error :
-       train_on(2, job, "again",
-                keep + Arguments{"--resume_from_checkpoint", (job.output("one") / "checkpoint-3").string()}))
+       train_over_ranks(2, job, "again",
+                        keep + Arguments{"--resume_from_checkpoint", (job.output("one") / "checkpoint-3").string()}))
     CHECK(error == "");
   CHECK(job.adapter("again") == job.adapter("one"));
 }

@@ -69,7 +69,7 @@ Machine machine_with_peers() {
   return machine;
 }
 
-// What must not depend on the number of ranks.
+// Holds what must not depend on the number of ranks.
 struct Outcome {
   std::map<std::string, std::vector<std::byte>> values;
   std::vector<float> norms;

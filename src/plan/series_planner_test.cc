@@ -22,7 +22,7 @@ Machine slow_links() {
   return machine;
 }
 
-int64_t device_bytes(const Plan& plan) { return nth(plan.peaks, Tier::kDevice).bytes; }
+int64_t bytes_on_device(const Plan& plan) { return nth(plan.peaks, Tier::kDevice).bytes; }
 
 }  // namespace
 
@@ -33,7 +33,7 @@ TEST_CASE(
   for (const uint64_t seed : {1, 2, 3}) {
     CAPTURE(seed);
     const Graph graph = random_graph(seed, {.blocks = 6, .ops_per_block = 6});
-    const int64_t most = device_bytes(make_plan(graph, machine, {}, {}, 1));
+    const int64_t most = bytes_on_device(make_plan(graph, machine, {}, {}, 1));
     SeriesPlanner series(graph, machine, {}, 1);
     for (const int64_t eighths : {8, 7, 6, 5, 4}) {
       CAPTURE(eighths);
@@ -42,7 +42,7 @@ TEST_CASE(
       CHECK(plan.fits == full.fits);
       if (!plan.fits) continue;
       CHECK(verify(graph, plan.program, budget) == std::vector<std::string>{});
-      CHECK(device_bytes(plan) <= *budget.device);
+      CHECK(bytes_on_device(plan) <= *budget.device);
       CHECK(plan.simulation.step_seconds(1) <= full.simulation.step_seconds(1) * 1.1);
       CHECK(series.computing_seconds() <= plan.simulation.step_seconds(1));
     }

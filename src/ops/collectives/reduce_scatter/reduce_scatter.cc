@@ -32,12 +32,8 @@ void run(const CollectiveArgs& args) {
   args.peers.fold(span_of(whole.as<float>(), whole.elems()), span_of(sum.as<float>(), sum.elems()), args.contributors);
 }
 
-const OpDef kReduceScatter{.name = kName,
-                           .infer = infer,
-                           .cost = cost,
-                           .in_place = {{0, kPart}},
-                           .collective = run,
-                           .held = Held::kPart};
+const OpDef kReduceScatter{
+    .name = kName, .infer = infer, .cost = cost, .in_place = {{0, kPart}}, .collective = run, .held = Held::kPart};
 
 }  // namespace
 }  // namespace reduce_scatter_op
