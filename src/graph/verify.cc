@@ -124,7 +124,7 @@ class GraphVerifier {
       (value.split ? any_part : value.type.shape.elems() > 1 ? any_whole : any_number) = true;
     }
     const bool fits = op.def->held == Held::kAsInputs ? !any_part || !any_whole
-                      : op.def->held == Held::kPart   ? any_whole || any_number
+                      : op.def->held == Held::kPart   ? any_part && (any_whole || any_number)
                                                       : any_part && !any_whole && !any_number;
     if (!fits) report("operation {} ({}) takes parts for whole values, or the other way round", id, op.def->name);
     for (const ValueId output : op.outputs) {

@@ -28,6 +28,8 @@ GgufDescription imported_gguf_description(std::string_view config_json, std::str
   return describe_gguf(parse_decoder_config(config_json, where));
 }
 
+void check_gguf_model(const GgufFile& file) { check_is_decoder(file); }
+
 nlohmann::ordered_json gguf_config(const GgufFile& file, const GgufTokenizerFiles& tokenizer, DType dtype) {
   return decoder_config_of(file, tokenizer, dtype);
 }

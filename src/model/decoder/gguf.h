@@ -28,7 +28,8 @@ void check_expressible(const DecoderConfig& config, std::string_view where);
 // Returns all weights of a model, in the order in which a forward pass reads them.
 [[nodiscard]] std::vector<GgufWeight> gguf_weights(const DecoderConfig& config);
 
-// Returns what gguf_config() does.
+// Do what check_gguf_model() and gguf_config() do.
+void check_is_decoder(const GgufFile& file);
 [[nodiscard]] nlohmann::ordered_json decoder_config_of(const GgufFile& file, const GgufTokenizerFiles& tokenizer,
                                                        DType dtype);
 

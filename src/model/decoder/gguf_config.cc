@@ -93,9 +93,7 @@ class ConfigMaker {
         architecture_(find_gguf_architecture(file)),
         family_(architecture_.gguf),
         tokenizer_(tokenizer),
-        dtype_(dtype) {
-    check_is_dense_model(file, name_);
-  }
+        dtype_(dtype) {}
 
   [[nodiscard]] OrderedJson make() {
     add_sizes();
@@ -333,6 +331,11 @@ void ConfigMaker::add_rope() {
 }
 
 }  // namespace
+
+void check_is_decoder(const GgufFile& file) {
+  check_is_dense_model(file, file.get<std::string>("general.architecture"));
+  (void)find_gguf_architecture(file);
+}
 
 nlohmann::ordered_json decoder_config_of(const GgufFile& file, const GgufTokenizerFiles& tokenizer, DType dtype) {
   return ConfigMaker(file, tokenizer, dtype).make();

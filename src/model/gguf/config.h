@@ -11,9 +11,12 @@
 
 namespace spillway {
 
-// Returns the config.json. `dtype` is that of the weights that will be written beside it. Throws InputError for a file
-// that holds no model, for architectures that are not read here, for metadata that config.json cannot express, and for
-// numbers out of range.
+// Throws InputError for a file that holds no model without experts (an adapter, a projector of images), and for
+// architectures that are not read here.
+void check_gguf_model(const GgufFile& file);
+
+// Returns the config.json. `dtype` is that of the weights that will be written beside it. Throws InputError
+// for metadata that config.json cannot express, and for numbers out of range. REQUIRES: check_gguf_model().
 [[nodiscard]] nlohmann::ordered_json gguf_config(const GgufFile& file, const GgufTokenizerFiles& tokenizer,
                                                  DType dtype);
 

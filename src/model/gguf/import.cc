@@ -141,6 +141,7 @@ void check_is_carried(const GgufFile& file, const GgufMetadata& carried) {
 
 ImportReport import_gguf(const fs::path& path, const fs::path& folder, const ImportOptions& options) {
   const GgufFile file(path);
+  check_gguf_model(file);
   GgufTokenizerFiles tokenizer = convert_gguf_tokenizer(file);
   const Json config = gguf_config(file, tokenizer, options.dtype);
   const GgufDescription description =

@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const MemoryFile memory(data, size);
     const GgufFile file(memory.path());
+    check_gguf_model(file);
     const GgufTokenizerFiles tokenizer = convert_gguf_tokenizer(file);
     const std::string config = json_text(gguf_config(file, tokenizer, DType::kBF16));
     (void)imported_gguf_description(config, "config.json");
