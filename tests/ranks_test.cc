@@ -57,7 +57,7 @@ std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const s
   return errors;
 }
 
-// What a line of metrics.jsonl says of training, without times and memory.
+// Returns what metrics.jsonl says of training, without times and memory.
 std::vector<nlohmann::json> training_metrics_of(const fs::path& output) {
   std::vector<nlohmann::json> lines;
   const std::string text = read_file(output / "metrics.jsonl", 1 << 24);
