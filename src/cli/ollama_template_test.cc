@@ -50,7 +50,7 @@ TEST_CASE("a system message that stands in a question goes where the template ha
                           "[INST] {{ if and $last $.System }}{{ $.System }}\n\n{{ end }}{{ .Content }}[/INST]"
                           "{{ if $last }}{{ end }}{{ else if eq .Role \"assistant\" }} {{ .Content }}"
                           "{{ if not $last }}</s>{{ end }}{{ end }}{{ end }}");
-  const auto first = made_of(*text::builtin_chat_template("gemma"));
+  const auto first = made_of(*text::builtin_chat_template("gemma3"));
   REQUIRE(first);
   CHECK(first->text.find("{{ $first := true }}") != std::string::npos);
   CHECK(first->text.find("{{ if and $first $.System }}{{ $.System }}\n\n{{ end }}{{ $first = false }}") !=
