@@ -3,8 +3,8 @@
 //   mpirun --bind-to none -n N bench_ranks [--rounds N] [--messages]
 //
 // A line has a size, and the milliseconds of a fold of so many bytes (f32) and of MPI_Reduce_scatter_block, of a gather
-// of so many bytes in all and of MPI_Allgather, and of a memcpy of them on all ranks at once: the least and the median of
-// the rounds, of the slowest rank each. --messages: the ranks exchange messages, as between hosts.
+// of so many bytes in all and of MPI_Allgather, and of a memcpy of them on all ranks at once: the least and the median
+// of the rounds, of the slowest rank each. --messages: the ranks exchange messages, as between hosts.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -48,19 +48,16 @@ void measure(Peers& peers, int64_t mib, int rounds) {
   const Cut cut = cut_of(elems, peers.size());
   const auto count = static_cast<int>(elems / peers.size());
   const size_t bytes = static_cast<size_t>(elems) * sizeof(float);
-  std::vector<float> whole(static_cast<size_t>(elems), 1), other(whole.size(), 2), part(static_cast<size_t>(cut.part_elems), 0);
+  std::vector<float> whole(static_cast<size_t>(elems), 1), other(whole.size(), 2),
+      part(static_cast<size_t>(cut.part_elems), 0);
   Times fold, reduce, gather, all_gather, copy;
   for (int round = 0; round < rounds; ++round) {
     fold.add([&] { peers.fold(whole, part, peers.size()); });
-    reduce.add([&] {
-      MPI_Reduce_scatter_block(whole.data(), part.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    });
-    gather.add([&] {
-      peers.gather(std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(other)), sizeof(float));
-    });
-    all_gather.add([&] {
-      MPI_Allgather(part.data(), count, MPI_FLOAT, other.data(), count, MPI_FLOAT, MPI_COMM_WORLD);
-    });
+    reduce.add([&] { MPI_Reduce_scatter_block(whole.data(), part.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
+    gather.add(
+        [&] { peers.gather(std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(other)), sizeof(float)); });
+    all_gather.add(
+        [&] { MPI_Allgather(part.data(), count, MPI_FLOAT, other.data(), count, MPI_FLOAT, MPI_COMM_WORLD); });
     copy.add([&] { std::memcpy(other.data(), whole.data(), bytes); });
   }
   if (peers.rank() != 0) return;

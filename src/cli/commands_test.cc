@@ -88,7 +88,7 @@ TEST_CASE("a number of ranks is one") {
     CHECK(run({"train", config.path, "--ranks", bad}).err ==
           fmt::format("[--ranks] expected a number of processes from 1, or auto, got '{}'; change it\n", bad));
   }
-  const testing::Environment environment({{"PATH", "/nowhere"}});
+  const testing::Environment environment{{{"PATH", "/nowhere"}}};
   CHECK(run({"train", config.path, "--ranks", "2"}).err.find("install") != std::string::npos);
 }
 

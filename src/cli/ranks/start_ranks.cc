@@ -67,16 +67,23 @@ int ranks_asked_for(const ConfigArguments& arguments, const Launch& launch) {
 int start_ranks(int ranks, std::span<const std::string> args, const std::string& config) {
   check_has_mpi();
   if (config == "-")
-    throw input_error(kRanksFlag.name, "expected the config in a file for {} ranks, got standard input; write it to one",
-                      ranks);
+    throw input_error(kRanksFlag.name,
+                      "expected the config in a file for {} ranks, got standard input; write it to one", ranks);
   if (::geteuid() == 0) {  // mpirun wants to be told
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   }
   // -q: no banner about a status that is not 0. More ranks than cores are allowed, and none is bound to a part of them:
   // each takes its share of the host's (base/shared_cpus.h).
-  std::vector<std::string> command = {mpirun_path(ranks), "-q", "--bind-to", "none", "--map-by", "slot:OVERSUBSCRIBE",
-                                      "-n", fmt::format("{}", ranks), fs::read_symlink("/proc/self/exe").string(),
+  std::vector<std::string> command = {mpirun_path(ranks),
+                                      "-q",
+                                      "--bind-to",
+                                      "none",
+                                      "--map-by",
+                                      "slot:OVERSUBSCRIBE",
+                                      "-n",
+                                      fmt::format("{}", ranks),
+                                      fs::read_symlink("/proc/self/exe").string(),
                                       "train"};
   command.insert(command.end(), args.begin(), args.end());
   return run_job(command);
