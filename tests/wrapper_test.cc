@@ -160,15 +160,11 @@ TEST_CASE("an adapter of the text alone is trained, also beside NF4, and merged 
 
 TEST_CASE("what has no place for towers refuses a wrapper by its name") {
   const TemporaryFolder folder;
-  const std::string model = (kWrapped / "llava").string();
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"export", model, "--gguf", (folder.path() / "m.gguf").string()},
-        {"quantize", model, "--out", (folder.path() / "four").string()}}) {
-    const Finished refused = run_spillway(command);
-    CHECK(refused.status == 2);
-    CHECK(refused.err.find("expected a model of text that stands alone, got LlavaForConditionalGeneration") !=
-          std::string::npos);
-  }
+  const Finished refused =
+      run_spillway({"quantize", (kWrapped / "llava").string(), "--out", (folder.path() / "four").string()});
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("expected a model of text that stands alone, got LlavaForConditionalGeneration") !=
+        std::string::npos);
 }
 
 TEST_CASE("overrides of config.json are trained with, written, and the same when a run goes on") {
