@@ -30,7 +30,7 @@ struct KeptMetric {
 // Weighted means by key.
 class MetricSums {
  public:
-  // The arguments of a call of add().
+  // What a call of add() was given.
   struct Entry {
     Metric mean;
     double weight = 0;
