@@ -26,7 +26,7 @@ struct Cost {
   double bytes = 0;
   bool matrix_product = false;  // the flops run at the matrix rate of the machine; else bytes are what counts
   bool in_f32 = false;          // at its f32 rate, whatever type the data has
-  double sent_bytes = 0;        // by a rank to others, which is what it gets from them, too
+  double sent_bytes = 0;        // of a collective: the most that a rank sends to others, or gets from them
 };
 
 // An output that may take the place of an input which no operation reads afterwards. The kernel must be correct whether

@@ -30,7 +30,7 @@ struct KeptMetric {
 // Weighted means by key.
 class MetricSums {
  public:
-  // What a call of add() was given.
+  // The arguments of a call of add().
   struct Entry {
     Metric mean;
     double weight = 0;
