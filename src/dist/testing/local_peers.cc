@@ -45,7 +45,7 @@ struct LocalJob {
   // Guarded by the mutex; a rank's call is also read without it while the rank is in that collective.
   std::vector<LocalRank> ranks;
   std::optional<int> aborted;
-  bool has_failed = false;  // a rank has given up on another
+  std::optional<MachineError> failure;  // the first of any rank
 };
 
 class LocalPeers final : public Peers {
@@ -141,6 +141,7 @@ class LocalPeers final : public Peers {
     const auto deadline = Clock::now() + std::chrono::duration<double>(job_->options.timeout_seconds);
     for (;;) {
       if (job_->aborted) throw_aborted();
+      if (job_->failure) throw *job_->failure;
       const auto is_missing = [&](const LocalRank& one) { return one.*count < calls_; };
       const auto missing = std::find_if(job_->ranks.begin(), job_->ranks.end(), is_missing);
       if (missing == job_->ranks.end()) return;
@@ -153,8 +154,9 @@ class LocalPeers final : public Peers {
     }
   }
 
+  // The first failure is that of all ranks: what follows from it says nothing new.
   [[noreturn]] void fail(const MachineError& error) {
-    job_->has_failed = true;
+    job_->failure = error;
     job_->changed.notify_all();
     throw error;
   }
@@ -164,7 +166,7 @@ class LocalPeers final : public Peers {
     if (fault.kind == LocalFault::Kind::kLate)
       return std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
     std::unique_lock lock(job_->mutex);
-    job_->changed.wait(lock, [&] { return job_->has_failed || job_->aborted; });
+    job_->changed.wait(lock, [&] { return job_->failure || job_->aborted; });
     throw silent_rank(rank_, kLocalHost, job_->options.timeout_seconds);
   }
 
