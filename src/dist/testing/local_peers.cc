@@ -141,7 +141,7 @@ class LocalPeers final : public Peers {
     const auto deadline = Clock::now() + std::chrono::duration<double>(job_->options.timeout_seconds);
     for (;;) {
       if (job_->aborted) throw_aborted();
-      if (job_->failure) throw *job_->failure;
+      if (job_->failure) throw MachineError(*job_->failure);
       const auto is_missing = [&](const LocalRank& one) { return one.*count < calls_; };
       const auto missing = std::find_if(job_->ranks.begin(), job_->ranks.end(), is_missing);
       if (missing == job_->ranks.end()) return;
