@@ -109,6 +109,8 @@ std::vector<KeySection> declared_sections() {
 #include "config/keys/output.def"
   begin("Device and memory", kNotCompared);
 #include "config/keys/memory.def"
+  begin("Distillation");
+#include "config/keys/distillation.def"
   begin("Preferences");
 #include "config/keys/preferences.def"
   begin("Generated completions");

@@ -77,6 +77,7 @@ struct SpelledDataset {
 struct Spelled : ModelKeys,
                  OptimizerKeys,
                  OutputKeys,
+                 DistillationSettings,
                  PreferenceKeys,
                  CompletionKeys,
                  ReinforcementKeys,
@@ -91,6 +92,7 @@ struct Spelled : ModelKeys,
 #include "config/keys/batches.def"
 #include "config/keys/completions.def"
 #include "config/keys/data.def"
+#include "config/keys/distillation.def"
 #include "config/keys/fastvideo.def"
 #include "config/keys/memory.def"
 #include "config/keys/model.def"
