@@ -19,8 +19,8 @@ namespace {
 
 fs::path distillation_goldens() { return source_folder() / "tests/golden/distillation"; }
 
-config::Config config_of(const std::string& name, const fs::path& output,
-                         std::vector<config::ConfigOverride> changes = {}) {
+config::Config distillation_config(const std::string& name, const fs::path& output,
+                                   std::vector<config::ConfigOverride> changes = {}) {
   return golden_config(distillation_goldens() / "cases" / name, output, changes);
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("a model learns from a teacher as with TRL's GKD trainer, with axolotl
   for (const std::string& name : names) {
     CAPTURE(name);
     const TemporaryFolder folder;
-    const config::Config config = config_of(name, folder.path() / "out");
+    const config::Config config = distillation_config(name, folder.path() / "out");
     const PreferenceRun run = run_preference(config);
     const fs::path golden = distillation_goldens() / "cases" / name;
     const json steps = json::parse(read_file(golden / "expected.json", 1 << 20))["steps"];
@@ -57,7 +57,7 @@ TEST_CASE("a model learns from a teacher as with TRL's GKD trainer, with axolotl
 TEST_CASE("where the teacher's weights live changes no bit of what is learned from it") {
   const TemporaryFolder folder;
   const auto outcome = [&](const char* name, const std::vector<config::ConfigOverride>& changes) {
-    const config::Config config = config_of("kd_full", folder.path() / name, changes);
+    const config::Config config = distillation_config("kd_full", folder.path() / name, changes);
     const PreferenceRun run = run_preference(config);
     return std::pair(run.steps, read_file(run.output / weights_file(config), 1 << 24));
   };

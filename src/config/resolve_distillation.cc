@@ -1,4 +1,4 @@
-// What a model learns from a teacher.
+// Resolves the keys of learning from a teacher.
 #include <algorithm>
 
 #include "config/keys.h"

@@ -21,7 +21,7 @@ struct DistillationFactors {
         cross_entropy(static_cast<float>(attributes.real("cross_entropy_weight"))) {}
 };
 
-// That of the loop over chunks (LogitWorkspace on the CPU, CudaLogitWorkspace) for the model, and once more for the
+// The workspace of the loop over chunks (LogitWorkspace, CudaLogitWorkspace) for the model, and once more for the
 // teacher.
 template <typename Chunks>
 struct DistillationWorkspace : Chunks {

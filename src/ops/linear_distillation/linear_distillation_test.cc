@@ -17,7 +17,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-struct Case {
+struct TeacherCase {
   int64_t tokens, width, teacher_width, vocabulary;
   DType dtype;
   DistillationOptions options = {};
@@ -48,7 +48,7 @@ Numbers log_softmax(const Numbers& logits, double temperature) {
   return result;
 }
 
-struct Fixture {
+struct TeacherFixture {
   Graph graph;
   Distillation outputs;
   ValueId dx, dw;
@@ -56,9 +56,9 @@ struct Fixture {
   Numbers x, w, teacher_x, teacher_w, labels;
 };
 
-constexpr double kScale = 0.125;
+constexpr double kTeacherScale = 0.125;
 
-DistillationReference reference(const Case& c, const Fixture& f, int64_t rows) {
+DistillationReference teacher_reference(const TeacherCase& c, const TeacherFixture& f, int64_t rows) {
   const DistillationOptions& o = c.options;
   DistillationReference r{.dx = Numbers(static_cast<size_t>(rows * c.width), 0), .dw = Numbers(f.w.size(), 0)};
   for (int64_t t = 0; t < rows; ++t) {
@@ -74,7 +74,7 @@ DistillationReference reference(const Case& c, const Fixture& f, int64_t rows) {
       const double q = std::exp(nth(log_q, v));
       r.divergence += q * (nth(log_q, v) - nth(log_p, v));
       const double part = o.logit_cap > 0 ? nth(logits, v) / o.logit_cap : 0;
-      const double g = kScale * (1 - part * part) *
+      const double g = kTeacherScale * (1 - part * part) *
                        (o.divergence_weight / o.temperature * (std::exp(nth(log_p, v)) - q) +
                         o.cross_entropy_weight * (std::exp(nth(plain, v)) - (v == label)));
       for (int64_t d = 0; d < c.width; ++d) {
@@ -83,12 +83,12 @@ DistillationReference reference(const Case& c, const Fixture& f, int64_t rows) {
       }
     }
   }
-  r.loss = kScale * (o.divergence_weight * r.divergence + o.cross_entropy_weight * r.cross_entropy);
+  r.loss = kTeacherScale * (o.divergence_weight * r.divergence + o.cross_entropy_weight * r.cross_entropy);
   return r;
 }
 
-Fixture make_fixture(const Case& c) {
-  Fixture f;
+TeacherFixture teacher_fixture(const TeacherCase& c) {
+  TeacherFixture f;
   f.graph.axes = {{"tokens", c.tokens}};
   Builder b(f.graph);
   f.x = rounded(random_numbers(c.tokens * c.width, 1), c.dtype);
@@ -104,8 +104,12 @@ Fixture make_fixture(const Case& c) {
       .teacher_w = b.input("teacher_w", {c.dtype, {c.vocabulary, c.teacher_width}}, ValueKind::kFrozenWeight),
       .labels = b.input("labels", {DType::kI32, {c.tokens}, kTokenAxis}, ValueKind::kBatch),
       .scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch)};
-  f.inputs = {{o.x, f.x},           {o.w, f.w},         {o.teacher_x, f.teacher_x}, {o.teacher_w, f.teacher_w},
-              {o.labels, f.labels}, {o.scale, {kScale}}};
+  f.inputs = {{o.x, f.x},
+              {o.w, f.w},
+              {o.teacher_x, f.teacher_x},
+              {o.teacher_w, f.teacher_w},
+              {o.labels, f.labels},
+              {o.scale, {kTeacherScale}}};
   f.outputs = linear_distillation(b, o, LossGradients::kInputAndWeight, c.options);
   std::vector<WeightGradient> gradients = {{.weight = o.x, .dtype = c.dtype}, {.weight = o.w}};
   append_backward(b, f.outputs.loss, gradients, ops::add);
@@ -122,21 +126,21 @@ TEST_CASE("the divergence from a teacher and its gradients equal their formula i
   capped.logit_cap = 1.5;
   capped.teacher_logit_cap = 2;
   // The last one takes several chunks, on a GPU and on the CPU.
-  for (const Case& c : {Case{7, 5, 4, 11, DType::kF32},
-                        {33, 24, 40, 77, DType::kBF16},
-                        {1, 3, 2, 2, DType::kF32},
-                        {9, 5, 7, 19, DType::kF32, mixed},
-                        {33, 24, 8, 77, DType::kBF16, mixed},
-                        {7, 5, 4, 11, DType::kF32, capped},
-                        {600, 5, 6, 13, DType::kF32, mixed},
-                        {26, 2, 2, 500'003, DType::kF32, mixed}}) {
+  for (const TeacherCase& c : {TeacherCase{7, 5, 4, 11, DType::kF32},
+                               {33, 24, 40, 77, DType::kBF16},
+                               {1, 3, 2, 2, DType::kF32},
+                               {9, 5, 7, 19, DType::kF32, mixed},
+                               {33, 24, 8, 77, DType::kBF16, mixed},
+                               {7, 5, 4, 11, DType::kF32, capped},
+                               {600, 5, 6, 13, DType::kF32, mixed},
+                               {26, 2, 2, 500'003, DType::kF32, mixed}}) {
     CAPTURE(c.tokens);
     CAPTURE(c.vocabulary);
-    const Fixture f = make_fixture(c);
+    const TeacherFixture f = teacher_fixture(c);
     const double tolerance = c.dtype == DType::kBF16 ? 4e-3 : c.vocabulary < 1000 ? 2e-6 : 2e-5;
     for (const int64_t rows : {c.tokens, c.tokens / 2, int64_t{0}}) {
       const Run run(f.graph, f.inputs, {.threads = 2, .rows = {rows}});
-      const DistillationReference want = reference(c, f, rows);
+      const DistillationReference want = teacher_reference(c, f, rows);
       check_close(run.numbers(f.outputs.loss), {want.loss}, DType::kF32, 1e-5);
       check_close(run.numbers(f.outputs.divergence), {want.divergence}, DType::kF32, 1e-5);
       check_close(run.numbers(f.outputs.cross_entropy), {want.cross_entropy}, DType::kF32, 1e-5);
@@ -148,8 +152,8 @@ TEST_CASE("the divergence from a teacher and its gradients equal their formula i
 }
 
 TEST_CASE("a model that equals its teacher diverges by nothing, however sure both are") {
-  Case c{9, 5, 5, 19, DType::kF32};
-  Fixture f = make_fixture(c);
+  TeacherCase c{9, 5, 5, 19, DType::kF32};
+  TeacherFixture f = teacher_fixture(c);
   for (double& number : f.x) number *= 40;
   for (auto& [value, numbers] : f.inputs) {
     const std::string& name = f.graph.value(value).name;
@@ -162,7 +166,8 @@ TEST_CASE("a model that equals its teacher diverges by nothing, however sure bot
 }
 
 TEST_CASE("the divergence from a teacher has the same bits on one thread and on three") {
-  const Fixture f = make_fixture({33, 24, 40, 77, DType::kBF16, {.temperature = 2, .cross_entropy_weight = 0.3}});
+  const TeacherFixture f =
+      teacher_fixture({33, 24, 40, 77, DType::kBF16, {.temperature = 2, .cross_entropy_weight = 0.3}});
   const Run one(f.graph, f.inputs, {.threads = 1}), three(f.graph, f.inputs, {.threads = 3});
   CHECK((one == three));
 }
