@@ -56,6 +56,10 @@ struct ModelKeys {
 struct OptimizerKeys {
 #include "config/keys/optimisation.def"
 };
+// Settings of learning from a teacher.
+struct DistillationSettings {
+#include "config/keys/distillation.def"
+};
 struct OutputKeys {
 #include "config/keys/output.def"
 };
@@ -314,6 +318,7 @@ struct Config {
   SaidQuantisation said_quantisation;
   TextLoss text_loss = TextLoss::kCrossEntropy;
   double label_smoothing = 0;  // of the cross-entropy of text
+  std::optional<DistillationSettings> distillation;
   // At most one of these; without both, text is learned.
   std::optional<PreferenceSettings> preference;
   std::optional<OnlineSettings> online;

@@ -111,6 +111,8 @@ std::vector<KeySection> declared_sections() {
 #include "config/keys/memory.def"
   begin("Several ranks", kNotCompared);
 #include "config/keys/ranks.def"
+  begin("Distillation");
+#include "config/keys/distillation.def"
   begin("Preferences");
 #include "config/keys/preferences.def"
   begin("Generated completions");

@@ -54,6 +54,8 @@ struct Resolution {
 [[nodiscard]] TextLoss resolve_text_loss(const Resolution& r);
 // label_smoothing_factor, where `loss` has any.
 [[nodiscard]] double resolve_label_smoothing(const Resolution& r, TextLoss loss);
+// None without kd_trainer. `loss` is that of the text.
+[[nodiscard]] std::optional<DistillationSettings> resolve_distillation(const Resolution& r, TextLoss loss);
 [[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
                                                            const data::RowOptions& rows);
 // Returns the bit of the objective in read_by::Objectives; 0 of text.

@@ -79,6 +79,7 @@ struct SpelledDataset {
 struct Spelled : ModelKeys,
                  OptimizerKeys,
                  OutputKeys,
+                 DistillationSettings,
                  PreferenceKeys,
                  CompletionKeys,
                  ReinforcementKeys,
@@ -93,6 +94,7 @@ struct Spelled : ModelKeys,
 #include "config/keys/batches.def"
 #include "config/keys/completions.def"
 #include "config/keys/data.def"
+#include "config/keys/distillation.def"
 #include "config/keys/fastvideo.def"
 #include "config/keys/memory.def"
 #include "config/keys/model.def"

@@ -24,6 +24,7 @@
 #include "model/decoder/layer.h"
 #include "model/layout.h"
 #include "model/wrapper_parts.h"
+#include "objectives/distillation/distillation.h"
 #include "objectives/flow/flow.h"
 #include "objectives/preference.h"
 
@@ -234,6 +235,7 @@ std::string make_title(const Job& job, const Machine& machine) {
   const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
   std::string objective;
   if (job.config.text_loss == config::TextLoss::kWeightedByProbability) objective = "dft · ";
+  if (job.config.distillation) objective = "kd · ";
   if (job.config.preference) objective = fmt::format("{} · ", job.config.preference->name);
   if (job.config.online) objective = fmt::format("{} · ", job.config.online->name);
   return fmt::format("{} · {}{} · {} x {}{} {} per micro-batch · {} · {}, {} {}", name, objective,
@@ -254,6 +256,7 @@ void check_output_dir(const config::Config& config) {
   };
   check("base_model", config.model.base_model);
   if (config.preference && !config.preference->ref_model.empty()) check("ref_model", config.preference->ref_model);
+  if (config.distillation) check("teacher_model_name_or_path", config.distillation->teacher_model_name_or_path);
   if (config.online && !config.online->ppo.value_model.empty())
     check("value_model_path", config.online->ppo.value_model);
 }
@@ -308,6 +311,10 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   check_reinitialised(job);
   if (config.text_loss == config::TextLoss::kWeightedByProbability) job.graph.objective = weighted_text_objective();
   if (config.label_smoothing > 0) job.graph.objective = smoothed_text_objective(config.label_smoothing);
+  if (config.distillation) {
+    job.graph.objective = distillation_objective(*config.distillation);
+    job.graph.reference = teacher_options(config, *job.model, job.graph.model);
+  }
   if (config.preference) take_preference(config, job);
   if (config.online) take_online(job);
   if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)

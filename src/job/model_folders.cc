@@ -42,6 +42,8 @@ void use_model_folders(config::Config& config, hub::FolderUse use, const hub::Lo
     use_folder(config.tokenizer.folder, "tokenizer_config", hub::FolderUse::kTokenizer, lookup);
   }
   if (config.preference) use_folder(config.preference->ref_model, "ref_model", use, lookup);
+  if (config.distillation)
+    use_folder(config.distillation->teacher_model_name_or_path, "teacher_model_name_or_path", use, lookup);
   if (config.online) use_folder(config.online->ppo.value_model, "value_model_path", use, lookup);
   if (config.rewards) {
     for (rewards::RewardEntry& entry : config.rewards->functions)

@@ -112,7 +112,7 @@ std::optional<PlanContext::Reference> reference_of(const Job& job, const Planned
   if (reference.is_precomputed) return PlanContext::Reference{"scores all rows before the first step; no copies"};
   const ParameterTable& copies = planned.training.objective.copies;
   if (copies.size() == 0) return PlanContext::Reference{"the model without the adapter; no copies"};
-  PlanContext::Reference result{reference.other ? fmt::format("{}, frozen", job.config.preference->ref_model)
+  PlanContext::Reference result{reference.other ? fmt::format("{}, frozen", reference_folder(job.config).string())
                                                 : "frozen copies"};
   for (const Operand& home : planned.plan.program.homes) {
     const bool is_copy = std::any_of(copies.begin(), copies.end(), [&](const Parameter& p) {

@@ -13,20 +13,21 @@ namespace {
 
 constexpr const char* kReferenceKey = "ref_model";
 
-// Throws InputError unless the vocabularies are equal: the reference reads the ids of the policy's tokenizer, and their
-// log-probabilities are compared.
-ModelPtr with_vocabulary_of(const Model& model, const config::Config& config) {
-  ModelPtr other = read_model(config.preference->ref_model);
-  const TextModel& text = text_of(*other, kReferenceKey);
-  check_predicts_tokens(text, kReferenceKey);
+// Reads the model in the folder that a key names. Throws InputError unless the vocabularies are equal: the reference
+// reads the ids of the policy's tokenizer, and their log-probabilities are compared.
+ModelPtr with_vocabulary_of(const Model& model, const config::Config& config, const char* key,
+                            const std::string& folder) {
+  ModelPtr other = read_model(folder);
+  const TextModel& text = text_of(*other, key);
+  check_predicts_tokens(text, key);
   const int64_t wanted = text_of(model, "base_model").vocab_size;
   if (text.vocab_size == wanted) return other;
   // Tokens that are added to the model are also added to its reference.
   if (text.vocab_size ==
       text_of(*read_model(config.model.base_model, config.model.config_overrides), "base_model").vocab_size)
     return text.with_vocab_size(wanted);
-  throw input_error(kReferenceKey, "expected a model with a vocabulary of {}, as {} has, got {} in {}; name another",
-                    wanted, quote(config.model.base_model), text.vocab_size, quote(config.preference->ref_model));
+  throw input_error(key, "expected a model with a vocabulary of {}, as {} has, got {} in {}; name another", wanted,
+                    quote(config.model.base_model), text.vocab_size, quote(folder));
 }
 
 // Linear layers are stored like those of the base: quantised if the config says so, unless the files have codes.
@@ -35,6 +36,19 @@ std::optional<LinearStorage> storage_of(const config::Config& config, const Para
                                      [](const Parameter& p) { return p.source.storage->is_coded(); });
   if (has_codes) return {};
   return infer::linear_storage(config, parameters, dtype);
+}
+
+// Returns another model as the reference, frozen, with a copy of each of its weights.
+ReferenceOptions other_model(const config::Config& config, const Model& model, const ModelOptions& options,
+                             const char* key, const std::string& folder) {
+  ReferenceOptions result{.model = options, .other = with_vocabulary_of(model, config, key, folder)};
+  result.model->train_base = false;
+  result.model->unfrozen.clear();
+  result.model->lora.reset();
+  result.model->linear_storage.reset();
+  result.model->linear_storage = storage_of(config, parameters_of(*result.other, *result.model), options.dtype);
+  for (const Parameter& p : parameters_of(*result.other, *result.model)) result.model->copies.insert(p.name);
+  return result;
 }
 
 // Throws InputError unless sync_ref_model can mix the weights with their copies.
@@ -63,26 +77,23 @@ ModelOptions policy_at_first(const config::Config& config, const Model& model, M
 
 ReferenceOptions reference_options(const config::Config& config, const Model& model, const ModelOptions& options) {
   const config::PreferenceSettings& preference = *config.preference;
-  ReferenceOptions result{.is_precomputed = preference.precompute_ref_log_probs,
-                          .is_synced = preference.sync.has_value()};
-  if (preference.ref_model.empty()) {
-    result.model = policy_at_first(config, model, options);
-    return result;
-  }
-  result.other = with_vocabulary_of(model, config);
-  result.model = options;
-  result.model->train_base = false;
-  result.model->unfrozen.clear();
-  result.model->lora.reset();
-  result.model->linear_storage.reset();
-  result.model->linear_storage = storage_of(config, parameters_of(*result.other, *result.model), options.dtype);
-  const ParameterTable parameters = parameters_of(*result.other, *result.model);
-  if (result.is_synced) check_shapes(config, parameters_of(model, options), parameters);
-  for (const Parameter& p : parameters) result.model->copies.insert(p.name);
+  const std::string& folder = preference.ref_model;
+  ReferenceOptions result = folder.empty() ? ReferenceOptions{.model = policy_at_first(config, model, options)}
+                                           : other_model(config, model, options, kReferenceKey, folder);
+  result.is_precomputed = preference.precompute_ref_log_probs;
+  result.is_synced = preference.sync.has_value();
+  if (result.other && result.is_synced)
+    check_shapes(config, parameters_of(model, options), parameters_of(*result.other, *result.model));
   return result;
 }
 
+ReferenceOptions teacher_options(const config::Config& config, const Model& model, const ModelOptions& options) {
+  return other_model(config, model, options, "teacher_model_name_or_path",
+                     config.distillation->teacher_model_name_or_path);
+}
+
 std::filesystem::path reference_folder(const config::Config& config) {
+  if (config.distillation) return config.distillation->teacher_model_name_or_path;
   const bool is_other = config.preference && !config.preference->ref_model.empty();
   return is_other ? config.preference->ref_model : config.model.base_model;
 }

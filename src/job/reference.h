@@ -15,6 +15,10 @@ namespace spillway::train {
 [[nodiscard]] ReferenceOptions reference_options(const config::Config& config, const Model& model,
                                                  const ModelOptions& options);
 
+// Returns the teacher of config.distillation as a reference. Throws InputError if its vocabulary is another.
+[[nodiscard]] ReferenceOptions teacher_options(const config::Config& config, const Model& model,
+                                               const ModelOptions& options);
+
 // Returns the options of the policy at step 0, for any job.
 [[nodiscard]] ModelOptions policy_at_first(const config::Config& config, const Model& model, ModelOptions options);
 

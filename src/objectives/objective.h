@@ -60,6 +60,9 @@ class ObjectiveInputs {
       : model_(model), value_(value), columns_(columns), gradients_(gradients) {}
 
   [[nodiscard]] const ModelGraph& model() const { return model_; }
+  // Returns the model that ran the last pass of the reference. REQUIRES: this graph has such a pass.
+  [[nodiscard]] const ModelGraph& reference_model() const { return *reference_; }
+  void set_reference_model(const ModelGraph& reference) { reference_ = &reference; }
   // REQUIRES: the job has a value model.
   [[nodiscard]] const ModelGraph& value_model() const { return *value_; }
   // The gradients that will be asked of the loss.
@@ -75,6 +78,7 @@ class ObjectiveInputs {
  private:
   const ModelGraph& model_;
   const ModelGraph* value_;
+  const ModelGraph* reference_ = nullptr;
   std::span<const BatchColumn> columns_;
   ops::LossGradients gradients_;
   std::vector<std::pair<std::string_view, ValueId>> scores_;

@@ -75,7 +75,7 @@ ModelGraph ObjectiveBuilder::build_for(Builder& builder, const ScorePass& pass) 
 void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
   result_.passes.push_back(
       {static_cast<SectionId>(builder.graph().sections.size() - 1), pass.stream, pass.scores.size()});
-  const ModelGraph built = build_for(builder, pass);
+  ModelGraph built = build_for(builder, pass);
   for (const Parameter& p : built.parameters) {
     if (p.is_copy && !result_.copies.find(p.name)) result_.copies.add(p);
   }
@@ -84,6 +84,7 @@ void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
   const std::vector<ValueId> scores = result_.objective->append_scores(builder, pass, inputs);
   SPILLWAY_CHECK(scores.size() == pass.scores.size(), "{} scores instead of {}", scores.size(), pass.scores.size());
   for (size_t i = 0; i < scores.size(); ++i) scores_.emplace_back(pass.scores[i], scores[i]);
+  if (pass.by == ScoredBy::kReference) reference_model_ = std::move(built);
 }
 
 // Adds the model's columns of the stream and those of the objective, each once.
@@ -132,6 +133,7 @@ AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGra
   result_.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
   ObjectiveInputs inputs(model, result_.columns, value ? &*value : nullptr, gradients);
   for (const auto& [name, score] : scores_) inputs.add_score(name, score);
+  if (reference_model_) inputs.set_reference_model(*reference_model_);
   const Loss loss = objective.append(builder, inputs, result_.scale);
   result_.loss = loss.loss;
   result_.loss_result = builder.graph().results.size();

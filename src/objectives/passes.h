@@ -88,6 +88,7 @@ class ObjectiveBuilder {
   const std::optional<ValueModel>& value_;
   size_t model_blocks_ = 0;  // of the graph, before the value model's
   AppendedObjective result_;
+  std::optional<ModelGraph> reference_model_;  // of the reference's last pass
   std::vector<std::pair<std::string_view, ValueId>> scores_;
 };
 

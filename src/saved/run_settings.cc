@@ -71,6 +71,11 @@ void add_sync(RunSettings& settings, const std::optional<config::ReferenceSync>&
 void add_text_loss(RunSettings& settings, const config::Config& config) {
   settings["loss_type"] = config.text_loss == config::TextLoss::kWeightedByProbability ? "dft" : "nll";
   settings["label_smoothing_factor"] = config::print_value(config.label_smoothing);
+  settings["kd_trainer"] = config::print_value(config.distillation.has_value());
+  if (!config.distillation) return;
+  config::Spelled keys;
+  static_cast<config::DistillationSettings&>(keys) = *config.distillation;
+  settings.merge(config::compared_values("Distillation", 0, keys));
 }
 
 void add_preference(RunSettings& settings, const config::Config& config) {

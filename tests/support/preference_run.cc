@@ -90,6 +90,7 @@ config::Config golden_config(const fs::path& folder, const fs::path& output,
     all.push_back({"lora_model_dir", with_dropout(adapter, dropout->value, output).string()});
   }
   resolve("ref_model", said.keys.ref_model);
+  resolve("teacher_model_name_or_path", said.keys.teacher_model_name_or_path);
   resolve("value_model_path", said.keys.value_model_path);
   resolve("reward_model_path", said.keys.reward_model_path);
   resolve("datasets.0.path", said.keys.datasets.at(0).config.path);

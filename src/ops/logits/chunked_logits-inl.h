@@ -56,10 +56,32 @@ class ChunkedLogits {
   // the call overwrites the row of logits with their gradient, rounded to T and stored from the row's start.
   template <typename Row>
   void run(const Row& row) {
+    run(row, [](int64_t, int64_t) {});
+  }
+  // The same with prepare(begin, count) before each chunk of targets.
+  template <typename Row, typename Prepare>
+  void run(const Row& row, const Prepare& prepare) {
     if (o_.dx) zero(*o_.dx);
     if (o_.dw && targets_ == 0) zero(*o_.dw);
-    for (int64_t begin = 0; begin < targets_; begin += layout_.chunk_rows)
-      chunk(begin, std::min(layout_.chunk_rows, targets_ - begin), row);
+    for (int64_t begin = 0; begin < targets_; begin += layout_.chunk_rows) {
+      const int64_t count = std::min(layout_.chunk_rows, targets_ - begin);
+      prepare(begin, count);
+      chunk(begin, count, row);
+    }
+  }
+
+  // Returns the logits of targets [begin, begin + count), f32 [count, V], valid until the next call. REQUIRES: they are
+  // a chunk of run().
+  float* logits(int64_t begin, int64_t count) {
+    const int64_t width = shape_.width, vocabulary = shape_.vocabulary;
+    T* hidden = at<T>(layout_.hidden);
+    for (int64_t i = 0; i < count; ++i) {
+      copy_elems(hidden + i * width, o_.x.as<T>() + rows_[begin + i] * width, width);
+    }
+    auto* logits = at<float>(layout_.logits);
+    multiply({count, vocabulary, width, false, true}, {hidden, shape_.dtype, width}, {o_.w.data, shape_.dtype, width},
+             logits, DType::kF32, vocabulary, false);
+    return logits;
   }
 
  private:
@@ -71,12 +93,7 @@ class ChunkedLogits {
   void chunk(int64_t begin, int64_t count, const Row& row) {
     const int64_t width = shape_.width, vocabulary = shape_.vocabulary;
     T* hidden = at<T>(layout_.hidden);
-    for (int64_t i = 0; i < count; ++i) {
-      copy_elems(hidden + i * width, o_.x.as<T>() + rows_[begin + i] * width, width);
-    }
-    auto* logits = at<float>(layout_.logits);
-    multiply({count, vocabulary, width, false, true}, {hidden, shape_.dtype, width}, {o_.w.data, shape_.dtype, width},
-             logits, DType::kF32, vocabulary, false);
+    float* logits = this->logits(begin, count);
     args_.threads->parallel_for(count, 1, [&](int64_t first, int64_t last, int) {
       for (int64_t i = first; i < last; ++i) row(logits + i * vocabulary, begin + i, int64_t{rows_[begin + i]});
     });

@@ -36,11 +36,16 @@ struct Exponentials {
 struct LogSum {
   float maximum, value;
 };
+// The logits are multiplied by `factor` first.
 template <int kThreads, int kWidth>
-__device__ LogSum log_sum_of(const float* row, int64_t vocabulary) {
+__device__ LogSum log_sum_of(const float* row, int64_t vocabulary, float factor = 1) {
   Exponentials mine;
-  cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads,
-                                [&](cuda::Span<kWidth> span) { mine.add(cuda::load(row, span), span.count); });
+  cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+    cuda::Floats<kWidth> v = cuda::load(row, span);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) v[i] *= factor;
+    mine.add(v, span.count);
+  });
   const float maximum =
       cuda::block_reduce<kThreads>(mine.maximum, -std::numeric_limits<float>::infinity(), cuda::Max());
   // Threads beyond a short row have seen nothing.
@@ -89,6 +94,22 @@ class CudaChunkedLogits {
     return reinterpret_cast<U*>(args_.workspace + offset);
   }
 
+  // Returns the logits of tokens [begin, begin + count), f32 [count, V], valid until the next call. REQUIRES: they are
+  // a chunk of run().
+  float* logits(int64_t begin, int64_t count, const LogitCap& cap) {
+    auto* logits = at<float>(layout_.logits);
+    multiply({.m = count,
+              .n = shape_.vocabulary,
+              .k = shape_.width,
+              .transpose_b = true,
+              .out = DType::kF32,
+              .a = o_.x.as<T>() + begin * shape_.width,
+              .b = o_.w.data,
+              .d = logits});
+    if (cap.cap > 0) cuda::map(count * shape_.vocabulary, CapLogits{logits, cap.cap}, args_.stream);
+    return logits;
+  }
+
   // Calls launch(logits, gradient, begin, count), which starts a kernel on the rows of tokens [begin, begin + count),
   // whose logits are capped; gradient, which is null if not wanted, is that of the logits before the cap.
   template <typename Launch>
@@ -102,19 +123,8 @@ class CudaChunkedLogits {
   template <typename Launch>
   void chunk(int64_t begin, int64_t count, const Launch& launch) {
     const T* x = o_.x.as<T>() + begin * shape_.width;
-    auto* logits = at<float>(layout_.logits);
     T* gradient = o_.dx || o_.dw ? at<T>(layout_.gradient) : nullptr;
-    multiply({.m = count,
-              .n = shape_.vocabulary,
-              .k = shape_.width,
-              .transpose_b = true,
-              .out = DType::kF32,
-              .a = x,
-              .b = o_.w.data,
-              .d = logits});
-    if (const LogitCap cap(args_.attributes); cap.cap > 0)
-      cuda::map(count * shape_.vocabulary, CapLogits{logits, cap.cap}, args_.stream);
-    launch(logits, gradient, begin, count);
+    launch(logits(begin, count, LogitCap(args_.attributes)), gradient, begin, count);
     if (o_.dx) {
       multiply({.m = count,
                 .n = shape_.width,
