@@ -201,6 +201,20 @@ TEST_CASE("online training without reward functions, and kinds that are to come,
   }
 }
 
+TEST_CASE("the numbers of sapo and vespo are ignored, and said to be, beside any other loss") {
+  const auto ignored = [](const std::string& key, const std::string& rl) {
+    return load_online("reward_funcs: [m.f]\nmicro_batch_size: 8\n" + key + ": 2\n", rl).ignored.size();
+  };
+  for (const char* key : {"sapo_temperature_pos", "sapo_temperature_neg", "vespo_k_pos", "vespo_lambda_pos",
+                          "vespo_k_neg", "vespo_lambda_neg"}) {
+    CAPTURE(key);
+    CHECK(ignored(key, key[0] == 's' ? "rl: grpo\nloss_type: sapo\n" : "rl: grpo\nloss_type: vespo\n") == 0);
+    CHECK(ignored(key, key[0] == 's' ? "rl: grpo\nloss_type: vespo\n" : "rl: grpo\nloss_type: sapo\n") == 1);
+    CHECK(ignored(key, "rl: grpo\n") == 1);
+    CHECK(ignored(key, "rl: rloo\n") == 1);
+  }
+}
+
 TEST_CASE("an order by length is passed over where rows are prompts, and said to be") {
   const auto ignores = [](const std::string& key, const std::string& value) {
     const std::string keys = "reward_funcs: [m.f]\nmicro_batch_size: 8\n" + key + ": " + value + "\n";

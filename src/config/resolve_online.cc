@@ -88,6 +88,13 @@ void resolve_loss(const Resolution& r, OnlineSettings& online) {
     for (const char* key : {"entropy_coef_delta", "entropy_target", "entropy_coef_min", "entropy_coef_max"})
       r.ignore(key, "use_adaptive_entropy is off");
   }
+  if (online.loss != PolicyLoss::kSapo) {
+    for (const char* key : {"sapo_temperature_pos", "sapo_temperature_neg"}) r.ignore(key, "loss_type is not sapo");
+  }
+  if (online.loss != PolicyLoss::kVespo) {
+    for (const char* key : {"vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"})
+      r.ignore(key, "loss_type is not vespo");
+  }
   if (online.loss == PolicyLoss::kLuspo && online.importance_sampling_level != RatioLevel::kSequence)
     r.note("loss_type: luspo is meant for importance_sampling_level: sequence");
 }
