@@ -2,6 +2,7 @@
 
 import html
 import importlib
+import shutil
 import sys
 import time
 from typing import Any, Dict, Optional
@@ -75,7 +76,8 @@ class Bar:
             self._show_html(text)
         elif self._line:
             filled = int(self._share() * WIDTH)
-            sys.stderr.write(f"\r\x1b[K{self._share():4.0%} [{'#' * filled}{' ' * (WIDTH - filled)}] {text}")
+            line = f"{self._share():4.0%} [{'#' * filled}{' ' * (WIDTH - filled)}] {text}"
+            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
             sys.stderr.flush()
 
     def _show_html(self, text: str) -> None:

@@ -273,12 +273,17 @@ class SurroundingsTest(unittest.TestCase):
 
     def test_a_bar_shows_the_steps(self):
         line = {"step": 2, "loss": 1.5, "tokens_per_second": 1234.5}
-        with mock.patch("sys.stderr", io.StringIO()) as terminal:
+        with mock.patch("sys.stderr", io.StringIO()) as terminal, mock.patch.dict(os.environ, {"COLUMNS": "100"}):
             bar = _bar.Bar(True)
             bar.begin(0, 4)
             bar.update(line)
             bar.end()
         self.assertIn(" 50% [############            ] step 2/4 · loss 1.5000 · 1234 tokens/s · 0:00 left", terminal.getvalue())
+        with mock.patch("sys.stderr", io.StringIO()) as narrow, mock.patch.dict(os.environ, {"COLUMNS": "40"}):
+            bar = _bar.Bar(True)
+            bar.begin(0, 4)
+            bar.update(line)
+        self.assertEqual(len(narrow.getvalue()), len("\r\x1b[K") + 39)
         shown = mock.Mock()
         with mock.patch.object(_bar, "notebook_display", return_value=shown):
             bar = _bar.Bar(None)
