@@ -24,8 +24,9 @@ if(SPILLWAY_ARROW)
   install(FILES ${libraries} DESTINATION ${private_libraries} COMPONENT program)
   set_target_properties(spillway_arrow PROPERTIES INSTALL_RPATH "\$ORIGIN")
 endif()
-if(TARGET spillway_mpi)  # a component that packages do not have: it needs MPI
-  install(TARGETS spillway_mpi LIBRARY DESTINATION ${private_libraries} COMPONENT ranks)
+if(TARGET spillway_mpi)  # opened in jobs of several ranks alone: packages recommend MPI, and do not need it
+  set_target_properties(spillway_mpi PROPERTIES INSTALL_RPATH "\$ORIGIN")
+  install(TARGETS spillway_mpi LIBRARY DESTINATION ${private_libraries} COMPONENT program)
 endif()
 install(TARGETS spillway EXPORT spillway RUNTIME_DEPENDENCY_SET libraries COMPONENT program)
 include(cmake/Package.cmake)

@@ -1,4 +1,4 @@
-"""What mkdocs.yml has mkdocs do beside its own: patterns in `nav`, and links to folders.
+"""What mkdocs.yml has mkdocs do beside its own: patterns in `nav`, links to folders, lists that are folded.
 
 tools/build_docs says how the site is built.
 """
@@ -40,8 +40,16 @@ def on_config(config):
     return config
 
 
+def folded(markdown):
+    """Returns a page whose lists of keys that do nothing are closed until they are clicked at."""
+    return re.sub(r"^(Accepted and ignored|Not yet|Refused):\n\n((?:- .*\n?)+)",
+                  r'<details markdown="1">\n<summary>\1</summary>\n\n\2\n</details>\n', markdown, flags=re.MULTILINE)
+
+
 def on_page_markdown(markdown, page, config, files):
-    """A folder is its README.md; of a folder without one the words stay."""
+    """A folder is its README.md; of a folder without one the words stay. Lists of the page about keys are folded."""
+    if page.file.src_path == "docs/config.md":
+        markdown = folded(markdown)
     here = os.path.dirname(page.file.src_path)
 
     def whole(match):

@@ -45,6 +45,15 @@ GPUS = {
     "h100-80gb": ("NVIDIA H100 80 GB SXM", 80, 3350, 989, 66.9, 5, 16, SERVER),
 }
 
+# Cards for which there is no build, so that `plan` says so by name: (title, GB, GB/s, TFLOP/s of f32, compute capability).
+# Of NVIDIA's data sheets of T4 and V100, and its white paper about Turing.
+OLDER_GPUS = {
+    "t4-16gb": ("NVIDIA T4", 16, 320, 8.1, "7.5"),
+    "rtx2080ti-11gb": ("NVIDIA GeForce RTX 2080 Ti", 11, 616, 13.4, "7.5"),
+    "v100-16gb": ("NVIDIA V100 16 GB SXM2", 16, 900, 15.7, "7.0"),
+    "v100-32gb": ("NVIDIA V100 32 GB SXM2", 32, 900, 15.7, "7.0"),
+}
+
 # name: (title, cores, GiB of RAM, GB/s of RAM, GHz under load, f32 flop per cycle and core, rate of bf16 over that of f32)
 CPUS = {
     "laptop-cpu-16gb": ("a laptop of 8 cores without a GPU", 8, 16, 50, 3.2, 32, 1),
@@ -80,6 +89,15 @@ def of_gpu(title, gib, memory, bf16, f32, pcie, lanes, beside):
         "capacity_bytes": {"device": int(gib * GIB * 0.96), "host": ram * GIB, "disk": 1000 * GIB},
         "link_bytes_per_second": shares(host_to_device=link, device_to_host=link, disk_read=nvme[0], disk_write=nvme[1]),
         "compute_share": shares(),
+    }
+
+
+def of_older_gpu(title, gb, memory, f32, capability):
+    return {
+        "name": f"{title} (by public figures)",
+        "source": f"Not measured. NVIDIA's data sheet or white paper: {gb} GB at {memory} GB/s, {f32} TFLOP/s f32, no bf16; "
+                  f"compute capability {capability}.",
+        "not_supported": f"{title} has compute capability {capability} and no bf16; kernels are built for 8.0 (Ampere) and later",
     }
 
 
@@ -240,6 +258,8 @@ def of_wan(hub, heads, inner, layers, channels_in, channels_out, image):
 def files():
     for name, figures in GPUS.items():
         yield FOLDER / f"{name}.json", of_gpu(*figures)
+    for name, figures in OLDER_GPUS.items():
+        yield FOLDER / f"{name}.json", of_older_gpu(*figures)
     for name, figures in CPUS.items():
         yield FOLDER / f"{name}.json", of_cpu(*figures)
     for name, figures in MODELS.items():

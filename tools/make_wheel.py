@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a wheel of an installed Spillway: the program, and the libraries that a bare system lacks.
+"""Makes a wheel of an installed Spillway: the program, the libraries that a bare system lacks, and python/spillway_train.
 
 usage: tools/make_wheel.py PREFIX FOLDER
 
@@ -20,32 +20,14 @@ import zipfile
 from pathlib import Path
 
 NAME = "spillway-train"
-SUMMARY = "Fine-tunes language models in less memory than they seem to need: a planner, a trainer, no Python inside"
+SUMMARY = "Fine-tunes language models in less memory than they seem to need: a planner and a trainer"
 # What every Linux with that glibc has: the C library's parts, and of gcc's what PEP 600's policies count on.
 SYSTEM = re.compile(r"^(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+)|linux-vdso)\.so")
 # GLIBCXX_3.4.N up to which a manylinux policy counts on libstdc++, and the policy's glibc.
 LIBSTDCXX = [(24, (2, 28)), (29, (2, 34)), (30, (2, 35)), (32, (2, 38)), (33, (2, 39)), (10**6, (2, 42))]
-MODULE = '''"""Runs the program that this package brings: `python -m spillway_train ARGUMENT...`."""
-
-import os
-import sys
-import sysconfig
-
-program = os.path.join(sysconfig.get_path("scripts"), "spillway")
-if not os.path.exists(program):  # pip install --user, or --target
-    program = next(
-        (
-            path
-            for path in (
-                os.path.join(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")), "spillway"),
-                os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", "spillway"),
-            )
-            if os.path.exists(path)
-        ),
-        program,
-    )
-os.execv(program, [program, *sys.argv[1:]])
-'''
+# What is opened only in jobs of several ranks, with the MPI of the system that it runs on.
+NEEDS_MPI = "libspillway_mpi.so"
+PACKAGE = Path(__file__).resolve().parent.parent / "python" / "spillway_train"
 
 
 def fail(message):
@@ -139,7 +121,9 @@ Classifier: Environment :: Console
 Classifier: License :: OSI Approved :: Apache Software License
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: C++
-Requires-Python: >=3.8
+Classifier: Programming Language :: Python :: 3
+Classifier: Typing :: Typed
+Requires-Python: >=3.9
 Description-Content-Type: text/markdown
 
 {readme}"""
@@ -150,13 +134,16 @@ def main(prefix, folder):
     if not program.exists():
         fail(f"expected {program}, got none; run tools/make_packages wheel")
     version = output_of(str(program), "--version").split()[1]
+    if f'__version__ = "{version}"' not in (PACKAGE / "__init__.py").read_text():
+        fail(f"expected __version__ {version} in {PACKAGE}/__init__.py, got another; correct it")
     private = prefix / "lib" / "spillway"
     own = [path for path in sorted(private.iterdir()) if path.is_file() and is_elf(path)]
 
     # By soname; the links that Debian has beside them are of no use here.
     libraries = {}
     for path in [program, *own]:
-        libraries.update(needed_libraries(path))
+        if path.name != NEEDS_MPI:
+            libraries.update(needed_libraries(path))
     for path in own:
         if path.name.startswith("libspillway_"):
             libraries[path.name] = path
@@ -173,8 +160,8 @@ def main(prefix, folder):
     path = folder / f"{name}-{version}-{tag}.whl"
     partial = path.with_suffix(".partial")  # a wheel under its own name is complete
     wheel = Wheel(partial, info)
-    wheel.add(f"{name}/__init__.py", f'__version__ = "{version}"\n'.encode())
-    wheel.add(f"{name}/__main__.py", MODULE.encode())
+    for file in [*sorted(PACKAGE.glob("*.py")), PACKAGE / "py.typed"]:
+        wheel.add(f"{name}/{file.name}", file.read_bytes())
     wheel.add(f"{data}/scripts/spillway", program.read_bytes(), 0o755)
     for library, file in sorted(files.items()):
         wheel.add(f"{data}/data/lib/spillway/{library}", file.read_bytes(), 0o755)

@@ -119,6 +119,10 @@ TEST_CASE("a model is known by its name on the hub, and a card by what it is cal
       "[--gpu] expected a machine's name, got 'a100', which may be a100-40gb or a100-80gb; name one of "
       "them",
       InputError);
+  CHECK_THROWS_WITH_AS((void)machine_by_name("Tesla T4", "--gpu"),
+                       doctest::Contains("expected a GPU that Spillway runs on, got t4-16gb: NVIDIA T4 has compute "
+                                         "capability 7.5 and no bf16"),
+                       InputError);
   CHECK_THROWS_WITH_AS((void)named("someone/unknown-8b"), doctest::Contains("`spillway fetch someone/unknown-8b`"),
                        InputError);
 }

@@ -102,7 +102,9 @@ train::TrainingData read_data(const config::Config& config, const train::Job& jo
 constexpr std::string_view kTrainExamples[] = {
     "spillway train config.yml", "spillway train config.yml --memory.device 6GiB --output_dir ./second-run",
     "spillway train config.yml --auto_resume_from_checkpoints true"};
-constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kIsaFlag};
+constexpr CommandFlag kPrintMetricsFlag = {
+    "--json-lines", "", "print the lines of metrics.jsonl, behind one with the folder and the steps of the run"};
+constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kPrintMetricsFlag, kIsaFlag};
 constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
 // Throws InputError for what several ranks cannot do yet.
@@ -156,7 +158,8 @@ class RankOfTraining {
                                      .machine = machine_,
                                      .device = *device_,
                                      .progress = progress_,
-                                     .ranks = ranks_},
+                                     .ranks = ranks_,
+                                     .prints_metrics = arguments_.has(kPrintMetricsFlag.name)},
                                     std::move(start));
     if (output) output->finish();
     return status;

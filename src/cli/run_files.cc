@@ -1,12 +1,15 @@
 #include "cli/run_files.h"
 
 #include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/index.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "job/tiers.h"
 #include "runtime/process_memory.h"
@@ -36,20 +39,37 @@ void RunFiles::open(const std::filesystem::path& output, const train::RunIdentit
     metrics_ = std::make_unique<MetricsWriter>(output / "metrics.jsonl", step, trainer.is_evaluated());
   if (job_.config.output.tensorboard)
     events_ = std::make_unique<EventFile>(event_folder(output, identity.started), step);
+  if (prints_metrics_)
+    print(json_text(nlohmann::ordered_json{
+              {"output_dir", output.string()}, {"step", step}, {"total_steps", trainer.length().total_steps}}) +
+          "\n");
+}
+
+void RunFiles::write_metrics(std::vector<MetricField> line) {
+  add_memory(line);
+  write_or_close(metrics_, [&](MetricsWriter& metrics) { metrics.write(line); });
+  if (!prints_metrics_) return;
+  fmt::memory_buffer text;
+  append_metrics_line(line, text);
+  print({text.data(), text.size()});
+}
+
+void RunFiles::print(std::string_view line) {
+  const bool is_taken = std::fwrite(line.data(), 1, line.size(), stdout) == line.size() && std::fflush(stdout) == 0;
+  if (!is_taken) prints_metrics_ = false;
 }
 
 void RunFiles::write(const train::StepRecord& r) {
   const std::pair<std::string_view, double> numbers[] = {
       {"epoch", r.epoch}, {"loss", r.loss}, {"grad_norm", r.grad_norm}, {"learning_rate", r.learning_rate}};
-  if (metrics_) {
+  if (has_metrics()) {
     std::vector<MetricField> line = {{"step", r.step}};
     for (const auto& [key, value] : numbers) line.push_back({std::string(key), value});
     line.push_back({"num_tokens", r.num_tokens});
     line.push_back({"tokens_per_second", r.tokens_per_second});
     line.push_back({"step_seconds", r.step_seconds});
     for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
-    add_memory(line);
-    write_or_close(metrics_, [&](MetricsWriter& metrics) { metrics.write(line); });
+    write_metrics(std::move(line));
   }
   // Under the tags that transformers writes.
   constexpr std::string_view kTraining = "train";
@@ -66,12 +86,11 @@ void RunFiles::write(const train::StepRecord& r) {
 
 void RunFiles::write(const train::EvaluationRecord& r) {
   const bool is_of_step = r.weights_step == r.step;
-  if (metrics_) {
+  if (has_metrics()) {
     std::vector<MetricField> line = {{"step", r.step}, {"epoch", r.epoch}};
     if (!is_of_step) line.push_back({"weights_step", r.weights_step});
     for (const train::Metric& metric : r.metrics) line.push_back({fmt::format("eval_{}", metric.key), metric.value});
-    add_memory(line);
-    write_or_close(metrics_, [&](MetricsWriter& metrics) { metrics.write(line); });
+    write_metrics(std::move(line));
   }
   if (!is_of_step) return;  // a curve has one point a step
   write_or_close(events_, [&](EventFile& events) {

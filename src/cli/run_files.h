@@ -20,9 +20,12 @@ namespace spillway {
 
 class RunFiles {
  public:
-  // Writes nothing before open(). Borrows its arguments.
-  RunFiles(const train::Job& job, const train::PlannedJob& planned, train::TrainingSession& session)
-      : job_(job), planned_(planned), session_(session) {}
+  // Writes nothing before open(). Borrows its arguments. `prints_metrics`: the lines of metrics.jsonl go to standard
+  // output, too, whether that file is written or not, behind one with the run's folder and steps. Printing ends when
+  // nobody reads any more.
+  RunFiles(const train::Job& job, const train::PlannedJob& planned, train::TrainingSession& session,
+           bool prints_metrics)
+      : job_(job), planned_(planned), session_(session), prints_metrics_(prints_metrics) {}
 
   // Opens the files that the config asks for in the run's folder. They continue at the trainer's step. Throws as
   // StepLines.
@@ -44,11 +47,16 @@ class RunFiles {
   // Calls write(file) if there is a file. If that fails, logs a warning and closes the file.
   template <typename File, typename Write>
   void write_or_close(std::unique_ptr<File>& file, const Write& write);
+  [[nodiscard]] bool has_metrics() const { return metrics_ != nullptr || prints_metrics_; }
+  // Adds the memory use to a line, writes and prints it.
+  void write_metrics(std::vector<MetricField> line);
+  void print(std::string_view line);
   void add_memory(std::vector<MetricField>& line);
 
   const train::Job& job_;
   const train::PlannedJob& planned_;
   train::TrainingSession& session_;
+  bool prints_metrics_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_, samples_;
   std::unique_ptr<EventFile> events_;

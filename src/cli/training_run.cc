@@ -92,7 +92,7 @@ class TrainingRun {
         pool_(machine_.threads),
         tiers_(job_, planned_, in.device),
         session_(job_, planned_, pool_, run_options(tiers_.options(), planned_, ranks_.peers())),
-        files_(job_, planned_, session_),
+        files_(job_, planned_, session_, in.prints_metrics && ranks_.is_first()),
         trainer_(
             job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
             [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {

@@ -22,6 +22,7 @@ struct RunInputs {
   Device& device;
   Progress& progress;
   train::Ranks& ranks;
+  bool prints_metrics;  // on standard output, beside metrics.jsonl
 };
 
 // Trains the config of `source`, and leaves the files that docs/report.md lists in the job's output_dir, which the

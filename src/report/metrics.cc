@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace spillway {
 
@@ -19,6 +20,19 @@ void append_number(double value, fmt::memory_buffer& out) {
   }
 }
 
+void append_metrics_line(std::span<const MetricField> fields, fmt::memory_buffer& out) {
+  const char* before = "{";
+  for (const MetricField& field : fields) {
+    fmt::format_to(std::back_inserter(out), "{}\"{}\": ", std::exchange(before, ", "), field.name);
+    if (const auto* integer = std::get_if<int64_t>(&field.value)) {
+      fmt::format_to(std::back_inserter(out), "{}", *integer);
+    } else {
+      append_number(std::get<double>(field.value), out);
+    }
+  }
+  fmt::format_to(std::back_inserter(out), "}}\n");
+}
+
 MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resumed_step, bool is_evaluated)
     : lines_(path, resumed_step, [is_evaluated](const nlohmann::json& line) {
         if (line.contains("weights_step")) return false;
@@ -31,15 +45,7 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resumed_
 
 void MetricsWriter::write(std::span<const MetricField> fields) {
   line_.clear();
-  for (const MetricField& field : fields) {
-    fmt::format_to(std::back_inserter(line_), "{}\"{}\": ", line_.size() == 0 ? "{" : ", ", field.name);
-    if (const auto* integer = std::get_if<int64_t>(&field.value)) {
-      fmt::format_to(std::back_inserter(line_), "{}", *integer);
-    } else {
-      append_number(std::get<double>(field.value), line_);
-    }
-  }
-  fmt::format_to(std::back_inserter(line_), "}}\n");
+  append_metrics_line(fields, line_);
   lines_.write({line_.data(), line_.size()});
 }
 

@@ -24,6 +24,9 @@ struct MetricField {
 // express.
 void append_number(double value, fmt::memory_buffer& out);
 
+// Appends the fields as one line with one JSON object.
+void append_metrics_line(std::span<const MetricField> fields, fmt::memory_buffer& out);
+
 class MetricsWriter {
  public:
   // Opens the file as StepLines does. Of the lines of `resumed_step`, keeps an evaluation if the checkpoint was written

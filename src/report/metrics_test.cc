@@ -41,6 +41,14 @@ TEST_CASE("a line is one JSON object in the order that was given") {
         "{\"step\": 3, \"epoch\": 1.0, \"loss\": 0.1, \"rewards/chosen\": -2.5e-07, \"grad_norm\": null}\n");
 }
 
+TEST_CASE("lines of metrics can be gathered in one text") {
+  fmt::memory_buffer out;
+  const MetricField fields[] = {{"step", int64_t{1}}, {"loss", 2.0}};
+  append_metrics_line(fields, out);
+  append_metrics_line(fields, out);
+  CHECK(fmt::to_string(out) == "{\"step\": 1, \"loss\": 2.0}\n{\"step\": 1, \"loss\": 2.0}\n");
+}
+
 TEST_CASE("every finite number reads back exactly") {
   uint64_t bits = 88172645463325252u;
   for (int i = 0; i < 20000; ++i) {

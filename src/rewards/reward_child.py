@@ -155,13 +155,15 @@ def hello(request, functions):
             return [dict(failure(error), function=name)]
     return [{"ok": True}]
 
-def main(requests, functions, batch, loop):
-    # What functions print is no answer, and what they read is no request.
+def own_streams():  # what functions print is no answer, and what they read is no request
     answers = open(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout = sys.stderr
     sys.path.insert(0, os.getcwd())
+    return answers
+
+def main(requests, answers, functions, batch, loop):
     for line in requests:
         request = json.loads(line)
         batch += [request] if request["op"] == "rewards" else []
@@ -176,4 +178,5 @@ def main(requests, functions, batch, loop):
             print(json.dumps(answer, ensure_ascii=False), file=answers, flush=True)
         batch = []
 
-main(requests, {}, [], asyncio.new_event_loop())  # noqa: F821: where this script was read from
+if __name__ == "__main__":  # else it is a module of whoever runs the functions in a process of theirs
+    main(requests, own_streams(), {}, [], asyncio.new_event_loop())  # noqa: F821: where this script was read from

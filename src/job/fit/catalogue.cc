@@ -1,6 +1,7 @@
 #include "job/fit/catalogue.h"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -35,6 +36,17 @@ const json& machine_files() {
   return files;
 }
 
+// Returns the machine of a file of the catalogue. Throws InputError if nothing runs there.
+Machine supported_machine(const std::string& name, std::string_view where) {
+  const json& file = machine_files()[name];
+  if (const auto why = file.find("not_supported"); why != file.end())
+    throw input_error(where,
+                      "expected a GPU that Spillway runs on, got {}: {}; name another, or plan for a computer without a "
+                      "GPU: laptop-cpu-16gb, desktop-cpu-64gb",
+                      name, why->get<std::string>());
+  return machine_from_json(file, name);
+}
+
 const json& model_files() {
   static const json files = json::parse(kModelFiles);
   return files;
@@ -59,15 +71,14 @@ ModelShape known_shape(const std::string& full) {
 
 Machine machine_by_name(std::string_view name, std::string_view where) {
   const json& files = machine_files();
-  if (files.contains(name)) return machine_from_json(files[std::string(name)], std::string(name));
+  if (files.contains(name)) return supported_machine(std::string(name), where);
   const std::vector<std::string> names = names_of(files);
   const std::vector<std::string_view> known = views_of(names), meant = machines_meant(name, known);
   if (meant.empty()) throw_unknown("a machine", name, known, "", where);
   if (meant.size() > 1)
     throw input_error(where, "expected a machine's name, got {}, which may be {}; name one of them", quote(name),
                       joined_names(meant));
-  const std::string full(meant.front());
-  return machine_from_json(files[full], full);
+  return supported_machine(std::string(meant.front()), where);
 }
 
 ModelShape model_by_name(std::string_view name, std::string_view where) {
@@ -100,7 +111,11 @@ NamedModel named_model(const std::string& name, std::optional<TemporaryFolder>& 
   return {folder.string(), is_of_hub ? name : shape.hub_id};
 }
 
-std::vector<std::string> machine_names() { return names_of(machine_files()); }
+std::vector<std::string> machine_names() {
+  std::vector<std::string> names = names_of(machine_files());
+  std::erase_if(names, [](const std::string& name) { return machine_files()[name].contains("not_supported"); });
+  return names;
+}
 std::vector<std::string> model_names() { return names_of(model_files()); }
 
 }  // namespace spillway

@@ -19,7 +19,7 @@ struct ModelShape {
 };
 
 // Return an entry by its whole name, or a variant of it (job/fit/known_name.h); a model also by an unambiguous prefix.
-// Throw InputError at `where`, naming the entries that may be meant or are near.
+// Throw InputError at `where`, naming the entries that may be meant or are near, or saying why nothing runs there.
 [[nodiscard]] Machine machine_by_name(std::string_view name, std::string_view where);
 [[nodiscard]] ModelShape model_by_name(std::string_view name, std::string_view where);
 
@@ -33,7 +33,7 @@ struct NamedModel {
 [[nodiscard]] NamedModel named_model(const std::string& name, std::optional<TemporaryFolder>& room,
                                      std::string_view where);
 
-// The names in alphabetical order.
+// Return the names in alphabetical order; of machines those that can be planned for.
 [[nodiscard]] std::vector<std::string> machine_names();
 [[nodiscard]] std::vector<std::string> model_names();
 
