@@ -26,7 +26,7 @@ StateTensor sliced_tensor(const TrainingGraph& training, const TrainedWeight& t,
     const ValueId value = value_of(slice);
     if (value == kNone) continue;
     result.parts.push_back({value, first_elem});
-    first_elem += training.graph.value(value).type.shape.elems();
+    first_elem += ops::type_of(spec, slice.rows, shape).shape.elems();
   }
   return result;
 }

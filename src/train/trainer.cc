@@ -300,7 +300,7 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   if (reason == SaveReason::kDue) stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
-  ranks_.first([&] {
+  first_with_parts([&] {
     save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
     remove_old();
   });
@@ -311,7 +311,7 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
 void Trainer::save_result(const TrainingOutcome& outcome) {
   const std::filesystem::path output = job_.config.output.output_dir;
   try {
-    ranks_.first([&] { save_model(output, model(), facts()); });
+    first_with_parts([&] { save_model(output, model(), facts()); });
   } catch (...) {
     if (outcome.loaded_step == 0 && !find_checkpoint(output, position_.run, position_.step)) try_to_save();
     throw;

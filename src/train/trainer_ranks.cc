@@ -33,6 +33,13 @@ std::string Trainer::contribute(const StepTotals& totals, int64_t update, int64_
   return to_text(mine);
 }
 
+// Runs `body` on rank 0, which may read all persistent values: the others give it their parts.
+void Trainer::first_with_parts(const std::function<void()>& body) {
+  PartStore* const parts = session_.part_store();
+  if (parts == nullptr) return body();
+  ranks_.agree([&] { ranks_.is_first() ? parts->lead(body) : parts->follow(); });
+}
+
 void Trainer::check_same_on_all_ranks(std::string_view version) {
   if (!ranks_.are_several()) return;
   const std::span<const std::string> texts = ranks_.exchange([&] {
