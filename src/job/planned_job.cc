@@ -180,6 +180,7 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   result.context = {.title = job.title,
                     .budget = job.budget,
                     .ranks = job.config.ranks.count,
+                    .zero_stage = job.config.ranks.zero_stage,
                     .accumulation = micro_batches_of_rank(job),
                     .updates = updates_per_step(job)};
   result.context.budget_keys = budget_keys(job.config.memory);
