@@ -16,16 +16,14 @@ void ignore_what_ranks_split(const Resolution& r) {
 
 void check_split(const Resolution& r) {
   const Spelled& keys = r.keys;
-  if (keys.zero_stage == ZeroStage::kWeights)
-    r.not_yet("zero_stage", "0, 1, 2 or auto beside several ranks, got 3; weights that are split over ranks are");
   if (keys.context_parallel_size > 1)
     r.not_yet("context_parallel_size", fmt::format("1 beside several ranks, got {}; sequences that ranks share are",
                                                    keys.context_parallel_size));
   for (const auto& [key, size] : {std::pair{"tensor_parallel_size", keys.tensor_parallel_size},
                                   {"expert_parallel_size", keys.expert_parallel_size}}) {
     if (size == 1) continue;
-    r.not_yet(key, fmt::format("1 beside several ranks, got {}; zero_stage: 3 will split weights over ranks, products "
-                               "that ranks share are",
+    r.not_yet(key, fmt::format("1 beside several ranks, got {}; zero_stage: 3 splits weights over ranks, products that "
+                               "ranks share are",
                                size));
   }
   if (r.given("parallelism_config"))

@@ -115,7 +115,7 @@ class GraphVerifier {
   // Checks that no operation takes a part for the whole.
   void check_parts(OpId id) {
     const Operation& op = graph_.op(id);
-    if (op.def->collective != nullptr && graph_.section_of(op).recomputable)
+    if (op.def->collective != nullptr && op.def->held != Held::kWhole && graph_.section_of(op).recomputable)
       report("operation {} ({}) is a collective in a section that may run again, or alone", id, op.def->name);
     bool any_part = false, any_whole = false, any_number = false;
     for (const ValueId input : op.inputs) {

@@ -33,6 +33,7 @@ StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
     add(training.objective.copies, reference_folder(job.config));
   for (size_t i = 0; i < training.beside.size(); ++i)
     add(training.beside[i], job.online->reward_models[i].model->folder());
+  std::erase_if(stored.places, [&](const auto& place) { return training.parts.contains(place.first); });
   return stored;
 }
 

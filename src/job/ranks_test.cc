@@ -33,7 +33,7 @@ constexpr int32_t kWords = 300;
 struct Setup {
   bool tied = true, lora = false;
   DType dtype = DType::kF32;
-  bool splits_states = false, masters = true;
+  bool splits_states = false, splits_weights = false, masters = true;
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
 };
 
@@ -46,6 +46,7 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
   options.accumulates = true;
   options.ranks = ranks;
   options.splits_states = setup.splits_states;
+  options.splits_weights = setup.splits_weights;
   options.masters = setup.masters;
   options.optimizer = setup.optimizer;
   options.optimizer_options = ops::options_of(*setup.optimizer);
@@ -263,6 +264,22 @@ TEST_CASE("ranks that each update a part of the weights have the bits of one, in
   for (const Homes& homes : {Homes{"disk", Tier::kDisk, Tier::kDisk}, Homes{"host", Tier::kHost, Tier::kHost},
                              Homes{"blocks on the host", Tier::kHost, Tier::kHost, true}})
     check_ranks({.dtype = DType::kBF16, .splits_states = true}, homes, {2});
+}
+
+TEST_CASE("ranks that gather weights as they need them have the bits of one") {
+  const Homes at_home{"device", Tier::kDevice, Tier::kDevice};
+  const auto split = [](Setup setup) {
+    setup.splits_states = setup.splits_weights = true;
+    return setup;
+  };
+  check_ranks(split({.tied = true}), at_home, {2, 3, 4});
+  check_ranks(split({.tied = false}), at_home, {2});
+  check_ranks(split({.lora = true}), at_home, {2});
+  check_ranks(split({.dtype = DType::kBF16}), at_home, {2, 3});
+  check_ranks(split({.dtype = DType::kBF16, .masters = false}), at_home, {2});
+  check_ranks(split({.dtype = DType::kBF16, .optimizer = &ops::kMuon}), at_home, {2});
+  for (const Homes& homes : {Homes{"disk", Tier::kDisk, Tier::kDisk}, Homes{"host", Tier::kHost, Tier::kHost}})
+    check_ranks(split({.dtype = DType::kBF16}), homes, {2});
 }
 
 TEST_CASE("a rank has a part of what an optimizer keeps, where the optimizer can work on parts") {

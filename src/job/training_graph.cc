@@ -42,6 +42,7 @@ class TrainingGraphBuilder {
     const ValueId loss = add_loss();
     append_backward(b_, loss, gradients_, ops::add);
     if (is_split()) add_to_parts();
+    if (is_split() && options_.splits_weights) split_weights();
     result_.backward = last_section();
     add_update();
     result_.update = last_section();
@@ -95,8 +96,7 @@ class TrainingGraphBuilder {
     const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
     if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
     const bool is_split = can_split(t, is_bf16 && !has_master);
-    const std::vector<ops::RowSlice> slices =
-        ops::slice_rows(shape, options_.state_slice_elems, is_split ? kCutBlock : t.schema.slice_unit);
+    const std::vector<ops::RowSlice> slices = slices_of(shape, is_split ? kCutBlock : t.schema.slice_unit, is_split);
     for (size_t i = 0; i < slices.size(); ++i) {
       const auto add = [&](const ops::StateSpec& spec, ValueKind kind = ValueKind::kOptimizerState) {
         const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
@@ -115,6 +115,12 @@ class TrainingGraphBuilder {
     }
   }
 
+  // Returns one slice for a part of a weight that is updated where it is.
+  [[nodiscard]] std::vector<ops::RowSlice> slices_of(const Shape& shape, int64_t unit, bool is_split) const {
+    if (is_split && options_.splits_weights) return {{0, shape[0]}};
+    return ops::slice_rows(shape, options_.state_slice_elems, unit);
+  }
+
   // Returns true if ranks can share the update of a weight: each of them sees its part as a weight of its own.
   bool can_split(const TrainedWeight& t, bool is_bf16_alone) {
     if (!is_split() || !options_.splits_states || options_.optimizer->step_state != nullptr) return false;
@@ -125,7 +131,7 @@ class TrainingGraphBuilder {
     if (std::any_of(schema.values.begin(), schema.values.end(), is_of_rows)) return false;
     ops::TrainedTensor tensor = ops::trained_tensor(b_, t.weight);
     if (cut_of(tensor.shape.elems(), options_.ranks).part_elems >= tensor.shape.elems()) return false;
-    for (const ops::RowSlice& rows : ops::slice_rows(tensor.shape, options_.state_slice_elems, kCutBlock)) {
+    for (const ops::RowSlice& rows : slices_of(tensor.shape, kCutBlock, true)) {
       const Cut cut = cut_of(ops::shape_of(rows, graph().value(t.weight).type.shape).elems(), options_.ranks);
       tensor.shape = {cut.part_elems};
       ops::StateSchema of_part = options_.optimizer->states(options_.optimizer_options, tensor);
@@ -191,6 +197,25 @@ class TrainingGraphBuilder {
     }
     b_.set_block(kNone);
     place_early(result_.graph, first, static_cast<OpId>(graph().ops.size()));
+  }
+
+  // Cuts all weights that are larger than a part, but for those that are updated as a whole.
+  void split_weights() {
+    result_.wholes.emplace();
+    Builder(*result_.wholes).adopt(graph());
+    std::set<ValueId> kept;
+    for (const TrainedWeight& t : result_.trained)
+      if (!t.is_split()) kept.insert(t.weight);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
+      const Value& value = graph().value(id);
+      const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
+      if (!graph().is_persistent(id) || !is_weight || kept.contains(id)) continue;
+      const Cut cut = cut_of(value.type.shape.elems(), options_.ranks);
+      if (cut.part_elems >= cut.elems) continue;
+      result_.parts.emplace(id, cut);
+      result_.split_weights.insert(value.name);
+    }
+    train::split_weights(result_.graph, options_.ranks, result_.split_weights);
   }
 
   // Calls read(i, whole) for each gradient: `whole` is the gathered sum of several ranks, kNone on one. Each is
@@ -311,8 +336,8 @@ class TrainingGraphBuilder {
     });
   }
 
-  // Appends the updates of this rank's parts of a weight, and makes the weight whole again. Each new part is gathered
-  // while the next one is updated.
+  // Appends the updates of this rank's parts of a weight, and makes the weight whole again unless it is split. Each new
+  // part is gathered while the next one is updated.
   void update_parts(size_t i, const ops::UpdateOperands& operands) {
     const TrainedWeight& t = result_.trained[i];
     ValueId weight = t.weight;
@@ -321,11 +346,13 @@ class TrainingGraphBuilder {
       const ops::RowSlice rows = std::exchange(slice.rows, {0, b_.type(slice.accumulator).shape[0]});
       ops::UpdateOperands own = operands;
       own.gradient = sums_[i][s];
-      const ValueId next = update(t, next_part_, slice, std::move(own));
-      result_.graph.value(next).updates = kNone;  // it is a copy that the graph has made
+      const bool is_in_place = result_.parts.contains(t.weight);
+      const ValueId next = update(t, is_in_place ? t.weight : next_part_, slice, std::move(own));
+      if (!is_in_place) result_.graph.value(next).updates = kNone;  // it is a copy that the graph has made
       if (slice.ema != kNone)
         b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, next), result_.step, slice.rows, *options_.ema));
       b_.update(sums_[i][s], ops::zero(b_, sums_[i][s]));
+      if (is_in_place) continue;
       s + 1 < t.slices.size() ? take_part(i, s + 1, weight) : take_part(i + 1, 0);
       b_.set_block(graph().value(t.weight).block);
       const ValueId whole = ops::gather_rows(b_, next, weight, rows, options_.ranks);
@@ -337,7 +364,8 @@ class TrainingGraphBuilder {
   // Sets next_part_ to this rank's part of a slice; `weight` is the weight's current version where it is another one.
   // Goes on to the next weight with parts if this one has none.
   void take_part(size_t i, size_t s, ValueId weight = kNone) {
-    while (i < result_.trained.size() && !result_.trained[i].is_split()) ++i;
+    const auto is_passed = [&](const TrainedWeight& t) { return !t.is_split() || result_.parts.contains(t.weight); };
+    while (i < result_.trained.size() && is_passed(result_.trained[i])) ++i;
     if (i == result_.trained.size()) return;
     const TrainedWeight& t = result_.trained[i];
     b_.set_block(graph().value(t.weight).block);

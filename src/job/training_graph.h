@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "job/split_weights.h"
 #include "model/model.h"
 #include "objectives/passes.h"
 #include "ops/ema/ema.h"
@@ -52,6 +53,7 @@ struct TrainingGraphOptions {
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
   int ranks = 1;                         // of which each adds the gradients of its micro-batches; several accumulate
   bool splits_states = false;            // each of several ranks has and updates a part of the optimizer's state
+  bool splits_weights = false;           // beside that, each has a part of the weights, frozen ones too
   int64_t state_slice_elems = kStateSliceElems;
   // For partially trained weights, by name: the ascending rows whose gradient counts; it is zero for all other rows.
   // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
@@ -104,6 +106,11 @@ struct TrainingGraph {
   std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
   // The cuts of the persistent values of which each rank has a part, as a value of one rank is cut.
   std::map<ValueId, Cut> parts;
+  WeightNames split_weights;    // the weights among them
+  std::optional<Graph> wholes;  // where weights are split: all persistent values as they would be on one rank
+
+  // Returns the graph that a program of the job adopts, to build passes of whole weights; split_weights() cuts them then.
+  [[nodiscard]] const Graph& adopted() const { return wholes ? *wholes : graph; }
   const ops::OptimizerDef* optimizer = nullptr;
   ops::OptimizerOptions optimizer_options;
   ValueId step_state = kNone;  // "optimizer.<name>": what the optimizer keeps for all weights together
@@ -126,7 +133,8 @@ struct TrainingGraph {
 // update section gathers the sums where it reads them. With splits_states, a rank instead updates its part of a weight
 // from its part of the sum, and the new parts are gathered. A weight whose update cannot be cut at multiples of kCutBlock
 // elements, or that is no larger than a part, keeps whole states on all ranks, and so do optimizers with numbers of the
-// step and weights that are rounded stochastically. REQUIRES: options.accumulates, if there are several ranks.
+// step and weights that are rounded stochastically. With splits_weights, passes over a micro-batch gather weights
+// (job/split_weights.h), and the parts are updated where they are. REQUIRES: options.accumulates, if there are several ranks.
 //
 // Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
 // Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update

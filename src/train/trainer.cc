@@ -173,7 +173,7 @@ double Trainer::micro_step(std::span<const data::MicroBatch> streams, const Step
 void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
   const int64_t count = std::min<int64_t>(ranks_.size(), totals.micro_batches - first);
   const int64_t own = first + std::min<int64_t>(ranks_.rank(), count - 1);
-  const auto forward = [&] { return ranks_.exchange([&] { return contribute(totals, update, own); }); };
+  const auto forward = [&] { return contributions(totals, update, own); };
   const std::span<const std::string> texts = update == 0 ? or_save(forward) : forward();
   for (const std::string& text : subspan_of(texts, 0, count)) {
     const Contribution one = contribution_from(text, metric_keys_);

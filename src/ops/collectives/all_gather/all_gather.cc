@@ -58,13 +58,22 @@ void run(const CollectiveArgs& args) {
 
 const OpDef kAllGather{.name = kName, .infer = infer, .cost = cost, .collective = run, .held = Held::kWhole};
 
+Operation operation(ValueId part, const Shape& shape, int ranks, int64_t unit) {
+  Attributes attributes{{"ranks", int64_t{ranks}}, {"unit", unit}, {"axes", int64_t{shape.rank()}}};
+  for (int axis = 0; axis < shape.rank(); ++axis) attributes.add(nth(kExtents, axis), shape[axis]);
+  return {.def = &kAllGather, .inputs = {part}, .attributes = std::move(attributes)};
+}
+
 }  // namespace
 }  // namespace all_gather_op
 
 ValueId all_gather(Builder& builder, ValueId part, const Shape& shape, int ranks, int64_t unit) {
-  Attributes attributes{{"ranks", int64_t{ranks}}, {"unit", unit}, {"axes", int64_t{shape.rank()}}};
-  for (int axis = 0; axis < shape.rank(); ++axis) attributes.add(nth(all_gather_op::kExtents, axis), shape[axis]);
-  return builder.append_one(all_gather_op::kAllGather, {part}, std::move(attributes));
+  Operation op = all_gather_op::operation(part, shape, ranks, unit);
+  return builder.append_one(*op.def, std::move(op.inputs), std::move(op.attributes));
+}
+
+Operation all_gather_operation(ValueId part, const Shape& shape, int ranks) {
+  return all_gather_op::operation(part, shape, ranks, kCutBlock);
 }
 
 }  // namespace spillway::ops

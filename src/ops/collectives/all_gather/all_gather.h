@@ -11,4 +11,7 @@ namespace spillway::ops {
 [[nodiscard]] ValueId all_gather(Builder& builder, ValueId part, const Shape& shape, int ranks,
                                  int64_t unit = kCutBlock);
 
+// Returns the operation alone, without outputs, for a graph that exists.
+[[nodiscard]] Operation all_gather_operation(ValueId part, const Shape& shape, int ranks);
+
 }  // namespace spillway::ops
