@@ -120,9 +120,9 @@ class WideModel {
  public:
   WideModel() {
     const std::string config = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
-      "hidden_size": 64, "intermediate_size": 160, "max_position_embeddings": 64, "num_attention_heads": 2,
+      "hidden_size": 64, "intermediate_size": 256, "max_position_embeddings": 64, "num_attention_heads": 2,
       "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
-      "tie_word_embeddings": false, "vocab_size": 96, "torch_dtype": "float32"})";
+      "tie_word_embeddings": false, "vocab_size": 256, "torch_dtype": "float32"})";
     write_file(folder_.path() / "config.json", config);
     const ParameterTable parameters = parameters_of(*make_decoder(parse_decoder_config(config, "test")));
     std::vector<TensorSpec> specs;
@@ -164,27 +164,36 @@ TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embed
 
 TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part of what is split") {
   const WideModel model;
-  const auto state_of = [](const TinyJob& job, const std::string& name) {
-    const nlohmann::json report = nlohmann::json::parse(read_file(job.output(name) / "report.json", 1 << 24));
-    return report["ranks"][1]["tiers"]["device"]["planned_peak_bytes"].get<int64_t>();
+  const auto held = [](const TinyJob& job, const std::string& name, const char* kind) {
+    const nlohmann::json plan = nlohmann::json::parse(read_file(job.output(name) / "plan.json", 1 << 24));
+    return plan["ranks"][0]["holds"]["device"][kind].get<int64_t>();
   };
+  const Arguments full = {"--adapter", "none"};
   for (const Arguments& kind :
-       {Arguments{"--adapter", "none"}, Arguments{"--adapter", "none", "--bf16", "false"}, Arguments{"--lora_r", "80"},
-        Arguments{"--adapter", "none", "--optimizer_offload", "host", "--gradient_offload", "disk"},
-        Arguments{"--adapter", "none", "--optimizer", "muon"}}) {
+       {full, full + Arguments{"--bf16", "false"}, Arguments{"--lora_r", "80"},
+        Arguments{"--adapter", "qlora", "--load_in_4bit", "true"}, full + Arguments{"--optimizer", "muon"},
+        full + Arguments{"--optimizer_offload", "host", "--gradient_offload", "disk"}}) {
     CAPTURE(kind.back());
     const TinyJob job;
     const Arguments shared = model.arguments() + kind + Arguments{"--learning_rate", "0.001"};
     CHECK(train_over_ranks(1, job, "one", shared).empty());
-    for (const char* stage : {"0", "1", "2"}) {
-      if (kind.size() > 2 && stage == std::string_view("1")) continue;
+    for (const char* stage : {"0", "1", "2", "3"}) {
+      if (kind != full && stage < std::string_view("2")) continue;
       CAPTURE(std::string(stage));
       const std::string name = std::string("stage_") + stage;
       for (const std::string& error : train_over_ranks(2, job, name, shared + Arguments{"--zero_stage", stage}))
         CHECK(error == "");
       check_same_results(job.output("one"), job.output(name));
     }
-    if (kind.size() == 2) CHECK(state_of(job, "stage_2") < state_of(job, "stage_0"));
+    if (kind != full) continue;
+    CHECK(held(job, "stage_2", "optimizer_state") < 0.7 * held(job, "stage_0", "optimizer_state"));
+    CHECK(held(job, "stage_3", "trainable_weight") < 0.7 * held(job, "stage_2", "trainable_weight"));
+    const nlohmann::json report = nlohmann::json::parse(read_file(job.output("stage_3") / "report.json", 1 << 24));
+    CHECK(report["zero_stage"] == 3);
+    for (const nlohmann::json& rank : report["ranks"]) {
+      const nlohmann::json& device = rank["tiers"]["device"];
+      CHECK(device["measured_peak_bytes"] == device["planned_peak_bytes"]);
+    }
   }
 }
 
@@ -275,9 +284,10 @@ TEST_CASE("a rank with other rows, and one whose config is wrong, end all ranks 
 
 TEST_CASE("the program trains on two ranks under mpirun, and a signal to one rank stops both") {
   const TinyJob job;
-  const Arguments shared = {"--max_steps", "6", "--val_set_size", "2"};
+  const WideModel model;
+  const Arguments shared = model.arguments() + Arguments{"--max_steps", "6", "--val_set_size", "2"};
   CHECK(run_spillway(job.train("one", shared + Arguments{"--gradient_accumulation_steps", "4"})).status == 0);
-  const Finished run = run_spillway(job.train("two", shared + Arguments{"--ranks", "2"}));
+  const Finished run = run_spillway(job.train("two", shared + Arguments{"--ranks", "2", "--zero_stage", "3"}));
   INFO(run.err);
   CHECK(run.status == 0);
   check_same_results(job.output("one"), job.output("two"));

@@ -75,20 +75,18 @@ TEST_CASE("the config and the launcher have the same number of ranks") {
 }
 
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
-  for (const char* line : {"context_parallel_size: 2", "sp_size: 2",
-                           "deepspeed: {sequence_parallel_size: 2}", "tensor_parallel_size: 2",
-                           "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
+  for (const char* line : {"context_parallel_size: 2", "sp_size: 2", "deepspeed: {sequence_parallel_size: 2}",
+                           "tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line)).empty());
     CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);
   }
-  for (const char* line : {"zero_stage: 0", "zero_stage: 2", "zero_stage: 3", "zero_stage: auto", "fsdp: [no_shard]",
-                           "fsdp: [full_shard]", "fsdp_config: {reshard_after_forward: true}",
-                           "deepspeed: {zero_optimization: {stage: 3}}",
-                           "fsdp: shard_grad_op", "fsdp_config: {reshard_after_forward: false}",
-                           "fsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}",
-                           "deepspeed: {zero_optimization: {stage: 1}}", "tensor_parallel_size: 1",
-                           "deepspeed: {zero_optimization: {stage: 0}}"}) {
+  for (const char* line :
+       {"zero_stage: 0", "zero_stage: 2", "zero_stage: 3", "zero_stage: auto", "fsdp: [no_shard]", "fsdp: [full_shard]",
+        "fsdp_config: {reshard_after_forward: true}", "deepspeed: {zero_optimization: {stage: 3}}",
+        "fsdp: shard_grad_op", "fsdp_config: {reshard_after_forward: false}",
+        "fsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}", "deepspeed: {zero_optimization: {stage: 1}}",
+        "tensor_parallel_size: 1", "deepspeed: {zero_optimization: {stage: 0}}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line), 2).empty());
   }

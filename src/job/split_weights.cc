@@ -36,7 +36,7 @@ class WeightSplitter {
  private:
   struct Weight {
     ValueType whole;
-    ValueId gathered = kNone;     // what the last section that gathers it has made
+    ValueId gathered = kNone;  // what the last section that gathers it has made
     SectionId section = kNone;
   };
 

@@ -68,9 +68,11 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
     for (size_t i = 0; i < t.schema.values.size(); ++i) add_clear(state_tensor(training, t, i));
     add_clear(average_tensor(training, t));
   }
-  if (training.step_state != kNone) add_clear(tensor_of(training, training.step_state, training.graph.value(training.step_state).type.shape));
+  if (training.step_state != kNone)
+    add_clear(tensor_of(training, training.step_state, training.graph.value(training.step_state).type.shape));
   if (!training.objective.copies_change) return result;
-  for (const Parameter& copy : training.objective.copies) result.push_back(tensor_of(training, copy.value(), copy.shape));
+  for (const Parameter& copy : training.objective.copies)
+    result.push_back(tensor_of(training, copy.value(), copy.shape));
   return result;
 }
 

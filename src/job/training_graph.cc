@@ -161,8 +161,7 @@ class TrainingGraphBuilder {
 
   ValueId accumulator(ValueId weight, const ValueType& sum) {
     const std::string name = "gradient." + graph().value(weight).name;
-    return is_split() ? part(name, weight, sum, ValueKind::kGradient)
-                      : state(name, weight, sum, ValueKind::kGradient);
+    return is_split() ? part(name, weight, sum, ValueKind::kGradient) : state(name, weight, sum, ValueKind::kGradient);
   }
 
   // A persistent value beside a weight, of which each rank has a part.

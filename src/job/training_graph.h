@@ -109,7 +109,8 @@ struct TrainingGraph {
   WeightNames split_weights;    // the weights among them
   std::optional<Graph> wholes;  // where weights are split: all persistent values as they would be on one rank
 
-  // Returns the graph that a program of the job adopts, to build passes of whole weights; split_weights() cuts them then.
+  // Returns the graph that a program of the job adopts, to build passes of whole weights; split_weights() cuts them
+  // then.
   [[nodiscard]] const Graph& adopted() const { return wholes ? *wholes : graph; }
   const ops::OptimizerDef* optimizer = nullptr;
   ops::OptimizerOptions optimizer_options;
@@ -131,10 +132,11 @@ struct TrainingGraph {
 
 // On several ranks, each gradient of a micro-batch is added to the rank's part of a sum as soon as it is whole, and the
 // update section gathers the sums where it reads them. With splits_states, a rank instead updates its part of a weight
-// from its part of the sum, and the new parts are gathered. A weight whose update cannot be cut at multiples of kCutBlock
-// elements, or that is no larger than a part, keeps whole states on all ranks, and so do optimizers with numbers of the
-// step and weights that are rounded stochastically. With splits_weights, passes over a micro-batch gather weights
-// (job/split_weights.h), and the parts are updated where they are. REQUIRES: options.accumulates, if there are several ranks.
+// from its part of the sum, and the new parts are gathered. A weight whose update cannot be cut at multiples of
+// kCutBlock elements, or that is no larger than a part, keeps whole states on all ranks, and so do optimizers with
+// numbers of the step and weights that are rounded stochastically. With splits_weights, passes over a micro-batch
+// gather weights (job/split_weights.h), and the parts are updated where they are. REQUIRES: options.accumulates, if
+// there are several ranks.
 //
 // Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
 // Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update

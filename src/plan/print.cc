@@ -258,10 +258,11 @@ std::string ranks_text(const Graph& graph, const Plan& plan, const PlanContext& 
     for (const auto& of_tier : share.holds) bytes += nth(of_tier, kind);
     return format_bytes(bytes);
   };
-  return fmt::format("ranks    {} with zero_stage {}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
-                     "step\n",
-                     context.ranks, context.zero_stage, held(ValueKind::kOptimizerState),
-                     held(ValueKind::kGradient), format_bytes(share.sent_bytes_per_step));
+  return fmt::format(
+      "ranks    {} with zero_stage {}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
+      "step\n",
+      context.ranks, context.zero_stage, held(ValueKind::kOptimizerState), held(ValueKind::kGradient),
+      format_bytes(share.sent_bytes_per_step));
 }
 
 // Returns an empty text if all of it is on the device.

@@ -25,7 +25,8 @@ class PartStore::PartWriter final : public Writer {
 
   void append(const void* elements, int64_t count) override {
     const int64_t first = std::clamp(begin_, done_, done_ + count), last = std::clamp(end_, done_, done_ + count);
-    if (first < last) own_->append(static_cast<const std::byte*>(elements) + (first - done_) * elem_bytes_, last - first);
+    if (first < last)
+      own_->append(static_cast<const std::byte*>(elements) + (first - done_) * elem_bytes_, last - first);
     done_ += count;
     if (done_ < cut_.elems) return;
     const int64_t behind = cut_.part_elems - (end_ - begin_);

@@ -1,7 +1,7 @@
 // Accesses the contents of persistent values of which each rank has a part, as if every rank had them whole.
 //
-// What is written is the same on all ranks, each of which keeps its part; it needs no exchange. What is read is gathered:
-// all ranks call read() in the same order, or one of them leads and the others follow.
+// What is written is the same on all ranks, each of which keeps its part; it needs no exchange. What is read is
+// gathered: all ranks call read() in the same order, or one of them leads and the others follow.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ class PartStore final : public ValueStore {
   PartStore(ValueStore& own, const Graph& graph, const std::map<ValueId, Cut>& parts, Peers& peers)
       : own_(own), graph_(graph), parts_(parts), peers_(peers) {}
 
-  // Gathers a part at once, which takes memory for it and for the whole. Throws MachineError on all ranks if one of them
-  // cannot read its part.
+  // Gathers a part at once, which takes memory for it and for the whole. Throws MachineError on all ranks if one of
+  // them cannot read its part.
   void read(ValueId id, const Visitor& use) override;
   void write(ValueId id, const Visitor& fill) override;
   [[nodiscard]] std::unique_ptr<Writer> writer(ValueId id) override;

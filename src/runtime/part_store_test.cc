@@ -87,7 +87,8 @@ TEST_CASE("a rank keeps its part of what is written, and reads the whole with th
     for (int64_t i = 0; i < PartJob::kElems; ++i) expected.push_back(static_cast<float>(i));
     const std::vector<float>& part = own.content(kPartial);
     const auto held = std::min<int64_t>(4096, PartJob::kElems - peers.rank() * 4096);
-    if (part[0] != static_cast<float>(peers.rank() * 4096) || std::count(part.begin() + held, part.end(), 0.f) != 4096 - held)
+    if (part[0] != static_cast<float>(peers.rank() * 4096) ||
+        std::count(part.begin() + held, part.end(), 0.f) != 4096 - held)
       throw std::runtime_error("another part");
     if (content_of(store, kPartial) != expected || content_of(store, kWhole) != expected)
       throw std::runtime_error("another whole");

@@ -87,8 +87,8 @@ class TrainingSession {
 
   // Returns the memory of a value, as Executor::home().
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
-  // The contents of all persistent values, for use between steps. With several ranks, all of them read in the same order
-  // (runtime/part_store.h).
+  // The contents of all persistent values, for use between steps. With several ranks, all of them read in the same
+  // order (runtime/part_store.h).
   [[nodiscard]] ValueStore& store() { return parts_ ? static_cast<ValueStore&>(*parts_) : executor_.values(); }
   // Returns the same store where several ranks have parts of some values, else null.
   [[nodiscard]] PartStore* part_store() { return parts_ ? &*parts_ : nullptr; }
@@ -114,8 +114,8 @@ class TrainingSession {
   double learning_rate_ = 0;
   ExecutorOptions options_;
   Memory memory_;
-  Executor executor_;                              // training's
-  std::optional<PartStore> parts_;                 // of several ranks: training's values as if this rank had all of them
+  Executor executor_;               // training's
+  std::optional<PartStore> parts_;  // of several ranks: training's values as if this rank had all of them
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
   std::vector<std::vector<double>> observed_, reference_scores_;
 };

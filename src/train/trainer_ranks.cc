@@ -19,8 +19,8 @@ std::string base_checksum(const BaseIdentity& base) {
   return sum.text();
 }
 
-// Where passes gather weights, a plan decides where they do so again: returns a checksum of what a rank's plans exchange,
-// in their order.
+// Where passes gather weights, a plan decides where they do so again: returns a checksum of what a rank's plans
+// exchange, in their order.
 std::string collectives_checksum(const PlannedJob& planned) {
   Checksum sum;
   const auto add = [&](const Program& program) {
@@ -76,10 +76,11 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
       const auto other = nlohmann::ordered_json::parse(nth(texts, rank));
       for (const auto& [key, value] : first.items()) {
         if (other.contains(key) && other[key] == value) continue;
-        throw input_error(fmt::format("{}: {}", ranks_.name_of(rank), key),
-                          "expected {}, as rank 0 has it, got {}; give all ranks the same program, config, budgets, data "
-                          "and model",
-                          value.get<std::string>(), other.value(key, "none"));
+        throw input_error(
+            fmt::format("{}: {}", ranks_.name_of(rank), key),
+            "expected {}, as rank 0 has it, got {}; give all ranks the same program, config, budgets, data "
+            "and model",
+            value.get<std::string>(), other.value(key, "none"));
       }
     }
   });

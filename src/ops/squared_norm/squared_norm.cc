@@ -74,9 +74,7 @@ const OpDef kSquaredNormOfBlocks{.name = "squared_norm_of_blocks",
 
 ValueId squared_norm(Builder& builder, ValueId x) { return builder.append_one(squared_norm_op::kSquaredNorm, {x}); }
 
-ValueId block_squares(Builder& builder, ValueId x) {
-  return builder.append_one(squared_norm_op::kBlockSquares, {x});
-}
+ValueId block_squares(Builder& builder, ValueId x) { return builder.append_one(squared_norm_op::kBlockSquares, {x}); }
 
 ValueId squared_norm_of_blocks(Builder& builder, std::span<const ValueId> sums) {
   return builder.append_one(squared_norm_op::kSquaredNormOfBlocks, {sums.begin(), sums.end()});
