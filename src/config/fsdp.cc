@@ -90,7 +90,7 @@ struct Strategy {
   std::string_view word, number;
   const char* stage;
 };
-constexpr Strategy kStrategies[] = {{"full_shard", "1", "3"},
+constexpr Strategy kShardings[] = {{"full_shard", "1", "3"},
                                     {"shard_grad_op", "2", "2"},
                                     {"no_shard", "3", "0"},
                                     {"hybrid_shard", "4", "3"},
@@ -109,7 +109,7 @@ const char* stage_of(std::span<const std::string> words, std::span<const Foreign
   const ForeignSetting* reshards = find_foreign(section, "reshard_after_forward");
   if (said == nullptr) said = reshards;  // which the first version reads as the strategy's name
   const char* stage = "3";
-  for (const Strategy& one : kStrategies) {
+  for (const Strategy& one : kShardings) {
     const bool is_said = said != nullptr && (said->value.text == one.number || is_word(said->value.text, one.word));
     if (has(one.word) || is_said) stage = one.stage;
   }

@@ -1,7 +1,7 @@
 // Accesses the contents of persistent values of which each rank has a part, as if every rank had them whole.
 //
-// What is written is the same on all ranks, each of which keeps its part; it needs no exchange. What is read is
-// gathered: all ranks call read() in the same order, or one of them leads and the others follow.
+// A rank keeps its part of what is written, which is the same on all ranks and needs no exchange. Reading gathers: all
+// ranks call read() in the same order, or one of them leads and the others follow.
 #pragma once
 
 #include <map>
