@@ -36,7 +36,7 @@ void check_split(const Resolution& r) {
 
 // Gradients are in parts at every stage, as their sums in the order of micro-batches need them; whoever splits the
 // optimizer's state, too, sends less than who does not.
-int number_of(ZeroStage said) {
+int zero_stage_of(ZeroStage said) {
   switch (said) {
     case ZeroStage::kNothing:
       return 0;
@@ -88,7 +88,7 @@ RankSettings resolve_ranks(const Resolution& r) {
   }
   check_parallel_sizes(r, ranks.count);
   check_split(r);
-  ranks.zero_stage = number_of(keys.zero_stage);
+  ranks.zero_stage = zero_stage_of(keys.zero_stage);
   return ranks;
 }
 
