@@ -54,8 +54,9 @@ void measure(Peers& peers, int64_t mib, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     fold.add([&] { peers.fold(whole, part, peers.size()); });
     reduce.add([&] { MPI_Reduce_scatter_block(whole.data(), part.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
-    gather.add(
-        [&] { peers.gather(std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(other)), sizeof(float)); });
+    gather.add([&] {
+      peers.gather(std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(other)), cut, sizeof(float));
+    });
     all_gather.add(
         [&] { MPI_Allgather(part.data(), count, MPI_FLOAT, other.data(), count, MPI_FLOAT, MPI_COMM_WORLD); });
     copy.add([&] { std::memcpy(other.data(), whole.data(), bytes); });

@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/temporary_folder.h"
 #include "cli/cmd_train.h"
 #include "dist/testing/local_peers.h"
 #include "io/file.h"
+#include "io/safetensors_writer.h"
+#include "model/decoder/decoder.h"
 #include "tests/support/captured.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/process.h"
@@ -112,6 +115,34 @@ void check_on_ranks(const TinyJob& job, const Arguments& more, std::initializer_
 
 const Arguments kFullWeights = {"--adapter", "none", "--learning_rate", "0.001"};
 
+// A model whose matrices have several parts: those of the goldens are smaller than one.
+class WideModel {
+ public:
+  WideModel() {
+    const std::string config = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+      "hidden_size": 64, "intermediate_size": 256, "max_position_embeddings": 64, "num_attention_heads": 2,
+      "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+      "tie_word_embeddings": false, "vocab_size": 256, "torch_dtype": "float32"})";
+    write_file(folder_.path() / "config.json", config);
+    const ParameterTable parameters = parameters_of(*make_decoder(parse_decoder_config(config, "test")));
+    std::vector<TensorSpec> specs;
+    for (const Parameter& p : parameters) specs.push_back({p.name, DType::kF32, p.shape.dims()});
+    SafetensorsWriter writer(folder_.path() / "model.safetensors", specs);
+    RandomStream random(3, 3);
+    for (const Parameter& p : parameters) {
+      std::vector<float> values;
+      for (int64_t i = 0; i < p.shape.elems(); ++i)
+        values.push_back(p.shape.rank() == 1 ? 1 : static_cast<float>(random.below(256)) / 1024 - 0.125f);
+      writer.append(p.name, values.data(), DType::kF32, std::ssize(values));
+    }
+    writer.commit();
+  }
+  [[nodiscard]] Arguments arguments() const { return {"--base_model", folder_.path().string()}; }
+
+ private:
+  TemporaryFolder folder_;
+};
+
 Arguments of_model(const std::string& name) {
   return {"--base_model", (fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models" / name).string()};
 }
@@ -128,6 +159,59 @@ TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embed
     CAPTURE(std::string(model));
     const TinyJob job;
     check_on_ranks(job, kFullWeights + of_model(model), {2});
+  }
+}
+
+TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part of what is split") {
+  const WideModel model;
+  const auto held = [](const TinyJob& job, const std::string& name, const char* kind) {
+    const nlohmann::json plan = nlohmann::json::parse(read_file(job.output(name) / "plan.json", 1 << 24));
+    return plan["ranks"][0]["holds"]["device"][kind].get<int64_t>();
+  };
+  const Arguments full = {"--adapter", "none"};
+  for (const Arguments& kind :
+       {full, full + Arguments{"--bf16", "false"}, Arguments{"--lora_r", "80"},
+        Arguments{"--adapter", "qlora", "--load_in_4bit", "true"}, full + Arguments{"--optimizer", "muon"},
+        full + Arguments{"--optimizer_offload", "host", "--gradient_offload", "disk"}}) {
+    CAPTURE(kind.back());
+    const TinyJob job;
+    const Arguments shared = model.arguments() + kind + Arguments{"--learning_rate", "0.001"};
+    CHECK(train_over_ranks(1, job, "one", shared).empty());
+    for (const char* stage : {"0", "1", "2", "3"}) {
+      if (kind != full && stage < std::string_view("2")) continue;
+      CAPTURE(std::string(stage));
+      const std::string name = std::string("stage_") + stage;
+      for (const std::string& error : train_over_ranks(2, job, name, shared + Arguments{"--zero_stage", stage}))
+        CHECK(error == "");
+      check_same_results(job.output("one"), job.output(name));
+    }
+    if (kind != full) continue;
+    CHECK(held(job, "stage_2", "optimizer_state") < 0.7 * held(job, "stage_0", "optimizer_state"));
+    CHECK(held(job, "stage_3", "trainable_weight") < 0.7 * held(job, "stage_2", "trainable_weight"));
+    const nlohmann::json report = nlohmann::json::parse(read_file(job.output("stage_3") / "report.json", 1 << 24));
+    CHECK(report["zero_stage"] == 3);
+    for (const nlohmann::json& rank : report["ranks"]) {
+      const nlohmann::json& device = rank["tiers"]["device"];
+      CHECK(device["measured_peak_bytes"] == device["planned_peak_bytes"]);
+    }
+  }
+}
+
+TEST_CASE("a run of parts goes on from whole states, and whole states from parts") {
+  const WideModel model;
+  const TinyJob job;
+  const Arguments keep = model.arguments() + kFullWeights + Arguments{"--save_steps", "3", "--save_total_limit", "9"};
+  const auto from = [&](const char* name) {
+    return keep + Arguments{"--resume_from_checkpoint", (job.output(name) / "checkpoint-3").string()};
+  };
+  CHECK(train_over_ranks(1, job, "one", keep).empty());
+  for (const std::string& error : train_over_ranks(2, job, "parts", keep)) CHECK(error == "");
+  for (const std::string& error : train_over_ranks(4, job, "later_parts", from("one"))) CHECK(error == "");
+  CHECK(train_over_ranks(1, job, "later_one", from("parts")).empty());
+  for (const char* name : {"parts", "later_parts", "later_one"}) {
+    CAPTURE(std::string(name));
+    CHECK(read_file(job.output(name) / "model.safetensors", 1 << 24) ==
+          read_file(job.output("one") / "model.safetensors", 1 << 24));
   }
 }
 
@@ -200,9 +284,10 @@ TEST_CASE("a rank with other rows, and one whose config is wrong, end all ranks 
 
 TEST_CASE("the program trains on two ranks under mpirun, and a signal to one rank stops both") {
   const TinyJob job;
-  const Arguments shared = {"--max_steps", "6", "--val_set_size", "2"};
+  const WideModel model;
+  const Arguments shared = model.arguments() + Arguments{"--max_steps", "6", "--val_set_size", "2"};
   CHECK(run_spillway(job.train("one", shared + Arguments{"--gradient_accumulation_steps", "4"})).status == 0);
-  const Finished run = run_spillway(job.train("two", shared + Arguments{"--ranks", "2"}));
+  const Finished run = run_spillway(job.train("two", shared + Arguments{"--ranks", "2", "--zero_stage", "3"}));
   INFO(run.err);
   CHECK(run.status == 0);
   check_same_results(job.output("one"), job.output("two"));

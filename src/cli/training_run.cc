@@ -355,7 +355,7 @@ class TrainingRun {
     nlohmann::ordered_json report = last_report(outcome);
     if (ranks_.are_several()) {
       report["world_size"] = ranks_.size();
-      report["zero_stage"] = 0;
+      report["zero_stage"] = job_.config.ranks.zero_stage;
       report["ranks"] = rank_reports_;
     }
     write_file(output_ / "report.json", print_report(report));

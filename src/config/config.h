@@ -151,6 +151,8 @@ struct SaidQuantisation {
 struct RankSettings {
   int64_t count = 1;
   double timeout_seconds = 1800;  // without a sign of life of a rank, after which the others end
+  // What is split over several ranks: nothing (0), the optimizer's state (1), gradients too (2), weights too (3).
+  int zero_stage = 0;
 };
 
 // The sizes of a micro-batch and of a step.

@@ -1,6 +1,7 @@
 #include "config/fsdp.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/text.h"
 #include "config/foreign_section.h"
@@ -84,13 +85,36 @@ void keep_on_host(std::vector<Setting>& settings, std::string_view spelled, cons
   follow_optimizer(settings, place);
 }
 
+// A strategy of FSDP's first version: its word in `fsdp`, accelerate's number for it, and the stage of ZeRO.
+struct Strategy {
+  std::string_view word, number;
+  const char* stage;
+};
+constexpr Strategy kShardings[] = {{"full_shard", "1", "3"},
+                                    {"shard_grad_op", "2", "2"},
+                                    {"no_shard", "3", "0"},
+                                    {"hybrid_shard", "4", "3"},
+                                    {"hybrid_shard_zero2", "5", "2"}};
+
+// Returns true if the text is the word, in capitals or not.
+bool is_word(std::string_view text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
 // Returns what FSDP splits, as a stage of ZeRO.
 const char* stage_of(std::span<const std::string> words, std::span<const ForeignSetting> section) {
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
-  if (has("no_shard")) return "0";
+  const ForeignSetting* said = find_foreign(section, "sharding_strategy");
   const ForeignSetting* reshards = find_foreign(section, "reshard_after_forward");
+  if (said == nullptr) said = reshards;  // which the first version reads as the strategy's name
+  const char* stage = "3";
+  for (const Strategy& one : kShardings) {
+    const bool is_said = said != nullptr && (said->value.text == one.number || is_word(said->value.text, one.word));
+    if (has(one.word) || is_said) stage = one.stage;
+  }
   const bool keeps_weights = reshards != nullptr && boolean_of(reshards->value) == false;
-  return keeps_weights || has("shard_grad_op") || has("hybrid_shard_zero2") ? "2" : "3";
+  return keeps_weights && stage == std::string_view("3") ? "2" : stage;
 }
 
 // FSDP's own checkpointing comes in place of the trainer's, which people therefore turn off beside it.

@@ -75,21 +75,23 @@ TEST_CASE("the config and the launcher have the same number of ranks") {
 }
 
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
-  for (const char* line : {"zero_stage: 3", "deepspeed: {zero_optimization: {stage: 2}}", "fsdp: [full_shard]",
-                           "fsdp_config: {reshard_after_forward: false}", "context_parallel_size: 2", "sp_size: 2",
-                           "deepspeed: {sequence_parallel_size: 2}", "tensor_parallel_size: 2",
-                           "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
+  for (const char* line : {"context_parallel_size: 2", "sp_size: 2", "deepspeed: {sequence_parallel_size: 2}",
+                           "tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line)).empty());
     CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);
   }
-  for (const char* line : {"zero_stage: 0", "zero_stage: auto", "fsdp: [no_shard]", "tensor_parallel_size: 1",
-                           "deepspeed: {zero_optimization: {stage: 0}}"}) {
+  for (const char* line :
+       {"zero_stage: 0", "zero_stage: 2", "zero_stage: 3", "zero_stage: auto", "fsdp: [no_shard]", "fsdp: [full_shard]",
+        "fsdp_config: {reshard_after_forward: true}", "deepspeed: {zero_optimization: {stage: 3}}",
+        "fsdp: shard_grad_op", "fsdp_config: {reshard_after_forward: false}",
+        "fsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}", "deepspeed: {zero_optimization: {stage: 1}}",
+        "tensor_parallel_size: 1", "deepspeed: {zero_optimization: {stage: 0}}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line), 2).empty());
   }
   CHECK(ranks_error("tensor_parallel_size: 2\n", 2) ==
-        "[c.yml:6: tensor_parallel_size] expected 1 beside several ranks, got 2; zero_stage: 3 will split weights over "
+        "[c.yml:6: tensor_parallel_size] expected 1 beside several ranks, got 2; zero_stage: 3 splits weights over "
         "ranks, products that ranks share are not yet supported");
   CHECK(ranks_error("zero_stage: 5\n").find("[c.yml:6: zero_stage] expected auto, 0, 1, 2 or 3, got '5'") == 0);
   CHECK(ranks_error("zero_stage: 1\ndeepspeed: {zero_optimization: {stage: 2}}\n").find("mean the same") !=

@@ -1,4 +1,5 @@
 // Several ranks: how many train one job, and what they share of it.
+#include "base/error.h"
 #include "config/resolve.h"
 #include "config/values.h"
 
@@ -15,17 +16,14 @@ void ignore_what_ranks_split(const Resolution& r) {
 
 void check_split(const Resolution& r) {
   const Spelled& keys = r.keys;
-  if (keys.zero_stage != ZeroStage::kAuto && keys.zero_stage != ZeroStage::kNothing)
-    r.not_yet("zero_stage", fmt::format("0 or auto beside several ranks, got {}; states that are split over ranks are",
-                                        print_value(keys.zero_stage)));
   if (keys.context_parallel_size > 1)
     r.not_yet("context_parallel_size", fmt::format("1 beside several ranks, got {}; sequences that ranks share are",
                                                    keys.context_parallel_size));
   for (const auto& [key, size] : {std::pair{"tensor_parallel_size", keys.tensor_parallel_size},
                                   {"expert_parallel_size", keys.expert_parallel_size}}) {
     if (size == 1) continue;
-    r.not_yet(key, fmt::format("1 beside several ranks, got {}; zero_stage: 3 will split weights over ranks, products "
-                               "that ranks share are",
+    r.not_yet(key, fmt::format("1 beside several ranks, got {}; zero_stage: 3 splits weights over ranks, products that "
+                               "ranks share are",
                                size));
   }
   if (r.given("parallelism_config"))
@@ -34,6 +32,23 @@ void check_split(const Resolution& r) {
     r.not_yet("rl", fmt::format("an objective of given rows beside several ranks, got {}; completions that several "
                                 "ranks generate are",
                                 print_value(keys.rl)));
+}
+
+// Gradients are in parts at every stage, as their sums in the order of micro-batches need them; whoever splits the
+// optimizer's state, too, sends less than who does not.
+int zero_stage_of(ZeroStage said) {
+  switch (said) {
+    case ZeroStage::kNothing:
+      return 0;
+    case ZeroStage::kOptimizerState:
+      return 1;
+    case ZeroStage::kWeights:
+      return 3;
+    case ZeroStage::kGradients:
+    case ZeroStage::kAuto:
+      return 2;
+  }
+  report_bug(__FILE__, __LINE__, "zero_stage", "unknown");
 }
 
 // Throws InputError where the sizes of data parallelism are not those of the ranks.
@@ -73,6 +88,7 @@ RankSettings resolve_ranks(const Resolution& r) {
   }
   check_parallel_sizes(r, ranks.count);
   check_split(r);
+  ranks.zero_stage = zero_stage_of(keys.zero_stage);
   return ranks;
 }
 

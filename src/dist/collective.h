@@ -8,10 +8,13 @@
 
 namespace spillway {
 
+class Attributes;  // graph/attributes.h
+
 // The operands are in the host's memory. An output may share memory with an input as its OpDef's in_place allows.
 struct CollectiveArgs {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
+  const Attributes& attributes;
   Peers& peers;
   int contributors = 0;  // ranks 0 to contributors - 1 add to a sum
 };

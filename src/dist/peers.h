@@ -39,10 +39,11 @@ class Peers {
   // REQUIRES: 0 <= contributors <= size(); whole.size() and contributors are alike on all ranks.
   virtual void fold(std::span<const float> whole, std::span<float> part, int contributors) = 0;
 
-  // Sets `whole`, of elements of so many bytes, to the parts of all ranks (an all-gather), by cut_of(elements, size()).
-  // `part` has count(rank()) elements at least, of which what is behind those is ignored. The two do not overlap.
-  // REQUIRES: the sizes of `whole` and of an element are alike on all ranks.
-  virtual void gather(std::span<const std::byte> part, std::span<std::byte> whole, int64_t elem_bytes) = 0;
+  // Sets `whole`, of elements of so many bytes, to the parts of all ranks (an all-gather). `part` has count(rank())
+  // elements at least, of which what is behind those is ignored. The two do not overlap. REQUIRES: `whole` has the
+  // cut's elements, its cut is over size() ranks, and cut and element are alike on all ranks.
+  virtual void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
+                      int64_t elem_bytes) = 0;
 
   // Returns the messages of all ranks, by rank, valid until the next call. For what is small: agreement, metrics. The
   // messages may be of different lengths.

@@ -12,8 +12,8 @@ namespace spillway {
 // (each produced value has exactly one producer, which stands before all readers); types equal to those that the
 // operation infers; sections in order; unique names; updates that go to an earlier, persistent value of the same type,
 // form a chain, and after which no operation reads the previous version, not even a forward operation that is run again
-// for the backward pass; results that operations produce; parts that only collectives make whole, and collectives only
-// in sections that every rank runs once.
+// for the backward pass; results that operations produce; parts that only collectives make whole, and other collectives
+// only in sections that every rank runs once.
 [[nodiscard]] std::vector<std::string> verify(const Graph& graph);
 
 }  // namespace spillway

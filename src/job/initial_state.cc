@@ -132,6 +132,8 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
       initialise(job, training, t, store);
     }
     if (t.accumulator != kNone) store.write(t.accumulator, clear);
+    for (const StateSlice& slice : t.slices)
+      if (slice.accumulator != kNone) store.write(slice.accumulator, clear);
   }
   for (const StateTensor& tensor : state_tensors(training))
     if (tensor.starts_clear) write_tensor(store, tensor, clear);

@@ -85,6 +85,8 @@ void take_optimizer(Job& job) {
   job.graph.masters = config.model.masters;
   job.graph.max_grad_norm = config.optimizer.max_grad_norm;
   job.graph.ranks = narrow<int>(config.ranks.count);
+  job.graph.splits_states = config.ranks.zero_stage > 0;
+  job.graph.splits_weights = config.ranks.zero_stage == 3;
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),

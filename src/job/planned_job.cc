@@ -33,6 +33,7 @@ StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
     add(training.objective.copies, reference_folder(job.config));
   for (size_t i = 0; i < training.beside.size(); ++i)
     add(training.beside[i], job.online->reward_models[i].model->folder());
+  std::erase_if(stored.places, [&](const auto& place) { return training.parts.contains(place.first); });
   return stored;
 }
 
@@ -180,6 +181,7 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   result.context = {.title = job.title,
                     .budget = job.budget,
                     .ranks = job.config.ranks.count,
+                    .zero_stage = job.config.ranks.zero_stage,
                     .accumulation = micro_batches_of_rank(job),
                     .updates = updates_per_step(job)};
   result.context.budget_keys = budget_keys(job.config.memory);

@@ -27,7 +27,7 @@ JobProgram scoring_program(const Job& job, const TrainingGraph& training) {
   if (reference.is_precomputed && !reference.other) reference.model->copies.clear();
   ObjectiveBuilder objective(*job.model, job.graph.model, job.graph.objective, reference, job.graph.value);
   Builder builder(result.graph, {.name = std::string(objective.known_passes().front().section)});
-  builder.adopt(training.graph);
+  builder.adopt(training.adopted());
   result.objective = objective.append_known(builder);
   if (job.online) result.runs_per_round = static_cast<double>(job.config.online->steps_per_generation);
   return result;
@@ -41,7 +41,7 @@ JobProgram reward_program(const Job& job, size_t number, const TrainingGraph& tr
                     .model = model->model().get()};
   result.graph.name = "rewards";
   Builder builder(result.graph, {.name = "score"});
-  builder.adopt(training.graph);
+  builder.adopt(training.adopted());
   ModelOptions options = job.graph.beside[number].options;
   options.tokens = room.tokens;
   options.max_sequences = room.texts;
@@ -71,6 +71,13 @@ void count_runs(const Job& job, std::vector<JobProgram>& programs) {
   }
 }
 
+// Cuts the weights that training has cut.
+void cut_weights(const TrainingGraph& training, std::vector<JobProgram>& programs) {
+  if (training.split_weights.empty()) return;
+  const int ranks = training.parts.begin()->second.ranks;
+  for (JobProgram& program : programs) split_weights(program.graph, ranks, training.split_weights);
+}
+
 }  // namespace
 
 JobProgram evaluation_program(const Model& model, const TrainingGraphOptions& options, const TrainingGraph& training) {
@@ -80,7 +87,7 @@ JobProgram evaluation_program(const Model& model, const TrainingGraphOptions& op
   ObjectiveBuilder objective(model, without_dropout, options.objective, options.reference, options.value);
   const Section evaluate{.name = "evaluate"};
   Builder builder(result.graph, objective.first_section(evaluate));
-  builder.adopt(training.graph);
+  builder.adopt(training.adopted());
   objective.append_passes(builder, evaluate);
   const ModelGraph built = model.build(builder, without_dropout);
   const std::optional<ModelGraph> value = objective.append_value_model(builder);
@@ -107,7 +114,7 @@ infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
 std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph& training, int64_t at_once,
                                             const infer::ParameterNames& gathered) {
   auto [decode, prompt, gather] = infer::build_generation_graphs(
-      *job.model, job.graph.model, generation_sizes_of(job, at_once), &training.graph, gathered);
+      *job.model, job.graph.model, generation_sizes_of(job, at_once), &training.adopted(), gathered);
   std::vector<JobProgram> programs;
   programs.push_back({.kind = Kind::kDecode,
                       .name = job.online ? "generation" : "the answers to sample_prompts",
@@ -124,6 +131,7 @@ std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph&
     programs.push_back(
         {.kind = Kind::kGather, .name = "gathered weights", .model = job.model.get(), .graph = std::move(*gather)});
   if (job.online) count_runs(job, programs);
+  cut_weights(training, programs);
   return programs;
 }
 

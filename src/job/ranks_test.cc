@@ -11,12 +11,17 @@
 #include "dist/testing/local_peers.h"
 #include "graph/verify.h"
 #include "infer/batch.h"
+#include "job/state_tensors.h"
 #include "job/training_graph.h"
 #include "model/adapter.h"
 #include "model/decoder/decoder.h"
+#include "ops/optimizers/adamw_8bit/adamw_8bit.h"
+#include "ops/optimizers/lion/lion.h"
+#include "ops/optimizers/muon/muon.h"
 #include "plan/planner.h"
 #include "plan/verify.h"
 #include "runtime/executor.h"
+#include "runtime/part_store.h"
 
 using namespace spillway;
 
@@ -28,6 +33,8 @@ constexpr int32_t kWords = 300;
 struct Setup {
   bool tied = true, lora = false;
   DType dtype = DType::kF32;
+  bool splits_states = false, splits_weights = false, masters = true;
+  const ops::OptimizerDef* optimizer = &ops::kAdamw;
 };
 
 // Its matrices are cut into several blocks of parts; its norms lie on one rank.
@@ -38,6 +45,12 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
   if (setup.lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
   options.accumulates = true;
   options.ranks = ranks;
+  options.splits_states = setup.splits_states;
+  options.splits_weights = setup.splits_weights;
+  options.masters = setup.masters;
+  options.optimizer = setup.optimizer;
+  options.optimizer_options = ops::options_of(*setup.optimizer);
+  if (setup.splits_states) options.state_slice_elems = 8192;  // the table has three slices
   const ModelPtr model =
       make_decoder(parse_decoder_config(fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
     "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 160, "max_position_embeddings": 64,
@@ -88,6 +101,7 @@ class RankRun {
       tiers.scratch = &*scratch_;
     }
     executor_.emplace(training.graph, plan.program, pool_, ExecutorOptions{.tiers = tiers, .peers = peers});
+    if (peers) parts_.emplace(executor_->values(), training.graph, training.parts, *peers);
     load();
   }
 
@@ -100,39 +114,46 @@ class RankRun {
       executor_->run(training_.update);
       outcome.norms.push_back(*executor_->result(training_.norm_result).as<float>());
     }
-    for (const train::TrainedWeight& t : training_.trained) {
-      read(t.weight, outcome);
-      for (const train::StateSlice& slice : t.slices)
-        for (const ValueId state : slice.states) read(state, outcome);
-    }
+    const auto into = [&](const std::string& name) {
+      return [&bytes = outcome.values[name]](const TensorView& piece, int64_t) {
+        bytes.insert(bytes.end(), piece.as<std::byte>(), piece.as<std::byte>() + piece.bytes());
+      };
+    };
+    for (const train::StateTensor& tensor : state_tensors(training_)) read_tensor(store(), tensor, into(tensor.name));
+    for (const train::TrainedWeight& t : training_.trained)
+      store().read(t.weight, into("copy of " + training_.graph.value(t.weight).name));
     return outcome;
   }
   [[nodiscard]] const LaneProfile& lanes() const { return executor_->lanes(); }
 
  private:
-  // Small numbers that depend on the value's name alone; ones for norms, nothing for sums and states.
+  [[nodiscard]] ValueStore& store() { return parts_ ? static_cast<ValueStore&>(*parts_) : executor_->values(); }
+
+  // Fills weights with small numbers, norms with ones, and sums and states with nothing.
   void load() {
     const Graph& graph = training_.graph;
+    const auto fill = [&](const std::string& weight, const TensorView& piece, int64_t first) {
+      const bool is_norm = weight.find("norm") != std::string::npos;
+      for (int64_t i = 0; i < piece.elems(); ++i) {
+        const uint64_t mixed = (random_stream_of(weight) + static_cast<uint64_t>(first + i)) * 0x9E3779B97F4A7C15u;
+        const float number = is_norm ? 1 : static_cast<float>(mixed >> 56) / 1024 - 0.125f;
+        if (piece.dtype == DType::kF32) {
+          piece.as<float>()[i] = number;
+        } else {
+          piece.as<bf16>()[i] = to_bf16(number);
+        }
+      }
+    };
     for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
       if (!graph.is_persistent(id)) continue;
-      const Value& value = graph.value(id);
-      const bool is_weight = value.kind == ValueKind::kTrainableWeight || value.kind == ValueKind::kFrozenWeight ||
-                             value.name.starts_with("master.");
-      const std::string weight = value.name.substr(value.name.starts_with("master.") ? 7 : 0);
-      executor_->values().write(id, [&](const TensorView& piece, int64_t) {
+      store().write(id, [&](const TensorView& piece, int64_t first) {
         std::fill_n(piece.as<std::byte>(), piece.bytes(), std::byte{0});
-        if (!is_weight) return;
-        RandomStream random(random_stream_of(weight), 1);
-        for (int64_t i = 0; i < piece.elems(); ++i) {
-          const float number = piece.shape.rank() == 1 ? 1 : static_cast<float>(random.below(256)) / 1024 - 0.125f;
-          if (piece.dtype == DType::kF32) {
-            piece.as<float>()[i] = number;
-          } else {
-            piece.as<bf16>()[i] = to_bf16(number);
-          }
-        }
+        if (graph.value(id).kind == ValueKind::kFrozenWeight) fill(graph.value(id).name, piece, first);
       });
     }
+    for (const train::TrainedWeight& t : training_.trained)
+      write_exact(store(), training_, t, "test",
+                  [&](const TensorView& piece, int64_t first) { fill(graph.value(t.weight).name, piece, first); });
   }
 
   // A rank without a micro-batch works on no tokens, or on some that must not count.
@@ -169,13 +190,6 @@ class RankRun {
     *executor_->home(training_.objective.scale).as<float>() = 1.0f / (kTokens * kMicroBatches);
   }
 
-  void read(ValueId id, Outcome& outcome) {
-    std::vector<std::byte>& bytes = outcome.values[training_.graph.value(id).name];
-    executor_->values().read(id, [&](const TensorView& piece, int64_t) {
-      bytes.insert(bytes.end(), piece.as<std::byte>(), piece.as<std::byte>() + piece.bytes());
-    });
-  }
-
   const train::TrainingGraph& training_;
   Peers* peers_;
   int64_t ranks_, rank_;
@@ -183,6 +197,7 @@ class RankRun {
   ThreadPool pool_{1};
   std::optional<Scratch> scratch_;
   std::optional<Executor> executor_;
+  std::optional<PartStore> parts_;  // of several ranks
 };
 
 Plan plan_of(const train::TrainingGraph& training, const Homes& homes) {
@@ -235,6 +250,52 @@ TEST_CASE("weights, states, norms and losses have the same bits on one, two, thr
   check_ranks({.tied = false}, at_home, {2});
   check_ranks({.lora = true}, at_home, {3});
   check_ranks({.dtype = DType::kBF16}, at_home, {2});
+}
+
+TEST_CASE("ranks that each update a part of the weights have the bits of one, in the states too") {
+  const Homes at_home{"device", Tier::kDevice, Tier::kDevice};
+  check_ranks({.tied = true, .splits_states = true}, at_home, {2, 3, 4});
+  check_ranks({.lora = true, .splits_states = true}, at_home, {2});
+  check_ranks({.dtype = DType::kBF16, .splits_states = true}, at_home, {2, 3});
+  check_ranks({.dtype = DType::kBF16, .splits_states = true, .masters = false}, at_home, {2});
+  for (const ops::OptimizerDef* optimizer : {&ops::kAdamw8bit, &ops::kLion, &ops::kMuon})
+    check_ranks({.dtype = DType::kBF16, .splits_states = true, .optimizer = optimizer}, at_home, {2});
+  for (const Homes& homes : {Homes{"disk", Tier::kDisk, Tier::kDisk}, Homes{"host", Tier::kHost, Tier::kHost},
+                             Homes{"blocks on the host", Tier::kHost, Tier::kHost, true}})
+    check_ranks({.dtype = DType::kBF16, .splits_states = true}, homes, {2});
+}
+
+TEST_CASE("ranks that gather weights as they need them have the bits of one") {
+  const Homes at_home{"device", Tier::kDevice, Tier::kDevice};
+  const auto split = [](Setup setup) {
+    setup.splits_states = setup.splits_weights = true;
+    return setup;
+  };
+  check_ranks(split({.tied = true}), at_home, {2, 3, 4});
+  check_ranks(split({.tied = false}), at_home, {2});
+  check_ranks(split({.lora = true}), at_home, {2});
+  check_ranks(split({.dtype = DType::kBF16}), at_home, {2, 3});
+  check_ranks(split({.dtype = DType::kBF16, .masters = false}), at_home, {2});
+  check_ranks(split({.dtype = DType::kBF16, .optimizer = &ops::kMuon}), at_home, {2});
+  for (const Homes& homes : {Homes{"disk", Tier::kDisk, Tier::kDisk}, Homes{"host", Tier::kHost, Tier::kHost}})
+    check_ranks(split({.dtype = DType::kBF16}), homes, {2});
+}
+
+TEST_CASE("a rank has a part of what an optimizer keeps, where the optimizer can work on parts") {
+  const auto bytes_of = [](const ops::OptimizerDef& optimizer, int ranks) {
+    const Setup setup{.dtype = DType::kBF16, .splits_states = true, .optimizer = &optimizer};
+    std::map<ValueKind, int64_t> bytes;
+    const Graph graph = graph_for(setup, ranks).graph;
+    for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
+      if (graph.is_persistent(id)) bytes[graph.value(id).kind] += graph.value(id).type.bytes();
+    return bytes;
+  };
+  auto alone = bytes_of(ops::kAdamw, 1), of_four = bytes_of(ops::kAdamw, 4);
+  CHECK(of_four[ValueKind::kTrainableWeight] == alone[ValueKind::kTrainableWeight]);
+  // Matrices of 4,096 elements and norms stay whole, and larger ones have parts of 4,096 or 8,192.
+  CHECK(static_cast<double>(of_four[ValueKind::kOptimizerState]) <
+        0.8 * static_cast<double>(alone[ValueKind::kOptimizerState]));
+  CHECK(bytes_of(ops::kMuon, 4)[ValueKind::kOptimizerState] > of_four[ValueKind::kOptimizerState] / 2);
 }
 
 TEST_CASE("ranks add up gradients wherever a plan keeps them") {

@@ -9,9 +9,13 @@
 namespace spillway::train {
 namespace {
 
-StateTensor tensor_of(const TrainingGraph& training, ValueId id) {
+StateTensor tensor_of(const TrainingGraph& training, ValueId id, const Shape& shape) {
   const Value& value = training.graph.value(id);
-  return {value.name, value.type, {{id, 0}}};
+  return {value.name, {value.type.dtype, shape}, {{id, 0}}};
+}
+
+StateTensor weight_tensor(const TrainingGraph& training, const TrainedWeight& t) {
+  return tensor_of(training, t.weight, training.parameter_of(t).shape);
 }
 
 // Returns the tensor of the value that `value_of` selects in each slice; without parts if the job has no such value.
@@ -19,14 +23,14 @@ template <typename ValueOf>
 StateTensor sliced_tensor(const TrainingGraph& training, const TrainedWeight& t, const ops::StateSpec& spec,
                           const ValueOf& value_of) {
   const Value& weight = training.graph.value(t.weight);
-  const Shape& shape = weight.type.shape;
+  const Shape& shape = training.parameter_of(t).shape;
   StateTensor result{fmt::format("{}.{}", spec.name, weight.name), ops::type_of(spec, {0, shape[0]}, shape), {}};
   int64_t first_elem = 0;
   for (const StateSlice& slice : t.slices) {
     const ValueId value = value_of(slice);
     if (value == kNone) continue;
     result.parts.push_back({value, first_elem});
-    first_elem += training.graph.value(value).type.shape.elems();
+    first_elem += ops::type_of(spec, slice.rows, shape).shape.elems();
   }
   return result;
 }
@@ -44,7 +48,7 @@ StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, 
 
 StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   StateTensor master = master_tensor(training, t);
-  return master.parts.empty() ? tensor_of(training, t.weight) : master;
+  return master.parts.empty() ? weight_tensor(training, t) : master;
 }
 
 StateTensor average_tensor(const TrainingGraph& training, const TrainedWeight& t) {
@@ -64,9 +68,11 @@ std::vector<StateTensor> state_tensors(const TrainingGraph& training) {
     for (size_t i = 0; i < t.schema.values.size(); ++i) add_clear(state_tensor(training, t, i));
     add_clear(average_tensor(training, t));
   }
-  if (training.step_state != kNone) add_clear(tensor_of(training, training.step_state));
+  if (training.step_state != kNone)
+    add_clear(tensor_of(training, training.step_state, training.graph.value(training.step_state).type.shape));
   if (!training.objective.copies_change) return result;
-  for (const Parameter& copy : training.objective.copies) result.push_back(tensor_of(training, copy.value()));
+  for (const Parameter& copy : training.objective.copies)
+    result.push_back(tensor_of(training, copy.value(), copy.shape));
   return result;
 }
 
@@ -87,7 +93,7 @@ void write_exact(ValueStore& store, const TrainingGraph& training, const Trained
   const Parameter& p = training.parameter_of(t);
   const StateTensor master = master_tensor(training, t);
   if (master.parts.empty()) {
-    write_tensor(store, tensor_of(training, t.weight), fill);
+    write_tensor(store, weight_tensor(training, t), fill);
     return;
   }
   const std::unique_ptr<ValueStore::Writer> copy = store.writer(t.weight);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
 #include "model/adapter.h"
@@ -10,6 +11,8 @@
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
 #include "ops/collectives/all_gather/all_gather.h"
+#include "ops/collectives/gather_rows/gather_rows.h"
+#include "ops/collectives/own_part/own_part.h"
 #include "ops/collectives/part.h"
 #include "ops/collectives/reduce_scatter/reduce_scatter.h"
 #include "ops/optimizers/bf16_update.h"
@@ -39,6 +42,7 @@ class TrainingGraphBuilder {
     const ValueId loss = add_loss();
     append_backward(b_, loss, gradients_, ops::add);
     if (is_split()) add_to_parts();
+    if (is_split() && options_.splits_weights) split_weights();
     result_.backward = last_section();
     add_update();
     result_.update = last_section();
@@ -91,12 +95,15 @@ class TrainingGraphBuilder {
     t.schema = options_.optimizer->states(options_.optimizer_options, ops::trained_tensor(b_, t.weight));
     const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
     if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
-    const std::vector<ops::RowSlice> slices = ops::slice_rows(shape, options_.state_slice_elems, t.schema.slice_unit);
+    const bool is_split = can_split(t, is_bf16 && !has_master);
+    const std::vector<ops::RowSlice> slices = slices_of(shape, is_split ? kCutBlock : t.schema.slice_unit, is_split);
     for (size_t i = 0; i < slices.size(); ++i) {
-      const auto add = [&](const ops::StateSpec& spec) {
+      const auto add = [&](const ops::StateSpec& spec, ValueKind kind = ValueKind::kOptimizerState) {
         const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
-        return state(fmt::format("{}.{}{}", spec.name, weight.name, end), t.weight,
-                     ops::type_of(spec, slices[i], shape), ValueKind::kOptimizerState);
+        const ValueType type = ops::type_of(spec, slices[i], shape);
+        const std::string name = fmt::format("{}.{}{}", spec.name, weight.name, end);
+        return is_split ? part(name, t.weight, type, kind, kCutBlock / ops::elems_of(spec.extent))
+                        : state(name, t.weight, type, kind);
       };
       StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
       if (has_master) slice.master = add({.name = "master"});
@@ -104,7 +111,34 @@ class TrainingGraphBuilder {
       if (options_.optimizer->evaluated && !has_master)
         slice.kept_aside = add({.name = "trained", .dtype = weight.type.dtype});
       if (options_.ema) slice.ema = add({.name = "ema"});
+      if (is_split) slice.accumulator = add({.name = "gradient"}, ValueKind::kGradient);
     }
+  }
+
+  // Returns one slice for a part of a weight that is updated where it is.
+  [[nodiscard]] std::vector<ops::RowSlice> slices_of(const Shape& shape, int64_t unit, bool is_split) const {
+    if (is_split && options_.splits_weights) return {{0, shape[0]}};
+    return ops::slice_rows(shape, options_.state_slice_elems, unit);
+  }
+
+  // Returns true if ranks can share the update of a weight: each of them sees its part as a weight of its own.
+  bool can_split(const TrainedWeight& t, bool is_bf16_alone) {
+    if (!is_split() || !options_.splits_states || options_.optimizer->step_state != nullptr) return false;
+    if (is_bf16_alone && options_.rounding_seed) return false;
+    const ops::StateSchema& schema = t.schema;
+    if (schema.slice_unit == 0 || kCutBlock % schema.slice_unit != 0) return false;
+    const auto is_of_rows = [](const ops::StateSpec& spec) { return ops::elems_of(spec.extent) == 0; };
+    if (std::any_of(schema.values.begin(), schema.values.end(), is_of_rows)) return false;
+    ops::TrainedTensor tensor = ops::trained_tensor(b_, t.weight);
+    if (cut_of(tensor.shape.elems(), options_.ranks).part_elems >= tensor.shape.elems()) return false;
+    for (const ops::RowSlice& rows : slices_of(tensor.shape, kCutBlock, true)) {
+      const Cut cut = cut_of(ops::shape_of(rows, graph().value(t.weight).type.shape).elems(), options_.ranks);
+      tensor.shape = {cut.part_elems};
+      ops::StateSchema of_part = options_.optimizer->states(options_.optimizer_options, tensor);
+      if (is_bf16_alone) of_part = ops::bf16_states(std::move(of_part));
+      if (of_part.values != schema.values || of_part.slice_unit != schema.slice_unit) return false;
+    }
+    return true;
   }
 
   void add_states() {
@@ -118,7 +152,7 @@ class TrainingGraphBuilder {
       if (!p.trained) continue;
       TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value()};
       add_slices(t);
-      if (options_.accumulates) t.accumulator = accumulator(t.weight, {DType::kF32, p.shape});
+      if (options_.accumulates && !t.is_split()) t.accumulator = accumulator(t.weight, {DType::kF32, p.shape});
       gradients_.push_back(
           {.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = is_split() ? kNone : t.accumulator});
       result_.trained.push_back(std::move(t));
@@ -126,9 +160,15 @@ class TrainingGraphBuilder {
   }
 
   ValueId accumulator(ValueId weight, const ValueType& sum) {
-    const ValueType type = is_split() ? ops::part_type(sum, options_.ranks) : sum;
-    const ValueId id = state("gradient." + graph().value(weight).name, weight, type, ValueKind::kGradient);
-    if (is_split()) b_.split(id);
+    const std::string name = "gradient." + graph().value(weight).name;
+    return is_split() ? part(name, weight, sum, ValueKind::kGradient) : state(name, weight, sum, ValueKind::kGradient);
+  }
+
+  // A persistent value beside a weight, of which each rank has a part.
+  ValueId part(std::string name, ValueId weight, const ValueType& whole, ValueKind kind, int64_t unit = kCutBlock) {
+    const ValueId id = state(std::move(name), weight, ops::part_type(whole, options_.ranks, unit), kind);
+    b_.split(id);
+    result_.parts.emplace(id, cut_of(whole.shape.elems(), options_.ranks, unit));
     return id;
   }
 
@@ -141,13 +181,40 @@ class TrainingGraphBuilder {
       b_.set_block(graph().value(g.weight).block);
       result_.graph.value(g.gradient).group = kNone;  // it goes nowhere but into the sum
       clear_other_rows(g);
-      g.accumulator = result_.trained[i].accumulator;
-      const ValueId sum = ops::reduce_scatter(b_, g.gradient, g.accumulator, options_.ranks);
-      b_.update(g.accumulator, sum);
-      g.gradient = sum;
+      const TrainedWeight& t = result_.trained[i];
+      std::vector<ValueId>& sums = sums_.emplace_back();
+      const auto add = [&](ValueId accumulator, const ops::RowSlice& rows) {
+        sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, options_.ranks));
+        b_.update(accumulator, sums.back());
+      };
+      if (t.is_split()) {
+        for (const StateSlice& slice : t.slices) add(slice.accumulator, slice.rows);
+      } else {
+        add(t.accumulator, {0, graph().value(t.weight).type.shape[0]});
+        g.gradient = sums.back();
+      }
     }
     b_.set_block(kNone);
     place_early(result_.graph, first, static_cast<OpId>(graph().ops.size()));
+  }
+
+  // Cuts all weights that are larger than a part, but for those that are updated as a whole.
+  void split_weights() {
+    result_.wholes.emplace();
+    Builder(*result_.wholes).adopt(graph());
+    std::set<ValueId> kept;
+    for (const TrainedWeight& t : result_.trained)
+      if (!t.is_split()) kept.insert(t.weight);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
+      const Value& value = graph().value(id);
+      const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
+      if (!graph().is_persistent(id) || !is_weight || kept.contains(id)) continue;
+      const Cut cut = cut_of(value.type.shape.elems(), options_.ranks);
+      if (cut.part_elems >= cut.elems) continue;
+      result_.parts.emplace(id, cut);
+      result_.split_weights.insert(value.name);
+    }
+    train::split_weights(result_.graph, options_.ranks, result_.split_weights);
   }
 
   // Calls read(i, whole) for each gradient: `whole` is the gathered sum of several ranks, kNone on one. Each is
@@ -162,7 +229,7 @@ class TrainingGraphBuilder {
     }
   }
   ValueId gather(size_t i) {
-    if (!is_split() || i >= gradients_.size()) return kNone;
+    if (!is_split() || i >= gradients_.size() || result_.trained[i].is_split()) return kNone;
     const Value& weight = graph().value(gradients_[i].weight);
     b_.set_block(weight.block);
     return ops::all_gather(b_, gradients_[i].gradient, weight.type.shape, options_.ranks);
@@ -190,10 +257,19 @@ class TrainingGraphBuilder {
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
     std::vector<ValueId> squares;
+    std::vector<std::vector<ValueId>> blocks(gradients_.size());
     read_gradients([&](size_t i, ValueId whole) {
       if (!is_split()) clear_other_rows(gradients_[i]);
-      squares.push_back(ops::squared_norm(b_, is_split() ? whole : gradients_[i].gradient));
+      if (result_.trained[i].is_split()) {
+        blocks[i] = gathered_squares(i);
+        squares.push_back(kNone);
+      } else {
+        squares.push_back(ops::squared_norm(b_, is_split() ? whole : gradients_[i].gradient));
+      }
     });
+    for (size_t i = 0; i < squares.size(); ++i) {
+      if (!blocks[i].empty()) squares[i] = ops::squared_norm_of_blocks(b_, blocks[i]);
+    }
     if (early_updates) add_updates(kNone);
     const auto end = static_cast<OpId>(graph().ops.size());
 
@@ -204,6 +280,18 @@ class TrainingGraphBuilder {
     b_.result(clip.norm);
     if (!early_updates) add_updates(clip.factor);
     if (early_norms) place_early(result_.graph, first, end);
+  }
+
+  // Returns the sums of blocks of a gradient that stays in parts.
+  std::vector<ValueId> gathered_squares(size_t i) {
+    std::vector<ValueId> result;
+    for (size_t s = 0; s < sums_[i].size(); ++s) {
+      const TrainedWeight& t = result_.trained[i];
+      const ValueId squares = ops::block_squares(b_, sums_[i][s]);
+      const int64_t blocks = div_ceil(result_.parts.at(t.slices[s].accumulator).elems, kCutBlock);
+      result.push_back(ops::all_gather(b_, squares, {blocks}, options_.ranks, 1));
+    }
+    return result;
   }
 
   void clear_other_rows(WeightGradient& g) {
@@ -232,8 +320,10 @@ class TrainingGraphBuilder {
       step_state = options_.optimizer->step_state->next(b_, result_.step_state, result_.learning_rate, result_.step,
                                                         options_.optimizer_options);
     }
+    take_part(0, 0);
     read_gradients([&](size_t i, ValueId whole) {
       const TrainedWeight& t = result_.trained[i];
+      if (t.is_split()) return update_parts(i, {.step_state = step_state, .clip = clip});
       const ValueId sum = gradients_[i].gradient, gradient = is_split() ? whole : sum;
       ValueId weight = t.weight;
       for (const StateSlice& slice : t.slices) {
@@ -243,6 +333,42 @@ class TrainingGraphBuilder {
       }
       if (t.accumulator != kNone) b_.update(sum, ops::zero(b_, sum));
     });
+  }
+
+  // Appends the updates of this rank's parts of a weight, and makes the weight whole again unless it is split. Each new
+  // part is gathered while the next one is updated.
+  void update_parts(size_t i, const ops::UpdateOperands& operands) {
+    const TrainedWeight& t = result_.trained[i];
+    ValueId weight = t.weight;
+    for (size_t s = 0; s < t.slices.size(); ++s) {
+      StateSlice slice = t.slices[s];
+      const ops::RowSlice rows = std::exchange(slice.rows, {0, b_.type(slice.accumulator).shape[0]});
+      ops::UpdateOperands own = operands;
+      own.gradient = sums_[i][s];
+      const bool is_in_place = result_.parts.contains(t.weight);
+      const ValueId next = update(t, is_in_place ? t.weight : next_part_, slice, std::move(own));
+      if (!is_in_place) result_.graph.value(next).updates = kNone;  // it is a copy that the graph has made
+      if (slice.ema != kNone)
+        b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, next), result_.step, slice.rows, *options_.ema));
+      b_.update(sums_[i][s], ops::zero(b_, sums_[i][s]));
+      if (is_in_place) continue;
+      s + 1 < t.slices.size() ? take_part(i, s + 1, weight) : take_part(i + 1, 0);
+      b_.set_block(graph().value(t.weight).block);
+      const ValueId whole = ops::gather_rows(b_, next, weight, rows, options_.ranks);
+      b_.update(weight, whole);
+      weight = whole;
+    }
+  }
+
+  // Sets next_part_ to this rank's part of a slice; `weight` is the weight's current version where it is another one.
+  // Goes on to the next weight with parts if this one has none.
+  void take_part(size_t i, size_t s, ValueId weight = kNone) {
+    const auto is_passed = [&](const TrainedWeight& t) { return !t.is_split() || result_.parts.contains(t.weight); };
+    while (i < result_.trained.size() && is_passed(result_.trained[i])) ++i;
+    if (i == result_.trained.size()) return;
+    const TrainedWeight& t = result_.trained[i];
+    b_.set_block(graph().value(t.weight).block);
+    next_part_ = ops::own_part(b_, weight == kNone ? t.weight : weight, t.slices[s].rows, options_.ranks);
   }
 
   // Returns the most exact value of a slice that the last operation updated: the master, or the weight.
@@ -290,6 +416,8 @@ class TrainingGraphBuilder {
   ObjectiveBuilder objective_{model_, options_.model, options_.objective, options_.reference, options_.value};
   Builder b_{result_.graph, objective_.first_section(forward_section())};
   std::vector<WeightGradient> gradients_;
+  std::vector<std::vector<ValueId>> sums_;  // of several ranks: by gradient, its parts' next versions, by slice
+  ValueId next_part_ = kNone;               // of the weight's slice that is updated next
 };
 
 }  // namespace

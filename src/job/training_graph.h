@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "config/config.h"
+#include "job/split_weights.h"
 #include "model/model.h"
 #include "objectives/passes.h"
 #include "ops/ema/ema.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/optimizer.h"
 #include "ops/row_slice.h"
+#include "tensor/cut.h"
 
 namespace spillway::train {
 
@@ -50,6 +52,8 @@ struct TrainingGraphOptions {
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
   int ranks = 1;                         // of which each adds the gradients of its micro-batches; several accumulate
+  bool splits_states = false;            // each of several ranks has and updates a part of the optimizer's state
+  bool splits_weights = false;           // beside that, each has a part of the weights, frozen ones too
   int64_t state_slice_elems = kStateSliceElems;
   // For partially trained weights, by name: the ascending rows whose gradient counts; it is zero for all other rows.
   // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
@@ -61,13 +65,15 @@ struct TrainingGraphOptions {
 };
 
 // The optimizer's persistent values for some rows of a weight. A value is named "<state>.<weight>", followed by ".0",
-// ".1", ... if the weight has several slices.
+// ".1", ... if the weight has several slices. Where the weight's update is split, each rank has a part of each
+// (TrainingGraph::parts).
 struct StateSlice {
   ops::RowSlice rows;
   ValueId master = kNone;       // f32, "master.<weight>", where the weight is a bf16 working copy
   std::vector<ValueId> states;  // as TrainedWeight::schema says
   ValueId kept_aside = kNone;   // "trained.<weight>": the rows while others are evaluated, where no master has them
   ValueId ema = kNone;          // f32, "ema.<weight>", where weights are averaged
+  ValueId accumulator = kNone;  // as TrainedWeight::accumulator, of these rows, where the weight's update is split
 };
 
 // The persistent values that belong to one trained weight.
@@ -78,8 +84,11 @@ struct TrainedWeight {
   ops::StateSchema schema;         // the optimizer's
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
   // "gradient.<weight>", f32: the sum over micro-batches, of which each of several ranks has its part; kNone without
-  // accumulation.
+  // accumulation, and where slices have their own.
   ValueId accumulator = kNone;
+
+  // Returns true if each rank updates a part of the weight, in its own part of the states.
+  [[nodiscard]] bool is_split() const { return slices.front().accumulator != kNone; }
 };
 
 // The learning rate of some weights: a batch value, f32 [1].
@@ -95,6 +104,14 @@ struct TrainingGraph {
   std::vector<TrainedWeight> trained;  // those of the model first
   AppendedObjective objective;
   std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
+  // The cuts of the persistent values of which each rank has a part, as a value of one rank is cut.
+  std::map<ValueId, Cut> parts;
+  WeightNames split_weights;    // the weights among them
+  std::optional<Graph> wholes;  // where weights are split: all persistent values as they would be on one rank
+
+  // Returns the graph that a program of the job adopts, to build passes of whole weights; split_weights() cuts them
+  // then.
+  [[nodiscard]] const Graph& adopted() const { return wholes ? *wholes : graph; }
   const ops::OptimizerDef* optimizer = nullptr;
   ops::OptimizerOptions optimizer_options;
   ValueId step_state = kNone;  // "optimizer.<name>": what the optimizer keeps for all weights together
@@ -114,7 +131,12 @@ struct TrainingGraph {
 };
 
 // On several ranks, each gradient of a micro-batch is added to the rank's part of a sum as soon as it is whole, and the
-// update section gathers the sums where it reads them. REQUIRES: options.accumulates, if there are several ranks.
+// update section gathers the sums where it reads them. With splits_states, a rank instead updates its part of a weight
+// from its part of the sum, and the new parts are gathered. A weight whose update cannot be cut at multiples of
+// kCutBlock elements, or that is no larger than a part, keeps whole states on all ranks, and so do optimizers with
+// numbers of the step and weights that are rounded stochastically. With splits_weights, passes over a micro-batch
+// gather weights (job/split_weights.h), and the parts are updated where they are. REQUIRES: options.accumulates, if
+// there are several ranks.
 //
 // Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
 // Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update

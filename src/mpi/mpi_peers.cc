@@ -88,8 +88,8 @@ class MpiPeers final : public Peers {
     }
   }
 
-  void gather(std::span<const std::byte> part, std::span<std::byte> whole, int64_t elem_bytes) override {
-    const Cut cut = cut_of(static_cast<int64_t>(whole.size()) / elem_bytes, size());
+  void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
+              int64_t elem_bytes) override {
     const int64_t step = transport_->max_common_bytes();
     for (int64_t at = 0; at < cut.part_elems * elem_bytes; at += step) {
       for (int i = 0; i < size(); ++i) {

@@ -14,9 +14,10 @@
 namespace spillway {
 
 struct PlanContext {
-  std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
-  Budget budget;      // as the user set it; the plan may have been given less
-  int64_t ranks = 1;  // that run the plan, each with micro-batches of its own
+  std::string title;   // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
+  Budget budget;       // as the user set it; the plan may have been given less
+  int64_t ranks = 1;   // that run the plan, each with micro-batches of its own
+  int zero_stage = 0;  // of ZeRO: what these ranks split
   int64_t accumulation = 1;   // micro-batches of a rank per update of the weights
   int64_t updates = 1;        // per step
   int64_t process_bytes = 0;  // predicted size of the process, arenas and all; 0: not known

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/index.h"
+#include "plan/rank_share.h"
 #include "plan/shown_homes.h"
 #include "plan/usage.h"
 
@@ -87,6 +88,26 @@ ordered_json reference_json(const PlanContext::Reference& reference) {
   return {{"text", reference.text}, {"copy_bytes", copies}};
 }
 
+// Adds the plans of the ranks, which are all alike.
+void add_ranks(const Graph& graph, const Plan& plan, const PlanContext& context, ordered_json& json) {
+  json["world_size"] = context.ranks;
+  json["zero_stage"] = context.zero_stage;
+  const RankShare share = rank_share(graph, plan.program, context);
+  ordered_json holds = ordered_json::object();
+  for (const Tier tier : kEachTier) {
+    for (int kind = 0; kind < kValueKinds; ++kind) {
+      const int64_t bytes = nth(nth(share.holds, tier), kind);
+      if (bytes > 0) holds[std::string(name_of(tier))][std::string(name_of(static_cast<ValueKind>(kind)))] = bytes;
+    }
+  }
+  const ordered_json each = {{"ranks", {0, context.ranks - 1}},
+                             {"holds", holds},
+                             {"tiers", json["tiers"]},
+                             {"sent_bytes_per_step", share.sent_bytes_per_step},
+                             {"process_bytes", context.process_bytes}};
+  json["ranks"] = ordered_json::array({each});
+}
+
 }  // namespace
 
 ordered_json frontier_json(const PlanContext& context) {
@@ -127,6 +148,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   ordered_json json = {{"fits", plan.fits}};
   for (const Tier tier : kEachBudgetedTier)
     json["tiers"][std::string(name_of(tier))] = tier_json(graph, plan, tier, context);
+  if (context.ranks > 1) add_ranks(graph, plan, context, json);
   if (context.process_bytes > 0) json["process"] = {{"predicted_rss_bytes", context.process_bytes}};
   if (context.reference) json["reference"] = reference_json(*context.reference);
   if (context.generation) json["generation"] = generation_json(context, plan.simulation);

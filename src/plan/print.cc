@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "plan/block_runs.h"
 #include "plan/moved_bytes.h"
+#include "plan/rank_share.h"
 #include "plan/shortage.h"
 #include "plan/usage.h"
 
@@ -249,6 +250,21 @@ std::string generation_text(const PlanContext::Generation& generation) {
                          : "resident");
 }
 
+std::string ranks_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
+  if (context.ranks == 1) return "";
+  const RankShare share = rank_share(graph, plan.program, context);
+  const auto held = [&](ValueKind kind) {
+    int64_t bytes = 0;
+    for (const auto& of_tier : share.holds) bytes += nth(of_tier, kind);
+    return format_bytes(bytes);
+  };
+  return fmt::format(
+      "ranks    {} with zero_stage {}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
+      "step\n",
+      context.ranks, context.zero_stage, held(ValueKind::kOptimizerState), held(ValueKind::kGradient),
+      format_bytes(share.sent_bytes_per_step));
+}
+
 // Returns an empty text if all of it is on the device.
 std::string outside_text(const ShownHomes& homes) {
   const Tier tables = homes.tables, others = homes.outer_weights;
@@ -294,6 +310,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
                       duration_text(seconds - round - waiting), duration_text(waiting), name_of(s.bottleneck),
                       static_cast<double>(graph.tokens() * context.micro_batches_of_all()) / seconds);
   text += moves_text(graph, plan, context);
+  text += ranks_text(graph, plan, context);
   text += comparison(plan, context);
   text += frontier_text(plan, context);
   text = folded(text);

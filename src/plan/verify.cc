@@ -116,7 +116,7 @@ class ProgramVerifier {
     }
     const Operation& op = graph_.op(instruction.op);
     if (instruction.recompute) {
-      if (op.def->collective != nullptr) report("{} is a collective", describe(i));
+      if (op.def->collective != nullptr && op.def->held != Held::kWhole) report("{} is a collective", describe(i));
       if (!graph_.section_of(op).recomputable || section <= op.section)
         report("{} recomputes what may not be, or not in a later section", describe(i));
       for (const ValueId v : op.outputs) {
@@ -218,11 +218,12 @@ class ProgramVerifier {
   }
 
   // Checks that collectives run in the graph's order, which is that of all ranks, whatever their plans; else they wait
-  // for each other for ever, or add up what does not belong together.
+  // for each other for ever, or add up what does not belong together. Those that run again in a later section follow
+  // the plan, which ranks then have in common.
   void check_collectives() {
     OpId last = kNone;
     for (int32_t i = 0; i < std::ssize(program_.instructions); ++i) {
-      if (at(i).lane != Lane::kPeer) continue;
+      if (at(i).lane != Lane::kPeer || at(i).recompute) continue;
       if (at(i).op < last) report("{} comes after {}", describe(i), graph_.op(last).def->name);
       last = std::max(last, at(i).op);
     }

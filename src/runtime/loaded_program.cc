@@ -82,6 +82,7 @@ void LoadedProgram::resolve_collective(const Instruction& instruction, Step& ste
   SPILLWAY_CHECK(peers_ && peers_->size() == op.attributes.integer("ranks"), "{} of {} ranks in a job of {}",
                  op.def->name, op.attributes.integer("ranks"), peers_ ? peers_->size() : 1);
   step.collective = op.def->collective;
+  step.attributes = &op.attributes;
   step.bytes = static_cast<int64_t>(cost_of(graph_, instruction.op).sent_bytes);
 }
 
@@ -143,7 +144,11 @@ void LoadedProgram::execute(int32_t instruction) {
                                                       .attributes = *step.attributes,
                                                       .threads = step.pool});
   } else if (step.collective) {
-    step.collective({.inputs = step.inputs, .outputs = step.outputs, .peers = *peers_, .contributors = contributors_});
+    step.collective({.inputs = step.inputs,
+                     .outputs = step.outputs,
+                     .attributes = *step.attributes,
+                     .peers = *peers_,
+                     .contributors = contributors_});
   } else if (!Memory::is_disk_lane(step.lane)) {
     memory_.device_queue(step.lane).copy(step.to, step.from, step.bytes);
   } else if (runs_ahead(step.lane) || (step.from_place.tier != Tier::kDevice && step.to_place.tier != Tier::kDevice)) {

@@ -22,10 +22,11 @@ struct Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// Returns the cut with the smallest parts that are multiples of kCutBlock. REQUIRES: elems >= 0, ranks >= 1.
-[[nodiscard]] constexpr Cut cut_of(int64_t elems, int ranks) {
-  const int64_t blocks = (elems + kCutBlock - 1) / kCutBlock;
-  return {.elems = elems, .part_elems = (blocks + ranks - 1) / ranks * kCutBlock, .ranks = ranks};
+// Returns the cut with the smallest parts that are multiples of `unit`. A value with a number for each so many elements
+// of another is cut as that, where its unit is as many times smaller. REQUIRES: elems >= 0, ranks >= 1, unit >= 1.
+[[nodiscard]] constexpr Cut cut_of(int64_t elems, int ranks, int64_t unit = kCutBlock) {
+  const int64_t units = (elems + unit - 1) / unit;
+  return {.elems = elems, .part_elems = (units + ranks - 1) / ranks * unit, .ranks = ranks};
 }
 
 }  // namespace spillway

@@ -110,7 +110,10 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
       options_(options),
       memory_(checked_programs(planned), pool, options.tiers),
       executor_(planned.training.graph, planned.plan.program, memory_, options),
-      beside_(planned.beside.size()) {}
+      beside_(planned.beside.size()) {
+  if (options.peers != nullptr)
+    parts_.emplace(executor_.values(), planned.training.graph, planned.training.parts, *options.peers);
+}
 
 void TrainingSession::begin_step(double learning_rate, int64_t step) {
   step_ = step;

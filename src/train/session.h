@@ -13,6 +13,7 @@
 #include "infer/batch.h"
 #include "job/planned_job.h"
 #include "runtime/executor.h"
+#include "runtime/part_store.h"
 #include "runtime/value_store.h"
 #include "saved/state.h"
 
@@ -86,8 +87,11 @@ class TrainingSession {
 
   // Returns the memory of a value, as Executor::home().
   [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
-  // The contents of all persistent values, for use between steps.
-  [[nodiscard]] ValueStore& store() { return executor_.values(); }
+  // The contents of all persistent values, for use between steps. With several ranks, all of them read in the same
+  // order (runtime/part_store.h).
+  [[nodiscard]] ValueStore& store() { return parts_ ? static_cast<ValueStore&>(*parts_) : executor_.values(); }
+  // Returns the same store where several ranks have parts of some values, else null.
+  [[nodiscard]] PartStore* part_store() { return parts_ ? &*parts_ : nullptr; }
   [[nodiscard]] const Executor& executor() const { return executor_; }
   // Start and stop recording the time of every instruction of a step.
   void start_trace() { executor_.start_trace(); }
@@ -110,7 +114,8 @@ class TrainingSession {
   double learning_rate_ = 0;
   ExecutorOptions options_;
   Memory memory_;
-  Executor executor_;                              // training's
+  Executor executor_;               // training's
+  std::optional<PartStore> parts_;  // of several ranks: training's values as if this rank had all of them
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
   std::vector<std::vector<double>> observed_, reference_scores_;
 };

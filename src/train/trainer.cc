@@ -173,7 +173,7 @@ double Trainer::micro_step(std::span<const data::MicroBatch> streams, const Step
 void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
   const int64_t count = std::min<int64_t>(ranks_.size(), totals.micro_batches - first);
   const int64_t own = first + std::min<int64_t>(ranks_.rank(), count - 1);
-  const auto forward = [&] { return ranks_.exchange([&] { return contribute(totals, update, own); }); };
+  const auto forward = [&] { return contributions(totals, update, own); };
   const std::span<const std::string> texts = update == 0 ? or_save(forward) : forward();
   for (const std::string& text : subspan_of(texts, 0, count)) {
     const Contribution one = contribution_from(text, metric_keys_);
@@ -300,7 +300,7 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   if (reason == SaveReason::kDue) stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
-  ranks_.first([&] {
+  first_with_parts([&] {
     save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
     remove_old();
   });
@@ -311,7 +311,7 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
 void Trainer::save_result(const TrainingOutcome& outcome) {
   const std::filesystem::path output = job_.config.output.output_dir;
   try {
-    ranks_.first([&] { save_model(output, model(), facts()); });
+    first_with_parts([&] { save_model(output, model(), facts()); });
   } catch (...) {
     if (outcome.loaded_step == 0 && !find_checkpoint(output, position_.run, position_.step)) try_to_save();
     throw;

@@ -106,7 +106,8 @@ class Trainer {
   StepRecord train_step();
   double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
   void sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step);
-  [[nodiscard]] std::string contribute(const StepTotals& totals, int64_t update, int64_t index);
+  void first_with_parts(const std::function<void()>& body);
+  [[nodiscard]] std::span<const std::string> contributions(const StepTotals& totals, int64_t update, int64_t own);
   [[nodiscard]] std::span<const Metric> step_metrics();
   [[nodiscard]] bool evaluate();
   void evaluate_kept(TrainingOutcome& outcome);

@@ -19,18 +19,44 @@ std::string base_checksum(const BaseIdentity& base) {
   return sum.text();
 }
 
+// Where passes gather weights, a plan decides where they do so again: returns a checksum of what a rank's plans
+// exchange, in their order.
+std::string collectives_checksum(const PlannedJob& planned) {
+  Checksum sum;
+  const auto add = [&](const Program& program) {
+    for (const Instruction& one : program.instructions)
+      if (one.lane == Lane::kPeer) sum.add(std::as_bytes(std::span(&one.op, 1)));
+  };
+  add(planned.plan.program);
+  for (const JobProgram& program : planned.beside) add(program.plan.program);
+  return sum.text();
+}
+
 }  // namespace
 
-// Runs the forward pass of a micro-batch, and returns its contribution as a text.
-std::string Trainer::contribute(const StepTotals& totals, int64_t update, int64_t index) {
-  const std::span<const data::MicroBatch> streams = feed_->micro_batch(update * totals.micro_batches + index);
-  const float scale = job_.graph.objective->scale(totals);
-  const double loss = session_.forward_step(BatchStreams(streams).list(), scale, index);
-  Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
-  MetricSums sums;
-  sums.record(&mine.metrics);
-  (void)observe(job_, session_, streams, loss / scale, sums);
-  return to_text(mine);
+// Runs the forward pass of micro-batch `own`, and returns the contributions of all ranks as texts. Ranks that gather
+// weights on the way begin it together, or not at all.
+std::span<const std::string> Trainer::contributions(const StepTotals& totals, int64_t update, int64_t own) {
+  std::span<const data::MicroBatch> streams;
+  const auto fetch = [&] { streams = feed_->micro_batch(update * totals.micro_batches + own); };
+  if (job_.graph.splits_weights) ranks_.agree(fetch);
+  return ranks_.exchange([&] {
+    if (!job_.graph.splits_weights) fetch();
+    const float scale = job_.graph.objective->scale(totals);
+    const double loss = session_.forward_step(BatchStreams(streams).list(), scale, own);
+    Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
+    MetricSums sums;
+    sums.record(&mine.metrics);
+    (void)observe(job_, session_, streams, loss / scale, sums);
+    return to_text(mine);
+  });
+}
+
+// Runs `body` on rank 0, which may read all persistent values: the others give it their parts.
+void Trainer::first_with_parts(const std::function<void()>& body) {
+  PartStore* const parts = session_.part_store();
+  if (parts == nullptr) return body();
+  ranks_.agree([&] { ranks_.is_first() ? parts->lead(body) : parts->follow(); });
 }
 
 void Trainer::check_same_on_all_ranks(std::string_view version) {
@@ -40,6 +66,7 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
     for (const auto& [key, value] : position_.settings) facts[key] = value;
     facts["datasets"] = fmt::format("{} rows {}{}", position_.rows, position_.rows_checksum, position_.stream_identity);
     facts["base_model"] = base_checksum(position_.base);
+    if (job_.graph.splits_weights) facts["plan"] = collectives_checksum(session_.planned());
     facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
     return json_text(facts);
   });
@@ -49,10 +76,11 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
       const auto other = nlohmann::ordered_json::parse(nth(texts, rank));
       for (const auto& [key, value] : first.items()) {
         if (other.contains(key) && other[key] == value) continue;
-        throw input_error(fmt::format("{}: {}", ranks_.name_of(rank), key),
-                          "expected {}, as rank 0 has it, got {}; give all ranks the same program, config, data and "
-                          "model",
-                          value.get<std::string>(), other.value(key, "none"));
+        throw input_error(
+            fmt::format("{}: {}", ranks_.name_of(rank), key),
+            "expected {}, as rank 0 has it, got {}; give all ranks the same program, config, budgets, data "
+            "and model",
+            value.get<std::string>(), other.value(key, "none"));
       }
     }
   });

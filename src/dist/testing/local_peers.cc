@@ -71,10 +71,9 @@ class LocalPeers final : public Peers {
     });
   }
 
-  void gather(std::span<const std::byte> part, std::span<std::byte> whole, int64_t elem_bytes) override {
-    const auto bytes = static_cast<int64_t>(whole.size());
-    const Cut cut = cut_of(bytes / elem_bytes, size());
-    collective({"gather", bytes, elem_bytes, part.data()}, [&] {
+  void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
+              int64_t elem_bytes) override {
+    collective({"gather", cut.elems, cut.part_elems * elem_bytes, part.data()}, [&] {
       for (int i = 0; i < size(); ++i) {
         if (cut.count(i) > 0)
           std::memcpy(whole.data() + cut.begin(i) * elem_bytes, nth(job_->ranks, i).call.data,

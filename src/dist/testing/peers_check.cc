@@ -48,15 +48,15 @@ void check_fold(Peers& peers, int64_t elems, int contributors) {
     throw std::runtime_error(fmt::format("fold of {} from {} differs", elems, contributors));
 }
 
-void check_gather(Peers& peers, int64_t elems, int64_t elem_bytes) {
-  const Cut cut = cut_of(elems, peers.size());
+void check_gather(Peers& peers, const Cut& cut, int64_t elem_bytes) {
+  const int64_t elems = cut.elems;
   std::vector<std::byte> expected(static_cast<size_t>(elems * elem_bytes)), whole(expected.size());
   std::mt19937 random(5);
   for (std::byte& one : expected) one = static_cast<std::byte>(random());
   const std::span<const std::byte> mine = part_of(expected, cut, peers.rank(), elem_bytes);
   std::vector<std::byte> part(static_cast<size_t>(cut.part_elems * elem_bytes), std::byte{0xEE});
   std::copy(mine.begin(), mine.end(), part.begin());
-  peers.gather(part, whole, elem_bytes);
+  peers.gather(part, whole, cut, elem_bytes);
   if (whole != expected) throw std::runtime_error(fmt::format("gather of {} x {} bytes differs", elems, elem_bytes));
 }
 
@@ -76,10 +76,13 @@ void check_exchange(Peers& peers, size_t length) {
 void check_peers(Peers& peers) {
   for (const int64_t elems : {0, 1, 5000, 4096 * 4, 4096 * 9 + 17}) {
     for (int contributors = 0; contributors <= peers.size(); ++contributors) check_fold(peers, elems, contributors);
-    for (const int64_t elem_bytes : {1, 2, 4}) check_gather(peers, elems, elem_bytes);
+    for (const int64_t elem_bytes : {1, 2, 4}) {
+      check_gather(peers, cut_of(elems, peers.size()), elem_bytes);
+      check_gather(peers, cut_of(elems, peers.size(), 16), elem_bytes);
+    }
   }
   check_fold(peers, 600001, peers.size());  // several pieces
-  check_gather(peers, 600001, 4);
+  check_gather(peers, cut_of(600001, peers.size()), 4);
   for (const size_t length : {0, 1, 500, 1016, 1017, 5000, 600000}) check_exchange(peers, length);
 }
 

@@ -25,6 +25,14 @@ enum class StateExtent : uint8_t {
   kColumn,  // an element of a row
 };
 
+// Returns how many elements of the flat weight an element of a state belongs to; 0 for rows and columns.
+[[nodiscard]] constexpr int64_t elems_of(StateExtent extent) {
+  return extent == StateExtent::kElement ? 1
+         : extent == StateExtent::kPair  ? 2
+         : extent == StateExtent::kBlock ? kStateBlock
+                                         : 0;
+}
+
 struct StateSpec {
   std::string name;  // the name in checkpoints: "exp_avg"
   DType dtype = DType::kF32;

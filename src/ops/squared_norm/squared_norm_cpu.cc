@@ -44,21 +44,29 @@ float block_squares(const T* x, int64_t count) {
   return block_squares(block);
 }
 
-void squared_norm(const KernelArgs& args) {
+// Sets the sums of all blocks, and returns how many there are.
+int64_t sum_blocks(const KernelArgs& args, float* sums) {
   const TensorView& x = args.inputs[0];
-  auto* partial = reinterpret_cast<float*>(args.workspace);
   const int64_t elems = x.elems(), blocks = div_ceil(elems, kNormBlockElems);
   with_real(x.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(blocks, kElementGrain / kNormBlockElems, [&](int64_t begin, int64_t end, int) HWY_ATTR {
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * kNormBlockElems;
         const T* at = x.as<T>() + first;
-        partial[block] = elems - first < kNormBlockElems ? block_squares(at, elems - first) : block_squares(at);
+        sums[block] = elems - first < kNormBlockElems ? block_squares(at, elems - first) : block_squares(at);
       }
     });
   });
-  *args.outputs[0].as<float>() = static_cast<float>(total_of(partial, blocks));
+  return blocks;
 }
+
+void squared_norm(const KernelArgs& args) {
+  auto* const sums = reinterpret_cast<float*>(args.workspace);
+  const int64_t blocks = sum_blocks(args, sums);
+  *args.outputs[0].as<float>() = static_cast<float>(total_of(sums, blocks));
+}
+
+void squares_of_blocks(const KernelArgs& args) { sum_blocks(args, args.outputs[0].as<float>()); }
 
 }  // namespace spillway::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -66,6 +74,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace spillway::ops {
 HWY_EXPORT(squared_norm);
+HWY_EXPORT(squares_of_blocks);
 void squared_norm_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(squared_norm)(args); }
+void block_squares_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(squares_of_blocks)(args); }
 }  // namespace spillway::ops
 #endif

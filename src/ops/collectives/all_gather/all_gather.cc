@@ -34,33 +34,46 @@ Shape shape_of(const Attributes& attributes) {
   }
 }
 
+Cut cut_of_whole(const Attributes& attributes, const Shape& whole) {
+  return cut_of(whole.elems(), static_cast<int>(attributes.integer("ranks")), attributes.integer("unit"));
+}
+
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType whole{inputs[0]->dtype, shape_of(attributes)};
-  expect_same(kName, "part", *inputs[0], part_type(whole, static_cast<int>(attributes.integer("ranks"))));
+  expect_same(kName, "part", *inputs[0], {whole.dtype, {cut_of_whole(attributes, whole.shape).part_elems}});
   return {whole};
 }
 
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   Cost result = memory_cost(inputs, outputs, attributes);
-  result.sent_bytes = exchanged_bytes(*outputs[0], static_cast<int>(attributes.integer("ranks")));
+  result.sent_bytes = exchanged_bytes(cut_of_whole(attributes, outputs[0]->shape), outputs[0]->dtype);
   return result;
 }
 
 void run(const CollectiveArgs& args) {
   const TensorView &part = args.inputs[0], &whole = args.outputs[0];
   args.peers.gather(span_of(part.as<const std::byte>(), part.bytes()), span_of(whole.as<std::byte>(), whole.bytes()),
-                    size_of(whole.dtype));
+                    cut_of_whole(args.attributes, whole.shape), size_of(whole.dtype));
 }
 
 const OpDef kAllGather{.name = kName, .infer = infer, .cost = cost, .collective = run, .held = Held::kWhole};
 
+Operation operation(ValueId part, const Shape& shape, int ranks, int64_t unit) {
+  Attributes attributes{{"ranks", int64_t{ranks}}, {"unit", unit}, {"axes", int64_t{shape.rank()}}};
+  for (int axis = 0; axis < shape.rank(); ++axis) attributes.add(nth(kExtents, axis), shape[axis]);
+  return {.def = &kAllGather, .inputs = {part}, .attributes = std::move(attributes)};
+}
+
 }  // namespace
 }  // namespace all_gather_op
 
-ValueId all_gather(Builder& builder, ValueId part, const Shape& shape, int ranks) {
-  Attributes attributes{{"ranks", int64_t{ranks}}, {"axes", int64_t{shape.rank()}}};
-  for (int axis = 0; axis < shape.rank(); ++axis) attributes.add(nth(all_gather_op::kExtents, axis), shape[axis]);
-  return builder.append_one(all_gather_op::kAllGather, {part}, std::move(attributes));
+ValueId all_gather(Builder& builder, ValueId part, const Shape& shape, int ranks, int64_t unit) {
+  Operation op = all_gather_op::operation(part, shape, ranks, unit);
+  return builder.append_one(*op.def, std::move(op.inputs), std::move(op.attributes));
+}
+
+Operation all_gather_operation(ValueId part, const Shape& shape, int ranks) {
+  return all_gather_op::operation(part, shape, ranks, kCutBlock);
 }
 
 }  // namespace spillway::ops

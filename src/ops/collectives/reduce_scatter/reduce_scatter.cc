@@ -16,20 +16,23 @@ enum Input : int8_t { kWhole, kPart };
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType &whole = *inputs[kWhole], &part = *inputs[kPart];
   expect_same(kName, "whole", whole, {DType::kF32, whole.shape});
-  expect_same(kName, "part", part, part_type(whole, static_cast<int>(attributes.integer("ranks"))));
+  expect_same(kName, "part", part, {DType::kF32, {cut_rows(attributes, whole.shape).cut.part_elems}});
   return {part};
 }
 
-Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  Cost result = memory_cost(inputs, outputs, attributes);
-  result.sent_bytes = exchanged_bytes(*inputs[kWhole], static_cast<int>(attributes.integer("ranks")));
-  return result;
+// Counts the rows, and the part as read and written.
+Cost cost(TypeList inputs, TypeList, const Attributes& attributes) {
+  const Cut cut = cut_rows(attributes, inputs[kWhole]->shape).cut;
+  return {.bytes = static_cast<double>(cut.elems * size_of(DType::kF32) + 2 * inputs[kPart]->bytes()),
+          .sent_bytes = exchanged_bytes(cut, DType::kF32)};
 }
 
 void run(const CollectiveArgs& args) {
   const TensorView &whole = args.inputs[kWhole], &part = args.inputs[kPart], &sum = args.outputs[0];
   if (sum.data != part.data) copy_memory(sum.as<std::byte>(), part.as<std::byte>(), part.bytes());
-  args.peers.fold(span_of(whole.as<float>(), whole.elems()), span_of(sum.as<float>(), sum.elems()), args.contributors);
+  const ElementRange rows = elements_of(slice_of(args.attributes), whole.shape);
+  args.peers.fold(span_of(whole.as<const float>() + rows.begin, rows.end - rows.begin),
+                  span_of(sum.as<float>(), sum.elems()), args.contributors);
 }
 
 const OpDef kReduceScatter{
@@ -38,8 +41,12 @@ const OpDef kReduceScatter{
 }  // namespace
 }  // namespace reduce_scatter_op
 
+ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, const RowSlice& rows, int ranks) {
+  return builder.append_one(reduce_scatter_op::kReduceScatter, {whole, part}, attributes_of(rows, ranks));
+}
+
 ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, int ranks) {
-  return builder.append_one(reduce_scatter_op::kReduceScatter, {whole, part}, {{"ranks", int64_t{ranks}}});
+  return reduce_scatter(builder, whole, part, {0, builder.type(whole).shape[0]}, ranks);
 }
 
 }  // namespace spillway::ops

@@ -2,13 +2,16 @@
 #pragma once
 
 #include "graph/builder.h"
+#include "ops/row_slice.h"
 
 namespace spillway::ops {
 
-// Returns the next version of `part`, this rank's part of a sum: to it, `whole` of the ranks that contribute is added,
-// in order of rank and element by element, so that the bits do not depend on the number of ranks. Both are f32; the
-// part is split, of part_type(whole, ranks). The result may take the part's place. Not differentiable. REQUIRES: ranks
-// >= 2.
+// Returns the next version of `part`, this rank's part of a sum over some rows of a tensor: to it, those rows of
+// `whole` of the ranks that contribute are added, in order of rank and element by element, so that the bits do not
+// depend on the number of ranks. Both are f32; the part is split, of part_type() of the rows. The result may take the
+// part's place. Not differentiable. REQUIRES: ranks >= 2.
+[[nodiscard]] ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, const RowSlice& rows, int ranks);
+// Does the same with all rows.
 [[nodiscard]] ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, int ranks);
 
 }  // namespace spillway::ops
