@@ -1,5 +1,5 @@
 // Builds a whole optimizer step as one Graph: passes that score rows, if the objective has any, forward, loss,
-// backward, clipping, update.
+// backward, clipping, update. All before clipping is there once for each micro-batch of a group.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +49,7 @@ struct TrainingGraphOptions {
   double max_grad_norm = 1;              // 0: no clipping
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
+  int64_t micro_batches = 1;  // that the graph computes block by block (micro_batch_group); several accumulate
   int ranks = 1;                         // of which each adds the gradients of its micro-batches; several accumulate
   int64_t state_slice_elems = kStateSliceElems;
   // For partially trained weights, by name: the ascending rows whose gradient counts; it is zero for all other rows.
@@ -94,6 +95,7 @@ struct TrainingGraph {
   std::optional<ModelGraph> value;     // the value model, where the objective has one
   std::vector<TrainedWeight> trained;  // those of the model first
   AppendedObjective objective;
+  std::vector<MicroBatchValues> group;  // of each micro-batch; the first has the objective's own
   std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
   const ops::OptimizerDef* optimizer = nullptr;
   ops::OptimizerOptions optimizer_options;
@@ -114,7 +116,8 @@ struct TrainingGraph {
 };
 
 // On several ranks, each gradient of a micro-batch is added to the rank's part of a sum as soon as it is whole, and the
-// update section gathers the sums where it reads them. REQUIRES: options.accumulates, if there are several ranks.
+// update section gathers the sums where it reads them. REQUIRES: options.accumulates, if there are several ranks or
+// several micro-batches, and not several of both.
 //
 // Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
 // Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update
