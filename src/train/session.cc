@@ -105,6 +105,11 @@ BatchStreams::BatchStreams(std::span<const data::MicroBatch> streams) : count_(s
   std::transform(streams.begin(), streams.end(), batches_.begin(), infer::batch_of);
 }
 
+BatchStreams::BatchStreams(std::span<const infer::Batch> streams) : count_(streams.size()) {
+  SPILLWAY_CHECK(count_ <= kMax, "{} streams", count_);
+  std::copy(streams.begin(), streams.end(), batches_.begin());
+}
+
 TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
                                  const ExecutorOptions& options)
     : job_(job),

@@ -23,6 +23,7 @@ class BatchStreams {
  public:
   static constexpr size_t kMax = 2;
   explicit BatchStreams(std::span<const data::MicroBatch> streams);
+  explicit BatchStreams(std::span<const infer::Batch> streams);
   [[nodiscard]] std::span<const infer::Batch> list() const { return std::span(batches_).first(count_); }
 
  private:
