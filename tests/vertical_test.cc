@@ -115,8 +115,7 @@ TEST_CASE("a checkpoint of one order goes on in the other, bit for bit") {
 TEST_CASE("layer by layer, each weight of a layer comes to the device twice a step, not twice a micro-batch") {
   for (const auto& [home, lane] : {std::pair{"host", Lane::kHostToDevice}, {"disk", Lane::kDiskRead}}) {
     CAPTURE(home);
-    const std::string lines =
-        fmt::format("{}layer_offloading: {}\ngradient_checkpointing: true\n", kPlainJob, home);
+    const std::string lines = fmt::format("{}layer_offloading: {}\ngradient_checkpointing: true\n", kPlainJob, home);
     const auto moved = [&, lane = lane](int64_t group) {
       const train::PlannedJob planned = planned_group(group, lines);
       REQUIRE(planned.context.runs() == static_cast<int64_t>(kVerticalAccumulation) / group);
@@ -137,8 +136,7 @@ TEST_CASE("the program of a group within the least memory trains with the bits o
   const VerticalCase c = vertical_cases()[2];
   const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
   const std::string tiers = "host: 64KiB, disk: 64MiB";
-  const int64_t least =
-      planned_group(4, fmt::format("memory: {{device: 1, {}}}\n", tiers)).plan.peaks[0].bytes;
+  const int64_t least = planned_group(4, fmt::format("memory: {{device: 1, {}}}\n", tiers)).plan.peaks[0].bytes;
   CHECK(vertical_outcome(c, 4, fmt::format("memory: {{device: {}, {}}}\n", least, tiers), kVerticalAccumulation) ==
         horizontal);
 }

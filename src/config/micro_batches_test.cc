@@ -58,8 +58,9 @@ TEST_CASE("a group that cannot be meant says why") {
 }
 
 TEST_CASE("jobs that vertical does not do yet are refused by name, never run in another order") {
-  CHECK(order_error(vertical(4), 2).find("expected horizontal beside several ranks, got vertical; micro-batches of "
-                                         "several ranks layer by layer are not yet supported") != std::string::npos);
+  CHECK(order_error(vertical(4), 2)
+            .find("expected horizontal beside several ranks, got vertical; micro-batches of "
+                  "several ranks layer by layer are not yet supported") != std::string::npos);
   CHECK(order_error(vertical(4, "rl: grpo\nrewards: [accuracy]\n")).find("not yet supported") != std::string::npos);
   CHECK(order_error("micro_batch_order: auto\n").find("an order that the plan chooses is not yet supported") !=
         std::string::npos);

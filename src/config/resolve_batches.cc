@@ -133,7 +133,8 @@ int64_t accumulation_of(const Resolution& r, int64_t count) {
 // Returns true if vertical is not yet followed beside the other keys, which gets a verdict.
 bool lacks_vertical(const Resolution& r, const RankSettings& ranks) {
   const auto refuse = [&](std::string_view beside, std::string_view what) {
-    r.not_yet("micro_batch_order", fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));
+    r.not_yet("micro_batch_order",
+              fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));
     return true;
   };
   if (ranks.count > 1) return refuse("several ranks", "micro-batches of several ranks");
@@ -152,8 +153,9 @@ int64_t group_of(const Resolution& r, const RankSettings& ranks, int64_t accumul
                       "expected micro_batch_order: vertical beside it, got horizontal; write that, or remove the key");
   }
   if (group && *group > accumulation) {
-    throw input_error(r.where(kGroup), "expected at most the micro-batches of a step, {}, got {}; lower it, or raise {}",
-                      accumulation, *group, r.keys.batch_size ? "batch_size" : "gradient_accumulation_steps");
+    throw input_error(r.where(kGroup),
+                      "expected at most the micro-batches of a step, {}, got {}; lower it, or raise {}", accumulation,
+                      *group, r.keys.batch_size ? "batch_size" : "gradient_accumulation_steps");
   }
   if (accumulation == 1) r.note("micro_batch_order: a step has one micro-batch, for which vertical is horizontal");
   if (accumulation == 1 || lacks_vertical(r, ranks)) return 1;

@@ -97,7 +97,8 @@ class Repeater {
   ValueId add(ValueId value, int64_t number) {
     Value copy = graph_.value(value);
     copy.name += fmt::format("@{}", number);
-    if (copy.type.follows_axis()) copy.type.axis = static_cast<AxisId>(static_cast<int64_t>(copy.type.axis) + number * axes_);
+    if (copy.type.follows_axis())
+      copy.type.axis = static_cast<AxisId>(static_cast<int64_t>(copy.type.axis) + number * axes_);
     const auto id = static_cast<ValueId>(graph_.values.size());
     graph_.values.push_back(std::move(copy));
     repeated_.set(value, number, id);
@@ -130,7 +131,8 @@ RepeatedValues repeat_by_block(Graph& graph, int64_t count) { return Repeater(gr
 AxisId axis_of_first(const Graph& graph, AxisId axis) {
   if (axis == kNoAxis) return axis;
   const std::string& name = graph.axis(axis).name;
-  const auto first = std::find_if(graph.axes.begin(), graph.axes.end(), [&](const Axis& one) { return one.name == name; });
+  const auto first =
+      std::find_if(graph.axes.begin(), graph.axes.end(), [&](const Axis& one) { return one.name == name; });
   return static_cast<AxisId>(first - graph.axes.begin());
 }
 

@@ -191,8 +191,7 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   }
   const Budget budget = arena_budget(job, result.direct_files);
   const Policy policy = policy_of(job, result.training, result.stored);
-  result.plan =
-      planner ? planner(budget) : make_plan(graph, machine, budget, policy, result.context.runs(), frontier);
+  result.plan = planner ? planner(budget) : make_plan(graph, machine, budget, policy, result.context.runs(), frontier);
   const PlanningInputs inputs{job, machine, budget, policy};
   plan_others(inputs, result);
   if (result.plan.fits && !others_fit(result.context)) {

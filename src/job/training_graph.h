@@ -50,7 +50,7 @@ struct TrainingGraphOptions {
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
   int64_t micro_batches = 1;  // that the graph computes block by block (micro_batch_group); several accumulate
-  int ranks = 1;                         // of which each adds the gradients of its micro-batches; several accumulate
+  int ranks = 1;              // of which each adds the gradients of its micro-batches; several accumulate
   int64_t state_slice_elems = kStateSliceElems;
   // For partially trained weights, by name: the ascending rows whose gradient counts; it is zero for all other rows.
   // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
@@ -96,7 +96,7 @@ struct TrainingGraph {
   std::vector<TrainedWeight> trained;  // those of the model first
   AppendedObjective objective;
   std::vector<MicroBatchValues> group;  // of each micro-batch; the first has the objective's own
-  std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
+  std::vector<ParameterTable> beside;   // the weights of TrainingGraphOptions::beside
   const ops::OptimizerDef* optimizer = nullptr;
   ops::OptimizerOptions optimizer_options;
   ValueId step_state = kNone;  // "optimizer.<name>": what the optimizer keeps for all weights together

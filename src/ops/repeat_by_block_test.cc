@@ -58,8 +58,7 @@ struct RandomNetwork {
       b.end_block();
     }
     const ValueId head = b.input("head", {DType::kF32, {5, kGroupWidth}}, ValueKind::kTrainableWeight);
-    gradients.push_back(
-        {.weight = head, .accumulator = b.input("gradient.head", b.type(head), ValueKind::kGradient)});
+    gradients.push_back({.weight = head, .accumulator = b.input("gradient.head", b.type(head), ValueKind::kGradient)});
     const ValueId labels = b.input("labels", {DType::kI32, {kGroupTokens}, kTokenAxis}, ValueKind::kBatch);
     const ValueId scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
     const ValueId loss = ops::linear_cross_entropy(b, x, head, labels, scale, ops::LossGradients::kInputAndWeight).loss;

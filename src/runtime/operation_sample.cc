@@ -78,7 +78,9 @@ bool OperationSample::cut(int64_t sequence_len) {
 
 bool OperationSample::has_tokens() const {
   bool result = false;
-  visit_operands(operation(), [&](ValueId id, bool, size_t) { result |= axis_of_first(*graph_, value(id).type.axis) == kTokenAxis; });
+  visit_operands(operation(), [&](ValueId id, bool, size_t) {
+    result |= axis_of_first(*graph_, value(id).type.axis) == kTokenAxis;
+  });
   return result;
 }
 

@@ -9,7 +9,8 @@ namespace spillway::train {
 
 Observation observe(const Job& job, const TrainingSession& session, std::span<const data::MicroBatch> streams,
                     double loss, MetricSums& sums, size_t in_group) {
-  const Observation seen{.loss = loss, .values = session.observed(in_group), .streams = streams, .rows = streams[0].rows};
+  const Observation seen{
+      .loss = loss, .values = session.observed(in_group), .streams = streams, .rows = streams[0].rows};
   job.graph.objective->observe(seen, sums);
   return seen;
 }

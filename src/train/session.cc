@@ -172,13 +172,15 @@ double TrainingSession::micro_step(Streams streams, float scale, int64_t micro_s
 }
 
 std::span<const double> TrainingSession::micro_steps(std::span<const BatchStreams> group, float scale, int64_t first) {
-  forward_group(std::ssize(group), [&](size_t i) { return group[i].list(); }, scale, first);
+  forward_group(
+      std::ssize(group), [&](size_t i) { return group[i].list(); }, scale, first);
   backward_step();
   return std::span(losses_).first(group.size());
 }
 
 double TrainingSession::forward_step(Streams streams, float scale, int64_t micro_step) {
-  forward_group(1, [&](size_t) { return streams; }, scale, micro_step);
+  forward_group(
+      1, [&](size_t) { return streams; }, scale, micro_step);
   return losses_.front();
 }
 
@@ -216,8 +218,9 @@ double TrainingSession::evaluate(std::span<const infer::Batch> streams) {
   Executor& executor = started(program);
   fill(executor, program.graph, program.objective, streams, 1.0f);
   const MicroBatchValues& values = program.objective;
-  run_forward(executor, program.objective, std::span(&values, 1), [&](size_t) { return streams; },
-              static_cast<SectionId>(program.graph.sections.size() - 1));
+  run_forward(
+      executor, program.objective, std::span(&values, 1), [&](size_t) { return streams; },
+      static_cast<SectionId>(program.graph.sections.size() - 1));
   return losses_.front();
 }
 

@@ -48,7 +48,8 @@ class TrainingSession {
     return this->micro_step(std::span(&batch, 1), scale, micro_step);
   }
   // Does the same for the micro-batches of a group, in any number up to TrainingGraph::group, and returns the share of
-  // each, valid until the next call; `first` is the number of the first. Has the bits of one micro_step() after another.
+  // each, valid until the next call; `first` is the number of the first. Has the bits of one micro_step() after
+  // another.
   std::span<const double> micro_steps(std::span<const BatchStreams> group, float scale, int64_t first);
   // The halves of micro_step(): the passes and forward, and backward. With several ranks, the sums of backward are over
   // ranks 0 to contributors - 1, and all ranks run it at once.
@@ -120,8 +121,8 @@ class TrainingSession {
   Memory memory_;
   Executor executor_;                              // training's
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
-  std::vector<double> losses_;                           // of a group's micro-batches, those with no rows included
-  std::vector<std::vector<double>> observed_;            // by micro-batch
+  std::vector<double> losses_;                     // of a group's micro-batches, those with no rows included
+  std::vector<std::vector<double>> observed_;      // by micro-batch
   std::vector<std::vector<double>> reference_scores_;
 };
 

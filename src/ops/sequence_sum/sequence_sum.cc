@@ -35,7 +35,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType &x = *inputs[kX], &offsets = *inputs[kSeqOffsets];
   expect_f32(kName, "x", x);
   expect_same(kName, "x", x, token_numbers(x.shape[0], x.shape.rank(), attributes));
-  if (inputs[kWeights] != nullptr) expect_same(kName, "weights", *inputs[kWeights], token_numbers(x.shape[0], 1, attributes));
+  if (inputs[kWeights] != nullptr)
+    expect_same(kName, "weights", *inputs[kWeights], token_numbers(x.shape[0], 1, attributes));
   expect_rank(kName, "seq_offsets", offsets, 1);
   const ValueType rows = row_numbers(attributes);
   const int64_t last = attributes.integer("first") + (rows.shape[0] - 1) * attributes.integer("stride");
