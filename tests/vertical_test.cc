@@ -51,9 +51,11 @@ const char* const kModesOfGroups[] = {
     "gradient_checkpointing: true\nlayer_offloading: disk\n",
     "activation_offloading: disk\nparameter_offload: host\ngradient_offload: disk\noptimizer_offload: host\n"};
 
-// Four micro-batches of LoRA, or two groups of two, or one of four, under `lines`.
+// Four micro-batches of LoRA in groups, under `lines`.
 train::PlannedJob planned_group(int64_t group, const std::string& lines) {
-  const ModeJobs jobs({.adapter = "adapter", .dtype = DType::kBF16, .micro_batches = group, .threads = 1});
+  TinySetup setup = vertical_cases()[2].setup;
+  setup.micro_batches = group;
+  const ModeJobs jobs(setup);
   train::Job job = jobs.job(lines);
   job.config.batches.gradient_accumulation_steps = kVerticalAccumulation;
   return train::plan_job(job, jobs.machine());
