@@ -59,6 +59,7 @@ TEST_CASE("a plan changes no bit of preference training") {
       {{"activation_offloading", "true"}},
       {{"activation_offloading", "disk"}},
       {{"parameter_offload", "host"}},
+      {{"micro_batch_order", "vertical"}, {"parameter_offload", "host"}},
       {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}, {"gradient_checkpointing", "true"}},
       {}};  // the least memory that there is a plan for
   for (const char* name : kCases) {

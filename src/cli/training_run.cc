@@ -67,7 +67,7 @@ constexpr int64_t kMaxReportBytes = 256 * kMiB;
 
 // With room for the trace of one update.
 ExecutorOptions run_options(ExecutorOptions options, const train::PlannedJob& planned, Peers* peers) {
-  options.traced_micro_steps = planned.context.accumulation;
+  options.traced_micro_steps = planned.context.runs();
   options.peers = peers;
   return options;
 }

@@ -130,6 +130,38 @@ int64_t accumulation_of(const Resolution& r, int64_t count) {
   return own * ranks;
 }
 
+// Returns true if vertical is not yet followed beside the other keys, which gets a verdict.
+bool lacks_vertical(const Resolution& r, const RankSettings& ranks) {
+  const auto refuse = [&](std::string_view beside, std::string_view what) {
+    r.not_yet("micro_batch_order",
+              fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));
+    return true;
+  };
+  if (ranks.count > 1) return refuse("several ranks", "micro-batches of several ranks");
+  if (is_online(r.keys)) return refuse("rl: " + print_value(r.keys.rl), "micro-batches of completions");
+  return r.keys.kd_trainer && refuse("kd_trainer", "micro-batches that a teacher reads, too,");
+}
+
+// Returns how many micro-batches of a step are computed together, layer by layer; 1: one after another.
+int64_t group_of(const Resolution& r, const RankSettings& ranks, int64_t accumulation) {
+  constexpr const char* kGroup = "micro_batch_group";
+  constexpr int64_t kMost = 16;
+  const std::optional<int64_t>& group = r.keys.micro_batch_group;
+  if (r.keys.micro_batch_order == MicroBatchOrder::kHorizontal) {
+    if (!r.given(kGroup)) return 1;
+    throw input_error(r.where(kGroup),
+                      "expected micro_batch_order: vertical beside it, got horizontal; write that, or remove the key");
+  }
+  if (group && *group > accumulation) {
+    throw input_error(r.where(kGroup),
+                      "expected at most the micro-batches of a step, {}, got {}; lower it, or raise {}", accumulation,
+                      *group, r.keys.batch_size ? "batch_size" : "gradient_accumulation_steps");
+  }
+  if (accumulation == 1) r.note("micro_batch_order: a step has one micro-batch, for which vertical is horizontal");
+  if (accumulation == 1 || lacks_vertical(r, ranks)) return 1;
+  return group.value_or(std::min(accumulation, kMost));
+}
+
 }  // namespace
 
 BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, const data::DataSettings& data) {
@@ -140,6 +172,7 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
                         .sequence_len = rows.sequence_len,
                         .length_key = keys.max_length ? "max_length" : "sequence_len",
                         .eval_sequence_len = data.eval_sequence_len};
+  batches.micro_batch_group = group_of(r, ranks, batches.gradient_accumulation_steps);
   if (data.eval_sequence_len > batches.micro_batch_size * batches.sequence_len)
     r.note(
         fmt::format("eval_sequence_len: {} tokens of a row to evaluate on are more than a micro-batch of training "

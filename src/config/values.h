@@ -78,6 +78,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<PlanMode>> words_of(PlanMode);
 [[nodiscard]] std::span<const Word<PackingStrategy>> words_of(PackingStrategy);
 [[nodiscard]] std::span<const Word<PackingScope>> words_of(PackingScope);
+[[nodiscard]] std::span<const Word<MicroBatchOrder>> words_of(MicroBatchOrder);
 [[nodiscard]] std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy);
 [[nodiscard]] std::span<const Word<ZeroStage>> words_of(ZeroStage);
 [[nodiscard]] std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading);

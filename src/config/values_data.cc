@@ -14,6 +14,10 @@ constexpr Word<PackingStrategy> kPackingStrategies[] = {{"bfd", PackingStrategy:
 
 constexpr Word<PackingScope> kPackingScopes[] = {{"batch", PackingScope::kBatch}, {"dataset", PackingScope::kDataset}};
 
+constexpr Word<MicroBatchOrder> kMicroBatchOrders[] = {{"horizontal", MicroBatchOrder::kHorizontal},
+                                                       {"vertical", MicroBatchOrder::kVertical},
+                                                       {"auto", {}, "an order that the plan chooses is"}};
+
 constexpr Word<SamplingStrategy> kSamplings[] = {{"random", SamplingStrategy::kRandom},
                                                  {"sequential", SamplingStrategy::kSequential},
                                                  {"group_by_length", SamplingStrategy::kGroupByLength}};
@@ -29,6 +33,7 @@ constexpr Word<TrainOnEos> kTrainOnEos[] = {
 std::span<const Word<ExcessLength>> words_of(ExcessLength) { return kExcessLengths; }
 std::span<const Word<PackingStrategy>> words_of(PackingStrategy) { return kPackingStrategies; }
 std::span<const Word<PackingScope>> words_of(PackingScope) { return kPackingScopes; }
+std::span<const Word<MicroBatchOrder>> words_of(MicroBatchOrder) { return kMicroBatchOrders; }
 std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy) { return kSamplings; }
 std::span<const Word<TruncationMode>> words_of(TruncationMode) { return kTruncationModes; }
 std::span<const Word<TrainOnEos>> words_of(TrainOnEos) { return kTrainOnEos; }

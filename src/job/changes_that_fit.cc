@@ -54,8 +54,10 @@ class SuggestionSearch {
         plan_(plan),
         machine_(machine),
         suggestions_(suggested_changes(loaded, job, plan, machine)) {
-    const PlanContext context = {
-        .ranks = job.config.ranks.count, .accumulation = micro_batches_of_rank(job), .updates = updates_per_step(job)};
+    const PlanContext context = {.ranks = job.config.ranks.count,
+                                 .accumulation = micro_batches_of_rank(job),
+                                 .group = job.graph.micro_batches,
+                                 .updates = updates_per_step(job)};
     nearest_ = &(trials_[""] = trial_of(plan, context, ""));
   }
 

@@ -88,6 +88,7 @@ void take_optimizer(Job& job) {
   job.graph.splits_states = config.ranks.zero_stage > 0;
   job.graph.splits_weights = config.ranks.zero_stage == 3;
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
+  job.graph.micro_batches = config.batches.micro_batch_group;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
                                     config::print_value(config.optimizer.optimizer),
@@ -173,6 +174,10 @@ void take_preference(const config::Config& config, Job& job) {
 void take_clips(const Job* rows, Job& job) {
   if (job.config.data.batches.drops_last)
     throw input_error("dataloader_drop_last", "expected rows of text beside it, got clips; remove it");
+  if (job.config.batches.micro_batch_group > 1)
+    throw input_error("micro_batch_order",
+                      "expected horizontal beside a model of clips, got vertical; clips layer by layer are not yet "
+                      "supported: remove it");
   job.clips = make_clip_job(job.config, *job.model, rows ? &*rows->clips : nullptr);
   job.config.batches.sequence_len = job.clips->max_patches;
 }

@@ -26,6 +26,19 @@ bool is_other_rate(const TrainingGraph& training, ValueId id) {
                      [&](const OtherRate& one) { return one.value == id; });
 }
 
+bool is_scale(const TrainingGraph& training, ValueId id) {
+  return std::any_of(training.group.begin(), training.group.end(),
+                     [&](const MicroBatchValues& values) { return values.scale == id; });
+}
+
+// Returns the columns of the micro-batch that has the value as one; those of the first if none has.
+const std::vector<BatchColumn>& columns_with(const TrainingGraph& training, ValueId id) {
+  for (const MicroBatchValues& values : training.group)
+    for (const BatchColumn& column : values.columns)
+      if (column.value == id) return values.columns;
+  return training.objective.columns;
+}
+
 // Fills batch values as in a training step: a stream of sequences of the usual length, each token of which is a target.
 class TypicalValues {
  public:
@@ -37,12 +50,12 @@ class TypicalValues {
   void fill_training(const TrainingGraph& training, ValueId id, const TensorView& view, int64_t tokens) const {
     if (id == training.step) {
       *view.as<int32_t>() = 1;
-    } else if (id == training.objective.scale) {
+    } else if (is_scale(training, id)) {
       *view.as<float>() = 1.0f / static_cast<float>(tokens);
     } else if (id == training.learning_rate || is_other_rate(training, id)) {
       *view.as<float>() = 1e-4f;
     } else {
-      fill(training.graph, training.objective.columns, id, view, tokens);
+      fill(training.graph, columns_with(training, id), id, view, tokens);
     }
   }
 

@@ -96,7 +96,7 @@ void make_room_for_others(const PlanningInputs& in, std::span<const FrontierPoin
     if (others_fit(planned.context)) return;
     if (point.device_bytes() >= nth(planned.plan.peaks, Tier::kDevice).bytes) continue;
     smaller.device = point.device_bytes();
-    Plan plan = make_plan(planned.training.graph, in.machine, smaller, in.policy, planned.context.accumulation);
+    Plan plan = make_plan(planned.training.graph, in.machine, smaller, in.policy, planned.context.runs());
     if (!plan.fits) continue;
     planned.plan = std::move(plan);
     plan_others(in, planned);
@@ -183,6 +183,7 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
                     .ranks = job.config.ranks.count,
                     .zero_stage = job.config.ranks.zero_stage,
                     .accumulation = micro_batches_of_rank(job),
+                    .group = job.graph.micro_batches,
                     .updates = updates_per_step(job)};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
@@ -192,13 +193,12 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   }
   const Budget budget = arena_budget(job, result.direct_files);
   const Policy policy = policy_of(job, result.training, result.stored);
-  result.plan =
-      planner ? planner(budget) : make_plan(graph, machine, budget, policy, result.context.accumulation, frontier);
+  result.plan = planner ? planner(budget) : make_plan(graph, machine, budget, policy, result.context.runs(), frontier);
   const PlanningInputs inputs{job, machine, budget, policy};
   plan_others(inputs, result);
   if (result.plan.fits && !others_fit(result.context)) {
     std::vector<FrontierPoint> points;
-    if (!frontier) (void)make_plan(graph, machine, budget, policy, result.context.accumulation, &points);
+    if (!frontier) (void)make_plan(graph, machine, budget, policy, result.context.runs(), &points);
     make_room_for_others(inputs, frontier ? *frontier : points, result);
   }
   if (job.online) result.context.generation = forecast_round(job, result.beside, machine);

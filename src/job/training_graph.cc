@@ -6,6 +6,7 @@
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
+#include "graph/repeat_by_block.h"
 #include "model/adapter.h"
 #include "objectives/frozen_copies.h"
 #include "ops/add/add.h"
@@ -28,6 +29,8 @@ class TrainingGraphBuilder {
 
   TrainingGraph run() {
     SPILLWAY_CHECK(options_.accumulates || !is_split(), "{} ranks without sums", options_.ranks);
+    SPILLWAY_CHECK(options_.micro_batches == 1 || (options_.accumulates && !is_split()), "{} micro-batches at a time",
+                   options_.micro_batches);
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -43,6 +46,7 @@ class TrainingGraphBuilder {
     append_backward(b_, loss, gradients_, ops::add);
     if (is_split()) add_to_parts();
     if (is_split() && options_.splits_weights) split_weights();
+    add_group();
     result_.backward = last_section();
     add_update();
     result_.update = last_section();
@@ -79,6 +83,28 @@ class TrainingGraphBuilder {
     if (kept == nullptr) return;
     result_.step_state = b_.input(fmt::format("optimizer.{}", options_.optimizer->name), {DType::kF32, {kept->elems}},
                                   ValueKind::kOptimizerState);
+  }
+
+  // Repeats all that is there for the other micro-batches. The last one's sums are those of the group.
+  void add_group() {
+    MicroBatchValues& first = result_.objective;
+    first.dropout_seed = result_.model.dropout_seed;
+    result_.group = {first};
+    if (options_.micro_batches == 1) return;
+    const auto axes = std::ssize(graph().axes);
+    const size_t results = graph().results.size();
+    const RepeatedValues repeated = repeat_by_block(result_.graph, options_.micro_batches);
+    for (int64_t number = 1; number < options_.micro_batches; ++number) {
+      const auto axis = [&](AxisId one) { return static_cast<AxisId>(static_cast<int64_t>(one) + number * axes); };
+      MicroBatchValues& values = result_.group.emplace_back(first);
+      for (BatchColumn& column : values.columns) column.value = repeated.of(column.value, number);
+      values.scale = repeated.of(first.scale, number);
+      values.dropout_seed = repeated.of(first.dropout_seed, number);
+      values.loss_result += static_cast<size_t>(number) * results;
+      values.tokens = axis(first.tokens);
+      values.rows = axis(first.rows);
+    }
+    for (WeightGradient& g : gradients_) g.gradient = repeated.of(g.gradient, options_.micro_batches - 1);
   }
 
   // A persistent value beside a weight.

@@ -1,5 +1,5 @@
 // Builds a whole optimizer step as one Graph: passes that score rows, if the objective has any, forward, loss,
-// backward, clipping, update.
+// backward, clipping, update. All before clipping is there once for each micro-batch of a group.
 #pragma once
 
 #include <cstddef>
@@ -51,6 +51,7 @@ struct TrainingGraphOptions {
   double max_grad_norm = 1;              // 0: no clipping
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
+  int64_t micro_batches = 1;     // that the graph computes block by block (micro_batch_group); several accumulate
   int ranks = 1;                         // of which each adds the gradients of its micro-batches; several accumulate
   bool splits_states = false;            // each of several ranks has and updates a part of the optimizer's state
   bool splits_weights = false;           // beside that, each has a part of the weights, frozen ones too
@@ -103,6 +104,7 @@ struct TrainingGraph {
   std::optional<ModelGraph> value;     // the value model, where the objective has one
   std::vector<TrainedWeight> trained;  // those of the model first
   AppendedObjective objective;
+  std::vector<MicroBatchValues> group;  // of each micro-batch; the first has the objective's own
   std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
   // The cuts of the persistent values of which each rank has a part, as a value of one rank is cut.
   std::map<ValueId, Cut> parts;
@@ -136,7 +138,7 @@ struct TrainingGraph {
 // kCutBlock elements, or that is no larger than a part, keeps whole states on all ranks, and so do optimizers with
 // numbers of the step and weights that are rounded stochastically. With splits_weights, passes over a micro-batch
 // gather weights (job/split_weights.h), and the parts are updated where they are. REQUIRES: options.accumulates, if
-// there are several ranks.
+// there are several ranks or several micro-batches, and not several of both.
 //
 // Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
 // Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update

@@ -38,16 +38,22 @@ struct PassSection {
   size_t scores = 0;  // how many it has
 };
 
-struct AppendedObjective {
-  ObjectivePtr objective;
+// The values of a micro-batch that the host writes and reads.
+struct MicroBatchValues {
   std::vector<BatchColumn> columns;  // all that the graph reads, those of its models included
+  ValueId scale = kNone;             // batch value, f32 [1]
+  ValueId dropout_seed = kNone;      // as ModelGraph's, of a graph in training
+  size_t loss_result = 0;            // into Graph::results; those observed follow
+  AxisId tokens = kTokenAxis, rows = kRowAxis;
+};
+
+struct AppendedObjective : MicroBatchValues {
+  ObjectivePtr objective;
   std::vector<PassSection> passes;
   ParameterTable copies;  // that the reference reads: of weights that are trained, or all of another model
   bool copies_change = false;
-  ValueId scale = kNone;  // batch value, f32 [1]
   ValueId loss = kNone;
-  size_t loss_result = 0;  // into Graph::results; those observed follow
-  size_t observed = 0;     // their number
+  size_t observed = 0;  // the number of results behind the loss
 };
 
 // Appends an objective to a graph in the order of its sections: passes, then `forward`.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/index.h"
+#include "base/math.h"
 #include "plan/planner.h"
 
 namespace spillway {
@@ -19,6 +20,7 @@ struct PlanContext {
   int64_t ranks = 1;   // that run the plan, each with micro-batches of its own
   int zero_stage = 0;  // of ZeRO: what these ranks split
   int64_t accumulation = 1;   // micro-batches of a rank per update of the weights
+  int64_t group = 1;          // of these, those that a run of the sections computes block by block
   int64_t updates = 1;        // per step
   int64_t process_bytes = 0;  // predicted size of the process, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
@@ -78,11 +80,12 @@ struct PlanContext {
   [[nodiscard]] int64_t needed_bytes(const Plan& plan, Tier tier) const {
     return *budget.of(tier) + nth(plan.missing_bytes, tier);
   }
+  [[nodiscard]] int64_t runs() const { return div_ceil(accumulation, group); }            // per update
   [[nodiscard]] int64_t micro_batches() const { return accumulation * updates; }          // of a rank per step
   [[nodiscard]] int64_t micro_batches_of_all() const { return micro_batches() * ranks; }  // the same of all ranks
   // Returns how often a section runs in a step.
   [[nodiscard]] int64_t runs_per_step(Repeats repeats) const {
-    return repeats == Repeats::kStep ? updates : micro_batches();
+    return repeats == Repeats::kStep ? updates : runs() * updates;
   }
   // Returns the seconds that programs beside training take of a step: its share of rounds of completions.
   [[nodiscard]] double round_seconds() const {
@@ -92,10 +95,10 @@ struct PlanContext {
   // Each returns the seconds of a step, given a Simulation or a FrontierPoint with the times of its parts.
   template <typename Timed>
   [[nodiscard]] double step_seconds(const Timed& timed) const {
-    return round_seconds() + static_cast<double>(updates) * timed.step_seconds(accumulation);
+    return round_seconds() + static_cast<double>(updates) * timed.step_seconds(runs());
   }
   [[nodiscard]] double stall_seconds(const Simulation& simulation) const {
-    return static_cast<double>(updates) * simulation.stall_seconds(accumulation);
+    return static_cast<double>(updates) * simulation.stall_seconds(runs());
   }
 };
 

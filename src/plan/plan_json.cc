@@ -156,6 +156,8 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   json["step_seconds"] = seconds;
   json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.micro_batches_of_all()) / seconds;
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
+  json["micro_batch_order"] = context.group > 1 ? "vertical" : "horizontal";
+  if (context.group > 1) json["micro_batch_group"] = context.group;
   const ShownHomes homes = shown_homes(graph, plan.choices);
   json["choices"] = blocks_json(graph, plan.choices, homes);
   json["outer_weights"] = name_of(homes.outer_weights);

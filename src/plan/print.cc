@@ -292,6 +292,8 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const ShownHomes homes = shown_homes(graph, plan.choices);
   text += layers_text(plan.choices.saved, homes);
   text += outside_text(homes);
+  if (context.group > 1)
+    text += fmt::format("order    vertical, {} micro-batches in a layer before the next\n", context.group);
   if (homes.state.home != Tier::kDevice || homes.gradients != Tier::kDevice) {
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(homes.state.home),
                         name_of(homes.gradients));

@@ -1,11 +1,24 @@
 #include "plan/signature.h"
 
 #include "graph/operation.h"
+#include "graph/repeat_by_block.h"
 
 namespace spillway {
 namespace {
 
-std::string type_text(const Graph& graph, ValueId id) { return id == kNone ? "-" : to_string(graph.value(id).type); }
+std::string type_text(const Graph& graph, ValueId id) {
+  if (id == kNone) return "-";
+  ValueType type = graph.value(id).type;
+  type.axis = axis_of_first(graph, type.axis);
+  return to_string(type);
+}
+
+// Returns an attribute as text: an axis as that of the first micro-batch.
+std::string attribute_text(const Graph& graph, std::string_view name, Attributes::Number number) {
+  if (name == "axis")
+    number = static_cast<int64_t>(axis_of_first(graph, static_cast<AxisId>(std::get<int64_t>(number))));
+  return to_string(Attributes{{name, number}});
+}
 
 std::string list_text(const Graph& graph, const std::vector<ValueId>& values) {
   std::string text;
@@ -27,7 +40,7 @@ std::string signature_of(const Graph& graph, OpId id) {
       fmt::format("{}({}) -> {}", op.def->name, list_text(graph, op.inputs), list_text(graph, op.outputs));
   // Neither the stream of random numbers nor the rows of a weight that it updates change its time.
   for (const auto& [name, number] : op.attributes.entries()) {
-    if (name != "stream" && name != "first_row") text += " " + to_string(Attributes{{name, number}});
+    if (name != "stream" && name != "first_row") text += " " + attribute_text(graph, name, number);
   }
   return text;
 }

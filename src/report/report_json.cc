@@ -177,8 +177,8 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
                            {"compute_stall_seconds", nullptr}}},
                          {"tokens_per_second", nullptr},
                          {"steps", 0},
-                         {"micro_steps_per_step", context.micro_batches()},
-                         {"tokens_per_micro_step", graph.tokens()},
+                         {"micro_steps_per_step", context.runs_per_step(Repeats::kMicroBatch)},
+                         {"tokens_per_micro_step", graph.tokens() * context.group},
                          {"planned_flops_per_micro_step", flops_per_micro_step(graph, plan.program)},
                          {"operations", ordered_json::array()}};
   if (const int64_t bytes = planned.context.process_bytes; bytes > 0)

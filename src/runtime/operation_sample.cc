@@ -5,6 +5,7 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "graph/operation.h"
+#include "graph/repeat_by_block.h"
 #include "plan/cost_model.h"
 #include "runtime/stream_size.h"
 
@@ -77,14 +78,16 @@ bool OperationSample::cut(int64_t sequence_len) {
 
 bool OperationSample::has_tokens() const {
   bool result = false;
-  visit_operands(operation(), [&](ValueId id, bool, size_t) { result |= value(id).type.axis == kTokenAxis; });
+  visit_operands(operation(), [&](ValueId id, bool, size_t) {
+    result |= axis_of_first(*graph_, value(id).type.axis) == kTokenAxis;
+  });
   return result;
 }
 
 Shape OperationSample::shape_of(ValueId id) const {
   const ValueType& type = value(id).type;
   Shape shape = type.shape;
-  if (type.axis == kTokenAxis) shape.set(0, tokens_);
+  if (axis_of_first(*graph_, type.axis) == kTokenAxis) shape.set(0, tokens_);
   if (rows_ >= 0 && shape.elems() > 1) shape.set(0, rows_);
   return shape;
 }

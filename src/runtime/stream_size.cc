@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/operation.h"
+#include "graph/repeat_by_block.h"
 
 namespace spillway {
 namespace {
@@ -19,7 +20,7 @@ Cost cost_with(const Graph& graph, const Operation& op, int64_t tokens) {
         continue;
       }
       ValueType& type = cut.emplace_back(graph.value(id).type);
-      if (type.axis == kTokenAxis) type.shape.set(0, tokens);
+      if (axis_of_first(graph, type.axis) == kTokenAxis) type.shape.set(0, tokens);
       types.push_back(&type);
     }
     return types;

@@ -8,8 +8,9 @@
 namespace spillway::train {
 
 Observation observe(const Job& job, const TrainingSession& session, std::span<const data::MicroBatch> streams,
-                    double loss, MetricSums& sums) {
-  const Observation seen{.loss = loss, .values = session.observed(), .streams = streams, .rows = streams[0].rows};
+                    double loss, MetricSums& sums, size_t in_group) {
+  const Observation seen{
+      .loss = loss, .values = session.observed(in_group), .streams = streams, .rows = streams[0].rows};
   job.graph.objective->observe(seen, sums);
   return seen;
 }

@@ -11,9 +11,9 @@
 
 namespace spillway::train {
 
-// Adds the metrics of the last micro-batch to `sums`, and returns what was observed.
+// Adds the metrics of the last micro-batch, of a group that with this number, to `sums`, and returns what was observed.
 Observation observe(const Job& job, const TrainingSession& session, std::span<const data::MicroBatch> streams,
-                    double loss, MetricSums& sums);
+                    double loss, MetricSums& sums, size_t in_group = 0);
 
 class Evaluator {
  public:

@@ -34,26 +34,30 @@ void set_scalar(const TensorView& view, T value) {
   *view.as<T>() = value;
 }
 
-void fill(Executor& executor, const Graph& graph, const AppendedObjective& objective,
-          std::span<const infer::Batch> streams, float scale) {
-  for (const auto& [column, stream, value] : objective.columns) {
+using Streams = std::span<const infer::Batch>;
+
+void fill(Executor& executor, const Graph& graph, const MicroBatchValues& values, Streams streams, float scale) {
+  for (const auto& [column, stream, value] : values.columns) {
     const infer::Batch& batch = nth(streams, stream);
     infer::copy_column(graph.value(value), batch.content(column.name), executor.home(value));
   }
-  if (objective.scale != kNone) set_scalar(executor.home(objective.scale), scale);
+  if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
 }
+
+// Fills a micro-batch that has no rows: what follows no axis is zero, so that all its sequences are empty.
+void fill_empty(Executor& executor, const Graph& graph, const MicroBatchValues& values, float scale) {
+  for (const BatchColumn& column : values.columns) {
+    const TensorView view = executor.home(column.value);
+    if (!graph.value(column.value).type.follows_axis()) std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{});
+  }
+  if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
+}
+
+int64_t tokens_of(Streams streams, int stream) { return streams.empty() ? 0 : nth(streams, stream).tokens; }
+int64_t rows_of(Streams streams) { return streams.empty() ? 0 : streams[0].rows; }
 
 double number(const TensorView& view) {
   return view.dtype == DType::kI32 ? static_cast<double>(*view.as<int32_t>()) : *view.as<float>();
-}
-
-void set_rows(Executor& executor, const AppendedObjective& objective, std::span<const infer::Batch> streams) {
-  if (objective.objective->sequences_per_row() > 0) executor.set_rows(kRowAxis, streams[0].rows);
-}
-
-void run_pass(Executor& executor, const PassSection& pass, std::span<const infer::Batch> streams) {
-  executor.set_rows(kTokenAxis, nth(streams, pass.stream).tokens);
-  executor.run(pass.section);
 }
 
 // Traces what an executor runs during the lifetime of this object; null: traces nothing.
@@ -101,6 +105,11 @@ BatchStreams::BatchStreams(std::span<const data::MicroBatch> streams) : count_(s
   std::transform(streams.begin(), streams.end(), batches_.begin(), infer::batch_of);
 }
 
+BatchStreams::BatchStreams(std::span<const infer::Batch> streams) : count_(streams.size()) {
+  SPILLWAY_CHECK(count_ <= kMax, "{} streams", count_);
+  std::copy(streams.begin(), streams.end(), batches_.begin());
+}
+
 TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
                                  const ExecutorOptions& options)
     : job_(job),
@@ -128,33 +137,73 @@ void TrainingSession::set_step_values() {
   set_scalar(home(training().step), static_cast<int32_t>(step_ + 1));
 }
 
-// REQUIRES: the content of the streams is in place.
+// Runs the passes and the forward section. streams_of(i) returns the streams of micro-batch i of the group, none if it
+// has no rows. REQUIRES: the content of the streams is in place.
+template <typename StreamsOf>
 void TrainingSession::run_forward(Executor& executor, const AppendedObjective& objective,
-                                  std::span<const infer::Batch> streams, SectionId section) {
-  set_rows(executor, objective, streams);
-  for (const PassSection& pass : objective.passes) run_pass(executor, pass, streams);
-  executor.set_rows(kTokenAxis, streams[0].tokens);
+                                  std::span<const MicroBatchValues> group, const StreamsOf& streams_of,
+                                  SectionId section) {
+  const auto set_tokens = [&](int stream) {
+    for (size_t i = 0; i < group.size(); ++i) executor.set_rows(group[i].tokens, tokens_of(streams_of(i), stream));
+  };
+  if (objective.objective->sequences_per_row() > 0)
+    for (size_t i = 0; i < group.size(); ++i) executor.set_rows(group[i].rows, rows_of(streams_of(i)));
+  for (const PassSection& pass : objective.passes) {
+    set_tokens(pass.stream);
+    executor.run(pass.section);
+  }
+  set_tokens(0);
   executor.run(section);
-  observed_.resize(objective.observed);
-  copy_results(executor, objective.loss_result + 1, observed_);
+  losses_.clear();
+  observed_.resize(objective.observed * group.size());
+  for (size_t i = 0; i < group.size(); ++i) {
+    losses_.push_back(number(executor.result(group[i].loss_result)));
+    copy_results(executor, group[i].loss_result + 1,
+                 std::span(observed_).subspan(i * objective.observed, objective.observed));
+  }
 }
 
-double TrainingSession::micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step) {
+std::span<const std::vector<double>> TrainingSession::observed(size_t in_group) const {
+  const size_t count = observed_.size() / std::max<size_t>(1, losses_.size());
+  return std::span(observed_).subspan(in_group * count, count);
+}
+
+double TrainingSession::micro_step(Streams streams, float scale, int64_t micro_step) {
   const double loss = forward_step(streams, scale, micro_step);
   backward_step();
   return loss;
 }
 
-double TrainingSession::forward_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step) {
-  // The seed has 62 bits, since a negative one switches dropout off.
-  const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(micro_step));
+std::span<const double> TrainingSession::micro_steps(std::span<const BatchStreams> group, float scale, int64_t first) {
+  forward_group(
+      std::ssize(group), [&](size_t i) { return group[i].list(); }, scale, first);
+  backward_step();
+  return std::span(losses_).first(group.size());
+}
+
+double TrainingSession::forward_step(Streams streams, float scale, int64_t micro_step) {
+  forward_group(
+      1, [&](size_t) { return streams; }, scale, micro_step);
+  return losses_.front();
+}
+
+// The group may have fewer micro-batches than the graph has room for: the others have no rows.
+template <typename StreamsOf>
+void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, float scale, int64_t first) {
   const TrainingGraph& t = training();
+  SPILLWAY_CHECK(count <= std::ssize(t.group), "{} micro-batches in a graph of {}", count, t.group.size());
   set_step_values();
-  fill(executor_, t.graph, t.objective, streams, scale);
-  if (const ValueId seed = t.model.dropout_seed; seed != kNone)
-    set_scalar(home(seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
-  run_forward(executor_, t.objective, streams, t.forward);
-  return number(executor_.result(t.objective.loss_result));
+  for (int64_t i = 0; i < std::ssize(t.group); ++i) {
+    const MicroBatchValues& values = nth(t.group, i);
+    i < count ? fill(executor_, t.graph, values, streams_of(static_cast<size_t>(i)), scale)
+              : fill_empty(executor_, t.graph, values, scale);
+    if (values.dropout_seed == kNone) continue;
+    // The seed has 62 bits, since a negative one switches dropout off.
+    const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(first + i));
+    set_scalar(home(values.dropout_seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
+  }
+  const auto streams_or_none = [&](size_t i) { return static_cast<int64_t>(i) < count ? streams_of(i) : Streams(); };
+  run_forward(executor_, t.objective, t.group, streams_or_none, t.forward);
 }
 
 void TrainingSession::backward_step(int contributors) {
@@ -171,8 +220,11 @@ double TrainingSession::evaluate(std::span<const infer::Batch> streams) {
   const JobProgram& program = *planned_.find(JobProgram::Kind::kEvaluation);
   Executor& executor = started(program);
   fill(executor, program.graph, program.objective, streams, 1.0f);
-  run_forward(executor, program.objective, streams, static_cast<SectionId>(program.graph.sections.size() - 1));
-  return number(executor.result(program.objective.loss_result));
+  const MicroBatchValues& values = program.objective;
+  run_forward(
+      executor, program.objective, std::span(&values, 1), [&](size_t) { return streams; },
+      static_cast<SectionId>(program.graph.sections.size() - 1));
+  return losses_.front();
 }
 
 Executor& TrainingSession::started(const JobProgram& program) {
@@ -186,11 +238,12 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const infe
   Executor& executor = started(program);
   const Traced traced(&executor);
   fill(executor, program.graph, program.objective, streams, 1.0f);
-  set_rows(executor, program.objective, streams);
+  if (program.objective.objective->sequences_per_row() > 0) executor.set_rows(kRowAxis, rows_of(streams));
   reference_scores_.resize(program.graph.results.size());
   size_t next = 0;
   for (const PassSection& pass : program.objective.passes) {
-    run_pass(executor, pass, streams);
+    executor.set_rows(kTokenAxis, tokens_of(streams, pass.stream));
+    executor.run(pass.section);
     copy_results(executor, next, std::span(reference_scores_).subspan(next, pass.scores));
     next += pass.scores;
   }

@@ -19,11 +19,12 @@
 
 namespace spillway::train {
 
-// Views of all streams of a micro-batch. Borrows the rows and allocates nothing.
+// Views of all streams of a micro-batch. Borrows the rows and allocates nothing. An objective has at most kMax.
 class BatchStreams {
  public:
   static constexpr size_t kMax = 2;
   explicit BatchStreams(std::span<const data::MicroBatch> streams);
+  explicit BatchStreams(std::span<const infer::Batch> streams);
   [[nodiscard]] std::span<const infer::Batch> list() const { return std::span(batches_).first(count_); }
 
  private:
@@ -47,6 +48,10 @@ class TrainingSession {
   double micro_step(const infer::Batch& batch, float scale, int64_t micro_step) {
     return this->micro_step(std::span(&batch, 1), scale, micro_step);
   }
+  // Does the same for the micro-batches of a group, in any number up to TrainingGraph::group, and returns the share of
+  // each, valid until the next call; `first` is the number of the first. Has the bits of one micro_step() after
+  // another.
+  std::span<const double> micro_steps(std::span<const BatchStreams> group, float scale, int64_t first);
   // The halves of micro_step(): the passes and forward, and backward. With several ranks, the sums of backward are over
   // ranks 0 to contributors - 1, and all ranks run it at once.
   double forward_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step);
@@ -66,8 +71,9 @@ class TrainingSession {
   [[nodiscard]] std::span<const float> score_texts(size_t model, const data::MicroBatch& texts);
   // Returns the persistent values of the scoring program, which include those of training. REQUIRES: as score().
   [[nodiscard]] ValueStore& scoring_store() { return started(*planned_.find(JobProgram::Kind::kScoring)).values(); }
-  // Returns Loss::observed of the last micro_step() or evaluate(), valid until the next one begins.
-  [[nodiscard]] std::span<const std::vector<double>> observed() const { return observed_; }
+  // Returns Loss::observed of the last micro_step() or evaluate(), valid until the next one begins; of micro_steps()
+  // that of each micro-batch by its number in the group.
+  [[nodiscard]] std::span<const std::vector<double>> observed(size_t in_group = 0) const;
   // Generates with the current weights. The first call starts the lanes of two more programs. REQUIRES: the job
   // generates, and its programs have capacity for each prompt.
   std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts,
@@ -103,8 +109,11 @@ class TrainingSession {
   // Returns the executor of a program of planned_.beside. The first call starts its lanes.
   Executor& started(const JobProgram& program);
   void set_step_values();
-  void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const infer::Batch> streams,
-                   SectionId section);
+  template <typename StreamsOf>
+  void forward_group(int64_t count, const StreamsOf& streams_of, float scale, int64_t first);
+  template <typename StreamsOf>
+  void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const MicroBatchValues> group,
+                   const StreamsOf& streams_of, SectionId section);
 
   const Job& job_;
   const PlannedJob& planned_;
@@ -117,7 +126,9 @@ class TrainingSession {
   Executor executor_;               // training's
   std::optional<PartStore> parts_;  // of several ranks: training's values as if this rank had all of them
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
-  std::vector<std::vector<double>> observed_, reference_scores_;
+  std::vector<double> losses_;                     // of a group's micro-batches, those with no rows included
+  std::vector<std::vector<double>> observed_;      // by micro-batch
+  std::vector<std::vector<double>> reference_scores_;
 };
 
 }  // namespace spillway::train

@@ -160,12 +160,33 @@ void Trainer::try_to_save() {
   }
 }
 
-// Returns the micro-batch's share of the step's loss.
-double Trainer::micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index) {
+// Takes micro-batch `first` of an update, and those behind it that the plan computes together with it.
+void Trainer::take_group(const StepTotals& totals, int64_t update, int64_t first) {
+  const int64_t most = std::ssize(session_.training().group), count = std::min(most, totals.micro_batches - first);
+  resize(group_room_, most > 1 ? most : 0);
+  group_.clear();
+  for (int64_t i = 0; i < count; ++i) {
+    std::span<const data::MicroBatch> streams = feed_->micro_batch(update * totals.micro_batches + first + i);
+    if (most > 1) {
+      nth(group_room_, i).assign(streams.begin(), streams.end());
+      streams = nth(group_room_, i);
+    }
+    group_.push_back(streams);
+  }
+}
+
+// Trains on the group that was taken, whose first micro-batch has the number `first` in its update, and adds what it
+// contributes to the step.
+void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution& step) {
   const float scale = job_.graph.objective->scale(totals);
-  const double loss = session_.micro_step(BatchStreams(streams).list(), scale, index);
-  feed_->observe(observe(job_, session_, streams, loss / scale, sums_));
-  return loss;
+  group_views_.clear();
+  for (const std::span<const data::MicroBatch> streams : group_) group_views_.emplace_back(streams);
+  const std::span<const double> losses = session_.micro_steps(group_views_, scale, first);
+  for (size_t i = 0; i < group_.size(); ++i) {
+    feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i));
+    step.loss += losses[i] / static_cast<double>(totals.updates);
+    step.tokens += group_[i][0].tokens();
+  }
 }
 
 // Trains on micro-batch `first` of an update and those behind it, one on each rank, and adds what they contribute in
@@ -202,16 +223,15 @@ StepRecord Trainer::train_step() {
   double norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
     session_.begin_step(learning_rate, step * totals.updates + update);
-    for (int64_t i = 0; i < totals.micro_batches; i += ranks_.size()) {
+    const int64_t together = ranks_.are_several() ? ranks_.size() : std::ssize(session_.training().group);
+    for (int64_t i = 0; i < totals.micro_batches; i += together) {
       if (ranks_.are_several()) {
         sub_step(totals, update, i, sum);
         continue;
       }
-      std::span<const data::MicroBatch> streams;
-      const auto next = [&] { streams = feed_->micro_batch(update * totals.micro_batches + i); };
-      const auto learn = [&] { sum.loss += micro_step(streams, totals, i) / static_cast<double>(totals.updates); };
+      const auto next = [&] { take_group(totals, update, i); };
+      const auto learn = [&] { learn_group(totals, i, sum); };
       update == 0 ? or_save(next) : next();
-      sum.tokens += streams[0].tokens();
       update == 0 && !job_.graph.updates_early() ? or_save(learn) : learn();
     }
     if (update + 1 == totals.updates) feed_->add_metrics(sums_);

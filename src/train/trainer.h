@@ -104,7 +104,8 @@ class Trainer {
   template <typename Feed>
   [[nodiscard]] auto or_save(const Feed& feed);
   StepRecord train_step();
-  double micro_step(std::span<const data::MicroBatch> streams, const StepTotals& totals, int64_t index);
+  void take_group(const StepTotals& totals, int64_t update, int64_t first);
+  void learn_group(const StepTotals& totals, int64_t first, Contribution& step);
   void sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step);
   void first_with_parts(const std::function<void()>& body);
   [[nodiscard]] std::span<const std::string> contributions(const StepTotals& totals, int64_t update, int64_t own);
@@ -148,6 +149,11 @@ class Trainer {
   TrainingPosition position_;
   std::optional<CheckpointRecord> from_;
   std::unique_ptr<StepFeed> feed_;  // while it runs
+  // The streams of the micro-batches that a run of the plan trains on, views of them, and room where these are several:
+  // a feed keeps one.
+  std::vector<std::span<const data::MicroBatch>> group_;
+  std::vector<BatchStreams> group_views_;
+  std::vector<std::vector<data::MicroBatch>> group_room_;
   MetricSums sums_;
   std::vector<Metric> metrics_;
   std::set<std::string, std::less<>> metric_keys_;  // of what other ranks have added to sums_

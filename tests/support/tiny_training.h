@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -79,6 +80,7 @@ struct TinySetup {
   bool is_dft = false;                // each token counts by its probability
   std::string config_overrides = {};  // keys that replace those of config.json
   bool accumulates = true;
+  int64_t micro_batches = 1;  // that the graph computes together, layer by layer
   int threads = 2;
   std::optional<int64_t> device_budget;
   Device* device = nullptr;     // null: the CPU
@@ -121,6 +123,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   job.graph.masters = setup.masters;
   job.graph.rounding_seed = setup.rounding_seed;
   job.graph.accumulates = setup.accumulates;
+  job.graph.micro_batches = setup.micro_batches;
   if (setup.activations) job.policy = saved_policy(*setup.activations);
   job.budget.device = setup.device_budget;
   return job;
@@ -166,9 +169,19 @@ class TinyTraining {
     int64_t targets = 0, micro_step = 0;
     for (const auto& batch : micro_batches) targets += batch.targets;
     session_->begin_step(learning_rate, step);
+    const float scale = 1.0f / static_cast<float>(targets);
+    const size_t together = training().group.size(), count = std::size(micro_batches);
     double loss = 0;
     for (const auto& batch : micro_batches) {
-      loss += session_->micro_step(batch.batch(), 1.0f / static_cast<float>(targets), micro_step++);
+      if (together > 1) break;
+      loss += session_->micro_step(batch.batch(), scale, micro_step++);
+    }
+    for (size_t first = 0; together > 1 && first < count; first += together) {
+      std::vector<infer::Batch> batches;
+      for (size_t i = first; i < std::min(first + together, count); ++i) batches.push_back(micro_batches[i].batch());
+      std::vector<train::BatchStreams> group;
+      for (const infer::Batch& batch : batches) group.emplace_back(std::span(&batch, 1));
+      for (const double share : session_->micro_steps(group, scale, static_cast<int64_t>(first))) loss += share;
     }
     return loss;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/math.h"
 #include "base/ordered_workers.h"
 #include "base/parallel.h"
 #include "job/plan_beside.h"
@@ -65,7 +66,8 @@ class SizedJob {
                                  .config,
                              question.machine)),
         training_(train::build_training_graph(*job_.model, job_.graph)),
-        planner_(training_.graph, machine_, train::training_policy(job_, training_), accumulation()) {}
+        planner_(training_.graph, machine_, train::training_policy(job_, training_),
+                 div_ceil(accumulation(), job_.graph.micro_batches)) {}
 
   [[nodiscard]] const Budget& budget() const { return job_.budget; }
   [[nodiscard]] int64_t micro_batch_size() const { return job_.config.batches.micro_batch_size; }

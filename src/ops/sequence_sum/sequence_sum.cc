@@ -24,16 +24,19 @@ ValueType row_numbers(const Attributes& attributes) {
   return {DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer("axis"))};
 }
 
-// Returns [T], or [T, 1].
-ValueType token_numbers(int64_t tokens, int64_t rank) {
-  return {DType::kF32, rank == 2 ? Shape{tokens, 1} : Shape{tokens}, kTokenAxis};
+// Returns [T], or [T, 1], of the stream whose rows are counted by the axis behind its own.
+ValueType token_numbers(int64_t tokens, int64_t rank, const Attributes& attributes) {
+  const int64_t rows = attributes.integer("axis");
+  const AxisId axis = rows > 0 ? static_cast<AxisId>(rows - 1) : kTokenAxis;
+  return {DType::kF32, rank == 2 ? Shape{tokens, 1} : Shape{tokens}, axis};
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType &x = *inputs[kX], &offsets = *inputs[kSeqOffsets];
   expect_f32(kName, "x", x);
-  expect_same(kName, "x", x, token_numbers(x.shape[0], x.shape.rank()));
-  if (inputs[kWeights] != nullptr) expect_same(kName, "weights", *inputs[kWeights], token_numbers(x.shape[0], 1));
+  expect_same(kName, "x", x, token_numbers(x.shape[0], x.shape.rank(), attributes));
+  if (inputs[kWeights] != nullptr)
+    expect_same(kName, "weights", *inputs[kWeights], token_numbers(x.shape[0], 1, attributes));
   expect_rank(kName, "seq_offsets", offsets, 1);
   const ValueType rows = row_numbers(attributes);
   const int64_t last = attributes.integer("first") + (rows.shape[0] - 1) * attributes.integer("stride");
@@ -44,7 +47,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 // Takes inputs x of the rows, weights and seq_offsets.
 std::vector<ValueType> infer_spread(TypeList inputs, const Attributes& attributes) {
   expect_same("sequence_spread", "x", *inputs[kX], row_numbers(attributes));
-  return {token_numbers(attributes.integer("tokens"), attributes.integer("rank"))};
+  return {token_numbers(attributes.integer("tokens"), attributes.integer("rank"), attributes)};
 }
 
 SequencesOfRows rows_of(const Attributes& attributes) {

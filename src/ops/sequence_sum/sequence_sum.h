@@ -21,7 +21,8 @@ struct SequencesOfRows {
 // Returns the sum of each row's sequence: f32 [R] along rows.axis. Products and their sum are f64, token after token on
 // the CPU and in an order that depends on the sequence's length alone on a GPU, and rounded once: a row's bits depend
 // on its sequence alone. The gradient is x's, not the weights'; tokens of sequences that no row in use takes get 0.
-// Throws InputError if a row would lie beyond max_sequences. REQUIRES: first >= 0, stride >= 1.
+// Throws InputError if a row would lie beyond max_sequences. REQUIRES: first >= 0, stride >= 1; x follows the axis
+// before rows.axis, or the first axis if rows have none.
 [[nodiscard]] ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
                                    const SequencesOfRows& rows);
 

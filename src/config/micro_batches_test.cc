@@ -1,0 +1,72 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/load.h"
+#include "tests/support/small_config.h"
+
+using namespace spillway;
+using namespace spillway::config;
+using spillway::testing::small_config;
+
+namespace {
+
+LoadedConfig load_order(std::string_view more, int64_t ranks = 0) {
+  return load_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks);
+}
+int64_t group_of(std::string_view more) { return load_order(more).config.batches.micro_batch_group; }
+std::string order_error(std::string_view more, int64_t ranks = 0) {
+  return first_problem(check_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks));
+}
+
+constexpr std::string_view kVerticalOrder = "micro_batch_order: vertical\ngradient_accumulation_steps: ";
+std::string vertical(int accumulation, std::string_view more = "") {
+  return fmt::format("{}{}\n{}", kVerticalOrder, accumulation, more);
+}
+
+}  // namespace
+
+TEST_CASE("micro-batches go one after another, or all of a step up to 16 together, or as many as the config says") {
+  CHECK(group_of("gradient_accumulation_steps: 4\n") == 1);
+  CHECK(group_of("micro_batch_order: horizontal\ngradient_accumulation_steps: 4\n") == 1);
+  CHECK(group_of(vertical(4)) == 4);
+  CHECK(group_of(vertical(64)) == 16);
+  CHECK(group_of(vertical(5, "micro_batch_group: 2\n")) == 2);
+  CHECK(group_of("micro_batch_order: vertical\nmicro_batch_size: 2\nbatch_size: 6\n") == 3);
+}
+
+TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said once") {
+  const LoadedConfig loaded = load_order(vertical(1));
+  CHECK(loaded.config.batches.micro_batch_group == 1);
+  const auto of_order = [](const std::string& note) { return note.starts_with("micro_batch_order: "); };
+  CHECK(std::count_if(loaded.notes.begin(), loaded.notes.end(), of_order) == 1);
+}
+
+TEST_CASE("a group that cannot be meant says why") {
+  for (const char* wrong : {"0", "1", "17", "2.5"}) {
+    CAPTURE(wrong);
+    const std::string error = order_error(vertical(20, fmt::format("micro_batch_group: {}\n", wrong)));
+    CHECK(error.starts_with("[c.yml:8: micro_batch_group] expected "));
+  }
+  CHECK(order_error(vertical(4, "micro_batch_group: 5\n")) ==
+        "[c.yml:8: micro_batch_group] expected at most the micro-batches of a step, 4, got 5; lower it, or raise "
+        "gradient_accumulation_steps");
+  CHECK(order_error("gradient_accumulation_steps: 4\nmicro_batch_group: 2\n") ==
+        "[c.yml:7: micro_batch_group] expected micro_batch_order: vertical beside it, got horizontal; write that, or "
+        "remove the key");
+}
+
+TEST_CASE("jobs that vertical does not do yet are refused by name, never run in another order") {
+  CHECK(order_error(vertical(4), 2)
+            .find("expected horizontal beside several ranks, got vertical; micro-batches of "
+                  "several ranks layer by layer are not yet supported") != std::string::npos);
+  const std::string online = "base_model: ./m\nlearning_rate: 2e-4\ndatasets: [{path: a.jsonl}]\nrl: grpo\n"
+                             "reward_funcs: [get_repetition_penalty_reward]\nmicro_batch_size: 8\n" +
+                             vertical(4);
+  CHECK(first_problem(check_config(online, "c.yml", {}, ConfigUse::kTrain)) ==
+        "[c.yml:7: micro_batch_order] expected horizontal beside rl: grpo, got vertical; micro-batches of completions "
+        "layer by layer are not yet supported");
+  CHECK(order_error("micro_batch_order: auto\n").find("an order that the plan chooses is not yet supported") !=
+        std::string::npos);
+}

@@ -1,0 +1,139 @@
+#include "graph/repeat_by_block.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/sizes.h"
+#include "graph/operation.h"
+
+namespace spillway {
+namespace {
+
+// The attribute that names an axis, of operations whose inputs do not say which axis their output follows.
+constexpr std::string_view kAxis = "axis";
+
+class Repeater {
+ public:
+  Repeater(Graph& graph, int64_t count)
+      : graph_(graph),
+        count_(count),
+        axes_(std::ssize(graph.axes)),
+        newest_(graph.values.size(), kNone),
+        repeated_(count, graph.values.size()) {}
+
+  RepeatedValues run() {
+    find_updates();
+    for (int64_t number = 1; number < count_; ++number)
+      for (int64_t axis = 0; axis < axes_; ++axis) graph_.axes.push_back(Axis(nth(graph_.axes, axis)));
+    const std::vector<Operation> first = std::exchange(graph_.ops, {});
+    graph_.ops.reserve(first.size() * static_cast<size_t>(count_));
+    for (auto begin = first.begin(); begin != first.end();) {
+      const auto end = std::find_if(begin, first.end(), [&](const Operation& op) {
+        return op.section != begin->section || op.block != begin->block;
+      });
+      for (int64_t number = 0; number < count_; ++number)
+        for (auto op = begin; op != end; ++op) append(*op, number);
+      begin = end;
+    }
+    const std::vector<ValueId> results = graph_.results;
+    for (int64_t number = 1; number < count_; ++number)
+      for (const ValueId result : results) graph_.results.push_back(repeated_.of(result, number));
+    return std::move(repeated_);
+  }
+
+ private:
+  // Notes the persistent values that operations update.
+  void find_updates() {
+    for (const Section& section : graph_.sections)
+      SPILLWAY_CHECK(section.repeats == Repeats::kMicroBatch, "{} does not repeat", section.name);
+    std::vector<OpId> writers(graph_.values.size(), kNone);
+    for (const Value& value : graph_.values) {
+      if (value.updates == kNone) continue;
+      SPILLWAY_CHECK(graph_.is_persistent(value.updates), "{} is updated twice", graph_.value(value.updates).name);
+      nth(newest_, value.updates) = value.updates;
+      nth(writers, value.updates) = value.producer;
+    }
+    for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
+      for (const ValueId input : graph_.op(id).inputs) {
+        const OpId writer = input == kNone ? kNone : nth(writers, input);
+        SPILLWAY_CHECK(writer == kNone || writer == id, "{} passes from one micro-batch to the next, and {} reads it",
+                       graph_.value(input).name, graph_.op(id).def->name);
+      }
+    }
+  }
+
+  // Appends an operation of the first micro-batch for another one, or for itself.
+  void append(const Operation& first, int64_t number) {
+    Operation op = first;
+    const auto id = static_cast<OpId>(graph_.ops.size());
+    for (ValueId& input : op.inputs)
+      if (input != kNone) input = input_of(input, number);
+    for (ValueId& output : op.outputs) output = output_of(output, number, id);
+    if (const int64_t axis = op.attributes.integer_or(kAxis, kNone); axis != kNone)
+      (void)op.attributes.set(kAxis, axis + number * axes_);
+    graph_.ops.push_back(std::move(op));
+  }
+
+  [[nodiscard]] ValueId input_of(ValueId value, int64_t number) {
+    if (graph_.is_persistent(value)) return nth(newest_, value) == kNone ? value : nth(newest_, value);
+    const ValueId known = repeated_.of(value, number);
+    const bool is_batch_of_first = graph_.value(value).producer == kNone && known == value;
+    return number > 0 && is_batch_of_first ? add(value, number) : known;
+  }
+
+  [[nodiscard]] ValueId output_of(ValueId value, int64_t number, OpId producer) {
+    const ValueId output = number > 0 ? add(value, number) : value;
+    Value& added = graph_.value(output);
+    added.producer = producer;
+    if (const ValueId updated = graph_.value(value).updates; updated != kNone && number > 0)
+      added.updates = nth(newest_, updated);
+    // The first micro-batch's version still names the persistent value itself.
+    if (const ValueId root = graph_.persistent_root(output); root != kNone) nth(newest_, root) = output;
+    return output;
+  }
+
+  ValueId add(ValueId value, int64_t number) {
+    Value copy = graph_.value(value);
+    copy.name += fmt::format("@{}", number);
+    if (copy.type.follows_axis())
+      copy.type.axis = static_cast<AxisId>(static_cast<int64_t>(copy.type.axis) + number * axes_);
+    const auto id = static_cast<ValueId>(graph_.values.size());
+    graph_.values.push_back(std::move(copy));
+    repeated_.set(value, number, id);
+    return id;
+  }
+
+  Graph& graph_;
+  const int64_t count_, axes_;
+  std::vector<ValueId> newest_;  // by value of the first micro-batch: of persistent ones that are updated, the version
+  RepeatedValues repeated_;
+};
+
+}  // namespace
+
+RepeatedValues::RepeatedValues(int64_t count, size_t values)
+    : by_number_(make_vector(count - 1, std::vector<ValueId>(values, kNone))) {}
+
+ValueId RepeatedValues::of(ValueId value, int64_t number) const {
+  if (value == kNone || number == 0) return value;
+  const ValueId repeated = nth(nth(by_number_, number - 1), value);
+  return repeated == kNone ? value : repeated;
+}
+
+void RepeatedValues::set(ValueId value, int64_t number, ValueId repeated) {
+  nth(nth(by_number_, number - 1), value) = repeated;
+}
+
+RepeatedValues repeat_by_block(Graph& graph, int64_t count) { return Repeater(graph, count).run(); }
+
+AxisId axis_of_first(const Graph& graph, AxisId axis) {
+  if (axis == kNoAxis) return axis;
+  const std::string& name = graph.axis(axis).name;
+  const auto first =
+      std::find_if(graph.axes.begin(), graph.axes.end(), [&](const Axis& one) { return one.name == name; });
+  return static_cast<AxisId>(first - graph.axes.begin());
+}
+
+}  // namespace spillway

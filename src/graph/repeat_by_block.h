@@ -1,0 +1,42 @@
+// Puts several micro-batches into one graph, ordered block by block.
+//
+// A block's operations then run for all micro-batches of the group before the next block's, in the forward pass and in
+// the backward pass, so that a weight that lives in slower memory comes once for all of them
+// (docs/modes/vertical.md). What each micro-batch computes has the same bits in any order; what they share are weights
+// and the sums of their gradients, which are added in the order of the micro-batches, as if one ran after the other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace spillway {
+
+// The values of the micro-batches of a group, by those of the first.
+class RepeatedValues {
+ public:
+  RepeatedValues(int64_t count, size_t values);
+
+  // Returns the value of micro-batch `number`, counted from 0, that is what `value` is of the first: `value` itself
+  // where all micro-batches share it, or nothing reads it. kNone stays kNone.
+  [[nodiscard]] ValueId of(ValueId value, int64_t number) const;
+  void set(ValueId value, int64_t number, ValueId repeated);
+
+ private:
+  std::vector<std::vector<ValueId>> by_number_;
+};
+
+// Repeats all operations of the graph for `count` micro-batches, of which the graph had the first. Operations that
+// follow each other in a section and are of one block stay together: those of the first micro-batch, then those of the
+// second, and so on. Batch values that they read, outputs, axes and results are repeated: axis `a` of micro-batch i is
+// a + i * axes, under the same name, and the results of a micro-batch follow those of the one before it. Persistent
+// values are shared; each micro-batch begins with what the one before it left.
+// REQUIRES: every section runs once per micro-batch, and a persistent value that has a next version is read by the
+// operation that makes it alone.
+[[nodiscard]] RepeatedValues repeat_by_block(Graph& graph, int64_t count);
+
+// Returns the first axis of that name: what the axis counts in the first micro-batch.
+[[nodiscard]] AxisId axis_of_first(const Graph& graph, AxisId axis);
+
+}  // namespace spillway

@@ -1,0 +1,144 @@
+// Micro-batches that are computed layer by layer have the bits of one after another, and share what moves.
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/sizes.h"
+#include "model/storages/quantised.h"
+#include "plan/moved_bytes.h"
+#include "saved/state.h"
+#include "tests/support/mode_jobs.h"
+#include "tests/support/tiered_machine.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+constexpr size_t kVerticalAccumulation = 4;
+
+struct VerticalCase {
+  std::string model;
+  TinySetup setup;
+};
+
+// Full fine-tuning with a tied table, in bf16 and f32, LoRA and DoRA with dropout and noise, and over NF4.
+std::vector<VerticalCase> vertical_cases() {
+  return {{"qwen2_tied", {.dtype = DType::kBF16, .threads = 1}},
+          {"gemma2", {.dtype = DType::kF32, .threads = 1}},
+          {"qwen3", {.adapter = "adapter", .dtype = DType::kBF16, .dropout = 0.1, .threads = 1}},
+          {"qwen3", {.adapter = "adapter_dora", .dtype = DType::kBF16, .dropout = 0.1, .noise = 5, .threads = 1}},
+          {"llama2",
+           {.adapter = "adapter",
+            .dtype = DType::kBF16,
+            .dropout = 0.1,
+            .threads = 1,
+            .linear_storage = LinearStorage{quantised_storage({WeightCoding::kNf4, 64, true, DType::kBF16})}}}};
+}
+
+TinyOutcome vertical_outcome(const VerticalCase& c, int64_t group, const std::string& lines, size_t accumulation) {
+  TinySetup setup = c.setup;
+  setup.micro_batches = group;
+  const ModeJobs jobs(setup, c.model);
+  std::optional<train::JobTiers> tiers;
+  TinyTraining training = jobs.training(lines, tiers);
+  return outcome_of(training, ModeJobs::kSteps, accumulation);
+}
+
+const char* const kModesOfGroups[] = {
+    "gradient_checkpointing: true\nlayer_offloading: disk\n",
+    "activation_offloading: disk\nparameter_offload: host\ngradient_offload: disk\noptimizer_offload: host\n"};
+
+// Four micro-batches of LoRA in groups, under `lines`.
+train::PlannedJob planned_group(int64_t group, const std::string& lines) {
+  TinySetup setup = vertical_cases()[2].setup;
+  setup.micro_batches = group;
+  const ModeJobs jobs(setup);
+  train::Job job = jobs.job(lines);
+  job.config.batches.gradient_accumulation_steps = kVerticalAccumulation;
+  return train::plan_job(job, jobs.machine());
+}
+
+// Returns the bytes of the frozen weights of a block; of all blocks for kNone.
+int64_t frozen_bytes(const Graph& graph, BlockId block) {
+  int64_t bytes = 0;
+  for (const Value& value : graph.values) {
+    if (value.kind != ValueKind::kFrozenWeight || value.block == kNone) continue;
+    if (block == kNone || value.block == block) bytes += value.type.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("layer by layer, a step has the losses, norms and weights of one micro-batch after another") {
+  for (const VerticalCase& c : vertical_cases()) {
+    CAPTURE(c.model);
+    CAPTURE(c.setup.adapter);
+    const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
+    for (const int64_t group : {2, 3}) {  // of 3, the second has two micro-batches without rows
+      CAPTURE(group);
+      CHECK(vertical_outcome(c, group, kPlainJob, kVerticalAccumulation) == horizontal);
+    }
+    for (const std::string lines : kModesOfGroups) {
+      CAPTURE(lines);
+      CHECK(vertical_outcome(c, 4, kPlainJob + lines, kVerticalAccumulation) == horizontal);
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of one order goes on in the other, bit for bit") {
+  const TemporaryFolder folder;
+  const VerticalCase c = vertical_cases()[2];
+  const TinyOutcome plain = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
+  for (const auto& [before, after] : {std::pair<int64_t, int64_t>{1, 4}, {4, 1}, {3, 2}}) {
+    CAPTURE(before);
+    CAPTURE(after);
+    const auto training = [&](int64_t group) {
+      TinySetup setup = c.setup;
+      setup.micro_batches = group;
+      return std::make_unique<TinyTraining>(kGoldenModels / c.model, setup);
+    };
+    const auto checkpoint = folder.path() / "state.safetensors";
+    TinyOutcome outcome;
+    const std::unique_ptr<TinyTraining> first = training(before), second = training(after);
+    train_steps(*first, 0, 1, kVerticalAccumulation, outcome);
+    train::save_optimizer_state(checkpoint, first->training(), first->session().store());
+    train::load_optimizer_state(checkpoint, second->training(), second->session().store());
+    train_steps(*second, 1, ModeJobs::kSteps, kVerticalAccumulation, outcome);
+    collect_state(*second, outcome);
+    CHECK(outcome == plain);
+    std::filesystem::remove(checkpoint);
+  }
+}
+
+TEST_CASE("layer by layer, each weight of a layer comes to the device twice a step, not twice a micro-batch") {
+  for (const auto& [home, lane] : {std::pair{"host", Lane::kHostToDevice}, {"disk", Lane::kDiskRead}}) {
+    CAPTURE(home);
+    const std::string lines = fmt::format("{}layer_offloading: {}\ngradient_checkpointing: true\n", kPlainJob, home);
+    const auto moved = [&, lane = lane](int64_t group) {
+      const train::PlannedJob planned = planned_group(group, lines);
+      REQUIRE(planned.context.runs() == static_cast<int64_t>(kVerticalAccumulation) / group);
+      const MovedBytes bytes = moved_bytes(planned.training.graph, planned.plan.program, planned.context);
+      return nth(nth(bytes, lane), MemoryClass::kFrozenWeight);
+    };
+    const Graph graph = planned_group(4, lines).training.graph;
+    // The last layer stays from the forward pass to the backward pass.
+    const auto last = static_cast<BlockId>(std::ssize(graph.blocks) - 1);
+    const int64_t twice = 2 * frozen_bytes(graph, kNone) - frozen_bytes(graph, last);
+    CHECK(moved(4) == twice);
+    CHECK(moved(2) == 2 * twice);
+    CHECK(moved(1) == 4 * twice);
+  }
+}
+
+TEST_CASE("the program of a group within the least memory trains with the bits of one micro-batch after another") {
+  const VerticalCase c = vertical_cases()[2];
+  const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
+  const std::string tiers = "host: 64KiB, disk: 64MiB";
+  const int64_t least = planned_group(4, fmt::format("memory: {{device: 1, {}}}\n", tiers)).plan.peaks[0].bytes;
+  CHECK(vertical_outcome(c, 4, fmt::format("memory: {{device: {}, {}}}\n", least, tiers), kVerticalAccumulation) ==
+        horizontal);
+}
