@@ -5,6 +5,7 @@ import json
 import logging
 import signal
 import subprocess
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -24,7 +25,8 @@ class Run:
     """A training that goes on in a process of its own. Its functions may be called from any thread.
 
     Ctrl-C in wait() or metrics() is handed on: the run stops behind a step with a checkpoint, and KeyboardInterrupt
-    follows; a second Ctrl-C ends it at once. A run that is not waited for is waited for when Python exits.
+    follows; a second Ctrl-C ends it at once. A run that is not waited for is waited for when Python exits, and stopped
+    where Ctrl-C has ended the script.
     """
 
     def __init__(self, arguments: Arguments, progress: Optional[bool]) -> None:
@@ -204,7 +206,11 @@ _runs: "weakref.WeakSet[Run]" = weakref.WeakSet()
 
 @atexit.register
 def _wait_for_runs() -> None:
+    """Waits for runs that nobody waited for. A Ctrl-C that ended the script outside of wait() stops them, too."""
+    is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
     for run in list(_runs):
+        if is_interrupted:
+            run.interrupt()
         if run.status is None:
             try:
                 run.wait()

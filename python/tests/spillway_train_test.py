@@ -135,15 +135,20 @@ class TrainTest(JobTest):
 
     def test_ctrl_c_stops_the_run_behind_a_step(self):
         (self.folder / "job.json").write_text(json.dumps(self.job(max_steps=2000), default=str))
-        script = "import sys, spillway_train as st; run = st.train(sys.argv[1]); print(next(run.metrics()), flush=True); run.wait()"
-        with subprocess.Popen(
-            [sys.executable, "-c", script, self.folder / "job.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            process.stdout.readline()
-            process.send_signal(signal.SIGINT)
-            said = process.communicate()[1]
-        self.assertIn("KeyboardInterrupt", said)
-        self.assertTrue(list(self.output.glob("checkpoint-*")))
+        script = "import sys, time, spillway_train as st; run = st.train(sys.argv[1]); print(next(run.metrics()), flush=True); "
+        for then in ("run.wait()", "time.sleep(1000)"):
+            with subprocess.Popen(
+                [sys.executable, "-c", script + then, self.folder / "job.json"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as process:
+                process.stdout.readline()
+                process.send_signal(signal.SIGINT)
+                said = process.communicate()[1]
+            self.assertIn("KeyboardInterrupt", said)
+            (checkpoint,) = self.output.glob("checkpoint-*")
+            shutil.rmtree(checkpoint)
 
     def test_a_run_that_nobody_waits_for_ends_before_python_does(self):
         (self.folder / "left.json").write_text(json.dumps(self.job(), default=str))

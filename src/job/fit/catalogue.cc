@@ -40,10 +40,11 @@ const json& machine_files() {
 Machine supported_machine(const std::string& name, std::string_view where) {
   const json& file = machine_files()[name];
   if (const auto why = file.find("not_supported"); why != file.end())
-    throw input_error(where,
-                      "expected a GPU that Spillway runs on, got {}: {}; name another, or plan for a computer without a "
-                      "GPU: laptop-cpu-16gb, desktop-cpu-64gb",
-                      name, why->get<std::string>());
+    throw input_error(
+        where,
+        "expected a GPU that Spillway runs on, got {}: {}; name another, or plan for a computer without a "
+        "GPU: laptop-cpu-16gb, desktop-cpu-64gb",
+        name, why->get<std::string>());
   return machine_from_json(file, name);
 }
 
