@@ -42,7 +42,9 @@ class Formats {
 
  private:
   GrammarPart from_to(std::string_view low, std::string_view high) { return rules_.of_digits(low, high); }
-  GrammarPart hours_minutes() { return grammar_.sequence({from_to("00", "23"), grammar_.text(":"), from_to("00", "59")}); }
+  GrammarPart hours_minutes() {
+    return grammar_.sequence({from_to("00", "23"), grammar_.text(":"), from_to("00", "59")});
+  }
 
   ByteGrammar& grammar_;
   JsonRules& rules_;

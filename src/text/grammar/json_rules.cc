@@ -154,7 +154,7 @@ GrammarPart JsonRules::of_digits(std::string_view low, std::string_view high) {
   if (low[0] == high[0]) return grammar_.sequence({first(low[0], low[0]), of_digits(low_rest, high_rest)});
   const std::string nines(low_rest.size(), '9'), zeros(low_rest.size(), '0');
   std::vector<GrammarPart> parts = {grammar_.sequence({first(low[0], low[0]), of_digits(low_rest, nines)}),
-                             grammar_.sequence({first(high[0], high[0]), of_digits(zeros, high_rest)})};
+                                    grammar_.sequence({first(high[0], high[0]), of_digits(zeros, high_rest)})};
   if (high[0] - low[0] > 1)
     parts.push_back(
         grammar_.sequence({first(static_cast<char>(low[0] + 1), static_cast<char>(high[0] - 1)), digits(count - 1)}));
