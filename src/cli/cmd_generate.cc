@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -13,7 +15,10 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
+#include "io/file.h"
 #include "io/json_lines.h"
+#include "text/grammar/json_schema.h"
+#include "text/grammar/token_grammar.h"
 #include "text/token_ids.h"
 #include "text/tokenizer.h"
 
@@ -24,7 +29,7 @@ using Json = nlohmann::ordered_json;
 
 struct GenerateOptions {
   ModelArguments model;
-  std::string prompt, messages, lines;
+  std::string prompt, messages, lines, json_schema;
   bool json = false, json_lines = false, logprobs = false;
   SamplingArguments choice;
 };
@@ -89,24 +94,38 @@ Json generated_json(const GenerateOptions& options, const text::Tokenizer& token
   return json;
 }
 
+// Returns the grammar of --json-schema; null without it.
+std::shared_ptr<text::TokenGrammar> grammar_of(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
+  if (options.json_schema.empty()) return nullptr;
+  constexpr int64_t kMaxBytes = 8 << 20;
+  const auto schema = parse_json<Json>(read_file(options.json_schema, kMaxBytes), options.json_schema);
+  if (schema.is_discarded())
+    throw input_error(options.json_schema, "expected a JSON schema, got text that is not JSON; correct the file");
+  return text::token_grammar(tokenizer, text::json_schema_grammar(schema, options.json_schema), "--json-schema");
+}
+
 void print_json(const GenerateOptions& options, const text::Tokenizer& tokenizer, infer::Generator& generator,
-                std::span<const infer::Prompt> prompts) {
+                std::span<const infer::Prompt> prompts, std::shared_ptr<text::TokenGrammar> grammar) {
   const auto print = [&](size_t i, const infer::Generated& answer) {
     fmt::print("{}\n", json_text(generated_json(options, tokenizer, prompts[i].ids, answer), options.json ? 2 : -1));
     std::fflush(stdout);
   };
-  (void)generator.generate(prompts,
-                           {.stop_ids = tokenizer.stop_ids(), .logprobs = options.logprobs, .on_answer = print});
+  (void)generator.generate(prompts, {.stop_ids = tokenizer.stop_ids(),
+                                     .logprobs = options.logprobs,
+                                     .grammar = std::move(grammar),
+                                     .on_answer = print});
 }
 
 // At a terminal, shows the text as it grows.
-void print_text(const text::Tokenizer& tokenizer, infer::Generator& generator, const infer::Prompt& prompt) {
+void print_text(const text::Tokenizer& tokenizer, infer::Generator& generator, const infer::Prompt& prompt,
+                std::shared_ptr<text::TokenGrammar> grammar) {
   text::Tokenizer::StreamDecoder decoder(tokenizer, true);
   const auto print = [&](size_t, int32_t id) {
     fmt::print("{}", decoder.push(id));
     if (isatty(STDOUT_FILENO)) std::fflush(stdout);
   };
-  (void)generator.generate({&prompt, 1}, {.stop_ids = tokenizer.stop_ids(), .on_token = print});
+  (void)generator.generate({&prompt, 1},
+                           {.stop_ids = tokenizer.stop_ids(), .grammar = std::move(grammar), .on_token = print});
   fmt::print("{}\n", decoder.finish());
 }
 
@@ -124,6 +143,8 @@ int cmd_generate(std::span<const std::string> args) {
   line.exactly_one_of({"--prompt", "--messages", "--lines"});
   options.choice.add_to(line);
   line.section("Output");
+  line.option("--json-schema FILE.json", options.json_schema,
+              "each answer is a JSON document that is valid under this schema");
   line.flag("--json", options.json, "print one JSON document");
   line.flag("--json-lines", options.json_lines,
             "a file of prompts holds one a line; print one JSON document for each, as if it were alone");
@@ -131,6 +152,7 @@ int cmd_generate(std::span<const std::string> args) {
   line.example("spillway generate ./base --adapter ./model-out --prompt 'The capital of France is'");
   line.example("spillway generate ./model --lines prompts.jsonl --json-lines");
   line.example("spillway generate ./model --messages chat.json --temperature 0.7 --top-p 0.9");
+  line.example("spillway generate ./model --messages chat.json --json-schema person.json");
   if (!line.parse(args)) return kDone;
 
   if (!options.lines.empty() && !options.json_lines)
@@ -138,6 +160,7 @@ int cmd_generate(std::span<const std::string> args) {
 
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   const std::vector<infer::Prompt> prompts = read_prompts(options, tokenizer);
+  std::shared_ptr<text::TokenGrammar> grammar = grammar_of(options, tokenizer);
   if (prompts.empty()) return kDone;
   std::vector<int64_t> lengths;
   for (const infer::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
@@ -146,9 +169,9 @@ int cmd_generate(std::span<const std::string> args) {
   for (const infer::Prompt& prompt : prompts)
     text::check_token_ids(prompt.ids, generator.text().vocab_size, options.model.model);
   if (options.json || options.json_lines) {
-    print_json(options, tokenizer, generator, prompts);
+    print_json(options, tokenizer, generator, prompts, std::move(grammar));
   } else {
-    print_text(tokenizer, generator, prompts.front());
+    print_text(tokenizer, generator, prompts.front(), std::move(grammar));
   }
   return kDone;
 }

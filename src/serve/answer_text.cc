@@ -34,6 +34,11 @@ std::string AnswerText::add(const std::string& text) {
   return certain;
 }
 
+std::string AnswerText::push(int32_t id) {
+  if (std::find(shown_.begin(), shown_.end(), id) == shown_.end()) return add(decoder_.push(id));
+  return add(decoder_.finish() + tokenizer_->id_to_token(id));
+}
+
 std::string AnswerText::finish() {
   std::string certain = add(decoder_.finish());
   return stopped_ ? certain : certain + std::exchange(held_, {});

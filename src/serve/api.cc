@@ -50,6 +50,20 @@ Json logprobs_of(const Conversation& conversation, const std::vector<ShownToken>
 
 Json reason_of(const std::string& reason) { return reason.empty() ? Json(nullptr) : Json(reason); }
 
+// The calls of a whole answer, or of a part of one, whose first is number `first` then.
+Json calls_json(const std::vector<ToolCall>& calls, std::optional<int64_t> first) {
+  Json json = Json::array();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Json call = Json::object();
+    if (first) call["index"] = *first + static_cast<int64_t>(i);
+    call["id"] = calls[i].id;
+    call["type"] = "function";
+    call["function"] = {{"name", calls[i].name}, {"arguments", calls[i].arguments}};
+    json.push_back(std::move(call));
+  }
+  return json;
+}
+
 RequestError ended_early() {
   return {503, "[server] expected to answer to the end, got the server's; send the request again", {}, "server_closed"};
 }
@@ -59,7 +73,7 @@ std::string event(const Json& json) { return "data: " + json_text(json) + "\n\n"
 }  // namespace
 
 Api::Api(ServedModel model, const text::Tokenizer& tokenizer, Scheduler& scheduler)
-    : model_(std::move(model)), tokenizer_(tokenizer), scheduler_(scheduler), started_(now()) {}
+    : model_(std::move(model)), tokenizer_(tokenizer), scheduler_(scheduler), started_(now()), grammars_(tokenizer) {}
 
 void Api::check(const std::vector<int32_t>& ids, const char* param) const {
   if (ids.empty())
@@ -137,22 +151,41 @@ void Api::check_count(int64_t prompts, int64_t choices) const {
                      "n");
 }
 
+// Names are those of OpenAI's {"type": "function", "function": {"name": ...}}, or of the function alone.
+OfferedTools Api::offered_tools(const GenerationRequest& request, uint64_t count) const {
+  if (!request.may_call_tools || !model_.chats) return {};
+  const Json& tools = request.conversation["tools"];
+  OfferedTools offered{.format = tool_format_of(model_.chats->for_tools(tools).source()),
+                       .one_call = !request.parallel_tool_calls,
+                       .ids = fmt::format("{:05x}", (static_cast<uint64_t>(started_) + count) & 0xfffff)};
+  for (const Json& tool : tools) {
+    if (!tool.is_object()) continue;
+    const Json& function = tool.contains("function") ? tool["function"] : tool;
+    if (function.is_object() && function.contains("name") && function["name"].is_string())
+      offered.names.insert(function["name"].get<std::string>());
+  }
+  return offered;
+}
+
 Conversation Api::begin(std::string_view body, bool is_chat) {
   Conversation result{.is_chat = is_chat, .created = now()};
-  result.id = fmt::format("{}-{:x}{:08x}", is_chat ? "chatcmpl" : "cmpl", started_, count_++);
+  const uint64_t count = count_++;
+  result.id = fmt::format("{}-{:x}{:08x}", is_chat ? "chatcmpl" : "cmpl", started_, count);
   result.request =
       is_chat ? parse_chat_request(body, model_.defaults) : parse_completion_request(body, model_.defaults);
   GenerationRequest& request = result.request;
   if (!request.has_seed) request.choice.sampling.seed = random_seed();
   check(request.choice.penalties);
+  const std::shared_ptr<text::TokenGrammar> grammar = grammars_.of(request);
+  const OfferedTools tools = offered_tools(request, count);
   const std::vector<ReadPrompt> prompts = prompts_of(request, is_chat);
   check_count(std::ssize(prompts), request.choices);
   result.reply = std::make_shared<Reply>(std::ssize(prompts) * request.choices);
-  const infer::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
-                                   .penalties = request.choice.penalties,
-                                   .logprobs = request.logprobs,
-                                   .top_logprobs = request.top_logprobs,
-                                   .prompt_logprobs = request.echo && request.logprobs};
+  infer::SequenceRules rules{.stop_ids = tokenizer_.stop_ids(),
+                             .penalties = request.choice.penalties,
+                             .logprobs = request.logprobs,
+                             .top_logprobs = request.top_logprobs,
+                             .prompt_logprobs = request.echo && request.logprobs};
   // Without an answer, one token more is made than is told.
   const bool answers = request.max_tokens != 0;
   std::vector<Job> jobs;
@@ -161,11 +194,12 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
     infer::Sampling sampling = request.choice.sampling;
     const int64_t wanted = answers ? request.max_tokens.value_or(sampling.max_new_tokens) : 1;
     sampling.max_new_tokens = std::min(wanted, model_.context - std::ssize(ids));
-    ChoiceOptions options{.stops = request.stop, .logprobs = request.logprobs, .answers = answers};
+    ChoiceOptions options{.stops = request.stop, .logprobs = request.logprobs, .answers = answers, .tools = tools};
     if (request.echo) options.echoed = text;
     if (rules.prompt_logprobs) options.first_of_prompt = ids.front();
     for (int64_t i = 0; i < request.choices; ++i, ++sampling.seed) {
       const auto choice = static_cast<int64_t>(jobs.size());
+      if (grammar) rules.matcher = std::make_shared<text::TokenMatcher>(grammar);
       jobs.push_back({{ids, sampling}, rules, std::make_shared<ChoiceSink>(result.reply, choice, tokenizer_, options)});
     }
   }
@@ -178,6 +212,7 @@ Json Api::whole(const Conversation& conversation, const std::vector<Piece>& piec
   struct Whole {
     std::string text, finish_reason;
     std::vector<ShownToken> logprobs;
+    std::vector<ToolCall> calls;
   };
   std::vector<Whole> choices;
   for (const Piece& piece : pieces) {
@@ -186,13 +221,16 @@ Json Api::whole(const Conversation& conversation, const std::vector<Piece>& piec
     Whole& choice = nth(choices, piece.choice);
     choice.text += piece.text;
     choice.logprobs.insert(choice.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());
+    choice.calls.insert(choice.calls.end(), piece.calls.begin(), piece.calls.end());
     if (!piece.finish_reason.empty()) choice.finish_reason = piece.finish_reason;
   }
   Json json = head_of(conversation, "chat.completion", model_.name);
   for (size_t i = 0; i < choices.size(); ++i) {
     Json choice = {{"index", i}};
     if (conversation.is_chat) {
-      choice["message"] = {{"role", "assistant"}, {"content", choices[i].text}};
+      const bool calls_alone = !choices[i].calls.empty() && choices[i].text.empty();
+      choice["message"] = {{"role", "assistant"}, {"content", calls_alone ? Json(nullptr) : Json(choices[i].text)}};
+      if (!choices[i].calls.empty()) choice["message"]["tool_calls"] = calls_json(choices[i].calls, std::nullopt);
     } else {
       choice["text"] = choices[i].text;
     }
@@ -219,12 +257,14 @@ std::string Api::first_events(const Conversation& conversation) const {
 std::string Api::events(const Conversation& conversation, const Piece& piece) const {
   if (piece.finish_reason == "error") return event(ended_early().json());
   // The text is empty for a part of a character, and for the token that ended the answer.
-  if (piece.text.empty() && piece.logprobs.empty() && piece.finish_reason.empty()) return {};
+  if (piece.text.empty() && piece.logprobs.empty() && piece.calls.empty() && piece.finish_reason.empty()) return {};
   Json json = head_of(conversation, "chat.completion.chunk", model_.name);
   Json choice = {{"index", piece.choice}};
   if (conversation.is_chat) {
     choice["delta"] = Json::object();
-    if (!piece.text.empty() || piece.finish_reason.empty()) choice["delta"]["content"] = piece.text;
+    if (!piece.text.empty() || (piece.finish_reason.empty() && piece.calls.empty()))
+      choice["delta"]["content"] = piece.text;
+    if (!piece.calls.empty()) choice["delta"]["tool_calls"] = calls_json(piece.calls, piece.first_call);
   } else {
     choice["text"] = piece.text;
   }

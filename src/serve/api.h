@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "serve/answer_grammars.h"
 #include "serve/reply.h"
 #include "serve/request.h"
 #include "serve/scheduler.h"
@@ -69,12 +70,14 @@ class Api {
   [[nodiscard]] std::vector<ReadPrompt> prompts_of(const GenerationRequest& request, bool is_chat) const;
   void check(const std::vector<int32_t>& ids, const char* param) const;
   void check(const infer::Penalties& penalties) const;
+  [[nodiscard]] OfferedTools offered_tools(const GenerationRequest& request, uint64_t count) const;
   void check_count(int64_t prompts, int64_t choices) const;
 
   ServedModel model_;
   const text::Tokenizer& tokenizer_;
   Scheduler& scheduler_;
   int64_t started_;
+  AnswerGrammars grammars_;
   mutable text::LeftOutWarnings warnings_;
   std::atomic<uint64_t> count_ = 0;
 };

@@ -64,6 +64,12 @@ RequestError error_of(const httplib::Request& request, int status) {
                 fmt::format("[{}] expected {}, got {}; send that", request.path, method, request.method),
                 {},
                 "method_not_allowed"};
+      if (request.path == "/v1/embeddings")
+        return {404,
+                "[/v1/embeddings] expected a model of embeddings, got one that continues texts; ask a server of "
+                "embeddings",
+                {},
+                "not_found"};
       return {404,
               fmt::format("[{}] expected a path of this server, got {}; ask /v1/chat/completions, /v1/completions, "
                           "/v1/models or /health",

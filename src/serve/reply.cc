@@ -1,5 +1,7 @@
 #include "serve/reply.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace spillway::serve {
@@ -25,12 +27,27 @@ void Reply::push(Piece piece, int64_t tokens) {
   changed_.notify_all();
 }
 
+namespace {
+
+std::vector<int32_t> special_marks(const text::Tokenizer& tokenizer, ToolFormat format) {
+  std::vector<int32_t> ids;
+  for (const std::string& mark : marks_of(format)) {
+    const std::optional<int32_t> id = tokenizer.token_to_id(mark);
+    if (id && tokenizer.is_special(*id)) ids.push_back(*id);
+  }
+  return ids;
+}
+
+}  // namespace
+
 ChoiceSink::ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text::Tokenizer& tokenizer,
                        ChoiceOptions options)
     : reply_(std::move(reply)),
       choice_(choice),
       tokenizer_(tokenizer),
-      text_(tokenizer, std::move(options.stops)),
+      text_(tokenizer, std::move(options.stops), true, special_marks(tokenizer, options.tools.format)),
+      tools_(std::move(options.tools)),
+      reader_(tools_.format, tools_.names),
       logprobs_(options.logprobs),
       answers_(options.answers) {
   Piece piece{.choice = choice_, .text = std::move(options.echoed)};
@@ -43,18 +60,34 @@ bool ChoiceSink::take(const infer::Chosen& chosen) {
   stopped_ = chosen.stopped;
   Piece piece{.choice = choice_};
   if (chosen.shown) {
-    if (!chosen.is_of_prompt) piece.text = text_.push(chosen.id);
+    if (!chosen.is_of_prompt) add_calls(reader_.push(text_.push(chosen.id)), piece);
     if (logprobs_) piece.logprobs.push_back(shown_token(tokenizer_, chosen.id, chosen.logprob, chosen.top));
   }
   // The token that stops was decoded, too: OpenAI counts it.
   reply_->push(std::move(piece), chosen.is_of_prompt ? 0 : 1);
-  return !text_.stopped();
+  return !text_.stopped() && !stopped_;
+}
+
+// Adds what is certain to the piece. Each call has an id of nine characters, as Mistral's templates want it.
+void ChoiceSink::add_calls(ToolCallReader::Read read, Piece& piece) {
+  piece.text += read.content;
+  piece.first_call = calls_;
+  for (ToolCall& call : read.calls) {
+    if (tools_.one_call && calls_ > 0) break;
+    call.id = fmt::format("{}{:02x}{:02x}", tools_.ids, choice_ & 0xff, calls_++ & 0xff);
+    piece.calls.push_back(std::move(call));
+  }
+  if (tools_.one_call && calls_ > 0) stopped_ = true;
 }
 
 void ChoiceSink::end(Ending ending) {
-  Piece piece{.choice = choice_, .text = text_.finish()};
+  Piece piece{.choice = choice_};
+  ToolCallReader::Read read = reader_.push(text_.finish()), rest = reader_.finish();
+  read.content += rest.content;
+  read.calls.insert(read.calls.end(), rest.calls.begin(), rest.calls.end());
+  add_calls(std::move(read), piece);
   if (text_.stopped() || stopped_) {
-    piece.finish_reason = "stop";
+    piece.finish_reason = calls_ > 0 ? "tool_calls" : "stop";
   } else {
     piece.finish_reason = ending == Ending::kDone ? "length" : "error";
   }

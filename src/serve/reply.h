@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "serve/answer_text.h"
 #include "serve/scheduler.h"
 #include "serve/token_json.h"
+#include "serve/tool_calls.h"
 
 namespace spillway::serve {
 
@@ -21,7 +24,10 @@ struct Piece {
   int64_t choice = 0;
   std::string text;
   std::vector<ShownToken> logprobs;
-  std::string finish_reason;  // of its last piece: "stop", "length", or "error" where the server failed or closed
+  std::string finish_reason;  // of its last piece: "stop", "tool_calls", "length", or "error" where the server failed
+                              // or closed
+  std::vector<ToolCall> calls;
+  int64_t first_call = 0;  // the number of calls of the choice before these
 };
 
 // Thread-safe.
@@ -49,12 +55,21 @@ class Reply {
   std::atomic<bool> cancelled_ = false;
 };
 
+// The tools that an answer may call.
+struct OfferedTools {
+  ToolFormat format = ToolFormat::kNone;
+  std::set<std::string, std::less<>> names = {};
+  bool one_call = false;  // the answer ends with its first call
+  std::string ids = {};   // what the ids of calls begin with
+};
+
 struct ChoiceOptions {
   std::vector<std::string> stops = {};
   bool logprobs = false;
   bool answers = true;                          // not the prompt alone
   std::string echoed = {};                      // the prompt's text, which the choice's begins with
   std::optional<int32_t> first_of_prompt = {};  // where the prompt's log-probabilities are wanted
+  OfferedTools tools = {};
 };
 
 // Turns the tokens of a choice into pieces of a reply.
@@ -68,10 +83,15 @@ class ChoiceSink : public TokenSink {
   void end(Ending ending) override;
 
  private:
+  void add_calls(ToolCallReader::Read read, Piece& piece);
+
   std::shared_ptr<Reply> reply_;
   int64_t choice_;
   const text::Tokenizer& tokenizer_;
   AnswerText text_;
+  OfferedTools tools_;
+  ToolCallReader reader_;
+  int64_t calls_ = 0;
   bool logprobs_, answers_, stopped_ = false;
 };
 

@@ -35,13 +35,25 @@ void refuse_unsupported(const JsonField& root) {
     const JsonField field = root[name];
     if (field.is_in_use()) throw field.bad("it to be left out", "remove it: this server has no such thing");
   }
-  const JsonField format = root["response_format"];
-  if (!format.is_null() && format["type"].string_or("text") != "text")
-    throw format["type"].bad("'text'", "remove it: this server does not hold answers to a format");
   const JsonField choice = root["tool_choice"];
   const bool forces =
       !choice.is_null() && (!choice.is_string() || (choice.string() != "none" && choice.string() != "auto"));
   if (forces) throw choice.bad("'auto' or 'none'", "remove it: this server forces no tool calls");
+}
+
+void read_format(const JsonField& format, std::string_view body, GenerationRequest& request) {
+  if (format.is_null()) return;
+  const std::string& type = format["type"].string();
+  if (type == "json_object") {
+    request.format = AnswerFormat::kJsonObject;
+  } else if (type == "json_schema") {
+    if (!format["json_schema"].has("schema")) throw format["json_schema"].bad("an object with a schema", "write one");
+    request.format = AnswerFormat::kJsonSchema;
+    // The order of properties is that of the answer.
+    request.schema = parse_json<Json>(body, kWhere)["response_format"]["json_schema"]["schema"];
+  } else if (type != "text") {
+    throw format["type"].bad("text, json_object or json_schema", "write one of them");
+  }
 }
 
 std::vector<std::string> read_stop(const JsonField& field) {
@@ -79,7 +91,7 @@ infer::Penalties read_penalties(const JsonField& root, const infer::Penalties& d
 }
 
 // Reads the fields that both kinds of request have.
-GenerationRequest read_common(const JsonField& root, const Choice& defaults, bool echo) {
+GenerationRequest read_common(const JsonField& root, std::string_view body, const Choice& defaults, bool echo) {
   GenerationRequest request{.echo = echo};
   refuse_unsupported(root);
   request.choices = root["n"].integer_or(1, 1, kMaxChoices);
@@ -103,6 +115,7 @@ GenerationRequest read_common(const JsonField& root, const Choice& defaults, boo
     request.has_seed = true;
   }
   request.stop = read_stop(root["stop"]);
+  read_format(root["response_format"], body, request);
   request.stream = root["stream"].boolean_or(false);
   request.include_usage = root["stream_options"].object_or_empty()["include_usage"].boolean_or(false);
   return request;
@@ -120,6 +133,21 @@ Json content_of(const JsonField& content) {
     text += part["text"].string();
   }
   return text;
+}
+
+// Makes objects of the arguments of earlier calls, which are texts in OpenAI's interface: templates print them.
+void read_calls(const std::vector<JsonField>& messages, Json& json) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i]["tool_calls"].is_null()) continue;
+    const std::vector<JsonField> calls = messages[i]["tool_calls"].elements();
+    for (size_t call = 0; call < calls.size(); ++call) {
+      const JsonField arguments = calls[call]["function"]["arguments"];
+      if (!arguments.is_string()) continue;
+      Json& read = json[i]["tool_calls"][call]["function"]["arguments"];
+      read = parse_json<Json>(arguments.string(), kWhere);
+      if (!read.is_object()) throw arguments.bad("the text of a JSON object", "correct it");
+    }
+  }
 }
 
 template <typename Read>
@@ -171,7 +199,7 @@ Json RequestError::json() const {
 GenerationRequest parse_chat_request(std::string_view body, const Choice& defaults) {
   return parse(body, [&](const JsonField& root) {
     if (root["echo"].is_in_use()) throw root["echo"].bad("it to be left out", "ask /v1/completions");
-    GenerationRequest request = read_common(root, defaults, false);
+    GenerationRequest request = read_common(root, body, defaults, false);
     request.logprobs = root["logprobs"].boolean_or(false);
     request.top_logprobs = root["top_logprobs"].integer_or(0, 0, kMaxTopLogprobs);
     if (request.top_logprobs > 0 && !request.logprobs)
@@ -192,6 +220,13 @@ GenerationRequest parse_chat_request(std::string_view body, const Choice& defaul
     }
     if (!root["tools"].is_null()) (void)root["tools"].elements();
     if (!root["documents"].is_null()) (void)root["documents"].elements();
+    read_calls(messages, conversation["messages"]);
+    const JsonField choice = root["tool_choice"];
+    request.may_call_tools = root["tools"].is_in_use() && !(choice.is_string() && choice.string() == "none");
+    request.parallel_tool_calls = root["parallel_tool_calls"].boolean_or(true);
+    if (request.may_call_tools && request.format != AnswerFormat::kText)
+      throw root["response_format"]["type"].bad("text beside tools",
+                                                "leave out one of them, or write tool_choice: none");
     (void)root["add_generation_prompt"].boolean_or(true);
     (void)root["continue_final_message"].boolean_or(false);
     (void)root["chat_template_kwargs"].object_or_empty();
@@ -201,7 +236,7 @@ GenerationRequest parse_chat_request(std::string_view body, const Choice& defaul
 
 GenerationRequest parse_completion_request(std::string_view body, const Choice& defaults) {
   return parse(body, [&](const JsonField& root) {
-    GenerationRequest request = read_common(root, defaults, root["echo"].boolean_or(false));
+    GenerationRequest request = read_common(root, body, defaults, root["echo"].boolean_or(false));
     request.logprobs = !root["logprobs"].is_null();
     request.top_logprobs = root["logprobs"].integer_or(0, 0, kMaxTopLogprobs);
     request.prompts = read_prompts(root["prompt"]);

@@ -41,6 +41,9 @@ struct Choice {
   infer::Penalties penalties = {};
 };
 
+// The values of `response_format`.
+enum class AnswerFormat { kText, kJsonObject, kJsonSchema };
+
 struct GenerationRequest {
   // For chat: an object with `messages`, as text::chat_input reads it; the contents are texts.
   nlohmann::ordered_json conversation;
@@ -51,9 +54,13 @@ struct GenerationRequest {
   Choice choice;                      // its length is the default's
   bool has_seed = false;
   std::vector<std::string> stop;
+  AnswerFormat format = AnswerFormat::kText;
+  nlohmann::ordered_json schema;  // of kJsonSchema, as it came
   bool stream = false, include_usage = false;
   bool logprobs = false;
   int64_t top_logprobs = 0;
+  bool may_call_tools = false;      // there are some, and tool_choice is not none
+  bool parallel_tool_calls = true;  // an answer may have several
   bool echo = false;  // the prompt is part of the text, and its tokens are among those with log-probabilities
 };
 

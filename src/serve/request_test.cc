@@ -66,6 +66,30 @@ TEST_CASE("the parts of a message are one text") {
   CHECK(request.conversation["messages"][2]["content"].is_null());
 }
 
+TEST_CASE("a request may ask for JSON, by a schema whose properties stay in their order") {
+  CHECK(parse_chat_request(chat(), kDefaults).format == AnswerFormat::kText);
+  CHECK(parse_chat_request(chat(R"("response_format": {"type": "json_object"})"), kDefaults).format ==
+        AnswerFormat::kJsonObject);
+  const GenerationRequest request =
+      parse_chat_request(chat(R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true,
+              "schema": {"type": "object", "properties": {"b": true, "a": true}}}})"),
+                         kDefaults);
+  CHECK(request.format == AnswerFormat::kJsonSchema);
+  CHECK(request.schema.dump() == R"({"type":"object","properties":{"b":true,"a":true}})");
+}
+
+TEST_CASE("arguments of earlier calls are objects to the template, and calls are looked for where there are tools") {
+  const std::string messages = R"({"messages": [{"role": "assistant", "content": null, "tool_calls": [
+      {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"b\": 1, \"a\": 2}"}}]}])";
+  const GenerationRequest request =
+      parse_chat_request(messages + R"(, "tools": [{"a": 1}], "parallel_tool_calls": false})", kDefaults);
+  CHECK(request.conversation["messages"][0]["tool_calls"][0]["function"]["arguments"].dump() == R"({"b":1,"a":2})");
+  CHECK(request.may_call_tools);
+  CHECK(!request.parallel_tool_calls);
+  CHECK(!parse_chat_request(messages + R"(, "tools": [{"a": 1}], "tool_choice": "none"})", kDefaults).may_call_tools);
+  CHECK(!parse_chat_request(messages + "}", kDefaults).may_call_tools);
+}
+
 TEST_CASE("a completion has one prompt or many, as text or as tokens") {
   const auto prompts = [](const std::string& prompt) {
     return parse_completion_request(R"({"prompt": )" + prompt + "}", kDefaults).prompts;
@@ -125,8 +149,13 @@ TEST_CASE("a request that is wrong is refused with the field's name") {
       {chat(R"("logit_bias": {"a": 1})"), "logit_bias.a"},
       {chat(R"("logit_bias": {"-1": 1})"), "logit_bias.-1"},
       {chat(R"("logit_bias": {"3": 101})"), "logit_bias.3"},
-      {chat(R"("response_format": {"type": "json_object"})"), "response_format.type"},
+      {chat(R"("response_format": {"type": "grammar"})"), "response_format.type"},
+      {chat(R"("response_format": {})"), "response_format.type"},
+      {chat(R"("response_format": {"type": "json_schema"})"), "response_format.json_schema"},
       {chat(R"("tool_choice": "required")"), "tool_choice"},
+      {chat(R"("tools": [{}], "response_format": {"type": "json_object"})"), "response_format.type"},
+      {R"({"messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": "x"}}]}]})",
+       "messages[0].tool_calls[0].function.arguments"},
       {chat(R"("tools": 3)"), "tools"}};
   for (const auto& [body, param] : kWrong) {
     CAPTURE(body);

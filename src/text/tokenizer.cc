@@ -233,8 +233,7 @@ std::vector<std::pair<int64_t, int64_t>> Tokenizer::locate(std::string_view text
   std::vector<std::pair<int64_t, int64_t>> result;
   size_t at = 0;
   for (const int32_t id : ids) {
-    const AddedToken* added = impl_->added.token(id);
-    const std::string spelt = added != nullptr ? added->content : impl_->decoder.bytes(id_to_token(id));
+    const std::string spelt = token_bytes(id);
     std::string_view token = spelt;
     if (token.starts_with(' ') && !text.substr(at).starts_with(token)) token.remove_prefix(1);  // a space put before
     const std::string_view ahead = text.substr(at, token.size() + kFarthest);
@@ -280,6 +279,10 @@ std::string Tokenizer::StreamDecoder::finish() {
   return result;
 }
 
+std::string Tokenizer::token_bytes(int32_t id) const {
+  const AddedToken* added = impl_->added.token(id);
+  return added != nullptr ? added->content : impl_->decoder.bytes(id_to_token(id));
+}
 std::string Tokenizer::id_to_token(int32_t id) const { return std::string(impl_->token(id).value_or("")); }
 std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const { return impl_->find(token); }
 int64_t Tokenizer::vocabulary_size() const { return impl_->vocabulary_size(); }

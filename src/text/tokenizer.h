@@ -96,6 +96,8 @@ class Tokenizer {
 
   // Returns the token as the vocabulary writes it; empty for an id that no token has.
   [[nodiscard]] std::string id_to_token(int32_t id) const;
+  // Returns the bytes that the token adds to a text, a space before a word included; maybe half a character.
+  [[nodiscard]] std::string token_bytes(int32_t id) const;
   [[nodiscard]] std::optional<int32_t> token_to_id(std::string_view token) const;
   // Returns one more than the highest id, added tokens included: the number of rows that an embedding must have.
   [[nodiscard]] int64_t vocabulary_size() const;

@@ -1,6 +1,7 @@
 #include "infer/generation/decoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <new>
 #include <utility>
@@ -11,6 +12,20 @@
 #include "base/sizes.h"
 
 namespace spillway::infer {
+namespace {
+
+// Bars the tokens that the grammar does not go on with. An answer stops where it is a whole text, and where no token
+// follows.
+void hold_to(const text::TokenMatcher::Next& next, std::span<const int32_t> stop_ids, bool may_stop,
+             std::span<float> scores) {
+  const bool stops = next.tokens->is_empty() || (next.may_end && may_stop);
+  for (int64_t id = 0; id < std::ssize(scores); ++id) {
+    const bool is_stop = std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
+    if (is_stop ? !stops : !next.tokens->contains(id)) nth(scores, id) = -std::numeric_limits<float>::infinity();
+  }
+}
+
+}  // namespace
 
 Decoder::Decoder(const GenerationPrograms& programs) : programs_(programs), rows_(programs.decode.model.rows) {}
 
@@ -181,7 +196,7 @@ bool Decoder::may_stop(const Sequence& sequence) {
 bool Decoder::is_chosen_by_program(const Row& row) {
   const Sequence& sequence = *row.sequence;
   return !row.next && sequence.sampling.is_of_program() && !sequence.rules.penalties.change_logits() &&
-         (may_stop(sequence) || std::ssize(sequence.rules.stop_ids) <= kMaxBarred);
+         !sequence.rules.matcher && (may_stop(sequence) || std::ssize(sequence.rules.stop_ids) <= kMaxBarred);
 }
 
 bool Decoder::needs_logits(const Row& row) {
@@ -246,8 +261,11 @@ void Decoder::look_at_logits(const Row& row, std::span<const float> logits, Choi
     choice = {*row.next, log_probability(logits, rules.logprob_temperature, *row.next)};
   } else if (!is_chosen_by_program(row)) {
     std::vector<float> changed;
-    choice = choose_token(logits, scores_of(sequence, logits, changed), sequence.sampling,
+    const std::span<const float> scores = scores_of(sequence, logits, changed);
+    choice = choose_token(logits, scores, sequence.sampling,
                           rules.logprobs ? std::optional(rules.logprob_temperature) : std::nullopt, row.uniform);
+    // Rounding may leave a draw behind the last token that has a share.
+    if (rules.matcher && std::isinf(nth(scores, choice.id))) choice.id = sample(scores, {}, 0);
   }
   if (rules.top_logprobs > 0) choice.top = likeliest_tokens(logits, rules.logprob_temperature, rules.top_logprobs);
 }
@@ -258,7 +276,8 @@ Chosen Decoder::take(const Row& row, Choice choice) {
   Chosen chosen{.sequence = sequence.name, .id = choice.id, .logprob = choice.logprob, .top = std::move(choice.top)};
   chosen.is_of_prompt = row.next.has_value();
   if (chosen.is_of_prompt) return chosen;
-  chosen.stopped = std::find(rules.stop_ids.begin(), rules.stop_ids.end(), chosen.id) != rules.stop_ids.end();
+  chosen.stopped = std::find(rules.stop_ids.begin(), rules.stop_ids.end(), chosen.id) != rules.stop_ids.end() ||
+                   (rules.matcher && !rules.matcher->add(chosen.id));
   chosen.shown = !chosen.stopped || rules.keeps_stop;
   if (chosen.shown) sequence.ids.push_back(chosen.id);
   chosen.is_last =
@@ -266,14 +285,16 @@ Chosen Decoder::take(const Row& row, Choice choice) {
   return chosen;
 }
 
-// Returns the logits, or in `changed` the logits with penalties and the minimum length applied.
+// Returns the logits, or in `changed` the logits with penalties, the minimum length and the grammar applied.
 std::span<const float> Decoder::scores_of(const Sequence& sequence, std::span<const float> logits,
                                           std::vector<float>& changed) {
   const SequenceRules& rules = sequence.rules;
-  if (!rules.penalties.change_logits() && may_stop(sequence)) return logits;
+  if (!rules.penalties.change_logits() && may_stop(sequence) && !rules.matcher) return logits;
   changed.assign(logits.begin(), logits.end());
   penalise(changed, sequence.ids, sequence.prompt_tokens, rules.penalties);
-  if (!may_stop(sequence)) {
+  if (rules.matcher) {
+    hold_to(rules.matcher->next(), rules.stop_ids, may_stop(sequence), changed);
+  } else if (!may_stop(sequence)) {
     for (const int32_t id : rules.stop_ids) {
       if (id < std::ssize(changed)) nth(changed, id) = -std::numeric_limits<float>::infinity();
     }

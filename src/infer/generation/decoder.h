@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "infer/generation/cache_rows.h"
 #include "infer/generation/generate.h"
 #include "infer/generation/penalties.h"
+#include "text/grammar/token_grammar.h"
 
 namespace spillway::infer {
 
@@ -25,6 +27,8 @@ struct SequenceRules {
   double logprob_temperature = 1;
   int64_t top_logprobs = 0;      // of so many of the likeliest tokens, beside each that has a log-probability
   bool prompt_logprobs = false;  // of the prompt's tokens, but for its first one, too
+  // The answer is a text of its grammar, and stops where that may end. Of one sequence; none: any text.
+  std::shared_ptr<text::TokenMatcher> matcher = {};
 };
 
 using SequenceId = int64_t;

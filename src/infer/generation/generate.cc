@@ -31,12 +31,13 @@ class Continuations {
   void admit() {
     for (; next_ < prompts_.size(); ++next_) {
       const Prompt& prompt = prompts_[next_];
-      const std::optional<SequenceId> name =
-          decoder_.join(prompt, {.stop_ids = options_.stop_ids,
-                                 .penalties = options_.penalties,
-                                 .keeps_stop = options_.keeps_stop,
-                                 .logprobs = options_.logprobs,
-                                 .logprob_temperature = options_.logprob_temperature});
+      SequenceRules rules{.stop_ids = options_.stop_ids,
+                          .penalties = options_.penalties,
+                          .keeps_stop = options_.keeps_stop,
+                          .logprobs = options_.logprobs,
+                          .logprob_temperature = options_.logprob_temperature};
+      if (options_.grammar) rules.matcher = std::make_shared<text::TokenMatcher>(options_.grammar);
+      const std::optional<SequenceId> name = decoder_.join(prompt, std::move(rules));
       SPILLWAY_CHECK(name || decoder_.sequences() > 0, "a sequence of {} tokens does not fit",
                      prompt.sequence_tokens());
       if (!name) return;

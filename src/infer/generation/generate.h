@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "infer/generation/penalties.h"
 #include "infer/generation/sampling.h"
 #include "runtime/executor.h"
+#include "text/grammar/token_grammar.h"
 
 namespace spillway::infer {
 
@@ -35,6 +37,7 @@ struct GenerationOptions {
   bool keeps_stop = false;  // the token that stopped belongs to the answer
   bool logprobs = false;
   double logprob_temperature = 1;
+  std::shared_ptr<text::TokenGrammar> grammar = nullptr;  // each answer is a text of it
   // Called with each new token of a prompt as it is chosen.
   std::function<void(size_t prompt, int32_t id)> on_token = nullptr;
   // Called with each answer once it and all before it are done.

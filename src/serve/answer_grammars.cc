@@ -1,0 +1,35 @@
+#include "serve/answer_grammars.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "text/grammar/json_schema.h"
+
+namespace spillway::serve {
+
+std::shared_ptr<text::TokenGrammar> AnswerGrammars::of(const GenerationRequest& request) {
+  if (request.format == AnswerFormat::kText) return nullptr;
+  constexpr size_t kMaxKept = 8;
+  const bool has_schema = request.format == AnswerFormat::kJsonSchema;
+  const std::string name = has_schema ? json_text(request.schema) : "";
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.first == name; });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+    return found->second;
+  }
+  try {
+    if (!trie_) trie_ = std::make_shared<text::TokenTrie>(tokenizer_, "request: response_format");
+    text::ByteGrammar grammar =
+        has_schema ? text::json_schema_grammar(request.schema, "request: response_format.json_schema.schema")
+                   : text::json_object_grammar();
+    kept_.emplace_front(name, std::make_shared<text::TokenGrammar>(trie_, std::move(grammar)));
+  } catch (const InputError& error) {
+    throw RequestError(400, error.what(), "response_format");
+  }
+  if (kept_.size() > kMaxKept) kept_.pop_back();
+  return kept_.front().second;
+}
+
+}  // namespace spillway::serve
