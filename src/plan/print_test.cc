@@ -52,6 +52,19 @@ TEST_CASE("a plan is printed with its tiers, its choices and its step") {
   CHECK_FALSE(printed.says("\nhost "));
 }
 
+TEST_CASE("a plan of several micro-batches says their order, on the page and in JSON") {
+  Printed printed(kGiB);
+  CHECK_FALSE(printed.says("\norder "));
+  CHECK(plan_json(printed.graph, printed.plan, printed.context)["micro_batch_order"] == "horizontal");
+  printed.context.accumulation = 6;
+  printed.context.group = 4;
+  CHECK(printed.says("\norder    vertical, 4 micro-batches in a layer before the next\n"));
+  const auto json = plan_json(printed.graph, printed.plan, printed.context);
+  CHECK(json["micro_batch_order"] == "vertical");
+  CHECK(json["micro_batch_group"] == 4);
+  CHECK(printed.context.step_seconds(printed.plan.simulation) == printed.plan.simulation.step_seconds(2));
+}
+
 TEST_CASE("layers that are treated in two ways in turn take a line for each way, others a line for each run") {
   const Graph graph = random_graph(5, {.blocks = 20});
   Choices choices = uniform_choices(graph, ActivationPolicy::kKeep);
