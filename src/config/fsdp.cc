@@ -86,15 +86,15 @@ void keep_on_host(std::vector<Setting>& settings, std::string_view spelled, cons
 }
 
 // A strategy of FSDP's first version: its word in `fsdp`, accelerate's number for it, and the stage of ZeRO.
-struct Strategy {
+struct Sharding {
   std::string_view word, number;
   const char* stage;
 };
-constexpr Strategy kShardings[] = {{"full_shard", "1", "3"},
-                                    {"shard_grad_op", "2", "2"},
-                                    {"no_shard", "3", "0"},
-                                    {"hybrid_shard", "4", "3"},
-                                    {"hybrid_shard_zero2", "5", "2"}};
+constexpr Sharding kShardings[] = {{"full_shard", "1", "3"},
+                                   {"shard_grad_op", "2", "2"},
+                                   {"no_shard", "3", "0"},
+                                   {"hybrid_shard", "4", "3"},
+                                   {"hybrid_shard_zero2", "5", "2"}};
 
 // Returns true if the text is the word, in capitals or not.
 bool is_word(std::string_view text, std::string_view word) {
@@ -109,7 +109,7 @@ const char* stage_of(std::span<const std::string> words, std::span<const Foreign
   const ForeignSetting* reshards = find_foreign(section, "reshard_after_forward");
   if (said == nullptr) said = reshards;  // which the first version reads as the strategy's name
   const char* stage = "3";
-  for (const Strategy& one : kShardings) {
+  for (const Sharding& one : kShardings) {
     const bool is_said = said != nullptr && (said->value.text == one.number || is_word(said->value.text, one.word));
     if (has(one.word) || is_said) stage = one.stage;
   }

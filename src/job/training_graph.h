@@ -51,10 +51,10 @@ struct TrainingGraphOptions {
   double max_grad_norm = 1;              // 0: no clipping
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
-  int64_t micro_batches = 1;     // that the graph computes block by block (micro_batch_group); several accumulate
-  int ranks = 1;                         // of which each adds the gradients of its micro-batches; several accumulate
-  bool splits_states = false;            // each of several ranks has and updates a part of the optimizer's state
-  bool splits_weights = false;           // beside that, each has a part of the weights, frozen ones too
+  int64_t micro_batches = 1;    // that the graph computes block by block (micro_batch_group); several accumulate
+  int ranks = 1;                // of which each adds the gradients of its micro-batches; several accumulate
+  bool splits_states = false;   // each of several ranks has and updates a part of the optimizer's state
+  bool splits_weights = false;  // beside that, each has a part of the weights, frozen ones too
   int64_t state_slice_elems = kStateSliceElems;
   // For partially trained weights, by name: the ascending rows whose gradient counts; it is zero for all other rows.
   // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
@@ -105,7 +105,7 @@ struct TrainingGraph {
   std::vector<TrainedWeight> trained;  // those of the model first
   AppendedObjective objective;
   std::vector<MicroBatchValues> group;  // of each micro-batch; the first has the objective's own
-  std::vector<ParameterTable> beside;  // the weights of TrainingGraphOptions::beside
+  std::vector<ParameterTable> beside;   // the weights of TrainingGraphOptions::beside
   // The cuts of the persistent values of which each rank has a part, as a value of one rank is cut.
   std::map<ValueId, Cut> parts;
   WeightNames split_weights;    // the weights among them
