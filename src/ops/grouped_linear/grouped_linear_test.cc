@@ -13,7 +13,7 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-constexpr int64_t kTokens = 11;
+constexpr int64_t kGroupedTokens = 11;
 
 struct GroupedCase {
   int64_t pairs = 2, experts = 5, in = 12, out = 20;
@@ -38,8 +38,8 @@ ValueId append_products(Builder& b, ValueId x, ValueId experts, const std::vecto
 // Returns the operands: experts of tokens, rows, and a weight for each expert.
 std::vector<OperandCase> operands_of(const GroupedCase& c) {
   std::vector<OperandCase> operands = {
-      experts_operand(kTokens, c.pairs, c.experts),
-      {{c.dtype, {kTokens, c.pairs * c.in}, kTokenAxis}, random_numbers(kTokens * c.pairs * c.in, 2)}};
+      experts_operand(kGroupedTokens, c.pairs, c.experts),
+      {{c.dtype, {kGroupedTokens, c.pairs * c.in}, kTokenAxis}, random_numbers(kGroupedTokens * c.pairs * c.in, 2)}};
   if (!c.chosen.empty()) operands[0].numbers = c.chosen;
   for (int64_t e = 0; e < c.experts; ++e)
     operands.push_back({{c.weights, {c.out, c.in}}, random_numbers(c.out * c.in, 10 + static_cast<uint64_t>(e))});
@@ -63,7 +63,7 @@ Numbers grouped_reference(const GroupedCase& c, const std::vector<Numbers>& in) 
 }
 
 void check_grouped(const GroupedCase& c) {
-  check_operation({.tokens = kTokens,
+  check_operation({.tokens = kGroupedTokens,
                    .inputs = operands_of(c),
                    .build =
                        [=](Builder& b, const std::vector<ValueId>& in) {
@@ -75,7 +75,7 @@ void check_grouped(const GroupedCase& c) {
 // Returns what operations with `together` experts each make.
 Numbers product_of(const GroupedCase& c, int64_t together, int threads) {
   Graph graph;
-  graph.axes = {{"tokens", kTokens}};
+  graph.axes = {{"tokens", kGroupedTokens}};
   Builder b(graph);
   std::vector<ValueId> inputs;
   std::map<ValueId, Numbers> numbers;
@@ -98,7 +98,7 @@ TEST_CASE("rows are multiplied by their expert's weight, and weights get the gra
 }
 
 TEST_CASE("all rows may be one expert's, and experts may have none or one") {
-  const auto all = static_cast<size_t>(2 * kTokens);
+  const auto all = static_cast<size_t>(2 * kGroupedTokens);
   check_grouped({.chosen = Numbers(all, 0)});
   check_grouped({.together = 2, .chosen = Numbers(all, 4)});
   Numbers one(all, 3);

@@ -14,7 +14,7 @@ struct Larger {
   __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return a > b ? a : b; }
 };
 
-// What a warp keeps of its token in shared memory.
+// The numbers of its token that a warp keeps in shared memory.
 struct TokenScratch {
   float* scores;   // [E]
   float* choices;  // [E]: scores with the bias, and in a gradient that of the scores
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
   chosen += t * routing.top_k;
   dweights += t * routing.top_k;
   write_scores(routing, logits, token.scores);
-  // Those of the chosen, behind each other.
+  // The scores of the chosen are behind each other.
   float* const scores = token.choices;
   for_lane(routing.top_k, [&](int64_t i) { scores[i] = token.scores[chosen[i]]; });
   __syncwarp();

@@ -17,7 +17,7 @@ enum Input : int { kLogits, kBias };
 enum GradInput : int { kExperts = 1, kDWeights };
 }  // namespace route_op
 
-// What RouteOptions say, for kernels.
+// The options of route, for kernels.
 struct Routing {
   int64_t experts = 0, top_k = 0;
   RouteScore score = RouteScore::kSoftmax;
