@@ -100,9 +100,9 @@ TEST_CASE("what training a router would need and is not computed is noted, and r
 TEST_CASE("tensors of more or fewer experts than the config says are refused by name") {
   CHECK(weights_error("qwen3_moe", "").empty());
   CHECK(has(weights_error("qwen3_moe", R"({"num_local_experts": 9})"),
-            "expected a tensor \"model.layers.0.mlp.experts.8.gate_proj.weight\""));
+            "expected a tensor 'model.layers.0.mlp.experts.8.gate_proj.weight'"));
   CHECK(has(weights_error("mixtral", R"({"num_local_experts": 7})"),
-            "got \"model.layers.0.block_sparse_moe.experts.7.w1.weight\""));
+            "got 'model.layers.0.block_sparse_moe.experts.7.w1.weight'"));
 }
 
 TEST_CASE("targets of adapters that mean experts are refused, and those beside them are not") {
@@ -110,9 +110,9 @@ TEST_CASE("targets of adapters that mean experts are refused, and those beside t
     return lora_targets(parameters_of(*read_model(kGoldenModels / model)), {.target_modules = {target}}, "targets");
   };
   CHECK_THROWS_WITH((void)targets_of("qwen3_moe", "gate_proj"),
-                    "[targets] expected linear layers outside of experts, which get no adapter yet, got \"gate_proj\"; "
+                    "[targets] expected linear layers outside of experts, which get no adapter yet, got 'gate_proj'; "
                     "name those of attention, q_proj, k_proj, v_proj, o_proj");
-  CHECK_THROWS_WITH((void)targets_of("mixtral", "w2"), doctest::Contains("which get no adapter yet, got \"w2\""));
+  CHECK_THROWS_WITH((void)targets_of("mixtral", "w2"), doctest::Contains("which get no adapter yet, got 'w2'"));
   CHECK(targets_of("olmoe", "q_proj").size() == 2);
   // Of Qwen2's mixture PEFT takes the feed-forward and the shared expert.
   CHECK(targets_of("qwen2_moe", "gate_proj") ==
