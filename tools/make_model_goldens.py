@@ -37,8 +37,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from transformers import (ArceeConfig, Cohere2Config, CohereConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GraniteConfig, LlamaConfig,
-                          Ministral3Config, MistralConfig, Olmo2Config, Olmo3Config, Phi3Config, Qwen2Config,
-                          Qwen3Config, SeedOssConfig, SmolLM3Config)
+                          Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
+                          Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig, SmolLM3Config)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -51,7 +51,11 @@ DFT = {"llama2", "gemma2"}
 # A token that occurs often in the batches, and the last row of the table; see `padded_goldens`.
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
 PADDED_SAVED = {"llama2": 71}
-LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"]}  # everything else: PEFT's "all-linear"
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+# Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION}
+# What files call the three projections of an expert, and the module that has the experts, where not as in Qwen.
+EXPERT_NAMES = {"mixtral": ("block_sparse_moe", "w1", "w3", "w2")}
 # modules_to_save, and rows of the embedding.
 SAVED = {"llama2": (["embed_tokens", "norm"], VOCAB), "qwen2_tied": (["embed_tokens", "lm_head"], VOCAB + 4)}
 SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
@@ -140,6 +144,18 @@ def model_specs():
                                                                   "factor": 2.0}}), torch.float32, None, 5),
         "cohere": (CohereConfig(**SMALL, num_key_value_heads=2, attention_bias=True, logit_scale=0.7, rope_parameters=plain),
                    torch.float32, None, 4),
+        # The layer in the middle has a feed-forward.
+        "qwen3_moe": (Qwen3MoeConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=12,
+                                     moe_intermediate_size=20, num_experts=8, num_experts_per_tok=3, norm_topk_prob=True,
+                                     mlp_only_layers=[1], rope_parameters=plain), torch.float32, None, 5),
+        "mixtral": (MixtralConfig(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, num_local_experts=8,
+                                  num_experts_per_tok=2, sliding_window=6, rope_parameters=plain), torch.bfloat16, None, 4),
+        "olmoe": (OlmoeConfig(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, num_experts=8,
+                              num_experts_per_tok=3, rope_parameters=plain), torch.float32, None, 5),
+        # The first layer has a feed-forward, the second a mixture and an expert that all tokens share.
+        "qwen2_moe": (Qwen2MoeConfig(**SMALL, num_key_value_heads=2, moe_intermediate_size=20, num_experts=8,
+                                     shared_expert_intermediate_size=24, num_experts_per_tok=3, decoder_sparse_step=2,
+                                     use_sliding_window=True, sliding_window=6, rope_parameters=plain), torch.float32, None, 4),
         # The layer in the middle sees everything, and rotates nothing.
         "cohere2": (Cohere2Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6, logit_scale=0.6,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"],
@@ -200,6 +216,8 @@ def write_config_in_style_of_4(folder):
     config["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
+    if config["model_type"] == "qwen2_moe" and "num_local_experts" in config:
+        config["num_experts"] = config.pop("num_local_experts")
     config["transformers_version"] = "4.46.0"
     path.write_text(json.dumps(config, indent=2) + "\n")
 
@@ -253,6 +271,21 @@ def plain_name(name):
     return name.replace(".modules_to_save.default.", ".").replace(".default.", ".")
 
 
+def as_in_files(model, tensors):
+    """Tensors by names as files have them: transformers holds the projections of all experts of a layer in two."""
+    mlp, gate, up, down = EXPERT_NAMES.get(model.config.model_type, ("mlp", "gate_proj", "up_proj", "down_proj"))
+    result = {}
+    for name, tensor in tensors.items():
+        if ".mlp.experts." in name:
+            stem, kind = name.replace(".mlp.", f".{mlp}.").rsplit(".", 1)
+            for e, own in enumerate(tensor):
+                parts = dict(zip((gate, up), own.chunk(2))) if kind == "gate_up_proj" else {down: own}
+                result |= {f"{stem}.{e}.{part}.weight": values for part, values in parts.items()}
+        else:
+            result[name.replace(".mlp.gate.", f".{mlp}.gate.")] = tensor
+    return result
+
+
 def trainable(model):
     return {plain_name(n): p for n, p in model.named_parameters() if p.requires_grad}
 
@@ -261,6 +294,7 @@ def check_values(model, batch, dft=False):
     model.zero_grad()
     loss = backward(model, [batch], dft)
     grads = {n: (torch.zeros_like(p) if p.grad is None else p.grad.clone()) for n, p in trainable(model).items()}
+    grads = as_in_files(model, grads)
     norms = {n: g.norm().item() for n, g in grads.items()}
     return {"loss": loss, "grad_norm": math.sqrt(sum(n * n for n in norms.values())), "grad_norms": norms}, grads
 
@@ -291,6 +325,7 @@ def train(model, steps, learning_rate, dft=False):
         schedule.step()
     after = {n: p.detach().clone() for n, p in parameters.items()}
     curve["peak_learning_rate"] = learning_rate
+    before, after = as_in_files(model, before), as_in_files(model, after)
     curve["final"] = {n: digest(before[n], after[n]) for n in after}
     return curve, after
 

@@ -60,6 +60,16 @@ std::set<std::string, std::less<>> usual_targets(const Model& model) {
   return {names.begin(), names.end()};
 }
 
+// PEFT's all-linear means the experts and routers of most mixtures, too.
+void refuse_all_linear(const ParameterTable& parameters) {
+  for (const Parameter& p : parameters) {
+    if (!p.is_meant_by_targets) continue;
+    throw input_error("lora_target_linear",
+                      "expected false for a model whose experts it means, which get no adapter yet, got true; {}",
+                      "set lora_target_modules: [q_proj, k_proj, v_proj, o_proj]");
+  }
+}
+
 // The first layer of a list of modules can also be named by the list: FastVideo's `to_out` is diffusers' `to_out.0`.
 void name_first_of_lists(const ParameterTable& parameters, std::set<std::string, std::less<>>& targets) {
   std::set<std::string, std::less<>> known;
@@ -89,6 +99,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     name_first_of_lists(parameters_of(model), lora.target_modules);
   }
   if (adapter.target_linear) {
+    refuse_all_linear(parameters_of(model));
     // As in axolotl both keys apply: a named module is one of the linear layers anyway, or is not a layer.
     (void)lora_targets(parameters_of(model), lora, "lora_target_modules");
     lora.target_modules.clear();

@@ -32,3 +32,15 @@ TEST_CASE("beside lora_target_linear what lora_target_modules names is one of al
   CHECK_THROWS_WITH_AS((void)targets_of(all_linear({.pattern = "nope.*"})),
                        doctest::Contains("[lora_target_modules] expected a pattern that matches layers"), InputError);
 }
+
+TEST_CASE("lora_target_linear is refused where it would mean experts, and means linear layers of Qwen2's mixture") {
+  const auto targets = [](const char* name) {
+    ModelPtr model = read_model(std::string(SPILLWAY_SOURCE_DIR "/tests/golden/models/") + name);
+    std::vector<std::string> notes;
+    return lora_targets(parameters_of(*model), lora_options(all_linear({}), model, notes), "lora_target_modules")
+        .size();
+  };
+  for (const char* name : {"qwen3_moe", "mixtral", "olmoe"})
+    CHECK_THROWS_WITH_AS((void)targets(name), doctest::Contains("[lora_target_linear] expected false"), InputError);
+  CHECK(targets("qwen2_moe") == 4 + 3 + 4 + 3 + 1);
+}

@@ -137,6 +137,18 @@ std::vector<std::string_view> linear_modules(const ParameterTable& parameters) {
   return result;
 }
 
+// Throws InputError if the names of target modules mean experts, to PEFT, which have no adapters here.
+void refuse_experts(const ParameterTable& parameters, const LoraOptions& lora, std::string_view where) {
+  for (const Parameter& p : parameters) {
+    if (!p.is_meant_by_targets) continue;
+    for (const std::string_view name : names_of_path(p.module)) {
+      if (!lora.target_modules.contains(name)) continue;
+      throw input_error(where, "expected linear layers outside of experts, which get no adapter yet, got {}; name {}",
+                        quote(name), "those of attention, q_proj, k_proj, v_proj, o_proj");
+    }
+  }
+}
+
 // "q_proj" for each kind of layer that is adapted in every block; whole names where some block differs, and where the
 // model has other parts.
 std::set<std::string> target_names(const ParameterTable& parameters, const LoraOptions& lora) {
@@ -176,6 +188,7 @@ std::vector<std::string> last_names(const ParameterTable& parameters) {
 
 std::vector<std::string> lora_targets(const ParameterTable& parameters, const LoraOptions& lora,
                                       std::string_view where) {
+  refuse_experts(parameters, lora, where);
   std::vector<std::string> result;
   std::set<std::string_view> known;
   for (const std::string_view module : linear_modules(parameters)) {
@@ -204,6 +217,12 @@ std::vector<std::string> saved_weights(const ParameterTable& parameters, const L
     throw input_error(where,
                       "expected layers of the model (embed_tokens, lm_head, norm, ...), got {}; correct the name",
                       quote(name));
+  }
+  for (const Parameter& p : parameters) {
+    if (!p.is_of_mixture() || !is_saved_in_full(lora, p.name)) continue;
+    throw input_error(where,
+                      "expected layers outside of mixtures, whose weights are not yet trained beside LoRA, got {}; {}",
+                      quote(p.module), "name others");
   }
   for (const std::string& module : lora_targets(parameters, lora, where)) {
     if (!is_saved_in_full(lora, module + ".weight")) continue;

@@ -23,6 +23,8 @@ enum class ParameterRole : uint8_t {
   kScoreBias,   // [labels]
   kNorm,        // [width]
   kLinear,      // W [out_features, in_features] of y = W x + b
+  kExpert,      // W [out_features, in_features] of one expert of a mixture
+  kRouter,      // W [experts, width] of a mixture
   kBias,        // b [out_features]
   kProjection,  // W [out_features, in_features] of a layer outside of the blocks, which no adapter is for
   kModulation,  // [parts * width], to which what modulates each sequence is added
@@ -58,6 +60,7 @@ struct Parameter {
   bool is_table = false;      // an embedding that is not the head, too
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
+  bool is_meant_by_targets = false;  // an expert's, for which PEFT takes target names of its projection, too
   StoragePtr storage = dense_storage();
   std::string name_in_files;    // of a model that is written, where it is another one
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
@@ -88,6 +91,7 @@ struct Parameter {
   // Returns true if a written model folder holds it, which includes new scores.
   [[nodiscard]] bool is_written() const { return is_of_model() || is_score(); }
   [[nodiscard]] bool is_score() const { return role == ParameterRole::kScore || role == ParameterRole::kScoreBias; }
+  [[nodiscard]] bool is_of_mixture() const { return role == ParameterRole::kExpert || role == ParameterRole::kRouter; }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
   [[nodiscard]] bool has_row_per_token() const {
     return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;

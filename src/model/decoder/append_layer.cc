@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "ops/activation/activation.h"
+#include "model/decoder/experts.h"
+#include "model/decoder/feed_forward.h"
 #include "ops/split_columns/split_columns.h"
-#include "ops/swiglu/swiglu.h"
 
 namespace spillway {
 namespace {
@@ -23,7 +23,9 @@ class LayerBuilder {
     if (attended == kNone) return kNone;
     stream = add_branch(output_projection(), attended, stream, layer_.norms.after_attention);
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
-    return add_branch(down_projection(), inner_of(y), stream, layer_.norms.after_feed_forward);
+    if (layer_.mixture) return add_mixture(y, stream);
+    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + "mlp");
+    return add_branch(mlp.down_projection(), mlp.inner(y), stream, layer_.norms.after_feed_forward);
   }
 
  private:
@@ -38,6 +40,14 @@ class LayerBuilder {
   [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId stream, std::string_view norm_after) {
     if (norm_after.empty() && parts_.config().residual_scale == 1) return parts_.layers().linear(last, x, stream);
     return parts_.join(stream, norm(parts_.layers().linear(last, x), norm_after));
+  }
+
+  // Returns stream + residual_scale * norm(mixture(x)).
+  [[nodiscard]] ValueId add_mixture(ValueId x, ValueId stream) {
+    const std::string_view norm_after = layer_.norms.after_feed_forward;
+    if (norm_after.empty() && parts_.config().residual_scale == 1)
+      return append_mixture(parts_, *layer_.mixture, prefix_, x, stream);
+    return parts_.join(stream, norm(append_mixture(parts_, *layer_.mixture, prefix_, x, kNone), norm_after));
   }
 
   [[nodiscard]] LinearLayer attention_projection(std::string_view name, int64_t width) const {
@@ -81,31 +91,6 @@ class LayerBuilder {
     }
     if (attention.rope) parts_.rotate(heads, *attention.rope);
     return heads;
-  }
-
-  [[nodiscard]] LinearLayer mlp_projection(std::string_view name, int64_t in, int64_t out) const {
-    return {fmt::format("{}mlp.{}", prefix_, name), in, out, layer_.feed_forward.bias};
-  }
-
-  [[nodiscard]] LinearLayer down_projection() const {
-    return mlp_projection("down_proj", layer_.feed_forward.inner, parts_.config().hidden_size);
-  }
-
-  // Returns what down_proj takes.
-  [[nodiscard]] ValueId inner_of(ValueId x) {
-    const FeedForward& mlp = layer_.feed_forward;
-    const auto project = [&](std::string_view name, int64_t width) {
-      return parts_.layers().linear(mlp_projection(name, parts_.config().hidden_size, width), x);
-    };
-    if (!mlp.has_gate) return ops::relu_squared(builder(), project("up_proj", mlp.inner));
-    const auto gated = mlp.activation == Activation::kSilu ? ops::swiglu : ops::geglu;
-    if (!mlp.is_fused) {
-      const ValueId gate = project("gate_proj", mlp.inner);
-      return gated(builder(), gate, project("up_proj", mlp.inner));
-    }
-    const ValueId both = project("gate_up_proj", 2 * mlp.inner);
-    const std::vector<ValueId> parts = ops::split_columns(builder(), both, {mlp.inner, mlp.inner});
-    return gated(builder(), parts[0], parts[1]);
   }
 
   DecoderParts& parts_;

@@ -47,7 +47,7 @@ class Check {
   void kind() const {
     if (family_.name.empty()) {
       throw input_error(fmt::format("{}: architectures", where_),
-                        "expected a family that llama.cpp's converter knows, got {}; use the folder itself",
+                        "expected a family that is written as GGUF here, got {}; use the folder itself",
                         config_.architecture->name);
     }
     if (config_.score) {

@@ -53,6 +53,19 @@ struct FeedForward {
   bool bias = false;      // of all its projections
 };
 
+// A mixture of experts in place of the feed-forward: for each token, the sum of its top_k experts' down_proj(silu(
+// gate_proj(x)) * up_proj(x)), each times its weight, and of the shared expert's.
+struct Mixture {
+  int64_t experts = 0;       // 1 to ops::kMaxExperts
+  int64_t top_k = 0;         // 1 to experts
+  int64_t inner = 0;         // of an expert
+  bool normalises = false;   // the weights of a token's experts are divided by their sum
+  int64_t shared_inner = 0;  // of the shared expert, whose weight is sigmoid(shared_expert_gate(x)); 0: there is none
+  bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
+  // The names of its modules inside the layer.
+  std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
+};
+
 // The number of rows of a state.
 enum class StateRows : uint8_t { kPerToken, kPerSequence };
 
@@ -70,7 +83,8 @@ struct DecoderLayer {
   LayerNorms norms;
   Attention attention;
   FeedForward feed_forward;
-  bool is_parallel = false;  // the feed-forward reads what the attention reads (Cohere)
+  std::optional<Mixture> mixture;  // in place of the feed-forward
+  bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
 
   // Returns what the layer keeps: keys and values are two states.
   [[nodiscard]] std::vector<LayerState> states() const;

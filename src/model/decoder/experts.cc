@@ -1,0 +1,92 @@
+#include "model/decoder/experts.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "model/decoder/feed_forward.h"
+#include "ops/cast/cast.h"
+#include "ops/combine_rows/combine_rows.h"
+#include "ops/gather_rows/gather_rows.h"
+#include "ops/grouped_linear/grouped_linear.h"
+#include "ops/matmul/matmul.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/route/route.h"
+#include "ops/sort_pairs/sort_pairs.h"
+#include "ops/swiglu/swiglu.h"
+#include "ops/weigh_rows/weigh_rows.h"
+
+namespace spillway {
+namespace {
+
+// Appends one mixture. All references are borrowed.
+class MixtureBuilder {
+ public:
+  MixtureBuilder(DecoderParts& parts, const Mixture& mixture, const std::string& prefix)
+      : parts_(parts), mixture_(mixture), module_(prefix + std::string(mixture.module)) {}
+
+  // Returns residual + the weighted sum of each token's experts. Weights are put on what the last product takes, as
+  // the narrower of its sides.
+  [[nodiscard]] ValueId experts(ValueId x, ValueId residual) {
+    const ops::Routes routes = route(x);
+    const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
+    const int64_t width = parts_.config().hidden_size;
+    const ValueId rows = ops::gather_rows(builder(), x, pairs);
+    const ValueId gate = product(mixture_.gate_proj, {mixture_.inner, width}, rows, pairs);
+    const ValueId up = product(mixture_.up_proj, {mixture_.inner, width}, rows, pairs);
+    const ValueId inner = ops::weigh_rows(builder(), ops::swiglu(builder(), gate, up), routes.weights, pairs);
+    return ops::combine_rows(builder(), product(mixture_.down_proj, {width, mixture_.inner}, inner, pairs), pairs,
+                             residual);
+  }
+
+  // Returns residual + sigmoid(shared_expert_gate(x)) * shared_expert(x).
+  [[nodiscard]] ValueId shared_expert(ValueId x, ValueId residual) {
+    const FeedForward description{.inner = mixture_.shared_inner};
+    const FeedForwardPart expert(parts_, description, module_ + ".shared_expert");
+    const ValueId inner = expert.inner(x);
+    const LinearLayer gate{
+        .module = module_ + ".shared_expert_gate", .in_features = parts_.config().hidden_size, .out_features = 1};
+    const ValueId logit = ops::cast(builder(), parts_.layers().linear(gate, x), DType::kF32);
+    const ValueId weighed = ops::weigh_rows(builder(), inner, ops::pointwise::sigmoid(builder(), logit));
+    return parts_.layers().linear(expert.down_projection(), weighed, residual);
+  }
+
+ private:
+  [[nodiscard]] Builder& builder() { return parts_.layers().builder(); }
+
+  // Logits and all that follows from them are f32.
+  [[nodiscard]] ops::Routes route(ValueId x) {
+    const ValueId weight = parts_.layers().weight(ParameterRole::kRouter, module_ + ".gate",
+                                                  {mixture_.experts, parts_.config().hidden_size});
+    const ValueId logits = ops::matmul(builder(), x, weight, {.transpose_b = true, .out_dtype = DType::kF32});
+    return ops::route(builder(), logits, {.top_k = mixture_.top_k, .normalises = mixture_.normalises});
+  }
+
+  // Returns the products of rows of pairs with their experts' weights, each of `shape`.
+  [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows,
+                                const ops::SortedPairs& pairs) {
+    std::vector<ValueId> weights;
+    for (int64_t expert = 0; expert < mixture_.experts; ++expert) {
+      const std::string module = fmt::format("{}.experts.{}.{}", module_, expert, name);
+      Parameter weight = parts_.layers().base_parameter(ParameterRole::kExpert, module, shape);
+      weight.is_meant_by_targets = mixture_.targets_mean_experts;
+      weights.push_back(parts_.layers().add(std::move(weight)).value());
+    }
+    return ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.top_k, weights);
+  }
+
+  DecoderParts& parts_;
+  const Mixture& mixture_;
+  std::string module_;
+};
+
+}  // namespace
+
+ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix, ValueId x,
+                       ValueId residual) {
+  MixtureBuilder builder(parts, mixture, prefix);
+  if (mixture.shared_inner > 0) residual = builder.shared_expert(x, residual);
+  return builder.experts(x, residual);
+}
+
+}  // namespace spillway

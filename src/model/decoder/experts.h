@@ -1,0 +1,20 @@
+// The parts of a mixture of experts: the router, the experts, and the expert that all tokens share.
+//
+// No expert has a capacity, and no token is dropped: the rows of all pairs of a token and one of its experts are sorted
+// by expert, and multiplied by that expert's weights.
+#pragma once
+
+#include <string>
+
+#include "model/decoder/layer.h"
+#include "model/decoder/parts.h"
+
+namespace spillway {
+
+// Appends the mixture of the layer whose names begin with `prefix`, for x [T, hidden_size], and returns what it gives,
+// plus the residual, if that is not kNone. Each expert's projections are weights of their own, under the names that
+// they have in files.
+[[nodiscard]] ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix, ValueId x,
+                                     ValueId residual);
+
+}  // namespace spillway

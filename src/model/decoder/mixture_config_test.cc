@@ -1,0 +1,123 @@
+// Reads the configs of mixtures of experts, and checks the layers that they make.
+#include "model/decoder/mixture_config.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/adapter.h"
+#include "model/decoder/architecture.h"
+#include "model/model.h"
+#include "model/weights.h"
+#include "tests/support/decoder_configs.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/tiny_graphs.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+using nlohmann::json;
+
+namespace {
+
+std::vector<bool> mixtures_of(const DecoderConfig& config) {
+  std::vector<bool> result;
+  for (const DecoderLayer& layer : config.layers) result.push_back(layer.mixture.has_value());
+  return result;
+}
+
+// A valid config.json of Qwen3's mixture, with changes.
+json with(json changes) {
+  json all = {
+      {"model_type", "qwen3_moe"}, {"num_experts", 8}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 20}};
+  all.update(changes);
+  return all;
+}
+
+std::string error_of(const json& changes) { return config_error(with(changes), "Qwen3MoeForCausalLM"); }
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// Returns what opening the weights of a golden model with overrides of its config throws.
+std::string weights_error(const char* model, const char* overrides) {
+  const std::filesystem::path folder = kGoldenModels / model;
+  try {
+    (void)open_model_weights(folder, parameters_of(*read_model(folder, overrides)));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("folders of mixtures say which layers have experts, how many, and what they are called") {
+  const DecoderConfig qwen3 = read_decoder_config(kGoldenModels / "qwen3_moe");
+  CHECK(mixtures_of(qwen3) == std::vector<bool>{true, false, true});
+  CHECK(qwen3.layers[0].mixture->experts == 8);
+  CHECK(qwen3.layers[0].mixture->top_k == 3);
+  CHECK(qwen3.layers[0].mixture->inner == 20);
+  CHECK(qwen3.layers[0].mixture->normalises);
+  CHECK(qwen3.layers[1].feed_forward.inner == 48);
+  const DecoderConfig qwen2 = read_decoder_config(kGoldenModels / "qwen2_moe");
+  CHECK(mixtures_of(qwen2) == std::vector<bool>{false, true});
+  CHECK(qwen2.layers[1].mixture->shared_inner == 24);
+  CHECK(!qwen2.layers[1].mixture->normalises);
+  CHECK(windows_of(qwen2) == std::vector<int64_t>{6, 0});
+  const DecoderConfig mixtral = read_decoder_config(kGoldenModels / "mixtral");
+  CHECK(mixtral.layers[0].mixture->down_proj == "w2");
+  CHECK(windows_of(mixtral) == std::vector<int64_t>{6, 6});
+  CHECK(!read_decoder_config(kGoldenModels / "olmoe").layers[1].mixture->normalises);
+  const Graph graph = graph_of_tiny("qwen3_moe");
+  CHECK(count_ops(graph, "grouped_linear") == 2 * 3);
+  CHECK(count_ops(graph, "swiglu") == 3);
+}
+
+TEST_CASE("numbers of a mixture that cannot be are refused by name") {
+  CHECK(error_of({{"num_experts_per_tok", 9}}) ==
+        "[config.json] expected num_experts_per_tok of at most num_experts = 8, got 9; check both numbers");
+  CHECK(has(error_of({{"num_experts_per_tok", 0}}), "num_experts_per_tok"));
+  CHECK(has(error_of({{"num_experts_per_tok", nullptr}}), "num_experts_per_tok"));
+  CHECK(has(error_of({{"num_experts", nullptr}}), "num_experts"));
+  CHECK(has(error_of({{"num_experts", 1 << 20}}), "num_experts"));
+  CHECK(has(error_of({{"mlp_only_layers", {3}}}), "mlp_only_layers"));
+  CHECK(has(error_of({{"decoder_sparse_step", 0}}), "decoder_sparse_step"));
+  CHECK(has(config_error({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"clip_qkv", 6.0}}, "OlmoeForCausalLM"),
+            "expected clip_qkv null, got 6"));
+}
+
+TEST_CASE("what training a router would need and is not computed is noted, and refused by training alone") {
+  const auto note_of = [](const json& changes) {
+    const DecoderConfig config = parse(with(changes), "Qwen3MoeForCausalLM");
+    return config.untrainable ? std::string(config.untrainable->what()) : std::string();
+  };
+  CHECK(note_of({{"router_aux_loss_coef", 0.01}, {"output_router_logits", false}}).empty());
+  CHECK(has(note_of({{"output_router_logits", true}}), "expected output_router_logits false"));
+  CHECK(has(note_of({{"router_jitter_noise", 0.1}}), "expected router_jitter_noise 0"));
+}
+
+TEST_CASE("tensors of more or fewer experts than the config says are refused by name") {
+  CHECK(weights_error("qwen3_moe", "").empty());
+  CHECK(has(weights_error("qwen3_moe", R"({"num_local_experts": 9})"),
+            "expected a tensor 'model.layers.0.mlp.experts.8.gate_proj.weight'"));
+  CHECK(has(weights_error("mixtral", R"({"num_local_experts": 7})"),
+            "got 'model.layers.0.block_sparse_moe.experts.7.w1.weight'"));
+}
+
+TEST_CASE("targets of adapters that mean experts are refused, and those beside them are not") {
+  const auto targets_of = [](const char* model, const char* target) {
+    return lora_targets(parameters_of(*read_model(kGoldenModels / model)), {.target_modules = {target}}, "targets");
+  };
+  CHECK_THROWS_WITH((void)targets_of("qwen3_moe", "gate_proj"),
+                    "[targets] expected linear layers outside of experts, which get no adapter yet, got 'gate_proj'; "
+                    "name those of attention, q_proj, k_proj, v_proj, o_proj");
+  CHECK_THROWS_WITH((void)targets_of("mixtral", "w2"), doctest::Contains("which get no adapter yet, got 'w2'"));
+  CHECK(targets_of("olmoe", "q_proj").size() == 2);
+  // Of Qwen2's mixture PEFT takes the feed-forward and the shared expert.
+  CHECK(targets_of("qwen2_moe", "gate_proj") ==
+        std::vector<std::string>{"model.layers.0.mlp.gate_proj", "model.layers.1.mlp.shared_expert.gate_proj"});
+  CHECK_THROWS_WITH((void)saved_weights(parameters_of(*read_model(kGoldenModels / "olmoe")),
+                                        {.target_modules = {"q_proj"}, .modules_to_save = {"gate"}}, "saved"),
+                    doctest::Contains("expected layers outside of mixtures"));
+}

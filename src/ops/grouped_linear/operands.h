@@ -1,0 +1,34 @@
+// The operands of grouped_linear, and the rows that it multiplies.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/kernel.h"
+#include "ops/matmul/cpu/product.h"
+
+namespace spillway::ops::grouped_linear_op {
+
+// The inputs of grouped_linear; the addend may be absent, and the weights of the other experts follow kFirstWeight.
+enum Input : int { kX, kOffsets, kAddend, kFirstWeight };
+// The inputs of the gradient of a weight; the addend may be absent.
+enum GradInput : int { kGradX, kDy, kGradOffsets, kGradAddend };
+
+// A product of rows [in] with matrices, as attributes and shapes say it.
+struct Sizes {
+  int64_t pairs = 0;        // of a token
+  int64_t in = 0, out = 0;  // numbers of a row
+  int64_t first = 0;        // the expert of the first matrix
+  bool transposed = false;  // matrices are [out, in], else [in, out]
+};
+[[nodiscard]] Sizes sizes_of(const Shape& x, const Shape& weight, const Attributes& attributes);
+
+// Returns the shape of a product of `rows` rows.
+[[nodiscard]] inline cpu::MatmulShape product_of_rows(const Sizes& sizes, int64_t rows) {
+  return {.m = rows, .n = sizes.out, .k = sizes.in, .transpose_b = sizes.transposed};
+}
+// Returns the shape of the product of rows that is the gradient of a weight [out, in].
+[[nodiscard]] inline cpu::MatmulShape product_over_rows(const Sizes& sizes, int64_t rows) {
+  return {.m = sizes.out, .n = sizes.in, .k = rows, .transpose_a = true};
+}
+
+}  // namespace spillway::ops::grouped_linear_op
