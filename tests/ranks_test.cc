@@ -126,14 +126,16 @@ class WideModel {
     write_file(folder_.path() / "config.json", config);
     const ParameterTable parameters = parameters_of(*make_decoder(parse_decoder_config(config, "test")));
     std::vector<TensorSpec> specs;
-    for (const Parameter& p : parameters) specs.push_back({p.name, DType::kF32, p.shape.dims()});
+    for (const Parameter& p : parameters)
+      if (p.is_of_model()) specs.push_back({p.written_name(), DType::kF32, p.written_shape().dims()});
     SafetensorsWriter writer(folder_.path() / "model.safetensors", specs);
     RandomStream random(3, 3);
     for (const Parameter& p : parameters) {
+      if (!p.is_of_model()) continue;
       std::vector<float> values;
       for (int64_t i = 0; i < p.shape.elems(); ++i)
         values.push_back(p.shape.rank() == 1 ? 1 : static_cast<float>(random.below(256)) / 1024 - 0.125f);
-      writer.append(p.name, values.data(), DType::kF32, std::ssize(values));
+      writer.append(p.written_name(), values.data(), DType::kF32, std::ssize(values));
     }
     writer.commit();
   }

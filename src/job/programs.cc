@@ -101,6 +101,7 @@ std::vector<JobProgram> row_programs(const Job& job, const TrainingGraph& traini
   const bool scores_rounds = job.online && !job.online->objective->passes().empty();
   if (job.graph.reference.is_precomputed || scores_rounds) programs.push_back(scoring_program(job, training));
   for (size_t i = 0; i < job.graph.beside.size(); ++i) programs.push_back(reward_program(job, i, training));
+  cut_weights(training, programs);
   return programs;
 }
 
