@@ -12,7 +12,7 @@
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"
 #include "ops/collectives/all_gather/all_gather.h"
-#include "ops/collectives/gather_rows/gather_rows.h"
+#include "ops/collectives/all_gather_rows/all_gather_rows.h"
 #include "ops/collectives/own_part/own_part.h"
 #include "ops/collectives/part.h"
 #include "ops/collectives/reduce_scatter/reduce_scatter.h"
@@ -380,7 +380,7 @@ class TrainingGraphBuilder {
       if (is_in_place) continue;
       s + 1 < t.slices.size() ? take_part(i, s + 1, weight) : take_part(i + 1, 0);
       b_.set_block(graph().value(t.weight).block);
-      const ValueId whole = ops::gather_rows(b_, next, weight, rows, options_.ranks);
+      const ValueId whole = ops::all_gather_rows(b_, next, weight, rows, options_.ranks);
       b_.update(weight, whole);
       weight = whole;
     }

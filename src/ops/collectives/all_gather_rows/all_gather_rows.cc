@@ -1,4 +1,4 @@
-#include "ops/collectives/gather_rows/gather_rows.h"
+#include "ops/collectives/all_gather_rows/all_gather_rows.h"
 
 #include "base/sizes.h"
 #include "dist/collective.h"
@@ -6,10 +6,10 @@
 #include "ops/collectives/part.h"
 
 namespace spillway::ops {
-namespace gather_rows_op {
+namespace all_gather_rows_op {
 namespace {
 
-constexpr std::string_view kName = "gather_rows";
+constexpr std::string_view kName = "all_gather_rows";
 enum Input : int8_t { kPart, kWhole };
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
@@ -35,14 +35,14 @@ void run(const CollectiveArgs& args) {
                     span_of(next.as<std::byte>() + rows.begin * size, cut.elems * size), cut, size);
 }
 
-const OpDef kGatherRows{
+const OpDef kAllGatherRows{
     .name = kName, .infer = infer, .cost = cost, .in_place = {{0, kWhole}}, .collective = run, .held = Held::kWhole};
 
 }  // namespace
-}  // namespace gather_rows_op
+}  // namespace all_gather_rows_op
 
-ValueId gather_rows(Builder& builder, ValueId part, ValueId whole, const RowSlice& rows, int ranks) {
-  return builder.append_one(gather_rows_op::kGatherRows, {part, whole}, attributes_of(rows, ranks));
+ValueId all_gather_rows(Builder& builder, ValueId part, ValueId whole, const RowSlice& rows, int ranks) {
+  return builder.append_one(all_gather_rows_op::kAllGatherRows, {part, whole}, attributes_of(rows, ranks));
 }
 
 }  // namespace spillway::ops
