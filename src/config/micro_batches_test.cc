@@ -61,9 +61,10 @@ TEST_CASE("jobs that vertical does not do yet are refused by name, never run in 
   CHECK(order_error(vertical(4), 2)
             .find("expected horizontal beside several ranks, got vertical; micro-batches of "
                   "several ranks layer by layer are not yet supported") != std::string::npos);
-  const std::string online = "base_model: ./m\nlearning_rate: 2e-4\ndatasets: [{path: a.jsonl}]\nrl: grpo\n"
-                             "reward_funcs: [get_repetition_penalty_reward]\nmicro_batch_size: 8\n" +
-                             vertical(4);
+  const std::string online =
+      "base_model: ./m\nlearning_rate: 2e-4\ndatasets: [{path: a.jsonl}]\nrl: grpo\n"
+      "reward_funcs: [get_repetition_penalty_reward]\nmicro_batch_size: 8\n" +
+      vertical(4);
   CHECK(first_problem(check_config(online, "c.yml", {}, ConfigUse::kTrain)) ==
         "[c.yml:7: micro_batch_order] expected horizontal beside rl: grpo, got vertical; micro-batches of completions "
         "layer by layer are not yet supported");
