@@ -91,10 +91,10 @@ struct Strategy {
   const char* stage;
 };
 constexpr Strategy kShardings[] = {{"full_shard", "1", "3"},
-                                    {"shard_grad_op", "2", "2"},
-                                    {"no_shard", "3", "0"},
-                                    {"hybrid_shard", "4", "3"},
-                                    {"hybrid_shard_zero2", "5", "2"}};
+                                   {"shard_grad_op", "2", "2"},
+                                   {"no_shard", "3", "0"},
+                                   {"hybrid_shard", "4", "3"},
+                                   {"hybrid_shard_zero2", "5", "2"}};
 
 // Returns true if the text is the word, in capitals or not.
 bool is_word(std::string_view text, std::string_view word) {

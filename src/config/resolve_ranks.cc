@@ -29,8 +29,9 @@ void check_split(const Resolution& r) {
   if (r.given("parallelism_config"))
     r.not_yet("parallelism_config", "num_processes and dp_shard_size in its place, got a mapping; its sizes are");
   if (keys.zero_stage == ZeroStage::kWeights && keys.precompute_ref_log_probs)
-    r.not_yet("precompute_ref_log_probs",
-              "false beside zero_stage: 3, got true; scores that are known before training while weights are split are");
+    r.not_yet(
+        "precompute_ref_log_probs",
+        "false beside zero_stage: 3, got true; scores that are known before training while weights are split are");
   if (is_online(keys))
     r.not_yet("rl", fmt::format("an objective of given rows beside several ranks, got {}; completions that several "
                                 "ranks generate are",
