@@ -171,16 +171,14 @@ TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part
     return plan["ranks"][0]["holds"]["device"][kind].get<int64_t>();
   };
   const Arguments full = {"--adapter", "none"};
-  for (const Arguments& kind :
-       {full, full + Arguments{"--bf16", "false"}, Arguments{"--lora_r", "80"},
-        Arguments{"--adapter", "qlora", "--load_in_4bit", "true"}, full + Arguments{"--optimizer", "muon"},
-        full + Arguments{"--optimizer_offload", "host", "--gradient_offload", "disk"}}) {
+  for (const Arguments& kind : {full, Arguments{"--adapter", "qlora", "--load_in_4bit", "true"},
+                                full + Arguments{"--optimizer_offload", "host", "--gradient_offload", "disk"}}) {
     CAPTURE(kind.back());
     const TinyJob job;
     const Arguments shared = model.arguments() + kind + Arguments{"--learning_rate", "0.001"};
     CHECK(train_over_ranks(1, job, "one", shared).empty());
-    for (const char* stage : {"0", "1", "2", "3"}) {
-      if (kind != full && stage < std::string_view("2")) continue;
+    for (const char* stage : {"0", "2", "3"}) {  // 1 is 2
+      if (kind != full && stage < std::string_view("3")) continue;
       CAPTURE(std::string(stage));
       const std::string name = std::string("stage_") + stage;
       for (const std::string& error : train_over_ranks(2, job, name, shared + Arguments{"--zero_stage", stage}))
