@@ -35,7 +35,7 @@ json with(json changes) {
   return all;
 }
 
-std::string error_of(const json& changes) { return config_error(with(changes), "Qwen3MoeForCausalLM"); }
+std::string error_of_changes(const json& changes) { return config_error(with(changes), "Qwen3MoeForCausalLM"); }
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -75,14 +75,14 @@ TEST_CASE("folders of mixtures say which layers have experts, how many, and what
 }
 
 TEST_CASE("numbers of a mixture that cannot be are refused by name") {
-  CHECK(error_of({{"num_experts_per_tok", 9}}) ==
+  CHECK(error_of_changes({{"num_experts_per_tok", 9}}) ==
         "[config.json] expected num_experts_per_tok of at most num_experts = 8, got 9; check both numbers");
-  CHECK(has(error_of({{"num_experts_per_tok", 0}}), "num_experts_per_tok"));
-  CHECK(has(error_of({{"num_experts_per_tok", nullptr}}), "num_experts_per_tok"));
-  CHECK(has(error_of({{"num_experts", nullptr}}), "num_experts"));
-  CHECK(has(error_of({{"num_experts", 1 << 20}}), "num_experts"));
-  CHECK(has(error_of({{"mlp_only_layers", {3}}}), "mlp_only_layers"));
-  CHECK(has(error_of({{"decoder_sparse_step", 0}}), "decoder_sparse_step"));
+  CHECK(has(error_of_changes({{"num_experts_per_tok", 0}}), "num_experts_per_tok"));
+  CHECK(has(error_of_changes({{"num_experts_per_tok", nullptr}}), "num_experts_per_tok"));
+  CHECK(has(error_of_changes({{"num_experts", nullptr}}), "num_experts"));
+  CHECK(has(error_of_changes({{"num_experts", 1 << 20}}), "num_experts"));
+  CHECK(has(error_of_changes({{"mlp_only_layers", {3}}}), "mlp_only_layers"));
+  CHECK(has(error_of_changes({{"decoder_sparse_step", 0}}), "decoder_sparse_step"));
   CHECK(has(config_error({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"clip_qkv", 6.0}}, "OlmoeForCausalLM"),
             "expected clip_qkv null, got 6"));
 }
