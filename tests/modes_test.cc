@@ -16,9 +16,8 @@ TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit
   for (const TinySetup& setup : mode_setups()) check_modes(ModeJobs(setup));
 }
 
-TEST_CASE("every mode gives the losses and weights of the plain run of mixtures of experts, bit for bit") {
-  check_modes(ModeJobs({.dtype = DType::kBF16, .threads = 2}, "qwen3_moe"));
-  check_modes(ModeJobs({.adapter = "adapter", .dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen2_moe"));
+TEST_CASE("every mode gives the losses and weights of the plain run of a mixture of experts, bit for bit") {
+  check_modes(ModeJobs({.dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen2_moe"));
 }
 
 TEST_CASE("every pair of modes gives the losses and weights of the plain run, bit for bit") {
