@@ -1,4 +1,4 @@
-// What a JSON schema says, read and checked: which keywords a place has, which types, counts and bounds it allows, and
+// Reads and checks what a JSON schema says: which keywords a place has, which types, counts and bounds it allows, and
 // where references lead. The grammar of it is made in json_schema.cc.
 #pragma once
 
