@@ -122,6 +122,10 @@ ValueId RepeatedValues::of(ValueId value, int64_t number) const {
   return repeated == kNone ? value : repeated;
 }
 
+bool RepeatedValues::has(ValueId value) const {
+  return !by_number_.empty() && value < std::ssize(by_number_.front()) && of(value, 1) != value;
+}
+
 void RepeatedValues::set(ValueId value, int64_t number, ValueId repeated) {
   nth(nth(by_number_, number - 1), value) = repeated;
 }

@@ -21,6 +21,8 @@ class RepeatedValues {
   // Returns the value of micro-batch `number`, counted from 0, that is what `value` is of the first: `value` itself
   // where all micro-batches share it, or nothing reads it. kNone stays kNone.
   [[nodiscard]] ValueId of(ValueId value, int64_t number) const;
+  // Returns true if `value` is one of the first micro-batch that the others have, too.
+  [[nodiscard]] bool has(ValueId value) const;
   void set(ValueId value, int64_t number, ValueId repeated);
 
  private:

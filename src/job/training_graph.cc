@@ -105,6 +105,19 @@ class TrainingGraphBuilder {
       values.rows = axis(first.rows);
     }
     for (WeightGradient& g : gradients_) g.gradient = repeated.of(g.gradient, options_.micro_batches - 1);
+    check_filled(repeated);
+  }
+
+  // Checks that the host fills all that a micro-batch of a group reads of its own.
+  void check_filled(const RepeatedValues& repeated) const {
+    const MicroBatchValues& first = result_.objective;
+    std::set<ValueId> filled = {first.scale, first.dropout_seed};
+    for (const BatchColumn& column : first.columns) filled.insert(column.value);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
+      const Value& value = graph().value(id);
+      const bool is_own = value.producer == kNone && value.kind == ValueKind::kBatch && repeated.has(id);
+      SPILLWAY_CHECK(!is_own || filled.contains(id), "{} is filled for the first micro-batch alone", value.name);
+    }
   }
 
   // A persistent value beside a weight.

@@ -13,6 +13,8 @@ namespace spillway::ops {
 void squared_norm_cpu(const KernelArgs& args);
 SPILLWAY_OPTIONAL_KERNEL void squared_norm_cuda(const KernelArgs& args);
 void block_squares_cpu(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void block_squares_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void squared_norm_of_blocks_cuda(const KernelArgs& args);
 
 namespace squared_norm_op {
 namespace {
@@ -38,8 +40,11 @@ std::vector<ValueType> infer_blocks(TypeList inputs, const Attributes&) {
   return {{DType::kF32, {div_ceil(inputs[0]->shape.elems(), kNormBlockElems)}}};
 }
 
-const OpDef kBlockSquares{
-    .name = "block_squares", .infer = infer_blocks, .cost = memory_cost, .cpu = block_squares_cpu};
+const OpDef kBlockSquares{.name = "block_squares",
+                          .infer = infer_blocks,
+                          .cost = memory_cost,
+                          .cpu = block_squares_cpu,
+                          .cuda = block_squares_cuda};
 
 std::vector<ValueType> infer_total(TypeList inputs, const Attributes&) {
   for (const ValueType* sums : inputs) expect_f32("squared_norm_of_blocks", "sums of blocks", *sums);
@@ -67,7 +72,8 @@ const OpDef kSquaredNormOfBlocks{.name = "squared_norm_of_blocks",
                                  .infer = infer_total,
                                  .cost = memory_cost,
                                  .workspace_bytes = total_workspace,
-                                 .cpu = add_blocks};
+                                 .cpu = add_blocks,
+                                 .cuda = squared_norm_of_blocks_cuda};
 
 }  // namespace
 }  // namespace squared_norm_op

@@ -52,6 +52,16 @@ __global__ void __launch_bounds__(kWarps* cuda::kWarp)
   if (cuda::lane_index() == 0) partial[block] = sums[0];
 }
 
+// Sets the sums of all blocks of x, and returns how many there are.
+int64_t sum_blocks(const TensorView& x, float* sums, void* stream) {
+  const int64_t blocks = div_ceil(x.elems(), kNormBlockElems);
+  with_real(x.dtype, [&]<typename T>(T*) {
+    cuda::launch(partial_squares_kernel<T>, {div_ceil(blocks, int64_t{kWarps}), kWarps * cuda::kWarp}, stream,
+                 x.as<T>(), x.elems(), blocks, sums);
+  });
+  return blocks;
+}
+
 struct StoreNorm {
   float* out;
   __device__ void operator()(double total) const { *out = static_cast<float>(total); }
@@ -59,15 +69,24 @@ struct StoreNorm {
 
 }  // namespace
 
+void block_squares_cuda(const KernelArgs& args) {
+  sum_blocks(args.inputs[0], args.outputs[0].as<float>(), args.stream);
+}
+
 void squared_norm_cuda(const KernelArgs& args) {
-  const TensorView& x = args.inputs[0];
-  const int64_t blocks = div_ceil(x.elems(), kNormBlockElems);
   auto* partial = reinterpret_cast<float*>(args.workspace);
-  with_real(x.dtype, [&]<typename T>(T*) {
-    cuda::launch(partial_squares_kernel<T>, {div_ceil(blocks, int64_t{kWarps}), kWarps * cuda::kWarp}, args.stream,
-                 x.as<T>(), x.elems(), blocks, partial);
-  });
+  const int64_t blocks = sum_blocks(args.inputs[0], partial, args.stream);
   add_total(partial, blocks, StoreNorm{args.outputs[0].as<float>()}, args.stream);
+}
+
+void squared_norm_of_blocks_cuda(const KernelArgs& args) {
+  auto* all = reinterpret_cast<float*>(args.workspace);
+  int64_t count = 0;
+  for (const TensorView& sums : args.inputs) {
+    cuda::copy_bytes(sums.as<float>(), all + count, sums.bytes(), args.stream);
+    count += sums.elems();
+  }
+  add_total(all, count, StoreNorm{args.outputs[0].as<float>()}, args.stream);
 }
 
 }  // namespace spillway::ops
