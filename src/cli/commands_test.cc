@@ -130,10 +130,10 @@ TEST_CASE("help lists options below their titles, with their defaults, in one co
   CHECK(
       out.starts_with("usage: spillway generate MODEL (--prompt TEXT | --messages FILE.json | --lines FILE.jsonl) "
                       "[OPTION\n       ...]\n\n"));
-  CHECK(out.find("\n  MODEL                   the model folder, a GGUF file, or a name of the Hugging Face hub\n") !=
+  CHECK(out.find("\n  MODEL                    the model folder, a GGUF file, or a name of the Hugging Face hub\n") !=
         std::string::npos);
-  CHECK(out.find("\nExactly one of\n  --prompt TEXT           the text to continue\n") != std::string::npos);
-  CHECK(out.find("\nSampling\n  --max-new-tokens N      stop after so many (default 256)\n") != std::string::npos);
+  CHECK(out.find("\nExactly one of\n  --prompt TEXT            the text to continue\n") != std::string::npos);
+  CHECK(out.find("\nSampling\n  --max-new-tokens N       stop after so many (default 256)\n") != std::string::npos);
 }
 
 TEST_CASE("a meaning that is too long for its line goes on below itself") {

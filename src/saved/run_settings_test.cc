@@ -29,6 +29,7 @@ RunSettings settings_of_all_kinds() {
   Job text;
   text.config.adapter.emplace();
   text.config.quantisation = config::QuantisationSettings{.coding = WeightCoding::kNf4};
+  text.config.distillation.emplace();
   text.graph.model.lora.emplace();
   RunSettings all = settings_of(text, {.total_steps = 10});
   Job preferences;
