@@ -148,6 +148,7 @@ class OperationBench {
     for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
       if (!graph.op(op).def->kernel(device_.kind())) continue;
       if (lanes_ == BenchLanes::kHost && !may_run_on_host(graph, op)) continue;
+      if (reads_indices(graph, op)) continue;
       std::string signature = signature_of(graph, op);
       const auto known = machine.operations.find(signature);
       if (known != machine.operations.end() && !is_worth_measuring(known->second)) continue;
@@ -160,6 +161,15 @@ class OperationBench {
       const SampleLimits limits{.seconds = kLongSeconds, .bytes = max_bytes_, .sequence_len = options_.sequence_len};
       if (sample.size.fit(sample.expected_seconds, limits)) samples_.push_back(std::move(sample));
     }
+  }
+
+  // Returns true if an operation reads integers that another has made, such as the experts of tokens. Numbers at random
+  // are no indices, so the time of such an operation is what the rates say.
+  [[nodiscard]] static bool reads_indices(const Graph& graph, OpId op) {
+    const std::vector<ValueId>& inputs = graph.op(op).inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
+      return id != kNone && graph.value(id).kind == ValueKind::kActivation && graph.value(id).type.dtype == DType::kI32;
+    });
   }
 
   [[nodiscard]] bool is_worth_measuring(const Machine::OperationSeconds& known) {
