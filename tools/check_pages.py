@@ -29,7 +29,7 @@ INPUTS = ("examples", "machines", "models", "tools", "outputs/quickstart/data")
 LOSS_SHARE = 0.02
 # What a machine decides within a line: its name, its memory, seconds and rates.
 OF_MACHINE = [r"\b(AMD|Intel|Arm|Ampere)\b[^,]*, \d+ cores", r"\d+:\d\d left", r"[\d.]+ (s|ms|tokens/s|patches/s)(?![\w/])",
-              r"(?<=^device) +[\d.]+ GiB", r"(?<=process) +[\d.]+ MiB", r"[\d.]+ MiB(?= outside the arenas)"]
+              r"(?<=^device) +[\d.]+ GiB", r"(?<=^host) +[\d.]+ GiB(?= )", r"(?<=process) +[\d.]+ MiB", r"[\d.]+ MiB(?= outside the arenas)"]
 # And what plans make of these: treatments of layers, the frontier, what would fit.
 LINES_OF_MACHINE = re.compile(r"(layers|frontier:|What would fit:)? +(\d+(-\d+)? +(attention|activations|product|elementwise|weights|\d+ of)|[\d.]+ [MG]iB +\d|memory\.)|frontier:|What would fit:")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
