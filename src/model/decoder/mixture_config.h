@@ -1,4 +1,4 @@
-// How the keys of a config.json say what the mixtures of a model's layers are.
+// Reads what the keys of a config.json say of the mixtures of a model's layers.
 #pragma once
 
 #include <string_view>

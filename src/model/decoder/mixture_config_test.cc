@@ -113,7 +113,7 @@ TEST_CASE("targets of adapters that mean experts are refused, and those beside t
                     "name those of attention, q_proj, k_proj, v_proj, o_proj");
   CHECK_THROWS_WITH((void)targets_of("mixtral", "w2"), doctest::Contains("which get no adapter yet, got 'w2'"));
   CHECK(targets_of("olmoe", "q_proj").size() == 2);
-  // Of Qwen2's mixture PEFT takes the feed-forward and the shared expert.
+  // PEFT takes, of Qwen2's mixture, the feed-forward and the shared expert.
   CHECK(targets_of("qwen2_moe", "gate_proj") ==
         std::vector<std::string>{"model.layers.0.mlp.gate_proj", "model.layers.1.mlp.shared_expert.gate_proj"});
   CHECK_THROWS_WITH((void)saved_weights(parameters_of(*read_model(kGoldenModels / "olmoe")),
