@@ -76,7 +76,7 @@ Decoder::Sequence& Decoder::find(SequenceId name) {
 
 void Decoder::run(const GenerationPrograms::One& program, std::span<const Piece> pieces) {
   const auto& [graph, model, executor] = program;
-  const auto column = [&](ValueId id) { return executor.home(id).as<int32_t>(); };
+  const auto column = [&program](ValueId id) { return program.executor.home(id).as<int32_t>(); };
   int32_t *ids = column(model.ids), *positions = column(model.positions), *first = column(model.first),
           *own = column(model.own);
   int64_t count = 0;
