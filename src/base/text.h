@@ -27,6 +27,8 @@ namespace spillway {
 
 // Returns `text` without the spaces, tabs and line breaks around it.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
+// Returns the text with the letters A to Z in lower case.
+[[nodiscard]] std::string lower_case(std::string_view text);
 
 // Returns names joined as "a, b or c".
 [[nodiscard]] std::string joined_names(std::span<const std::string_view> names);

@@ -1,7 +1,6 @@
 #include "config/fsdp.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/text.h"
 #include "config/foreign_section.h"
@@ -96,12 +95,6 @@ constexpr Sharding kShardings[] = {{"full_shard", "1", "3"},
                                    {"hybrid_shard", "4", "3"},
                                    {"hybrid_shard_zero2", "5", "2"}};
 
-// Returns true if the text is the word, in capitals or not.
-bool is_word(std::string_view text, std::string_view word) {
-  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
-                    [](unsigned char a, char b) { return std::tolower(a) == b; });
-}
-
 // Returns what FSDP splits, as a stage of ZeRO.
 const char* stage_of(std::span<const std::string> words, std::span<const ForeignSetting> section) {
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
@@ -110,7 +103,8 @@ const char* stage_of(std::span<const std::string> words, std::span<const Foreign
   if (said == nullptr) said = reshards;  // which the first version reads as the strategy's name
   const char* stage = "3";
   for (const Sharding& one : kShardings) {
-    const bool is_said = said != nullptr && (said->value.text == one.number || is_word(said->value.text, one.word));
+    const bool is_said =
+        said != nullptr && (said->value.text == one.number || lower_case(said->value.text) == one.word);
     if (has(one.word) || is_said) stage = one.stage;
   }
   const bool keeps_weights = reshards != nullptr && boolean_of(reshards->value) == false;

@@ -92,8 +92,7 @@ std::optional<bool> boolean_of(const YamlNode& node) {
   constexpr std::string_view kTrue[] = {"true", "yes", "on", "1"};
   constexpr std::string_view kFalse[] = {"false", "no", "off", "0"};
   if (node.kind != YamlNode::Kind::kScalar) return {};
-  std::string text = node.text;
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string text = lower_case(node.text);
   if (std::find(std::begin(kTrue), std::end(kTrue), text) != std::end(kTrue)) return true;
   if (std::find(std::begin(kFalse), std::end(kFalse), text) != std::end(kFalse)) return false;
   return {};

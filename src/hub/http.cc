@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -20,12 +19,6 @@ constexpr size_t kMaxBody = size_t{64} * kMiB;
 constexpr int kMaxRedirects = 10;
 // The limits of a connection: one that brings fewer bytes a second for so long counts as cut.
 constexpr long kConnectSeconds = 20, kStalledSeconds = 60, kStalledBytes = 1;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
 
 void start_library() {
   static std::once_flag once;
@@ -61,7 +54,7 @@ size_t take_header(char* data, size_t size, size_t count, void* context) {
   if (line.starts_with("HTTP/")) {
     response.headers.clear();  // those of "100 Continue" and of a proxy
   } else if (colon != std::string_view::npos) {
-    response.headers[lower(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
+    response.headers[lower_case(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
   }
   return size * count;
 }
@@ -90,9 +83,9 @@ int take_progress(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
 std::string origin_of(std::string_view url) {
   const Url parts(curl_url());
   if (curl_url_set(parts.get(), CURLUPART_URL, std::string(url).c_str(), 0) != CURLUE_OK) return {};
-  const std::string scheme = lower(part_of(parts.get(), CURLUPART_SCHEME));
+  const std::string scheme = lower_case(part_of(parts.get(), CURLUPART_SCHEME));
   if (scheme != "http" && scheme != "https") return {};
-  return fmt::format("{}://{}:{}", scheme, lower(part_of(parts.get(), CURLUPART_HOST)),
+  return fmt::format("{}://{}:{}", scheme, lower_case(part_of(parts.get(), CURLUPART_HOST)),
                      part_of(parts.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
 }
 
