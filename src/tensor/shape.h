@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ class Shape {
   static constexpr int kMaxRank = 5;
 
   Shape() = default;
-  Shape(std::initializer_list<int64_t> dims) {
+  Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const int64_t> dims) {
     SPILLWAY_CHECK(static_cast<int>(dims.size()) <= kMaxRank, "rank {}", dims.size());
     for (const int64_t dim : dims) nth(dims_, rank_++) = dim;
   }

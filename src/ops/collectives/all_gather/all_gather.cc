@@ -1,6 +1,7 @@
 #include "ops/collectives/all_gather/all_gather.h"
 
 #include <array>
+#include <vector>
 
 #include "base/index.h"
 #include "base/sizes.h"
@@ -19,19 +20,10 @@ constexpr std::array<std::string_view, Shape::kMaxRank> kExtents = {"extent_0", 
                                                                     "extent_4"};
 
 Shape shape_of(const Attributes& attributes) {
-  const auto extent = [&](int axis) { return attributes.integer(nth(kExtents, axis)); };
-  switch (attributes.integer("axes")) {
-    case 1:
-      return {extent(0)};
-    case 2:
-      return {extent(0), extent(1)};
-    case 3:
-      return {extent(0), extent(1), extent(2)};
-    case 4:
-      return {extent(0), extent(1), extent(2), extent(3)};
-    default:
-      return {extent(0), extent(1), extent(2), extent(3), extent(4)};
-  }
+  std::vector<int64_t> extents;
+  for (int64_t axis = 0; axis < attributes.integer("axes"); ++axis)
+    extents.push_back(attributes.integer(nth(kExtents, axis)));
+  return Shape(extents);
 }
 
 Cut cut_of_whole(const Attributes& attributes, const Shape& whole) {
