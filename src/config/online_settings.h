@@ -20,6 +20,8 @@ enum class OnlineKind { kGrpo, kRloo, kOnlineDpo, kPpo };
 
 // loss_type of GRPO.
 enum class PolicyLoss { kDapo, kGrpo, kBnpo, kDrGrpo, kCispo, kSapo, kLuspo, kVespo };
+// Returns true if only another of GRPO's losses reads a key: those that begin with "sapo_" or "vespo_" are that loss's.
+[[nodiscard]] bool is_of_other_loss(std::string_view key, PolicyLoss loss);
 // loss_type of Online DPO.
 enum class OnlinePairLoss { kSigmoid, kIpo };
 // The unit that a ratio of probabilities is taken over.

@@ -88,13 +88,9 @@ void resolve_loss(const Resolution& r, OnlineSettings& online) {
     for (const char* key : {"entropy_coef_delta", "entropy_target", "entropy_coef_min", "entropy_coef_max"})
       r.ignore(key, "use_adaptive_entropy is off");
   }
-  if (online.loss != PolicyLoss::kSapo) {
-    for (const char* key : {"sapo_temperature_pos", "sapo_temperature_neg"}) r.ignore(key, "loss_type is not sapo");
-  }
-  if (online.loss != PolicyLoss::kVespo) {
-    for (const char* key : {"vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"})
-      r.ignore(key, "loss_type is not vespo");
-  }
+  for (const auto& [key, value] : compared_values("Reinforcement learning", read_by::kGrpo, keys))
+    if (is_of_other_loss(key, online.loss))
+      r.ignore(key, fmt::format("loss_type is not {}", key.substr(0, key.find('_'))));
   if (online.loss == PolicyLoss::kLuspo && online.importance_sampling_level != RatioLevel::kSequence)
     r.note("loss_type: luspo is meant for importance_sampling_level: sequence");
 }
@@ -244,6 +240,11 @@ int64_t iterations_of(const Spelled& keys, OnlineKind kind) {
 }
 
 }  // namespace
+
+bool is_of_other_loss(std::string_view key, PolicyLoss loss) {
+  return (key.starts_with("sapo_") && loss != PolicyLoss::kSapo) ||
+         (key.starts_with("vespo_") && loss != PolicyLoss::kVespo);
+}
 
 std::string_view name_of(PolicyLoss loss) { return name_in(kPolicyLosses, loss); }
 bool is_policy_loss(std::string_view name) {

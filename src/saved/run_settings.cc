@@ -128,8 +128,7 @@ void add_pairs(RunSettings& settings, const config::OnlineSettings& online) {
   settings["max_length"] = config::print_value(online.max_length.value_or(0));
 }
 
-// Adds the keys of a section that `objective` reads and that are settings as they are. Those that begin with the name
-// of one of GRPO's losses are read by that loss alone.
+// Adds the keys of a section that `objective` and its loss read, and that are settings as they are.
 void add_keys(RunSettings& settings, std::string_view section, uint32_t objective,
               const config::OnlineSettings& online) {
   config::Spelled keys;
@@ -137,12 +136,7 @@ void add_keys(RunSettings& settings, std::string_view section, uint32_t objectiv
   static_cast<config::PpoKeys&>(keys) = online.ppo;
   keys.advantages = online.ppo.advantages;
   RunSettings values = config::compared_values(section, objective, keys);
-  std::erase_if(values, [&](const auto& one) {
-    const auto is_of = [&](std::string_view prefix, config::PolicyLoss loss) {
-      return one.first.starts_with(prefix) && (online.kind != config::OnlineKind::kGrpo || online.loss != loss);
-    };
-    return is_of("sapo_", config::PolicyLoss::kSapo) || is_of("vespo_", config::PolicyLoss::kVespo);
-  });
+  std::erase_if(values, [&](const auto& one) { return config::is_of_other_loss(one.first, online.loss); });
   settings.merge(std::move(values));
 }
 
