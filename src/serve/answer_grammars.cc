@@ -10,24 +10,33 @@ namespace spillway::serve {
 
 std::shared_ptr<text::TokenGrammar> AnswerGrammars::of(const GenerationRequest& request) {
   if (request.format == AnswerFormat::kText) return nullptr;
-  constexpr size_t kMaxKept = 8;
   const bool has_schema = request.format == AnswerFormat::kJsonSchema;
   const std::string name = has_schema ? json_text(request.schema) : "";
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.first == name; });
-  if (found != kept_.end()) {
-    kept_.splice(kept_.begin(), kept_, found);
-    return found->second;
-  }
+  if (std::shared_ptr<text::TokenGrammar> kept = find(name)) return kept;
   try {
-    if (!trie_) trie_ = std::make_shared<text::TokenTrie>(tokenizer_, "request: response_format");
+    // Without the lock: a large schema keeps no other request waiting. Two that are alike are compiled twice at worst.
     text::ByteGrammar grammar =
         has_schema ? text::json_schema_grammar(request.schema, "request: response_format.json_schema.schema")
                    : text::json_object_grammar();
-    kept_.emplace_front(name, std::make_shared<text::TokenGrammar>(trie_, std::move(grammar)));
+    return keep(name, std::move(grammar));
   } catch (const InputError& error) {
     throw RequestError(400, error.what(), "response_format");
   }
+}
+
+std::shared_ptr<text::TokenGrammar> AnswerGrammars::find(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.first == name; });
+  if (found == kept_.end()) return nullptr;
+  kept_.splice(kept_.begin(), kept_, found);
+  return found->second;
+}
+
+std::shared_ptr<text::TokenGrammar> AnswerGrammars::keep(const std::string& name, text::ByteGrammar grammar) {
+  constexpr size_t kMaxKept = 8;
+  const std::lock_guard lock(mutex_);
+  if (!trie_) trie_ = std::make_shared<text::TokenTrie>(tokenizer_, "request: response_format");
+  kept_.emplace_front(name, std::make_shared<text::TokenGrammar>(trie_, std::move(grammar)));
   if (kept_.size() > kMaxKept) kept_.pop_back();
   return kept_.front().second;
 }

@@ -24,6 +24,10 @@ class AnswerGrammars {
   [[nodiscard]] std::shared_ptr<text::TokenGrammar> of(const GenerationRequest& request);
 
  private:
+  // Returns the grammar that is kept for a schema; null if none is.
+  [[nodiscard]] std::shared_ptr<text::TokenGrammar> find(const std::string& name);
+  std::shared_ptr<text::TokenGrammar> keep(const std::string& name, text::ByteGrammar grammar);
+
   const text::Tokenizer& tokenizer_;
   std::mutex mutex_;  // of the following
   std::shared_ptr<const text::TokenTrie> trie_;
