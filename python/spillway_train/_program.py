@@ -101,6 +101,19 @@ def error_of(status: int, log: Iterable[str]) -> SpillwayError:
     return MachineError(message or f"[spillway] expected exit status 0, got {status}", status, text)
 
 
+def start(arguments: List[str], stdout: int) -> "subprocess.Popen[str]":
+    """Starts the program; what it says comes by stderr. In a session of its own, so that a Ctrl-C comes from here alone."""
+    return subprocess.Popen(
+        [program(), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
 def call(arguments: List[str], also: Iterable[int] = ()) -> "subprocess.CompletedProcess[str]":
     """Runs the program to its end. Raises its error unless it ends with 0, or prints something with a status of `also`."""
     done = subprocess.run(

@@ -8,7 +8,7 @@ import threading
 from types import TracebackType
 from typing import Any, List, Optional, Type, Union
 
-from ._program import error_of, flags, program
+from ._program import error_of, flags, start
 
 PATIENCE = 15.0  # seconds that answers have to end; the program's own patience is shorter
 ADDRESS = re.compile(r"is served at (http://\S+/v1)")
@@ -42,16 +42,7 @@ class Server:
 
     def start(self) -> "Server":
         """Starts the program and waits until it answers. Raises its error if it does not come to that."""
-        # A session of its own, so that a Ctrl-C of the terminal ends what uses the server first.
-        self._process = subprocess.Popen(
-            [program(), *self._words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            encoding="utf-8",
-            errors="replace",
-        )
+        self._process = start(self._words, subprocess.DEVNULL)
         self._reader = threading.Thread(target=self._read_log, args=(self._process,), name="spillway serve", daemon=True)
         self._reader.start()
         try:

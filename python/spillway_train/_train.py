@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 from ._bar import Bar
 from ._config import Arguments, Config
-from ._program import DONE, INTERRUPTED, SpillwayError, error_of, program
+from ._program import DONE, INTERRUPTED, SpillwayError, error_of, start
 from ._rewards import RewardServer
 
 Line = Dict[str, Any]
@@ -42,16 +42,7 @@ class Run:
             if arguments.functions:
                 self._rewards = RewardServer(arguments.functions, arguments.room())
                 words.append(f"--trl.reward_python={self._rewards.interpreter}")
-            # A session of its own, so that a Ctrl-C comes once: from here.
-            self._process = subprocess.Popen(
-                [program(), *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                encoding="utf-8",
-                errors="replace",
-            )
+            self._process = start(words, subprocess.PIPE)
         except BaseException:
             self._clear()
             raise
