@@ -4,22 +4,15 @@
 
 #include "base/error.h"
 #include "config/load.h"
-#include "tests/support/small_config.h"
+#include "tests/support/config_error.h"
 
 using namespace spillway;
 using namespace spillway::config;
-using spillway::testing::small_config;
+using spillway::testing::load_for_ranks, spillway::testing::ranks_error;
 
 namespace {
 
-LoadedConfig load_order(std::string_view more, int64_t ranks = 0) {
-  return load_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks);
-}
-int64_t group_of(std::string_view more) { return load_order(more).config.batches.micro_batch_group; }
-std::string order_error(std::string_view more, int64_t ranks = 0) {
-  return first_problem(check_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks));
-}
-
+int64_t group_of(std::string_view more) { return load_for_ranks(more).config.batches.micro_batch_group; }
 constexpr std::string_view kVerticalOrder = "micro_batch_order: vertical\ngradient_accumulation_steps: ";
 std::string vertical(int accumulation, std::string_view more = "") {
   return fmt::format("{}{}\n{}", kVerticalOrder, accumulation, more);
@@ -37,7 +30,7 @@ TEST_CASE("micro-batches go one after another, or all of a step up to 16 togethe
 }
 
 TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said once") {
-  const LoadedConfig loaded = load_order(vertical(1));
+  const LoadedConfig loaded = load_for_ranks(vertical(1));
   CHECK(loaded.config.batches.micro_batch_group == 1);
   const auto of_order = [](const std::string& note) { return note.starts_with("micro_batch_order: "); };
   CHECK(std::count_if(loaded.notes.begin(), loaded.notes.end(), of_order) == 1);
@@ -46,19 +39,19 @@ TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said 
 TEST_CASE("a group that cannot be meant says why") {
   for (const char* wrong : {"0", "1", "17", "2.5"}) {
     CAPTURE(wrong);
-    const std::string error = order_error(vertical(20, fmt::format("micro_batch_group: {}\n", wrong)));
+    const std::string error = ranks_error(vertical(20, fmt::format("micro_batch_group: {}\n", wrong)));
     CHECK(error.starts_with("[c.yml:8: micro_batch_group] expected "));
   }
-  CHECK(order_error(vertical(4, "micro_batch_group: 5\n")) ==
+  CHECK(ranks_error(vertical(4, "micro_batch_group: 5\n")) ==
         "[c.yml:8: micro_batch_group] expected at most the micro-batches of a step, 4, got 5; lower it, or raise "
         "gradient_accumulation_steps");
-  CHECK(order_error("gradient_accumulation_steps: 4\nmicro_batch_group: 2\n") ==
+  CHECK(ranks_error("gradient_accumulation_steps: 4\nmicro_batch_group: 2\n") ==
         "[c.yml:7: micro_batch_group] expected micro_batch_order: vertical beside it, got horizontal; write that, or "
         "remove the key");
 }
 
 TEST_CASE("jobs that vertical does not do yet are refused by name, never run in another order") {
-  CHECK(order_error(vertical(4), 2)
+  CHECK(ranks_error(vertical(4), 2)
             .find("expected horizontal beside several ranks, got vertical; micro-batches of "
                   "several ranks layer by layer are not yet supported") != std::string::npos);
   const std::string online =
@@ -68,6 +61,6 @@ TEST_CASE("jobs that vertical does not do yet are refused by name, never run in 
   CHECK(first_problem(check_config(online, "c.yml", {}, ConfigUse::kTrain)) ==
         "[c.yml:7: micro_batch_order] expected horizontal beside rl: grpo, got vertical; micro-batches of completions "
         "layer by layer are not yet supported");
-  CHECK(order_error("micro_batch_order: auto\n").find("an order that the plan chooses is not yet supported") !=
+  CHECK(ranks_error("micro_batch_order: auto\n").find("an order that the plan chooses is not yet supported") !=
         std::string::npos);
 }

@@ -2,21 +2,13 @@
 
 #include "base/error.h"
 #include "config/load.h"
-#include "tests/support/small_config.h"
+#include "tests/support/config_error.h"
 
 using namespace spillway;
 using namespace spillway::config;
-using spillway::testing::small_config;
+using spillway::testing::load_for_ranks, spillway::testing::ranks_error;
 
 namespace {
-
-LoadedConfig load_for_ranks(std::string_view more, int64_t ranks = 0) {
-  return load_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks);
-}
-
-std::string ranks_error(std::string_view more, int64_t ranks = 0) {
-  return first_problem(check_config(small_config(more), "c.yml", {}, ConfigUse::kTrain, ranks));
-}
 
 // The expected numbers are those of axolotl and transformers: micro-batches of a rank times ranks.
 struct RankStep {

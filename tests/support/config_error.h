@@ -18,6 +18,15 @@ inline config::LoadedConfig load(std::string_view more = "", std::vector<config:
   return config::load_config(small_config(more), "c.yml", overrides, config::ConfigUse::kTrain);
 }
 
+// The same in a job of so many ranks; 0: as many as the config says.
+inline config::LoadedConfig load_for_ranks(std::string_view more, int64_t ranks = 0) {
+  return config::load_config(small_config(more), "c.yml", {}, config::ConfigUse::kTrain, ranks);
+}
+// Returns the first problem of such a config; empty if there is none.
+inline std::string ranks_error(std::string_view more, int64_t ranks = 0) {
+  return first_problem(config::check_config(small_config(more), "c.yml", {}, config::ConfigUse::kTrain, ranks));
+}
+
 // Returns the error for a config; empty if it is valid.
 inline std::string error_of(std::string_view more, std::vector<config::ConfigOverride> overrides = {}) {
   try {
