@@ -11,6 +11,10 @@
 
 namespace spillway {
 
+// The name of the attribute that an operation's output follows an axis by, where its inputs do not say which: passes
+// that add axes to a graph rename these (graph/repeat_by_block.h).
+inline constexpr std::string_view kAxisAttribute = "axis";
+
 class Attributes {
  public:
   using Number = std::variant<int64_t, double>;

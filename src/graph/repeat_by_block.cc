@@ -11,9 +11,6 @@
 namespace spillway {
 namespace {
 
-// The attribute that names an axis, of operations whose inputs do not say which axis their output follows.
-constexpr std::string_view kAxis = "axis";
-
 class Repeater {
  public:
   Repeater(Graph& graph, int64_t count)
@@ -71,8 +68,8 @@ class Repeater {
     for (ValueId& input : op.inputs)
       if (input != kNone) input = input_of(input, number);
     for (ValueId& output : op.outputs) output = output_of(output, number, id);
-    if (const int64_t axis = op.attributes.integer_or(kAxis, kNone); axis != kNone)
-      (void)op.attributes.set(kAxis, axis + number * axes_);
+    if (const int64_t axis = op.attributes.integer_or(kAxisAttribute, kNone); axis != kNone)
+      (void)op.attributes.set(kAxisAttribute, axis + number * axes_);
     graph_.ops.push_back(std::move(op));
   }
 

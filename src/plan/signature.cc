@@ -15,7 +15,7 @@ std::string type_text(const Graph& graph, ValueId id) {
 
 // Returns an attribute as text: an axis as that of the first micro-batch.
 std::string attribute_text(const Graph& graph, std::string_view name, Attributes::Number number) {
-  if (name == "axis")
+  if (name == kAxisAttribute)
     number = static_cast<int64_t>(axis_of_first(graph, static_cast<AxisId>(std::get<int64_t>(number))));
   return to_string(Attributes{{name, number}});
 }

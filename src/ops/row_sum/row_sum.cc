@@ -24,7 +24,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
 // Takes input dy; the output has x's type.
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
   expect_scalar("row_sum_grad", "dy", *inputs[0], DType::kF32);
-  return {{DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer("axis"))}};
+  return {{DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer(kAxisAttribute))}};
 }
 
 const OpDef kRowSumGrad{.name = "row_sum_grad",
@@ -35,8 +35,9 @@ const OpDef kRowSumGrad{.name = "row_sum_grad",
 
 void vjp(VjpContext& context) {
   const ValueType& x = context.input_type(0);
-  const Attributes attributes{
-      {"mean", context.attributes().integer("mean")}, {"rows", x.shape[0]}, {"axis", static_cast<int64_t>(x.axis)}};
+  const Attributes attributes{{"mean", context.attributes().integer("mean")},
+                              {"rows", x.shape[0]},
+                              {kAxisAttribute, static_cast<int64_t>(x.axis)}};
   context.add(0, context.builder().append_one(kRowSumGrad, {context.cotangent(0)}, attributes));
 }
 

@@ -21,12 +21,12 @@ namespace {
 constexpr std::string_view kName = "sequence_sum";
 
 ValueType row_numbers(const Attributes& attributes) {
-  return {DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer("axis"))};
+  return {DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer(kAxisAttribute))};
 }
 
 // Returns [T], or [T, 1], of the stream whose rows are counted by the axis behind its own.
 ValueType token_numbers(int64_t tokens, int64_t rank, const Attributes& attributes) {
-  const int64_t rows = attributes.integer("axis");
+  const int64_t rows = attributes.integer(kAxisAttribute);
   const AxisId axis = rows > 0 ? static_cast<AxisId>(rows - 1) : kTokenAxis;
   return {DType::kF32, rank == 2 ? Shape{tokens, 1} : Shape{tokens}, axis};
 }
@@ -51,7 +51,7 @@ std::vector<ValueType> infer_spread(TypeList inputs, const Attributes& attribute
 }
 
 SequencesOfRows rows_of(const Attributes& attributes) {
-  return {.axis = static_cast<AxisId>(attributes.integer("axis")),
+  return {.axis = static_cast<AxisId>(attributes.integer(kAxisAttribute)),
           .first = attributes.integer("first"),
           .stride = attributes.integer("stride")};
 }
@@ -99,7 +99,7 @@ const OpDef kSequenceSum{.name = kName,
 
 Attributes attributes_of(Builder& builder, const SequencesOfRows& rows) {
   return {{"rows", builder.graph().axis(rows.axis).capacity},
-          {"axis", static_cast<int64_t>(rows.axis)},
+          {kAxisAttribute, static_cast<int64_t>(rows.axis)},
           {"first", rows.first},
           {"stride", rows.stride}};
 }
