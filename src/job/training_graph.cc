@@ -7,6 +7,7 @@
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
 #include "graph/repeat_by_block.h"
+#include "job/weight_update.h"
 #include "model/adapter.h"
 #include "objectives/frozen_copies.h"
 #include "ops/add/add.h"
@@ -367,8 +368,6 @@ class TrainingGraphBuilder {
       ValueId weight = t.weight;
       for (const StateSlice& slice : t.slices) {
         weight = update(t, weight, slice, {.step_state = step_state, .gradient = gradient, .clip = clip});
-        if (slice.ema == kNone) continue;
-        b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, weight), result_.step, slice.rows, *options_.ema));
       }
       if (t.accumulator != kNone) b_.update(sum, ops::zero(b_, sum));
     });
@@ -387,8 +386,6 @@ class TrainingGraphBuilder {
       const bool is_in_place = result_.parts.contains(t.weight);
       const ValueId next = update(t, is_in_place ? t.weight : next_part_, slice, std::move(own));
       if (!is_in_place) result_.graph.value(next).updates = kNone;  // it is a copy that the graph has made
-      if (slice.ema != kNone)
-        b_.update(slice.ema, ops::ema(b_, slice.ema, exact_of(slice, next), result_.step, slice.rows, *options_.ema));
       b_.update(sums_[i][s], ops::zero(b_, sums_[i][s]));
       if (is_in_place) continue;
       s + 1 < t.slices.size() ? take_part(i, s + 1, weight) : take_part(i + 1, 0);
@@ -410,43 +407,14 @@ class TrainingGraphBuilder {
     next_part_ = ops::own_part(b_, weight == kNone ? t.weight : weight, t.slices[s].rows, options_.ranks);
   }
 
-  // Returns the most exact value of a slice that the last operation updated: the master, or the weight.
-  [[nodiscard]] ValueId exact_of(const StateSlice& slice, ValueId weight) const {
-    if (slice.master == kNone) return weight;
-    for (const ValueId output : graph().ops.back().outputs)
-      if (graph().value(output).updates == slice.master) return output;
-    report_bug(__FILE__, __LINE__, "exact_of", "an update leaves its master as it is");
-  }
-
-  [[nodiscard]] ValueId rate_of(const std::string& weight) const {
-    const auto ratio = options_.rate_ratios.find(weight);
-    if (ratio == options_.rate_ratios.end() || ratio->second == 1) return result_.learning_rate;
-    const auto has_ratio = [&](const OtherRate& one) { return one.ratio == ratio->second; };
-    return std::find_if(result_.other_rates.begin(), result_.other_rates.end(), has_ratio)->value;
-  }
-
-  // Appends the update of a slice. `operands` are those that slices share. Returns the next version of the weight, of
-  // which `weight` is the current one.
-  ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& s, ops::UpdateOperands operands) {
-    ops::OptimizerOptions options = options_.optimizer_options;
-    const Parameter& p = result_.parameter_of(t);
-    const bool spared = options_.optimizer->spares_embeddings && p.has_row_per_token();
-    const std::string& name = graph().value(t.weight).name;
-    if (!p.decays() || spared || options_.undecayed.contains(name)) options.set(ops::kWeightDecay.name, 0.0);
+  // Appends the update of a slice; `operands` are those that slices share. Returns the next version of the weight.
+  ValueId update(const TrainedWeight& t, ValueId weight, const StateSlice& slice, ops::UpdateOperands operands) {
     operands.weight = weight;
-    operands.master = s.master;
-    operands.states = s.states;
-    operands.learning_rate = rate_of(name);
-    operands.step = result_.step;
-    operands.rows = s.rows;
-    if (p.dtype == DType::kF32 || s.master != kNone) return options_.optimizer->update(b_, operands, options);
-    std::optional<ops::StochasticRounding> rounding;
-    if (options_.rounding_seed) {
-      rounding = {.seed = *options_.rounding_seed,
-                  .stream = static_cast<int64_t>(random_stream_of(name)),
-                  .step = result_.step};
-    }
-    return ops::update_bf16(b_, *options_.optimizer, operands, options, rounding);
+    const ValueId next = append_update(b_, result_, options_, t, slice, std::move(operands));
+    if (slice.ema == kNone) return next;
+    const ValueId exact = updated_slice(graph(), slice, next);
+    b_.update(slice.ema, ops::ema(b_, slice.ema, exact, result_.step, slice.rows, *options_.ema));
+    return next;
   }
 
   const Model& model_;

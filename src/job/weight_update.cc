@@ -1,0 +1,50 @@
+#include "job/weight_update.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "model/adapter.h"
+#include "ops/optimizers/bf16_update.h"
+
+namespace spillway::train {
+namespace {
+
+ValueId rate_of(const TrainingGraph& training, const TrainingGraphOptions& options, const std::string& weight) {
+  const auto ratio = options.rate_ratios.find(weight);
+  if (ratio == options.rate_ratios.end() || ratio->second == 1) return training.learning_rate;
+  const auto has_ratio = [&](const OtherRate& one) { return one.ratio == ratio->second; };
+  return std::find_if(training.other_rates.begin(), training.other_rates.end(), has_ratio)->value;
+}
+
+}  // namespace
+
+ValueId append_update(Builder& builder, const TrainingGraph& training, const TrainingGraphOptions& options,
+                      const TrainedWeight& t, const StateSlice& slice, ops::UpdateOperands operands) {
+  ops::OptimizerOptions own = options.optimizer_options;
+  const Parameter& p = training.parameter_of(t);
+  const bool spared = options.optimizer->spares_embeddings && p.has_row_per_token();
+  const std::string& name = training.graph.value(t.weight).name;
+  if (!p.decays() || spared || options.undecayed.contains(name)) own.set(ops::kWeightDecay.name, 0.0);
+  operands.master = slice.master;
+  operands.states = slice.states;
+  operands.learning_rate = rate_of(training, options, name);
+  operands.step = training.step;
+  operands.rows = slice.rows;
+  if (p.dtype == DType::kF32 || slice.master != kNone) return options.optimizer->update(builder, operands, own);
+  std::optional<ops::StochasticRounding> rounding;
+  if (options.rounding_seed) {
+    rounding = {
+        .seed = *options.rounding_seed, .stream = static_cast<int64_t>(random_stream_of(name)), .step = training.step};
+  }
+  return ops::update_bf16(builder, *options.optimizer, operands, own, rounding);
+}
+
+ValueId updated_slice(const Graph& graph, const StateSlice& slice, ValueId weight) {
+  if (slice.master == kNone) return weight;
+  for (const ValueId output : graph.ops.back().outputs)
+    if (graph.value(output).updates == slice.master) return output;
+  report_bug(__FILE__, __LINE__, "updated_slice", "an update leaves its master as it is");
+}
+
+}  // namespace spillway::train
