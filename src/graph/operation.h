@@ -16,6 +16,7 @@ namespace spillway {
 struct CollectiveArgs;  // dist/collective.h
 struct KernelArgs;      // backend/kernel.h
 class VjpContext;       // graph/autodiff.h
+struct TensorView;      // tensor/view.h
 
 // The types of an operation's operands; a pointer is null if an optional input is absent.
 using TypeList = std::span<const ValueType* const>;
@@ -84,6 +85,11 @@ struct OpDef {
   // The input from which the operation reads only some rows: a table that may stay in host memory while the host looks
   // up the rows. -1: none.
   int8_t table_input = -1;
+
+  // Fills an integer output as a run would: its numbers are indices, which decide what the kernels that read them
+  // touch, and these are also timed without a run. `inputs` are the operation's types, with the rows that `view` has.
+  // Null: no output holds indices.
+  void (*fill_indices)(TypeList inputs, const Attributes& attributes, int output, const TensorView& view) = nullptr;
 
   // Kernels must not allocate or synchronise; equal inputs give equal bits. Null: not available on that device.
   KernelFunction cpu = nullptr;

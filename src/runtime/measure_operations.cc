@@ -27,6 +27,7 @@
 #include "runtime/cpu_share.h"
 #include "runtime/operation_sample.h"
 #include "runtime/small_numbers.h"
+#include "runtime/stream_size.h"
 
 namespace spillway {
 namespace {
@@ -148,7 +149,6 @@ class OperationBench {
     for (OpId op = 0; op < static_cast<OpId>(graph.ops.size()); ++op) {
       if (!graph.op(op).def->kernel(device_.kind())) continue;
       if (lanes_ == BenchLanes::kHost && !may_run_on_host(graph, op)) continue;
-      if (reads_indices(graph, op)) continue;
       std::string signature = signature_of(graph, op);
       const auto known = machine.operations.find(signature);
       if (known != machine.operations.end() && !is_worth_measuring(known->second)) continue;
@@ -161,15 +161,6 @@ class OperationBench {
       const SampleLimits limits{.seconds = kLongSeconds, .bytes = max_bytes_, .sequence_len = options_.sequence_len};
       if (sample.size.fit(sample.expected_seconds, limits)) samples_.push_back(std::move(sample));
     }
-  }
-
-  // Returns true if an operation reads integers that another has made, such as the experts of tokens. Numbers at random
-  // are no indices, so the time of such an operation is what the rates say.
-  [[nodiscard]] static bool reads_indices(const Graph& graph, OpId op) {
-    const std::vector<ValueId>& inputs = graph.op(op).inputs;
-    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) {
-      return id != kNone && graph.value(id).kind == ValueKind::kActivation && graph.value(id).type.dtype == DType::kI32;
-    });
   }
 
   [[nodiscard]] bool is_worth_measuring(const Machine::OperationSeconds& known) {
@@ -202,14 +193,32 @@ class OperationBench {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.inputs[i] == kNone) continue;
       TensorView& view = sample.inputs[i];
-      view = is_batch(sample, op.inputs[i]) ? batch_view(sample, op.inputs[i])
-                                            : TensorView{view.data, view.dtype, sample.size.shape_of(op.inputs[i])};
+      view = has_content(sample, op.inputs[i]) ? content_view(sample, op.inputs[i])
+                                               : TensorView{view.data, view.dtype, sample.size.shape_of(op.inputs[i])};
     }
     for (size_t i = 0; i < op.outputs.size(); ++i) sample.outputs[i].shape = sample.size.shape_of(op.outputs[i]);
   }
 
-  [[nodiscard]] static bool is_batch(const Sample& sample, ValueId id) {
-    return sample.size.value(id).kind == ValueKind::kBatch;
+  // Returns the operation that makes a value of indices; null if no other numbers will do as well.
+  [[nodiscard]] static const Operation* maker_of_indices(const Sample& sample, ValueId id) {
+    const Value& value = sample.size.value(id);
+    if (value.producer == kNone || value.type.dtype != DType::kI32) return nullptr;
+    const Operation& maker = sample.program->graph->op(value.producer);
+    return maker.def->fill_indices == nullptr ? nullptr : &maker;
+  }
+
+  // Returns true if it matters which numbers a value holds.
+  [[nodiscard]] static bool has_content(const Sample& sample, ValueId id) {
+    return sample.size.value(id).kind == ValueKind::kBatch || maker_of_indices(sample, id) != nullptr;
+  }
+
+  static void fill_content(const Sample& sample, ValueId id, const TensorView& view) {
+    const int64_t tokens = sample.size.tokens();
+    const Operation* const maker = maker_of_indices(sample, id);
+    if (maker == nullptr) return sample.program->fill_batch(id, view, tokens);
+    const auto output = std::find(maker->outputs.begin(), maker->outputs.end(), id) - maker->outputs.begin();
+    const CutTypes inputs(*sample.program->graph, maker->inputs, tokens);
+    maker->def->fill_indices(inputs.list(), maker->attributes, static_cast<int>(output), view);
   }
 
   void fill_with_numbers(const Area& area) {
@@ -247,18 +256,18 @@ class OperationBench {
       for (size_t i = 0; i < op.inputs.size(); ++i) {
         const ValueId id = op.inputs[i];
         if (id == kNone || sample.inputs[i].data != nullptr) continue;
-        sample.inputs[i] = is_batch(sample, id) ? batch_view(sample, id) : take(id, constants, constant_top);
+        sample.inputs[i] = has_content(sample, id) ? content_view(sample, id) : take(id, constants, constant_top);
       }
     }
   }
 
-  TensorView batch_view(const Sample& sample, ValueId id) {
+  TensorView content_view(const Sample& sample, ValueId id) {
     const int64_t tokens = sample.size.tokens();
     TensorView view{nullptr, sample.size.value(id).type.dtype, sample.size.shape_of(id)};
-    const auto [at, fresh] = batch_.try_emplace({sample.program, id, tokens}, nullptr);
+    const auto [at, fresh] = contents_.try_emplace({sample.program, id, tokens}, nullptr);
     if (fresh) {
       auto content = make_vector<std::byte>(view.bytes());
-      sample.program->fill_batch(id, {content.data(), view.dtype, view.shape}, tokens);
+      fill_content(sample, id, {content.data(), view.dtype, view.shape});
       at->second = device_.allocate("device", view.bytes());
       queue_->copy(at->second.get(), content.data(), view.bytes());
       queue_->finish();
@@ -322,8 +331,8 @@ class OperationBench {
   bool keeps_provisional_ = false;  // whether some operations stay provisional that it would measure on a less busy
                                     // machine
   std::vector<Sample> samples_;
-  // The batch values by graph, value and tokens.
-  std::map<std::tuple<const MeasuredGraph*, ValueId, int64_t>, Device::Memory> batch_;
+  // The values whose content matters by graph, value and tokens.
+  std::map<std::tuple<const MeasuredGraph*, ValueId, int64_t>, Device::Memory> contents_;
   std::byte* workspace_ = nullptr;
 };
 

@@ -1,35 +1,31 @@
 #include "runtime/stream_size.h"
 
 #include <algorithm>
-#include <deque>
-#include <vector>
 
-#include "graph/operation.h"
 #include "graph/repeat_by_block.h"
 
 namespace spillway {
 namespace {
 
 Cost cost_with(const Graph& graph, const Operation& op, int64_t tokens) {
-  std::deque<ValueType> cut;
-  const auto types_of = [&](const std::vector<ValueId>& values) {
-    std::vector<const ValueType*> types;
-    for (const ValueId id : values) {
-      if (id == kNone) {
-        types.push_back(nullptr);
-        continue;
-      }
-      ValueType& type = cut.emplace_back(graph.value(id).type);
-      if (axis_of_first(graph, type.axis) == kTokenAxis) type.shape.set(0, tokens);
-      types.push_back(&type);
-    }
-    return types;
-  };
-  const std::vector<const ValueType*> inputs = types_of(op.inputs), outputs = types_of(op.outputs);
-  return op.def->cost(inputs, outputs, op.attributes);
+  const CutTypes inputs(graph, op.inputs, tokens), outputs(graph, op.outputs, tokens);
+  return op.def->cost(inputs.list(), outputs.list(), op.attributes);
 }
 
 }  // namespace
+
+CutTypes::CutTypes(const Graph& graph, std::span<const ValueId> values, int64_t tokens) {
+  types_.reserve(values.size());  // which pointers_ needs
+  for (const ValueId id : values) {
+    if (id == kNone) {
+      pointers_.push_back(nullptr);
+      continue;
+    }
+    ValueType& type = types_.emplace_back(graph.value(id).type);
+    if (axis_of_first(graph, type.axis) == kTokenAxis) type.shape.set(0, tokens);
+    pointers_.push_back(&type);
+  }
+}
 
 double work_share(const Graph& graph, OpId op, int64_t tokens) {
   const Cost whole = cost_of(graph, op);

@@ -2,13 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
-#include "graph/graph.h"
+#include "graph/operation.h"
 
 namespace spillway {
 
 // The least number of tokens: fewer would measure the cost of starting an operation.
 constexpr int64_t kMinTokens = 256;
+
+// The types of operands on a stream of `tokens` tokens.
+class CutTypes {
+ public:
+  CutTypes(const Graph& graph, std::span<const ValueId> values, int64_t tokens);
+  CutTypes(const CutTypes&) = delete;
+  CutTypes& operator=(const CutTypes&) = delete;
+
+  [[nodiscard]] TypeList list() const { return pointers_; }
+
+ private:
+  std::vector<ValueType> types_;
+  std::vector<const ValueType*> pointers_;
+};
 
 // Returns the work of operation `op` on a stream of `tokens` tokens as a share of that on the graph's. For attention
 // within one sequence, half of the tokens are a quarter of the work.

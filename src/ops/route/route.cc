@@ -68,8 +68,19 @@ void vjp(VjpContext& context) {
                                                     context.attributes()));
 }
 
-const OpDef kRoute{
-    .name = kName, .infer = infer, .vjp = vjp, .cost = memory_cost, .cpu = route_cpu, .cuda = route_cuda};
+// Uses all experts alike.
+void fill_indices(TypeList inputs, const Attributes&, int, const TensorView& view) {
+  const int64_t experts = inputs[kLogits]->shape[1];
+  for (int64_t pair = 0; pair < view.elems(); ++pair) view.as<int32_t>()[pair] = static_cast<int32_t>(pair % experts);
+}
+
+const OpDef kRoute{.name = kName,
+                   .infer = infer,
+                   .vjp = vjp,
+                   .cost = memory_cost,
+                   .fill_indices = fill_indices,
+                   .cpu = route_cpu,
+                   .cuda = route_cuda};
 
 }  // namespace
 }  // namespace route_op

@@ -24,11 +24,28 @@ int64_t workspace_bytes(TypeList, TypeList, const Attributes& attributes, int) {
   return attributes.integer("experts") * size_of(DType::kI32);
 }
 
+// Sorts pairs of which the experts take turns.
+void fill_indices(TypeList inputs, const Attributes& attributes, int output, const TensorView& view) {
+  enum Output : int8_t { kOrder, kInverse, kOffsets };
+  const int64_t pairs = inputs[0]->shape.elems(), experts = attributes.integer("experts");
+  auto* const out = view.as<int32_t>();
+  int32_t place = 0;
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    if (output == kOffsets) out[expert] = place;
+    for (int64_t pair = expert; pair < pairs; pair += experts, ++place) {
+      if (output == kOrder) out[place] = static_cast<int32_t>(pair);
+      if (output == kInverse) out[pair] = place;
+    }
+  }
+  if (output == kOffsets) out[experts] = place;
+}
+
 const OpDef kSortPairs{.name = "sort_pairs",
                        .infer = infer,
                        .stops_gradients = true,
                        .cost = memory_cost,
                        .workspace_bytes = workspace_bytes,
+                       .fill_indices = fill_indices,
                        .cpu = sort_pairs_cpu,
                        .cuda = sort_pairs_cuda};
 
