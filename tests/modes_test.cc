@@ -2,12 +2,14 @@
 // checkpoint goes on.
 #include <doctest/doctest.h>
 
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "saved/state.h"
 #include "tests/support/mode_jobs.h"
+#include "tests/support/pairing.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -64,8 +66,11 @@ TEST_CASE("a checkpoint written under one plan goes on under another, bit for bi
   for (const TinySetup& setup : mode_setups()) {
     const ModeJobs jobs(setup);
     const TinyOutcome plain = jobs.outcome(kPlainJob);
-    for (const std::string& before : kPlans) {
-      for (const std::string& after : kPlans) {
+    for (size_t i = 0; i < std::size(kPlans); ++i) {
+      for (size_t j = 0; j < std::size(kPlans); ++j) {
+        if (!is_paired(i + 1, j, std::size(kPlans), 1)) continue;
+        const std::string& before = kPlans[i];
+        const std::string& after = kPlans[j];
         CAPTURE(before);
         CAPTURE(after);
         TinyOutcome outcome;
