@@ -66,8 +66,8 @@ std::vector<hub::PushedFile> files_to_push(const fs::path& folder, const std::ve
 }
 
 std::vector<hub::PushedFile> checkpoint_to_push(const fs::path& checkpoint, const std::string& name) {
-  std::vector<hub::PushedFile> files =
-      files_of(checkpoint, [](std::string_view) { return true; }, [](const std::string&) { return true; });
+  std::vector<hub::PushedFile> files = files_of(
+      checkpoint, [](std::string_view) { return true; }, [](const std::string&) { return true; });
   for (hub::PushedFile& file : files) file.name = name + "/" + file.name;
   return files;
 }

@@ -163,14 +163,14 @@ class Push {
     const std::optional<Repository> named =
         repository_named(name == std::string::npos || owner == std::string::npos ? "" : address.substr(owner + 1));
     if (!named)
-      throw machine_error(url, "expected the address of {}, got {}; write its name as ORG/NAME",
-                          quote(repository_.id), quote(address));
+      throw machine_error(url, "expected the address of {}, got {}; write its name as ORG/NAME", quote(repository_.id),
+                          quote(address));
     repository_.id = named->id;
   }
 
   void create_branch() {
-    const std::string url = fmt::format("{}/branch/{}", api_url(options_.server, repository_),
-                                        url_segment(repository_.wanted_revision()));
+    const std::string url =
+        fmt::format("{}/branch/{}", api_url(options_.server, repository_), url_segment(repository_.wanted_revision()));
     const HttpResponse response = ask(client_, options_.server, request(url, "{}"));
     check_interrupt_of_push();
     const bool is_success = response.is_whole() && response.status >= 200 && response.status < 300;
@@ -197,11 +197,11 @@ class Push {
         others.push_back(file.path);
     }
     if (!others.empty() && !options_.replaces_weights)
-      throw input_error(shown_name(repository_),
-                        "expected a repository without other weights, got {}; choose another name or revision, or "
-                        "replace them (--replace-weights)",
-                        others.size() == 1 ? others.front()
-                                           : fmt::format("{} and {} more", others.front(), others.size() - 1));
+      throw input_error(
+          shown_name(repository_),
+          "expected a repository without other weights, got {}; choose another name or revision, or "
+          "replace them (--replace-weights)",
+          others.size() == 1 ? others.front() : fmt::format("{} and {} more", others.front(), others.size() - 1));
     return others;
   }
 
@@ -213,8 +213,8 @@ class Push {
     const std::string url = fmt::format("{}/preupload/{}", api_url(options_.server, repository_),
                                         url_segment(repository_.wanted_revision()));
     HttpClient client;
-    std::string answer = post_json(client, options_.server, repository_,
-                                   request(url, json_text(Json{{"files", std::move(files)}})));
+    std::string answer =
+        post_json(client, options_.server, repository_, request(url, json_text(Json{{"files", std::move(files)}})));
     check_interrupt_of_push();
     return answer;
   }
@@ -275,11 +275,12 @@ class Push {
     const auto line = [](const char* key, Json value) {
       return json_text(Json{{"key", key}, {"value", std::move(value)}}) + "\n";
     };
-    std::string text = line(
-        "header", {{"summary", options_.message}, {"description", ""}, {"parentCommit", listing_.commit}});
+    std::string text =
+        line("header", {{"summary", options_.message}, {"description", ""}, {"parentCommit", listing_.commit}});
     for (const Addition& one : additions) {
       if (one.is_large) {
-        text += line("lfsFile", {{"path", one.file.name}, {"algo", "sha256"}, {"oid", one.sha256}, {"size", one.file.size}});
+        text += line("lfsFile",
+                     {{"path", one.file.name}, {"algo", "sha256"}, {"oid", one.sha256}, {"size", one.file.size}});
       } else {
         text += line("file", {{"content", base64(one.content)}, {"path", one.file.name}, {"encoding", "base64"}});
       }
@@ -291,8 +292,8 @@ class Push {
   // Returns the new commit. It stands on the one that was listed, so that a request whose answer was lost is not made
   // twice, and nothing of somebody else's is replaced unseen.
   [[nodiscard]] std::string commit(const std::vector<Addition>& additions, const std::vector<std::string>& removed) {
-    const std::string url = fmt::format("{}/commit/{}", api_url(options_.server, repository_),
-                                        url_segment(repository_.wanted_revision()));
+    const std::string url =
+        fmt::format("{}/commit/{}", api_url(options_.server, repository_), url_segment(repository_.wanted_revision()));
     const HttpRequest wanted = request(url, commit_text(additions, removed), "application/x-ndjson");
     Attempts attempts(options_.server, is_stopped_);
     for (;;) {
@@ -331,7 +332,8 @@ class Push {
       return found->second == (one.is_large ? one.sha256 : file_digest(one.file.path, kind, [] { return false; }));
     };
     return std::all_of(additions.begin(), additions.end(), is_there) &&
-           std::none_of(removed.begin(), removed.end(), [&](const std::string& name) { return digests.contains(name); });
+           std::none_of(removed.begin(), removed.end(),
+                        [&](const std::string& name) { return digests.contains(name); });
   }
 
   static void check_interrupt_of_push() {

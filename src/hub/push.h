@@ -33,10 +33,10 @@ struct PushOptions {
 };
 
 struct Pushed {
-  Repository repository;  // with the name that the hub gave it
-  std::string commit;     // that the revision is at now
-  std::string url;        // of its page
-  bool is_new = false;    // whether the repository was created
+  Repository repository;                                       // with the name that the hub gave it
+  std::string commit;                                          // that the revision is at now
+  std::string url;                                             // of its page
+  bool is_new = false;                                         // whether the repository was created
   std::vector<std::string> sent, unchanged, ignored, removed;  // names of files; ignored by the repository's .gitignore
   int64_t bytes = 0;                                           // of the files that were sent
 };
@@ -48,8 +48,8 @@ struct Pushed {
 // Sends the files, those alone that differ from the repository's; others in the repository stay. There is either the
 // whole commit or none: nobody sees a part of it. Throws InputError for errors that the user can mend (no token, no
 // right to write, other weights in the repository, a revision that is no branch), MachineError if the network or the
-// server fails in all attempts, or if somebody else has pushed meanwhile. REQUIRES: names are those of inner paths, each
-// once.
+// server fails in all attempts, or if somebody else has pushed meanwhile. REQUIRES: names are those of inner paths,
+// each once.
 [[nodiscard]] Pushed push(const Repository& repository, std::vector<PushedFile> files, const PushOptions& options);
 
 }  // namespace spillway::hub

@@ -199,8 +199,9 @@ TEST_CASE("other files of a repository stay, and other weights are refused unles
                         {"model-00001-of-00002.safetensors", {"old", true}},
                         {"model.safetensors.index.json", {"{}"}}};
   const std::string refused = room.failure<InputError>();
-  CHECK(has(refused, "[org/name] expected a repository without other weights, got model-00001-of-00002.safetensors and "
-                     "1 more; choose another name or revision, or replace them (--replace-weights)"));
+  CHECK(has(refused,
+            "[org/name] expected a repository without other weights, got model-00001-of-00002.safetensors and "
+            "1 more; choose another name or revision, or replace them (--replace-weights)"));
   CHECK(room.there().files.size() == 5);
   room.options.replaces_weights = true;
   const hub::Pushed pushed = room.push();
@@ -258,9 +259,9 @@ TEST_CASE("a connection that dies anywhere costs one request") {
       {"before its last byte", true, [](const Message& m) { return m.head_bytes + m.body_bytes - 1; }},
   };
   const std::pair<const char*, const char*> kinds[] = {
-      {"GET", "/revision/"}, {"POST", "/repos/create"}, {"POST", "/branch/"}, {"POST", "/preupload/"},
-      {"POST", "/batch"},    {"PUT", "/objects/"},      {"POST", "/parts/"},  {"POST", "/verify"},
-      {"POST", "/commit/"}};
+      {"GET", "/revision/"},   {"POST", "/repos/create"}, {"POST", "/branch/"},
+      {"POST", "/preupload/"}, {"POST", "/batch"},        {"PUT", "/objects/"},
+      {"POST", "/parts/"},     {"POST", "/verify"},       {"POST", "/commit/"}};
   PushRoom room;
   CuttingProxy hub(room.hub.endpoint()), store(room.hub.store_address);
   room.options.server.endpoint = room.hub.hub_address = hub.endpoint();

@@ -92,9 +92,10 @@ class Uploads {
  public:
   Uploads(const Server& server, const Repository& repository, std::span<const LargeFile> files,
           const UploadOptions& options)
-      : server_(server), repository_(repository), options_(options), is_stopped_([this] {
-          return stop_.load() || interrupt_requested();
-        }) {
+      : server_(server),
+        repository_(repository),
+        options_(options),
+        is_stopped_([this] { return stop_.load() || interrupt_requested(); }) {
     for (const LargeFile& file : files) {
       uploads_.emplace_back();
       uploads_.back().file = &file;
@@ -135,9 +136,9 @@ class Uploads {
                            {"objects", std::move(objects)},
                            {"hash_algo", "sha256"},
                            {"ref", {{"name", repository_.wanted_revision()}}}};
-    const std::string url = fmt::format("{}/{}{}.git/info/lfs/objects/batch", server_.endpoint,
-                                        repository_.kind == RepositoryKind::kDataset ? "datasets/" : "",
-                                        url_path(repository_.id));
+    const std::string url =
+        fmt::format("{}/{}{}.git/info/lfs/objects/batch", server_.endpoint,
+                    repository_.kind == RepositoryKind::kDataset ? "datasets/" : "", url_path(repository_.id));
     const std::string answer = post_json(client, server_, repository_,
                                          {.url = url,
                                           .token = server_.token,
@@ -179,10 +180,12 @@ class Uploads {
       return is_stopped_() ||
              std::all_of(uploads_.begin(), uploads_.end(), [](const Upload& one) { return one.left == 0; });
     };
+    int64_t shown = 0;
     while (!is_over()) {
       changed_.wait_for(lock, kGlance);
       lock.unlock();
-      if (options_.on_progress) options_.on_progress(done_bytes_, total_);
+      const int64_t before = std::exchange(shown, done_bytes_);
+      if (options_.on_progress && shown != before) options_.on_progress(shown, total_);
       lock.lock();
     }
   }
@@ -334,7 +337,8 @@ void throw_write_refusal(const Server& server, const Repository& repository, std
   const std::string where = name.empty() ? shown_name(repository) : fmt::format("{}: {}", shown_name(repository), name);
   const std::string host = origin_of(response.url);
   std::string said = response.header("x-error-message");
-  for (size_t at = said.find(server.token); !server.token.empty() && at != std::string::npos; at = said.find(server.token))
+  for (size_t at = said.find(server.token); !server.token.empty() && at != std::string::npos;
+       at = said.find(server.token))
     said.replace(at, server.token.size(), "...");
   const std::string answer =
       fmt::format("HTTP status {}{}", response.status, said.empty() ? "" : fmt::format(" ({})", quote(said)));
@@ -347,13 +351,15 @@ void throw_write_refusal(const Server& server, const Repository& repository, std
     throw input_error(where, "expected a valid token, got {}; see to HF_TOKEN, or log in again (`hf auth login`)",
                       answer);
   if (response.status == 403 || response.status == 404)
-    throw input_error(where,
-                      "expected the right to write there, got {}; see that HF_TOKEN belongs to an account that may, and "
-                      "has the role write",
-                      answer);
+    throw input_error(
+        where,
+        "expected the right to write there, got {}; see that HF_TOKEN belongs to an account that may, and "
+        "has the role write",
+        answer);
   if (response.status >= 400 && response.status < 500)
     throw input_error(where, "expected {} to take it, got {}; see to what it says, and push again", host, answer);
-  throw machine_error(where, "expected {} to answer, got {}; push again later, files that have arrived are not sent again",
+  throw machine_error(where,
+                      "expected {} to answer, got {}; push again later, files that have arrived are not sent again",
                       host, answer);
 }
 

@@ -172,7 +172,8 @@ void FakeHub::take_commit(FakeRepository& repository, const std::string& body, h
       files[value["path"]] = {from_base64(value["content"])};
     } else if (item["key"] == "lfsFile") {
       const auto object = objects_.find(value["oid"]);
-      if (object == objects_.end()) return refuse(response, 400, "", "LFS pointer pointed to a file that does not exist");
+      if (object == objects_.end())
+        return refuse(response, 400, "", "LFS pointer pointed to a file that does not exist");
       files[value["path"]] = {object->second, true};
     } else {
       files.erase(value["path"].get<std::string>());
