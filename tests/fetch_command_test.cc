@@ -1,4 +1,4 @@
-// `spillway fetch`, and names of the hub where folders are named, as a user runs them.
+// `spillway fetch`, `spillway push`, and names of the hub where folders are named, as a user runs them.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -72,6 +72,25 @@ std::string text_of(const Finished& run) {
   REQUIRE(run.status == 0);
   return json::parse(run.out)["text"];
 }
+
+// An output folder as a run leaves it, and a hub.
+class PushCommandRoom : public WorkingFolder {
+ public:
+  PushCommandRoom() {
+    for (const char* folder : {"out/checkpoint-4", "out/runs/a", "out/.git"}) fs::create_directories(folder);
+    for (const char* name :
+         {"adapter_config.json", "adapter_model.safetensors", "README.md", "metrics.jsonl", "report.html",
+          "checkpoint-4/adapter_model.safetensors", "runs/a/events", ".git/config", ".spillway.json"})
+      write(fs::path("out") / name, name);
+  }
+
+  FakeHub hub;
+  Environment environment{{{"HF_HOME", (fs::current_path() / "hf").string()},
+                           {"HF_ENDPOINT", hub.endpoint()},
+                           {"HF_TOKEN", "hf_secret"},
+                           {"HF_HUB_OFFLINE", {}},
+                           {"TRANSFORMERS_OFFLINE", {}}}};
+};
 
 }  // namespace
 
@@ -256,4 +275,56 @@ TEST_CASE("a fetch that is killed goes on where it was") {
   for (const Seen& seen : room.hub.seen()) {
     if (seen.at_store) CHECK(seen.range == "bytes=5000-");
   }
+}
+
+TEST_CASE("a run's folder is pushed without its checkpoints and logs") {
+  PushCommandRoom room;
+  const Finished dry = run_spillway({"push", "out", "me/adapter", "--dry-run"});
+  CHECK(dry.status == 0);
+  CHECK(dry.out.find("adapter_model.safetensors\n") != std::string::npos);
+  CHECK(room.hub.seen().empty());
+  const Finished pushed = run_spillway({"push", "out", "me/adapter", "--private"});
+  CAPTURE(pushed.err);
+  REQUIRE(pushed.status == 0);
+  CHECK(pushed.out == room.hub.endpoint() + "/me/adapter\n");
+  CHECK(pushed.err.find("sent 3 files of") != std::string::npos);
+  FakeRepository& there = room.hub.repositories["models/me/adapter"];
+  CHECK(there.is_private);
+  CHECK(there.files.size() == 4);  // with .gitattributes
+  CHECK(there.files["adapter_model.safetensors"].content == "adapter_model.safetensors");
+  const json again = json::parse(run_spillway({"push", "out", "me/adapter", "--json"}).out);
+  CHECK(again["sent"].empty());
+  CHECK(again["unchanged"].size() == 3);
+  const Finished logs = run_spillway({"push", "out", "me/adapter", "--include", "*.jsonl", "--include", "runs/*"});
+  CHECK(logs.err.find("sent 2 files of") != std::string::npos);
+  CHECK(there.files.contains("runs/a/events"));
+  write("q8_0.gguf", "GGUF");
+  CHECK(run_spillway({"push", "q8_0.gguf", "me/gguf", "--revision", "v1"}).status == 0);
+  CHECK(room.hub.repositories["models/me/gguf"].files["q8_0.gguf"].is_large);
+}
+
+TEST_CASE("what goes wrong with a push is said in a line that does not hold the token") {
+  PushCommandRoom room;
+  const auto check = [&](const Args& args, int status, const std::string& text) {
+    const Finished run = run_spillway(args);
+    CAPTURE(run.err);
+    CHECK(run.status == status);
+    CHECK(run.err.find(text) != std::string::npos);
+    CHECK(run.err.find("hf_") == std::string::npos);
+    CHECK(run.err.find("signature") == std::string::npos);
+    CHECK(room.hub.repositories.empty());
+  };
+  check({"push", "none", "me/a"}, 2, "[none] expected a folder or a file to push, got none");
+  check({"push", "out", "../a"}, 2, "[ORG/NAME] expected a name on the hub such as org/name, got '../a'");
+  check({"push", "out", "me/a@v1"}, 2, "[ORG/NAME] expected a name on the hub");
+  check({"push", "out", "me/a", "--revision", "../b"}, 2, "[--revision] expected a branch");
+  check({"push", "out", "me/a", "--include", "*.bin"}, 2, "expected files of a model, got none; correct --include");
+  {
+    const Environment reader{{{"HF_TOKEN", "hf_reader"}}};
+    check({"push", "out", "me/a"}, 2, "expected the right to write there, got HTTP status 403");
+    const Environment nobody{{{"HF_TOKEN", {}}}};
+    check({"push", "out", "me/a"}, 2, "[HF_TOKEN] expected a token with the right to write to me/a, got none");
+  }
+  const Environment gone{{{"HF_ENDPOINT", "http://127.0.0.1:9"}}};
+  check({"push", "out", "me/a"}, 3, "see to the network and push again");
 }
