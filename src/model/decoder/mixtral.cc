@@ -15,7 +15,7 @@ void read_mixtral(const JsonField& json, DecoderConfig& config) {
   mixture.up_proj = "w3";
   mixture.down_proj = "w2";
   set_mixtures(mixture, config);
-  note_router_training(json, config);
+  read_router_training(json, kRouterAuxLossCoef, config);
 }
 
 }  // namespace

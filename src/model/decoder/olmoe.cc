@@ -15,7 +15,7 @@ void read_olmoe(const JsonField& json, DecoderConfig& config) {
   Mixture mixture = read_mixture(json, "intermediate_size");
   mixture.normalises = json["norm_topk_prob"].boolean_or(false);
   set_mixtures(mixture, config);
-  note_router_training(json, config);
+  read_router_training(json, 0.01, config);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void read_alternate_windows(const JsonField& json, DecoderConfig& config) {
 void read_mixtures(const JsonField& json, Mixture mixture, DecoderConfig& config) {
   mixture.normalises = json["norm_topk_prob"].boolean_or(false);
   set_mixtures_by_step(json, mixture, config);
-  note_router_training(json, config);
+  read_router_training(json, kRouterAuxLossCoef, config);
 }
 
 void read_qwen2_moe(const JsonField& json, DecoderConfig& config) {
