@@ -128,8 +128,8 @@ void router_load_grad_cuda(const KernelArgs& args) {
   using namespace balance_loss_op;
   const TensorView& logits = args.inputs[kLogits];
   cuda::launch(router_load_grad_kernel, {logits.shape[0], kThreads}, args.stream, logits.as<float>(),
-               balance_loss_op::Load(args.inputs[kDLoad]).probabilities, args.inputs[kAddend].as<float>(), logits.shape[1],
-               args.outputs[0].as<float>());
+               balance_loss_op::Load(args.inputs[kDLoad]).probabilities, args.inputs[kAddend].as<float>(),
+               logits.shape[1], args.outputs[0].as<float>());
 }
 
 void balance_loss_cuda(const KernelArgs& args) {
