@@ -26,6 +26,7 @@ const Architecture kOlmoe{.name = "OlmoeForCausalLM",
                           .default_pad_token_id = 1,
                           .norm = {.eps = 1e-5},
                           .layer = {.attention = {.head_norm = HeadNorm::kAllHeads}},
-                          .read = read_olmoe};
+                          .read = read_olmoe,
+                          .gguf = {.name = "olmoe", .mixture = {.is_there = true, .experts = "num_experts"}}};
 
 }  // namespace spillway::architectures
