@@ -24,10 +24,12 @@ struct VerticalCase {
   TinySetup setup;
 };
 
-// Full fine-tuning with a tied table, in bf16 and f32, LoRA and DoRA with dropout and noise, and over NF4.
+// Full fine-tuning with a tied table, in bf16 and f32, and of a mixture whose loss pools all layers, LoRA and DoRA with
+// dropout and noise, and over NF4.
 std::vector<VerticalCase> vertical_cases() {
   return {{"qwen2_tied", {.dtype = DType::kBF16, .threads = 1}},
           {"gemma2", {.dtype = DType::kF32, .threads = 1}},
+          {"mixtral", {.dtype = DType::kF32, .router_aux_loss_coef = 0.5, .threads = 1}},
           {"qwen3", {.adapter = "adapter", .dtype = DType::kBF16, .dropout = 0.1, .threads = 1}},
           {"qwen3", {.adapter = "adapter_dora", .dtype = DType::kBF16, .dropout = 0.1, .noise = 5, .threads = 1}},
           {"llama2",
@@ -53,7 +55,7 @@ const char* const kModesOfGroups[] = {
 
 // Four micro-batches of LoRA in groups, under `lines`.
 train::PlannedJob planned_group(int64_t group, const std::string& lines) {
-  TinySetup setup = vertical_cases()[2].setup;
+  TinySetup setup = vertical_cases()[3].setup;
   setup.micro_batches = group;
   const ModeJobs jobs(setup);
   train::Job job = jobs.job(lines);
@@ -91,7 +93,7 @@ TEST_CASE("layer by layer, a step has the losses, norms and weights of one micro
 
 TEST_CASE("a checkpoint of one order goes on in the other, bit for bit") {
   const TemporaryFolder folder;
-  const VerticalCase c = vertical_cases()[2];
+  const VerticalCase c = vertical_cases()[3];
   const TinyOutcome plain = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
   for (const auto& [before, after] : {std::pair<int64_t, int64_t>{1, 4}, {4, 1}, {3, 2}}) {
     CAPTURE(before);
@@ -135,7 +137,7 @@ TEST_CASE("layer by layer, each weight of a layer comes to the device twice a st
 }
 
 TEST_CASE("the program of a group within the least memory trains with the bits of one micro-batch after another") {
-  const VerticalCase c = vertical_cases()[2];
+  const VerticalCase c = vertical_cases()[3];
   const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
   const std::string tiers = "host: 64KiB, disk: 64MiB";
   const int64_t least = planned_group(4, fmt::format("memory: {{device: 1, {}}}\n", tiers)).plan.peaks[0].bytes;

@@ -108,6 +108,19 @@ void take_rates(Job& job) {
   job.graph.undecayed = groups.undecayed;
 }
 
+// Takes the coefficient of the load-balancing loss: the run's, else that of the model's config.json.
+void take_router_loss(Job& job) {
+  const std::optional<double>& said = job.config.model.router_aux_loss_coef;
+  const TextModel* const text = job.model->text();
+  const std::optional<double> of_model = text != nullptr ? text->router_aux_loss_coef : std::nullopt;
+  if (said.value_or(0) != 0 && !of_model)
+    throw input_error("router_aux_loss_coef",
+                      "expected 0 for a model without routers that are trained to use all experts alike, got {}; {}",
+                      *said, "remove it, or name a mixture such as Mixtral, Qwen3-MoE or OLMoE");
+  job.graph.model.router_aux_loss_coef = said.value_or(of_model.value_or(0));
+  job.graph.model.reports_expert_load = true;
+}
+
 // Fresh weights replace all weights of a folder, which is not possible for a part of a larger model.
 void check_reinitialised(const Job& job) {
   if (!job.config.model.reinitialised) return;
@@ -327,6 +340,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)
     job.graph.ema = {.decay = ema->decay, .start_step = ema->start_step};
   if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
+  take_router_loss(job);
   check_best_metric(config, *job.graph.objective);
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);

@@ -43,8 +43,7 @@ class TrainingGraphBuilder {
     add_batch_values();
     add_step_state();
     add_states();
-    const ValueId loss = add_loss();
-    append_backward(b_, loss, gradients_, ops::add);
+    append_backward(b_, add_losses(), gradients_, ops::add);
     if (is_split()) add_to_parts();
     if (is_split() && options_.splits_weights) split_weights();
     add_group();
@@ -100,6 +99,7 @@ class TrainingGraphBuilder {
       MicroBatchValues& values = result_.group.emplace_back(first);
       for (BatchColumn& column : values.columns) column.value = repeated.of(column.value, number);
       values.scale = repeated.of(first.scale, number);
+      values.router_loss_weight = repeated.of(first.router_loss_weight, number);
       values.dropout_seed = repeated.of(first.dropout_seed, number);
       values.loss_result += static_cast<size_t>(number) * results;
       values.tokens = axis(first.tokens);
@@ -112,7 +112,7 @@ class TrainingGraphBuilder {
   // Checks that the host fills all that a micro-batch of a group reads of its own.
   void check_filled(const RepeatedValues& repeated) const {
     const MicroBatchValues& first = result_.objective;
-    std::set<ValueId> filled = {first.scale, first.dropout_seed};
+    std::set<ValueId> filled = {first.scale, first.router_loss_weight, first.dropout_seed};
     for (const BatchColumn& column : first.columns) filled.insert(column.value);
     for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
       const Value& value = graph().value(id);
@@ -282,11 +282,14 @@ class TrainingGraphBuilder {
     return options_.model.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
   }
 
-  ValueId add_loss() {
+  // Returns what is differentiated: the objective's loss, and the model's own.
+  std::vector<ValueId> add_losses() {
     const ops::LossGradients wanted =
         is_trained(result_.model.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
     result_.objective = objective_.append_loss(b_, result_.model, result_.value, wanted);
-    return result_.objective.loss;
+    std::vector<ValueId> losses = {result_.objective.loss};
+    if (result_.model.router_loss) losses.push_back(result_.model.router_loss->weighted);
+    return losses;
   }
 
   // Appends the update. Operations that a micro-batch can do right after its gradients are appended to the backward

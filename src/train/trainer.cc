@@ -205,10 +205,13 @@ void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, 
   session_.backward_step(static_cast<int>(count));
 }
 
-// Returns the metrics beside the loss, which the record has already.
+// Returns the metrics of the objective and of the model, without the loss, which the record has already.
 std::span<const Metric> Trainer::step_metrics() {
+  const std::span<const std::string_view> own = session_.training().objective.model_metrics;
+  const auto is_of_model = [&](std::string_view key) { return std::find(own.begin(), own.end(), key) != own.end(); };
   job_.graph.objective->metrics(sums_, metrics_);
-  std::erase_if(metrics_, [](const Metric& metric) { return metric.key == "loss"; });
+  std::erase_if(metrics_, [&](const Metric& metric) { return metric.key == "loss" || is_of_model(metric.key); });
+  for (const std::string_view key : own) metrics_.push_back({key, sums_.mean(key)});
   return metrics_;
 }
 
@@ -222,7 +225,7 @@ StepRecord Trainer::train_step() {
   const double learning_rate = learning_rate_->of(step);
   double norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
-    session_.begin_step(learning_rate, step * totals.updates + update);
+    session_.begin_step(learning_rate, step * totals.updates + update, totals.micro_batches);
     const int64_t together = ranks_.are_several() ? ranks_.size() : std::ssize(session_.training().group);
     for (int64_t i = 0; i < totals.micro_batches; i += together) {
       if (ranks_.are_several()) {
