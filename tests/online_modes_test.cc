@@ -58,12 +58,13 @@ Outcome outcome_of(const std::string& name, const fs::path& output, Changes chan
   const train::Job job = train::make_job(config, Machine{});
   train::JobRewards models(job);
   rewards::RewardFunctions functions(*config.rewards, models.factory());
+  train::Ranks alone;
   Outcome outcome;
   PreferenceRun run = run_preference(
       config,
       [&](train::TrainingSession& session, int64_t total_steps) {
-        models.attach(session);
-        return std::make_unique<train::GeneratedRounds>(job, session, functions, total_steps, nullptr);
+        models.attach(session, alone);
+        return std::make_unique<train::GeneratedRounds>(job, session, &functions, models, alone, total_steps, nullptr);
       },
       [&](const train::RoundRecord& record) {
         std::istringstream lines(train::completion_lines(job, functions.names(), record));

@@ -96,9 +96,9 @@ class TrainingRun {
         trainer_(
             job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
             [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
-              reward_models.attach(session);
+              reward_models.attach(session, ranks_);
               return std::make_unique<train::GeneratedRounds>(
-                  job_, session, *functions_, total_steps,
+                  job_, session, functions_.get(), reward_models, ranks_, total_steps,
                   [this](int64_t done, int64_t of) { on_generating(done, of); });
             },
             &ranks_),
@@ -198,8 +198,8 @@ class TrainingRun {
     const auto progress = [&](int64_t rows, int64_t of) {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
     };
-    const train::ReferenceScoresFile file = train::load_reference_scores(job_, planned_, initial_.reference(), session_,
-                                                                         data_, progress, ranks_.is_first());
+    const train::ReferenceScoresFile file =
+        train::load_reference_scores(job_, planned_, initial_.reference(), session_, data_, ranks_, progress);
     progress_.clear();
     const std::string speed =
         file.was_there
@@ -400,7 +400,7 @@ class TrainingRun {
   train::Ranks& ranks_;
   fs::path output_;
   train::RunIdentity identity_;
-  std::unique_ptr<rewards::RewardFunctions> functions_;  // of a job that generates
+  std::unique_ptr<rewards::RewardFunctions> functions_;  // rank 0's, of a job that generates
   // Only for models whose latents are pixels. Models with a VAE are not sampled: their latents cannot be shown.
   std::optional<infer::Pixels> pixels_;
   train::InitialState initial_;
@@ -426,7 +426,8 @@ int run_training(const RunInputs& inputs, train::RunStart start) {
   std::unique_ptr<rewards::RewardFunctions> functions;
   train::JobRewards reward_models(inputs.job);
   if (const auto& settings = inputs.job.config.rewards)
-    functions = std::make_unique<rewards::RewardFunctions>(*settings, reward_models.factory());
+    inputs.ranks.first(
+        [&] { functions = std::make_unique<rewards::RewardFunctions>(*settings, reward_models.factory()); });
   std::optional<TrainingRun> run;
   inputs.ranks.agree([&] { run.emplace(inputs, std::move(start), std::move(functions), reward_models); });
   return run->run();

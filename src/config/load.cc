@@ -123,7 +123,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   const std::string said = said_keys(settings);
   Verdicts sections;
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
-  sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
+  sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, loaded, sections); });
   sections.attempt("push_dataset_to_hub", "push_dataset_to_hub", [&] { check_push(settings); });
   if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
   read_settings(settings, &loaded.keys, loaded.verdicts);

@@ -117,8 +117,8 @@ class Levers {
       change.push_back(
           {spelled("gradient_accumulation_steps"), fmt::format("{}", micro_batches_of_rank(job_) * parts)});
       if (config_.online && loaded_.given.contains("steps_per_generation"))
-        change.push_back(
-            {spelled("steps_per_generation"), fmt::format("{}", config_.online->steps_per_generation * parts)});
+        change.push_back({spelled("steps_per_generation"),
+                          fmt::format("{}", config_.online->steps_per_generation / config_.ranks.count * parts)});
     }
     if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
   }

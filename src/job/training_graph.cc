@@ -257,8 +257,8 @@ class TrainingGraphBuilder {
     train::split_weights(result_.graph, options_.ranks, result_.split_weights);
   }
 
-  // Calls read(i, whole) for each gradient: `whole` is the gathered sum of several ranks, kNone on one. Each is
-  // gathered while the one before it is read.
+  // Calls read(i, whole) for each gradient: `whole` is the gathered sum of several ranks, kNone on one and where ranks
+  // update parts. Each is gathered while the one before it is read.
   template <typename Read>
   void read_gradients(const Read& read) {
     ValueId next = gather(0);
@@ -300,19 +300,17 @@ class TrainingGraphBuilder {
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
     std::vector<ValueId> squares;
-    std::vector<std::vector<ValueId>> blocks(gradients_.size());
-    read_gradients([&](size_t i, ValueId whole) {
-      if (!is_split()) clear_other_rows(gradients_[i]);
-      if (result_.trained[i].is_split()) {
-        blocks[i] = gathered_squares(i);
-        squares.push_back(kNone);
+    std::vector<std::vector<ValueId>> blocks;
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      b_.set_block(graph().value(gradients_[i].weight).block);
+      if (is_split()) {
+        blocks.push_back(gathered_squares(i));
       } else {
-        squares.push_back(ops::squared_norm(b_, is_split() ? whole : gradients_[i].gradient));
+        clear_other_rows(gradients_[i]);
+        squares.push_back(ops::squared_norm(b_, gradients_[i].gradient));
       }
-    });
-    for (size_t i = 0; i < squares.size(); ++i) {
-      if (!blocks[i].empty()) squares[i] = ops::squared_norm_of_blocks(b_, blocks[i]);
     }
+    for (const std::vector<ValueId>& one : blocks) squares.push_back(ops::squared_norm_of_blocks(b_, one));
     if (early_updates) add_updates(kNone);
     const auto end = static_cast<OpId>(graph().ops.size());
 
@@ -325,13 +323,14 @@ class TrainingGraphBuilder {
     if (early_norms) place_early(result_.graph, first, end);
   }
 
-  // Returns the sums of blocks of a gradient that stays in parts.
+  // Returns the sums of blocks of a gradient that is in parts.
   std::vector<ValueId> gathered_squares(size_t i) {
     std::vector<ValueId> result;
     for (size_t s = 0; s < sums_[i].size(); ++s) {
       const TrainedWeight& t = result_.trained[i];
       const ValueId squares = ops::block_squares(b_, sums_[i][s]);
-      const int64_t blocks = div_ceil(result_.parts.at(t.slices[s].accumulator).elems, kCutBlock);
+      const ValueId sum = t.is_split() ? t.slices[s].accumulator : t.accumulator;
+      const int64_t blocks = div_ceil(result_.parts.at(sum).elems, kCutBlock);
       result.push_back(ops::all_gather(b_, squares, {blocks}, options_.ranks, 1));
     }
     return result;

@@ -165,6 +165,7 @@ void Trainer::take_group(const StepTotals& totals, int64_t update, int64_t first
   const int64_t most = std::ssize(session_.training().group), count = std::min(most, totals.micro_batches - first);
   resize(group_room_, most > 1 ? most : 0);
   group_.clear();
+  feed_->prepare(update * totals.micro_batches + first, update * totals.micro_batches + first + count);
   for (int64_t i = 0; i < count; ++i) {
     std::span<const data::MicroBatch> streams = feed_->micro_batch(update * totals.micro_batches + first + i);
     if (most > 1) {
@@ -183,7 +184,7 @@ void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution&
   for (const std::span<const data::MicroBatch> streams : group_) group_views_.emplace_back(streams);
   const std::span<const double> losses = session_.micro_steps(group_views_, scale, first);
   for (size_t i = 0; i < group_.size(); ++i) {
-    feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i));
+    feed_->add_observed(feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i)));
     step.loss += losses[i] / static_cast<double>(totals.updates);
     step.tokens += group_[i][0].tokens();
   }
@@ -194,13 +195,18 @@ void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution&
 void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
   const int64_t count = std::min<int64_t>(ranks_.size(), totals.micro_batches - first);
   const int64_t own = first + std::min<int64_t>(ranks_.rank(), count - 1);
-  const auto forward = [&] { return contributions(totals, update, own); };
+  const int64_t begin = update * totals.micro_batches + first;
+  const auto forward = [&] {
+    feed_->prepare(begin, begin + count);
+    return contributions(totals, update, own);
+  };
   const std::span<const std::string> texts = update == 0 ? or_save(forward) : forward();
   for (const std::string& text : subspan_of(texts, 0, count)) {
     const Contribution one = contribution_from(text, metric_keys_);
     step.loss += one.loss / static_cast<double>(totals.updates);
     step.tokens += one.tokens;
     for (const auto& [mean, weight] : one.metrics) sums_.add(mean, weight);
+    feed_->add_observed(one.observed);
   }
   session_.backward_step(static_cast<int>(count));
 }
@@ -369,7 +375,7 @@ void Trainer::begin_run(TrainingOutcome& outcome) {
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
-  feed_ = data_->make_feed(session_, length_, position_);
+  feed_ = data_->make_feed(session_, length_, position_, ranks_);
   std::vector<double> seconds;
   // Touches the memory now, so that a long run does not grow page by page; bounded by the steps of a few days.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
