@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,22 @@ TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit
 
 TEST_CASE("every mode gives the losses and weights of the plain run of a mixture of experts, bit for bit") {
   check_modes(ModeJobs({.dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen2_moe"));
+}
+
+TEST_CASE("experts that stream give the losses and weights of the plain run, bit for bit, trained and frozen") {
+  const std::string kLines[] = {"expert_offload: host\ngradient_checkpointing: true\n", "expert_offload: disk\n",
+                                "expert_offload: auto\nmemory: {device: 1}\n",
+                                "expert_offload: host\noptimizer_offload: host\ngradient_offload: host\n"};
+  for (const char* adapter : {"", "adapter"}) {
+    const ModeJobs jobs({.adapter = adapter, .dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen3_moe");
+    const TinyOutcome plain = jobs.outcome(kPlainJob);
+    for (const std::string& lines : kLines) {
+      CAPTURE(adapter);
+      CAPTURE(lines);
+      const bool is_fixed = lines.find("memory") == std::string::npos;
+      CHECK(jobs.outcome(lines + (is_fixed ? kPlainJob : "")) == plain);
+    }
+  }
 }
 
 TEST_CASE("every pair of modes gives the losses and weights of the plain run, bit for bit") {
@@ -56,33 +73,44 @@ TEST_CASE("with the planner choosing, every budget gives the losses and weights 
   for (const TinySetup& setup : mode_setups()) check_budgets(ModeJobs(setup));
 }
 
+namespace {
+
+// Writes a checkpoint after the first step under each plan, and goes on from it under each.
+void check_checkpoints(const ModeJobs& jobs, std::span<const std::string> plans) {
+  const TemporaryFolder folder;
+  const TinyOutcome plain = jobs.outcome(kPlainJob);
+  for (const std::string& before : plans) {
+    for (const std::string& after : plans) {
+      CAPTURE(before);
+      CAPTURE(after);
+      TinyOutcome outcome;
+      const auto checkpoint = folder.path() / "state.safetensors";
+      std::optional<train::JobTiers> tiers;
+      {
+        TinyTraining training = jobs.training(before, tiers);
+        train_steps(training, 0, 1, jobs.accumulation(), outcome);
+        train::save_optimizer_state(checkpoint, training.training(), training.session().store());
+      }
+      TinyTraining training = jobs.training(after, tiers);
+      train::load_optimizer_state(checkpoint, training.training(), training.session().store());
+      train_steps(training, 1, ModeJobs::kSteps, jobs.accumulation(), outcome);
+      collect_state(training, outcome);
+      CHECK(outcome == plain);
+      std::filesystem::remove(checkpoint);
+    }
+  }
+}
+
+}  // namespace
+
 TEST_CASE("a checkpoint written under one plan goes on under another, bit for bit") {
   const std::string kPlans[] = {kPlainJob, "gradient_checkpointing: true\noptimizer_offload: disk\n",
                                 "parameter_offload: disk\ngradient_offload: host\noptimizer_offload: host\n",
                                 "activation_offloading: disk\n"};
-  const TemporaryFolder folder;
-  for (const TinySetup& setup : mode_setups()) {
-    const ModeJobs jobs(setup);
-    const TinyOutcome plain = jobs.outcome(kPlainJob);
-    for (const std::string& before : kPlans) {
-      for (const std::string& after : kPlans) {
-        CAPTURE(before);
-        CAPTURE(after);
-        TinyOutcome outcome;
-        const auto checkpoint = folder.path() / "state.safetensors";
-        std::optional<train::JobTiers> tiers;
-        {
-          TinyTraining training = jobs.training(before, tiers);
-          train_steps(training, 0, 1, jobs.accumulation(), outcome);
-          train::save_optimizer_state(checkpoint, training.training(), training.session().store());
-        }
-        TinyTraining training = jobs.training(after, tiers);
-        train::load_optimizer_state(checkpoint, training.training(), training.session().store());
-        train_steps(training, 1, ModeJobs::kSteps, jobs.accumulation(), outcome);
-        collect_state(training, outcome);
-        CHECK(outcome == plain);
-        std::filesystem::remove(checkpoint);
-      }
-    }
-  }
+  for (const TinySetup& setup : mode_setups()) check_checkpoints(ModeJobs(setup), kPlans);
+}
+
+TEST_CASE("a checkpoint written with experts on the device goes on with experts that stream, and back") {
+  const std::string kPlans[] = {kPlainJob, "expert_offload: host\n"};
+  check_checkpoints(ModeJobs({.dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen3_moe"), kPlans);
 }
