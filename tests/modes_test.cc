@@ -2,8 +2,8 @@
 // checkpoint goes on.
 #include <doctest/doctest.h>
 
-#include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +21,22 @@ TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit
 TEST_CASE("every mode gives the losses and weights of the plain run of a mixture of experts, bit for bit") {
   check_modes(
       ModeJobs({.dtype = DType::kBF16, .router_aux_loss_coef = 0.5, .accumulates = false, .threads = 1}, "qwen2_moe"));
+}
+
+TEST_CASE("experts that stream give the losses and weights of the plain run, bit for bit, trained and frozen") {
+  const std::string kLines[] = {"expert_offload: host\ngradient_checkpointing: true\n", "expert_offload: disk\n",
+                                "expert_offload: auto\nmemory: {device: 1}\n",
+                                "expert_offload: host\noptimizer_offload: host\ngradient_offload: host\n"};
+  for (const char* adapter : {"", "adapter"}) {
+    const ModeJobs jobs({.adapter = adapter, .dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen3_moe");
+    const TinyOutcome plain = jobs.outcome(kPlainJob);
+    for (const std::string& lines : kLines) {
+      CAPTURE(adapter);
+      CAPTURE(lines);
+      const bool is_fixed = lines.find("memory") == std::string::npos;
+      CHECK(jobs.outcome(lines + (is_fixed ? kPlainJob : "")) == plain);
+    }
+  }
 }
 
 TEST_CASE("every pair of modes gives the losses and weights of the plain run, bit for bit") {
@@ -59,36 +75,46 @@ TEST_CASE("with the planner choosing, every budget gives the losses and weights 
   for (const TinySetup& setup : mode_setups()) check_budgets(ModeJobs(setup));
 }
 
+namespace {
+
+// Writes a checkpoint after the first step under each plan, and goes on from it under each.
+void check_checkpoints(const ModeJobs& jobs, std::span<const std::string> plans) {
+  const TemporaryFolder folder;
+  const TinyOutcome plain = jobs.outcome(kPlainJob);
+  for (size_t i = 0; i < plans.size(); ++i) {
+    for (size_t j = 0; j < plans.size(); ++j) {
+      if (!is_paired(i + 1, j, plans.size(), 1)) continue;
+      const std::string &before = plans[i], &after = plans[j];
+      CAPTURE(before);
+      CAPTURE(after);
+      TinyOutcome outcome;
+      const auto checkpoint = folder.path() / "state.safetensors";
+      std::optional<train::JobTiers> tiers;
+      {
+        TinyTraining training = jobs.training(before, tiers);
+        train_steps(training, 0, 1, jobs.accumulation(), outcome);
+        train::save_optimizer_state(checkpoint, training.training(), training.session().store());
+      }
+      TinyTraining training = jobs.training(after, tiers);
+      train::load_optimizer_state(checkpoint, training.training(), training.session().store());
+      train_steps(training, 1, ModeJobs::kSteps, jobs.accumulation(), outcome);
+      collect_state(training, outcome);
+      CHECK(outcome == plain);
+      std::filesystem::remove(checkpoint);
+    }
+  }
+}
+
+}  // namespace
+
 TEST_CASE("a checkpoint written under one plan goes on under another, bit for bit") {
   const std::string kPlans[] = {kPlainJob, "gradient_checkpointing: true\noptimizer_offload: disk\n",
                                 "parameter_offload: disk\ngradient_offload: host\noptimizer_offload: host\n",
                                 "activation_offloading: disk\n"};
-  const TemporaryFolder folder;
-  for (const TinySetup& setup : mode_setups()) {
-    const ModeJobs jobs(setup);
-    const TinyOutcome plain = jobs.outcome(kPlainJob);
-    for (size_t i = 0; i < std::size(kPlans); ++i) {
-      for (size_t j = 0; j < std::size(kPlans); ++j) {
-        if (!is_paired(i + 1, j, std::size(kPlans), 1)) continue;
-        const std::string& before = kPlans[i];
-        const std::string& after = kPlans[j];
-        CAPTURE(before);
-        CAPTURE(after);
-        TinyOutcome outcome;
-        const auto checkpoint = folder.path() / "state.safetensors";
-        std::optional<train::JobTiers> tiers;
-        {
-          TinyTraining training = jobs.training(before, tiers);
-          train_steps(training, 0, 1, jobs.accumulation(), outcome);
-          train::save_optimizer_state(checkpoint, training.training(), training.session().store());
-        }
-        TinyTraining training = jobs.training(after, tiers);
-        train::load_optimizer_state(checkpoint, training.training(), training.session().store());
-        train_steps(training, 1, ModeJobs::kSteps, jobs.accumulation(), outcome);
-        collect_state(training, outcome);
-        CHECK(outcome == plain);
-        std::filesystem::remove(checkpoint);
-      }
-    }
-  }
+  for (const TinySetup& setup : mode_setups()) check_checkpoints(ModeJobs(setup), kPlans);
+}
+
+TEST_CASE("a checkpoint written with experts on the device goes on with experts that stream, and back") {
+  const std::string kPlans[] = {kPlainJob, "expert_offload: host\n"};
+  check_checkpoints(ModeJobs({.dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen3_moe"), kPlans);
 }

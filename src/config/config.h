@@ -306,6 +306,7 @@ struct OffloadSettings {
   SelectiveCheckpointing selective_checkpointing;
   std::optional<ActivationOffloading> activations;
   std::map<ValueKind, Offload> homes;  // of weights, gradients and states of blocks
+  std::optional<Offload> experts;      // of a mixture; none: as the other weights of their blocks
 
   [[nodiscard]] std::optional<Offload> home_of(ValueKind kind) const {
     const auto found = homes.find(kind);

@@ -139,6 +139,8 @@ bool lacks_vertical(const Resolution& r, const RankSettings& ranks) {
   };
   if (ranks.count > 1) return refuse("several ranks", "micro-batches of several ranks");
   if (is_online(r.keys)) return refuse("rl: " + print_value(r.keys.rl), "micro-batches of completions");
+  if (const Offload experts = r.keys.expert_offload.value_or(Offload::kNone); experts != Offload::kNone)
+    return refuse("expert_offload: " + print_value(experts), "experts that stream");
   return r.keys.kd_trainer && refuse("kd_trainer", "micro-batches that a teacher reads, too,");
 }
 

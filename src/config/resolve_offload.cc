@@ -65,6 +65,7 @@ void resolve_homes(const Resolution& r, OffloadSettings& offload) {
   };
   place(ValueKind::kFrozenWeight, layers && offload.has_frozen_weights ? layers : keys.parameter_offload);
   place(ValueKind::kTrainableWeight, keys.parameter_offload);
+  offload.experts = keys.expert_offload;
   place(ValueKind::kGradient, keys.gradient_offload);
   const std::optional<Offload> paged = keys.optimizer.paged ? std::optional(Offload::kAuto) : std::nullopt;
   place(ValueKind::kOptimizerState, keys.optimizer_offload ? keys.optimizer_offload : paged);

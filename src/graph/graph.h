@@ -52,6 +52,8 @@ struct Group {
 };
 // The part of an embedding that is not the head, too: passes over a micro-batch read only some of its rows.
 inline constexpr std::string_view kTablePart = "table";
+// The part of a mixture's experts, where operations take a few of them: they come for one use, not for their block's.
+inline constexpr std::string_view kExpertPart = "experts";
 
 struct ValueType {
   DType dtype = DType::kF32;

@@ -96,6 +96,14 @@ void take_optimizer(Job& job) {
   if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
 }
 
+// Throws InputError for a home of experts that the model does not have.
+void check_experts(const Job& job) {
+  const config::Offload said = job.config.offload.experts.value_or(config::Offload::kNone);
+  if (said == config::Offload::kNone || has_mixture(*job.model)) return;
+  throw input_error("expert_offload", "expected a mixture of experts, got {}, whose layers are dense; remove it",
+                    quote(job.config.model.base_model));
+}
+
 // Sets the learning rates of weights that differ from the others.
 void take_rates(Job& job) {
   const config::Config& config = job.config;
@@ -326,6 +334,8 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
                                   job.clips ? job.clips->flow.text_len : 0, std::move(lora));
   take_optimizer(job);
   take_unfrozen(job);
+  check_experts(job);
+  job.graph.model.streams_experts = streams_experts(job);
   take_rates(job);
   take_base(parameters, job);
   check_reinitialised(job);
@@ -347,6 +357,19 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   job.budget = make_budget(config.memory, job.policy, machine);
   job.title = make_title(job, machine);
   return job;
+}
+
+bool streams_experts(const Job& job) {
+  if (!has_mixture(*job.model) || job.config.batches.micro_batch_group > 1) return false;
+  if (job.config.offload.experts == config::Offload::kAuto) return true;
+  const Policy policy = make_policy(job.config.offload);
+  const auto moves = [&](ValueKind kind) {
+    return policy.home_of({.kind = kind, .block = 0, .part = std::string(kExpertPart)}).value_or(Tier::kDevice) !=
+           Tier::kDevice;
+  };
+  const ModelOptions& model = job.graph.model;
+  return (model.train_base && moves(ValueKind::kTrainableWeight)) ||
+         ((!model.train_base || !model.unfrozen.empty()) && moves(ValueKind::kFrozenWeight));
 }
 
 int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }

@@ -44,6 +44,11 @@ struct JobSources {
 // together. `machine` says how much memory there is.
 [[nodiscard]] Job make_job(const config::Config& config, const Machine& machine, const JobSources& sources = {});
 
+// Returns true if the keys let the experts of the job's mixture live apart from the rest of their layers, or move with
+// it: then they stream through the device a few at a time (ModelOptions::streams_experts). Micro-batches that go
+// together layer by layer share whole layers.
+[[nodiscard]] bool streams_experts(const Job& job);
+
 // Returns the number of weight updates in an optimizer step.
 [[nodiscard]] int64_t updates_per_step(const Job& job);
 // Returns the number of micro-batches of a rank in an update.

@@ -161,6 +161,9 @@ Policy make_policy(const config::OffloadSettings& settings) {
   };
   for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight})
     fix({.kind = kind, .in_block = true}, kind);
+  for (const ValueKind kind : {ValueKind::kFrozenWeight, ValueKind::kTrainableWeight})
+    if (settings.experts)
+      policy.rules.push_back({{.kind = kind, .in_block = true, .part = kExpertPart}, home_of(settings.experts, {})});
   for (const GroupPattern& pattern : kWeightsOutside) fix(pattern, ValueKind::kTrainableWeight);
   for (const ValueKind kind : {ValueKind::kGradient, ValueKind::kOptimizerState}) fix({.kind = kind}, kind);
   return policy;

@@ -188,6 +188,29 @@ TEST_CASE("keys about weights, gradients and the optimizer fix their homes") {
   }
 }
 
+TEST_CASE("experts live where expert_offload says, else with the rest of their layers") {
+  // Of frozen and of trained experts, and of the rest of their layers.
+  const auto homes_of_experts = [](std::string_view keys) {
+    const Policy policy = make_policy(load(std::string(keys) + std::string(kLora)).config.offload);
+    const auto home = [&](ValueKind kind, std::string_view part) {
+      return shown(policy.home_of({.kind = kind, .block = 0, .part = std::string(part)}));
+    };
+    return fmt::format("{} {}, {} {}", home(ValueKind::kFrozenWeight, kExpertPart),
+                       home(ValueKind::kTrainableWeight, kExpertPart), home(ValueKind::kFrozenWeight, ""),
+                       home(ValueKind::kTrainableWeight, ""));
+  };
+  CHECK(homes_of_experts("") == "? ?, ? ?");
+  CHECK(homes_of_experts("layer_offloading: host\n") == "host ?, host ?");
+  CHECK(homes_of_experts("expert_offload: disk\n") == "disk disk, ? ?");
+  CHECK(homes_of_experts("expert_offload: none\nparameter_offload: host\n") == "device device, host host");
+  CHECK(homes_of_experts("expert_offload: auto\nparameter_offload: host\n") == "? ?, host host");
+  CHECK(homes_of_experts("expert_offload: host\nmemory: {plan: fixed}\n") == "host host, device device");
+  CHECK(homes_of_experts("expert_offload: auto\nmemory: {plan: fixed}\n") == "? ?, device device");
+  CHECK(error_of("expert_offload: host\nmicro_batch_order: vertical\ngradient_accumulation_steps: 2\n") ==
+        "[c.yml:5: micro_batch_order] expected horizontal beside expert_offload: host, got vertical; experts that "
+        "stream layer by layer are not yet supported: remove it");
+}
+
 TEST_CASE("ZeRO's offload sections place what they name") {
   const auto policy = [](std::string_view keys) { return make_policy(load(keys).config.offload); };
   const auto home = [](const Policy& of, ValueKind kind) { return of.home_of({.kind = kind, .block = 0}); };

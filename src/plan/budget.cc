@@ -37,7 +37,7 @@ std::string_view name_of(SavedGroup group) {
 std::optional<Tier> home_of(std::span<const Rule> rules, const Group& group) {
   const auto rule =
       std::find_if(rules.rbegin(), rules.rend(), [&](const Rule& one) { return one.pattern.matches(group); });
-  return rule == rules.rend() ? std::nullopt : std::optional(rule->home);
+  return rule == rules.rend() ? std::nullopt : rule->home;
 }
 
 }  // namespace spillway

@@ -70,10 +70,10 @@ struct GroupPattern {
 inline constexpr GroupPattern kWeightsOutside[] = {{.kind = ValueKind::kFrozenWeight, .in_block = false},
                                                    {.kind = ValueKind::kTrainableWeight, .in_block = false}};
 
-// The tier in which groups live between uses.
+// The tier in which groups live between uses; none: the plan chooses it, whatever the rules before this one say.
 struct Rule {
   GroupPattern pattern;
-  Tier home = Tier::kDevice;
+  std::optional<Tier> home = Tier::kDevice;
 };
 
 // Returns the tier that rules fix for a group: of several that match, the last one counts.

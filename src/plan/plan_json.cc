@@ -45,6 +45,7 @@ ordered_json blocks_json(const Graph& graph, const Choices& choices, const Shown
                           {"weights", name_of(block.weights())},
                           {name_of(ValueKind::kOptimizerState), name_of(block.state.home)},
                           {"update", name_of(block.state.site)}};
+    if (block.experts) entry["experts"] = name_of(*block.experts);
     for (int group = 0; group < kSavedGroups; ++group) {
       const auto which = static_cast<SavedGroup>(group);
       entry["saved"][std::string(name_of(which))] = name_of(nth(choices.saved[i], which));

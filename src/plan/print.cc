@@ -86,6 +86,8 @@ std::string saved_text(const BlockChoice& choice, const Residency& usual_state) 
     text += fmt::format(", boundary {}", nth(kWords, boundary));
   const Tier weights = choice.homes.weights();
   if (weights != Tier::kDevice) text += fmt::format(", weights on {}", name_of(weights));
+  if (const Tier experts = choice.homes.experts.value_or(weights); experts != weights)
+    text += fmt::format(", experts on {}", name_of(experts));
   if (state.home != usual_state.home) text += fmt::format(", optimizer state on {}", name_of(state.home));
   if (state.home != Tier::kDevice && state.site != usual_state.site) text += ", update on device";
   return text;

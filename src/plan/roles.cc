@@ -17,6 +17,8 @@ constexpr RoleRow kRows[] = {
     {{.kind = ValueKind::kGradient}, Role::kGradients},
     {{.kind = ValueKind::kFrozenWeight, .in_block = true, .part = ""}, Role::kFrozen},
     {{.kind = ValueKind::kTrainableWeight, .in_block = true, .part = ""}, Role::kTrainable},
+    {{.kind = ValueKind::kFrozenWeight, .in_block = true, .part = kExpertPart}, Role::kFrozenExperts},
+    {{.kind = ValueKind::kTrainableWeight, .in_block = true, .part = kExpertPart}, Role::kTrainableExperts},
     {{.kind = ValueKind::kFrozenWeight, .in_block = false, .part = ""}, Role::kOuter},
     {{.kind = ValueKind::kTrainableWeight, .in_block = false, .part = ""}, Role::kOuter},
 };
@@ -56,7 +58,8 @@ Roles::Roles(const Graph& graph, const Policy& policy, std::vector<Tier> tiers)
 
 // Gradients leave the device after the state, which is larger and needed once per optimizer step, and no farther.
 // Weights outside blocks cost waiting for little gain: they leave after the blocks' weights, to the same tier. Tables
-// leave with them, to host memory, where they are looked up in next to no time; so they may also leave before.
+// leave with them, to host memory, where they are looked up in next to no time; so they may also leave before. Experts
+// are most of a block, of which a few are there at a time: they leave before the rest.
 std::vector<Tier> Roles::options(Role role, const Homes& homes) const {
   const auto home = [&](Role other) { return nth(homes, other); };
   if (nth(fixed_, role)) return {*nth(fixed_, role)};
@@ -68,6 +71,10 @@ std::vector<Tier> Roles::options(Role role, const Homes& homes) const {
         return !is_present(Role::kState) || tier <= home(Role::kState);
       case Role::kTrainable:
         return !is_open(Role::kFrozen) || tier == home(Role::kFrozen);
+      case Role::kFrozenExperts:
+        return !is_open(Role::kFrozen) || tier >= home(Role::kFrozen);
+      case Role::kTrainableExperts:
+        return !is_open(Role::kTrainable) || tier >= home(Role::kTrainable);
       case Role::kOuter:
         return tier == Tier::kDevice || tier == std::max(home(Role::kFrozen), home(Role::kTrainable));
       case Role::kTables:

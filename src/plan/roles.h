@@ -22,12 +22,14 @@ enum class Role : uint8_t {
   kGradients,
   kFrozen,     // frozen weights of blocks
   kTrainable,  // the working copies of trainable weights of blocks
-  kOuter,      // weights outside blocks, except
-  kTables,     // embeddings that are not the head, too
+  kFrozenExperts,
+  kTrainableExperts,  // where experts have homes apart from the rest of their blocks
+  kOuter,             // weights outside blocks, except
+  kTables,            // embeddings that are not the head, too
 };
-constexpr int kRoles = 6;
-inline constexpr std::array kEachRole = {Role::kState,     Role::kGradients, Role::kFrozen,
-                                         Role::kTrainable, Role::kOuter,     Role::kTables};
+constexpr int kRoles = 8;
+inline constexpr std::array kEachRole = {Role::kState,         Role::kGradients,        Role::kFrozen, Role::kTrainable,
+                                         Role::kFrozenExperts, Role::kTrainableExperts, Role::kOuter,  Role::kTables};
 static_assert(kEachRole.size() == kRoles);
 
 // A tier for each role.
@@ -47,7 +49,9 @@ class RoleSet {
   uint32_t bits_ = 0;
 };
 // The roles of blocks' weights, and those of optimizer state.
-inline constexpr RoleSet kBlockWeights = {Role::kFrozen, Role::kTrainable}, kStates = {Role::kState};
+inline constexpr RoleSet kBlockWeights = {Role::kFrozen, Role::kTrainable, Role::kFrozenExperts,
+                                          Role::kTrainableExperts},
+                         kStates = {Role::kState};
 
 // Some of the blocks of a model, or of other items in a row.
 struct Subset {

@@ -31,7 +31,7 @@ Residency most_common(const std::vector<MaybeResidency>& states) {
 
 ShownHomes shown_homes(const Graph& graph, const Choices& choices) {
   struct Kinds {
-    MaybeResidency frozen, trainable, state;
+    MaybeResidency frozen, trainable, experts, state;
   };
   std::vector<Kinds> blocks(graph.blocks.size());
   Kinds outside;
@@ -41,6 +41,8 @@ ShownHomes shown_homes(const Graph& graph, const Choices& choices) {
     Kinds& kinds = group.block == kNone ? outside : nth(blocks, group.block);
     if (group.part == kTablePart) {
       take_farther(tables, choices.groups[i]);
+    } else if (group.part == kExpertPart) {
+      take_farther(kinds.experts, choices.groups[i]);
     } else if (group.kind == ValueKind::kFrozenWeight) {
       take_farther(kinds.frozen, choices.groups[i]);
     } else if (group.kind == ValueKind::kTrainableWeight) {
@@ -62,6 +64,7 @@ ShownHomes shown_homes(const Graph& graph, const Choices& choices) {
     const Residency frozen = kinds.frozen ? *kinds.frozen : kinds.trainable.value_or(Residency{});
     const Residency trainable = kinds.trainable ? *kinds.trainable : frozen;
     result.blocks.push_back({frozen.home, trainable.home, kinds.state.value_or(result.state)});
+    if (kinds.experts) result.blocks.back().experts = kinds.experts->home;
   }
   return result;
 }

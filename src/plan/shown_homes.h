@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "plan/choices.h"
@@ -13,6 +14,7 @@ struct BlockHomes {
   Tier frozen = Tier::kDevice;
   Tier trainable = Tier::kDevice;
   Residency state;
+  std::optional<Tier> experts;  // where they have a home apart from the other weights
 
   [[nodiscard]] Tier weights() const { return std::max(frozen, trainable); }
   bool operator==(const BlockHomes&) const = default;

@@ -1,5 +1,8 @@
 #include "plan/signature.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "graph/operation.h"
 #include "graph/repeat_by_block.h"
 
@@ -38,9 +41,12 @@ std::string signature_of(const Graph& graph, OpId id) {
   const Operation& op = graph.op(id);
   std::string text =
       fmt::format("{}({}) -> {}", op.def->name, list_text(graph, op.inputs), list_text(graph, op.outputs));
-  // Neither the stream of random numbers nor the rows of a weight that it updates change its time.
+  // Neither the stream of random numbers, nor the rows of a weight that it updates, nor which experts they are change
+  // its time.
+  constexpr std::string_view kWithoutEffect[] = {"stream", "first_row", "first_expert"};
   for (const auto& [name, number] : op.attributes.entries()) {
-    if (name != "stream" && name != "first_row") text += " " + attribute_text(graph, name, number);
+    const auto* const end = std::end(kWithoutEffect);
+    if (std::find(std::begin(kWithoutEffect), end, name) == end) text += " " + attribute_text(graph, name, number);
   }
   return text;
 }

@@ -9,8 +9,8 @@
 namespace spillway {
 
 // Returns "matmul(bf16[2048t, 576], bf16[192, 576], -) -> bf16[2048t, 192] transpose_b=1". Counts equal operands in a
-// row: "f32[1] x 210". Leaves out which stream of random numbers an operation draws from, and which of
-// several micro-batches it belongs to.
+// row: "f32[1] x 210". Leaves out which stream of random numbers an operation draws from, which
+// experts it multiplies by, and which of several micro-batches it belongs to.
 [[nodiscard]] std::string signature_of(const Graph& graph, OpId id);
 
 }  // namespace spillway

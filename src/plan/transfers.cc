@@ -126,15 +126,21 @@ class TransferPlanner {
   }
   [[nodiscard]] bool same_visit(int32_t a, int32_t b) const { return nth(visits_, a) == nth(visits_, b); }
 
+  [[nodiscard]] bool is_expert(ValueId storage) const {
+    const GroupId group = facts(storage).group;
+    return group != kNone && nth(graph_.groups, group).part == kExpertPart;
+  }
+
   // Returns true if a later use finds the value still there. Saved activations leave between the passes; the weights of
-  // the last block stay, for the backward pass begins with it.
+  // the last block stay, for the backward pass begins with it. Experts make room for the next ones after each use.
   [[nodiscard]] bool same_stay(ValueId storage, const Stay& stay, int32_t next) const {
     if (site(next) != stay.tier) return false;
     const BlockId block = block_of(stay.last);
     const BlockId next_block = block_of(next);
     if (section_of(stay.last) == section_of(next))
-      return (block != kNone && same_visit(stay.last, next)) ||
+      return (block != kNone && same_visit(stay.last, next) && !is_expert(storage)) ||
              nth(turns_, next) - nth(turns_, stay.last) <= kCloseUses;
+    if (is_expert(storage)) return false;
     return nth(graph_.sections, section_of(next)).repeats == Repeats::kMicroBatch && facts(storage).persistent &&
            !stay.stores && block == next_block && block + 1 == std::ssize(graph_.blocks);
   }

@@ -66,6 +66,7 @@ ordered_json choices_json(const Graph& graph, const Choices& choices) {
                       {"trainable_weights", name_of(block.trainable)},
                       {state, name_of(block.state.home)},
                       {"update", name_of(block.state.site)}});
+    if (block.experts) blocks.back()["experts"] = name_of(*block.experts);
   }
   return {{"blocks", blocks},
           {"outer_weights", name_of(homes.outer_weights)},

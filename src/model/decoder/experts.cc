@@ -22,6 +22,10 @@
 namespace spillway {
 namespace {
 
+// Returns how many experts an operation takes where they stream: few, since all of them are in memory at once with
+// those that are under way, and enough that a layer has some dozens of operations at most.
+int64_t experts_together(const Mixture& mixture) { return std::max<int64_t>(1, mixture.experts / 16); }
+
 // Appends one mixture. All references are borrowed.
 class MixtureBuilder {
  public:
@@ -74,17 +78,27 @@ class MixtureBuilder {
         {has_loss ? ops::router_load(builder(), logits, pairs.offsets) : kNone, pairs.offsets});
   }
 
-  // Returns the products of rows of pairs with their experts' weights, each of `shape`.
+  // Returns the products of rows of pairs with their experts' weights, each of `shape`: by one operation, or where
+  // experts stream by several, each of which writes its experts' rows into what the ones before it made.
   [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows,
                                 const ops::SortedPairs& pairs) {
-    std::vector<ValueId> weights;
-    for (int64_t expert = 0; expert < mixture_.experts; ++expert) {
-      const std::string module = fmt::format("{}.experts.{}.{}", module_, expert, name);
-      Parameter weight = parts_.layers().base_parameter(ParameterRole::kExpert, module, shape);
-      weight.is_meant_by_targets = mixture_.targets_mean_experts;
-      weights.push_back(parts_.layers().add(std::move(weight)).value());
+    const int64_t together = parts_.layers().options().streams_experts ? experts_together(mixture_) : mixture_.experts;
+    ValueId result = kNone;
+    for (int64_t first = 0; first < mixture_.experts; first += together) {
+      std::vector<ValueId> weights;
+      for (int64_t expert = first; expert < std::min(first + together, mixture_.experts); ++expert)
+        weights.push_back(weight_of(expert, name, shape));
+      result = ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.top_k, weights,
+                                   {.first_expert = first, .addend = result});
     }
-    return ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.top_k, weights);
+    return result;
+  }
+
+  [[nodiscard]] ValueId weight_of(int64_t expert, std::string_view name, const Shape& shape) {
+    const std::string module = fmt::format("{}.experts.{}.{}", module_, expert, name);
+    Parameter weight = parts_.layers().base_parameter(ParameterRole::kExpert, module, shape);
+    weight.is_meant_by_targets = mixture_.targets_mean_experts;
+    return parts_.layers().add(std::move(weight)).value();
   }
 
   DecoderParts& parts_;

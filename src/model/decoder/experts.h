@@ -13,7 +13,8 @@ namespace spillway {
 
 // Appends the mixture of the layer whose names begin with `prefix`, for x [T, hidden_size], and returns what it gives,
 // plus the residual, if that is not kNone. Each expert's projections are weights of their own, under the names that
-// they have in files.
+// they have in files. Their products have the same bits, whether an operation takes all experts or, with
+// ModelOptions::streams_experts, a few.
 [[nodiscard]] ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix, ValueId x,
                                      ValueId residual);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/model.h"
 
 namespace spillway {
@@ -24,6 +26,12 @@ std::vector<int64_t> attention_windows(const Model& model) {
     for (const DecoderLayer& layer : text->layers()) windows.push_back(layer.attention.window);
   }
   return windows;
+}
+
+bool has_mixture(const Model& model) {
+  if (model.text() == nullptr) return false;
+  const std::vector<DecoderLayer>& layers = model.text()->layers();
+  return std::any_of(layers.begin(), layers.end(), [](const DecoderLayer& layer) { return layer.mixture.has_value(); });
 }
 
 std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.", layer); }

@@ -100,6 +100,9 @@ void set_biases(std::span<DecoderLayer> layers, const Biases& biases);
 // Returns Attention::window of every layer; empty for a model that is no decoder.
 [[nodiscard]] std::vector<int64_t> attention_windows(const Model& model);
 
+// Returns true for a model of which a layer has a mixture of experts.
+[[nodiscard]] bool has_mixture(const Model& model);
+
 // Returns the beginning of the names of a layer's modules and weights, "model.layers.3.".
 [[nodiscard]] std::string layer_prefix(int64_t layer);
 

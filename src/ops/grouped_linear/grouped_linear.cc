@@ -24,7 +24,7 @@ Sizes sizes_of(const Shape& x, const Shape& weight, const Attributes& attributes
   return {.pairs = pairs,
           .in = x[1] / pairs,
           .out = weight[transposed ? 0 : 1],
-          .first = attributes.integer("first"),
+          .first = attributes.integer("first_expert"),
           .transposed = transposed};
 }
 
@@ -64,13 +64,16 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return {out};
 }
 
-// Takes each expert for one that has its share of the rows.
+// Takes each expert for one that has its share of the rows, and the result for one that takes the addend's place: then
+// other rows are not touched.
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  Cost result = memory_cost(inputs, outputs, attributes);
   const ValueType &x = *inputs[kX], &weight = *inputs[kFirstWeight];
   const double share =
       static_cast<double>(std::ssize(inputs) - kFirstWeight) / static_cast<double>(inputs[kOffsets]->shape[0] - 1);
   const Sizes sizes = sizes_of(x.shape, weight.shape, attributes);
+  Cost result = memory_cost(inputs.subspan(kFirstWeight), {}, attributes);
+  const auto out_bytes = static_cast<double>(outputs[0]->bytes());
+  result.bytes += share * static_cast<double>(x.bytes()) + (inputs[kAddend] ? 2 * share * out_bytes : out_bytes);
   result.flops = 2.0 * share * static_cast<double>(x.shape.elems()) * static_cast<double>(sizes.out);
   result.matrix_product = true;
   result.in_f32 = x.dtype == DType::kF32 || weight.dtype == DType::kF32;
@@ -151,7 +154,7 @@ ValueId append_product(Builder& builder, ValueId x, ValueId offsets, std::span<c
   inputs.insert(inputs.end(), weights.begin(), weights.end());
   return builder.append_one(
       kGroupedLinear, std::move(inputs),
-      {{"pairs", sizes.pairs}, {"first", sizes.first}, {"transposed", int64_t{sizes.transposed}}});
+      {{"pairs", sizes.pairs}, {"first_expert", sizes.first}, {"transposed", int64_t{sizes.transposed}}});
 }
 
 // An expert's weight gets its gradient by an operation of its own, as it gets an update of its own.
@@ -173,7 +176,7 @@ void vjp(VjpContext& context) {
     const ValueId addend = context.take_addend(i);
     context.add(i, builder.append_one(kGroupedLinearGrad, {x, dy, offsets, addend},
                                       {{"pairs", sizes.pairs},
-                                       {"expert", sizes.first + i - kFirstWeight},
+                                       {"first_expert", sizes.first + i - kFirstWeight},
                                        {"dtype", static_cast<int64_t>(context.gradient_dtype(i))}}));
   }
   if (context.wants(kAddend)) add_cotangent(context, kAddend, dy);

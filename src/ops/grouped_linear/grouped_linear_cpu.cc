@@ -71,7 +71,7 @@ void grouped_linear_grad_cpu(const KernelArgs& args) {
   using namespace grouped_linear_op;
   const TensorView &x = args.inputs[kGradX], &dy = args.inputs[kDy], &addend = args.inputs[kGradAddend],
                    &out = args.outputs[0];
-  const int64_t expert = args.attributes.integer("expert"), pairs = args.attributes.integer("pairs");
+  const int64_t expert = args.attributes.integer("first_expert"), pairs = args.attributes.integer("pairs");
   const Sizes sizes{.pairs = pairs, .in = out.shape[1], .out = out.shape[0]};
   const RowRange own = rows_of(args.inputs[kGradOffsets], expert, expert + 1, x.shape[0] * pairs);
   cpu::matmul({.shape = product_over_rows(sizes, own.end - own.begin),

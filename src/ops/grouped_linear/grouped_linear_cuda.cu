@@ -153,7 +153,7 @@ void grouped_linear_cuda(const KernelArgs& args) {
 void grouped_linear_grad_cuda(const KernelArgs& args) {
   const TensorView &x = args.inputs[kGradX], &dy = args.inputs[kDy], &addend = args.inputs[kGradAddend],
                    &out = args.outputs[0];
-  const int64_t expert = args.attributes.integer("expert"), pairs = args.attributes.integer("pairs");
+  const int64_t expert = args.attributes.integer("first_expert"), pairs = args.attributes.integer("pairs");
   const Sizes sizes{.pairs = pairs, .in = out.shape[1], .out = out.shape[0]};
   const cuda::Grid grid{div_ceil(sizes.out, int64_t{kTile}) * div_ceil(sizes.in, int64_t{kTile}), kThreads};
   const int32_t* const range = args.inputs[kGradOffsets].as<int32_t>() + expert;

@@ -1,0 +1,118 @@
+// Experts with homes of their own: what streams, and what the device then holds.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
+#include "config/load.h"
+#include "io/file.h"
+#include "job/planned_job.h"
+#include "plan/shown_homes.h"
+#include "tests/support/tiered_machine.h"
+#include "tests/support/tiny_training.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+
+namespace {
+
+constexpr int64_t kExpertLayers = 4, kExperts = 32, kExpertWidth = 64, kExpertInner = 96;
+constexpr int64_t kExpertBytes = kExpertLayers * kExperts * 3 * kExpertWidth * kExpertInner * 2;  // in bf16
+
+// A folder of a mixture without weights, which plans do not need.
+class MixtureFolder {
+ public:
+  MixtureFolder() {
+    nlohmann::json config = read_json(kGoldenModels / "qwen3_moe" / "config.json");
+    config["num_hidden_layers"] = kExpertLayers;
+    config["num_local_experts"] = kExperts;
+    config["hidden_size"] = kExpertWidth;
+    config["moe_intermediate_size"] = kExpertInner;
+    config["mlp_only_layers"] = nlohmann::json::array();
+    config["decoder_sparse_step"] = 1;
+    write_file(folder_.path() / "config.json", config.dump());
+  }
+
+  [[nodiscard]] train::Job job(std::string_view lines) const { return job_of(folder_.path(), lines); }
+  [[nodiscard]] static train::Job job_of(const std::filesystem::path& model, std::string_view lines) {
+    const std::string text = fmt::format(
+        "base_model: {}\noutput_dir: unused\nlearning_rate: 1\nsequence_len: 32\ndatasets: [{{path: unused}}]\n{}",
+        model.string(), lines);
+    return train::make_job(config::load_config(text, "test", {}, config::ConfigUse::kTrain).config, tiered_machine());
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+constexpr std::string_view kFrozen = "adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj]\n";
+
+Plan plan_of(const MixtureFolder& folder, const std::string& lines) {
+  return train::plan_job(folder.job(lines), tiered_machine()).plan;
+}
+
+std::string error_of_job(const std::filesystem::path& model, std::string_view lines) {
+  try {
+    (void)MixtureFolder::job_of(model, lines);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("of four layers of experts the device needs to hold a few experts") {
+  const MixtureFolder folder;
+  for (const std::string_view trained : {kFrozen, std::string_view()}) {
+    CAPTURE(trained);
+    const std::string lines(trained);
+    const int64_t resident = plan_of(folder, lines + "memory: {plan: fixed}\n").peaks[0].bytes;
+    const auto most = static_cast<int64_t>(static_cast<double>(resident) - 0.85 * kExpertBytes);
+    const std::string budgets = fmt::format("memory: {{plan: fixed, device: {}, host: 256MiB, disk: 256MiB}}\n", most);
+    CHECK_FALSE(plan_of(folder, lines + budgets).fits);
+    for (const char* saved : {"", "gradient_checkpointing: true\n"}) {
+      for (const char* home : {"host", "disk"}) {
+        CAPTURE(saved);
+        CAPTURE(home);
+        CHECK(plan_of(folder, lines + budgets + saved + "expert_offload: " + home + "\n").fits);
+      }
+    }
+  }
+}
+
+TEST_CASE("experts stream where a key lets them leave the device") {
+  const MixtureFolder folder;
+  const auto streams = [&](const std::string& lines) { return folder.job(lines).graph.model.streams_experts; };
+  const std::string lora(kFrozen);
+  CHECK_FALSE(streams(lora));
+  CHECK(streams(lora + "expert_offload: auto\n"));
+  CHECK(streams(lora + "layer_offloading: disk\n"));
+  CHECK(streams("parameter_offload: host\n"));
+  CHECK(streams("expert_offload: host\n"));
+  CHECK_FALSE(streams("optimizer_offload: host\n"));
+  CHECK_FALSE(streams(lora + "layer_offloading: host\nexpert_offload: none\n"));
+  CHECK_FALSE(streams(lora + "layer_offloading: host\nmicro_batch_order: vertical\ngradient_accumulation_steps: 2\n"));
+}
+
+TEST_CASE("a plan that is free to choose sends experts away before the rest of their layers") {
+  const MixtureFolder folder;
+  const std::string lines = std::string(kFrozen) + "expert_offload: auto\n";
+  const int64_t resident = plan_of(folder, lines).peaks[0].bytes;
+  const train::Job job = folder.job(lines + fmt::format("memory: {{device: {}, host: 1GiB}}\n", resident * 6 / 10));
+  const train::PlannedJob planned = train::plan_job(job, tiered_machine());
+  CHECK(planned.plan.fits);
+  for (const BlockHomes& block : shown_homes(planned.training.graph, planned.plan.choices).blocks) {
+    REQUIRE(block.experts);
+    CHECK(block.weights() <= *block.experts);
+  }
+}
+
+TEST_CASE("a home of experts is refused for a dense model") {
+  const std::filesystem::path dense = kGoldenModels / "qwen3";
+  CHECK(error_of_job(dense, "expert_offload: host\n") ==
+        fmt::format("[expert_offload] expected a mixture of experts, got {}, whose layers are dense; remove it",
+                    dense.string()));
+  CHECK(error_of_job(dense, "expert_offload: none\n").empty());
+}
