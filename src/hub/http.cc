@@ -46,7 +46,7 @@ std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
 }
 
 // The state that the callbacks of a transfer share.
-struct Transfer {
+struct CurlTransfer {
   const HttpRequest& request;
   HttpResponse response;
   int64_t sent = 0;                 // bytes of the upload
@@ -54,7 +54,7 @@ struct Transfer {
 };
 
 size_t take_header(char* data, size_t size, size_t count, void* context) {
-  HttpResponse& response = static_cast<Transfer*>(context)->response;
+  HttpResponse& response = static_cast<CurlTransfer*>(context)->response;
   const std::string_view line(data, size * count);
   const size_t colon = line.find(':');
   if (line.starts_with("HTTP/")) {
@@ -66,7 +66,7 @@ size_t take_header(char* data, size_t size, size_t count, void* context) {
 }
 
 size_t take_body(char* data, size_t size, size_t count, void* context) {
-  Transfer& transfer = *static_cast<Transfer*>(context);
+  CurlTransfer& transfer = *static_cast<CurlTransfer*>(context);
   const HttpRequest& request = transfer.request;
   HttpResponse& response = transfer.response;
   const std::span<const char> bytes(data, size * count);
@@ -80,14 +80,14 @@ size_t take_body(char* data, size_t size, size_t count, void* context) {
 }
 
 int take_progress(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  Transfer& transfer = *static_cast<Transfer*>(context);
+  CurlTransfer& transfer = *static_cast<CurlTransfer*>(context);
   if (!transfer.request.is_stopped || !transfer.request.is_stopped()) return 0;
   transfer.response.by_sink = true;
   return 1;
 }
 
 size_t give_body(char* into, size_t size, size_t count, void* context) {
-  Transfer& transfer = *static_cast<Transfer*>(context);
+  CurlTransfer& transfer = *static_cast<CurlTransfer*>(context);
   const HttpUpload& upload = *transfer.request.put;
   const int64_t bytes = std::min(static_cast<int64_t>(size * count), upload.bytes - transfer.sent);
   try {
@@ -103,12 +103,12 @@ size_t give_body(char* into, size_t size, size_t count, void* context) {
 // Goes back, where a connection that was kept open turns out to be closed.
 int seek_body(void* context, curl_off_t offset, int origin) {
   if (origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
-  static_cast<Transfer*>(context)->sent = offset;
+  static_cast<CurlTransfer*>(context)->sent = offset;
   return CURL_SEEKFUNC_OK;
 }
 
 // Says what is sent. `request` must live until the transfer is over.
-void set_body(CURL* curl, Transfer& transfer, curl_slist*& headers) {
+void set_body(CURL* curl, CurlTransfer& transfer, curl_slist*& headers) {
   const HttpRequest& request = transfer.request;
   if (!request.post && !request.put) return;
   headers = curl_slist_append(headers, "Expect:");  // no "100 Continue" is waited for
@@ -176,7 +176,7 @@ HttpClient::HttpClient(HttpClient&&) noexcept = default;
 
 HttpResponse HttpClient::request(const HttpRequest& request) {
   CURL* const curl = impl_->curl;
-  Transfer transfer{.request = request, .response = {}};
+  CurlTransfer transfer{.request = request, .response = {}};
   HttpResponse& response = transfer.response;
   response.url = request.url;
   curl_easy_reset(curl);  // connections stay
@@ -212,7 +212,7 @@ HttpResponse HttpClient::request(const HttpRequest& request) {
   // The status is known before the first byte of the body.
   struct Body {
     CURL* curl;
-    Transfer* transfer;
+    CurlTransfer* transfer;
   } body{curl, &transfer};
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &body);
   curl_easy_setopt(

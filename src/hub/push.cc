@@ -48,7 +48,7 @@ std::string sample_of(const PushedFile& file) {
 }
 
 // Returns true for weights that readers look for by their names.
-bool is_weights(std::string_view name) {
+bool is_weights_file(std::string_view name) {
   const std::string_view file = name.substr(name.rfind('/') + 1);
   return file.ends_with(".safetensors") || file.ends_with(".safetensors.index.json") ||
          matches(file, "pytorch_model*.bin") || file == "pytorch_model.bin.index.json" || file == "adapter_model.bin";
@@ -189,11 +189,11 @@ class Push {
   [[nodiscard]] std::vector<std::string> other_weights(const std::vector<PushedFile>& changed) const {
     std::set<std::string> folders;
     for (const PushedFile& file : changed) {
-      if (is_weights(file.name)) folders.insert(folder_of_name(file.name));
+      if (is_weights_file(file.name)) folders.insert(folder_of_name(file.name));
     }
     std::vector<std::string> others;
     for (const RemoteFile& file : listing_.files) {
-      if (is_weights(file.path) && folders.contains(folder_of_name(file.path)) && !names_.contains(file.path))
+      if (is_weights_file(file.path) && folders.contains(folder_of_name(file.path)) && !names_.contains(file.path))
         others.push_back(file.path);
     }
     if (!others.empty() && !options_.replaces_weights)

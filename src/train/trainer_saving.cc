@@ -1,4 +1,5 @@
-// What a run leaves behind: checkpoints, the result, and the facts beside them; and the best checkpoint's return.
+// Writes what a run leaves behind: checkpoints, the result, and the facts beside them; and brings the best checkpoint
+// back.
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
