@@ -35,7 +35,7 @@ bool is_success(const HttpResponse& response) {
   return response.is_whole() && response.status >= 200 && response.status < 300;
 }
 
-// How the store wants a file to be sent.
+// The addresses at which the store takes a file.
 struct Transfer {
   std::string href, verify;        // the address of a whole file, or of the list of its parts; empty verify: none
   std::vector<std::string> parts;  // their addresses; none: the file goes whole

@@ -86,7 +86,7 @@ DType factor_dtype(const SafetensorsFile& file, const StoredTensor& tensor) {
   return *dtype;
 }
 
-// The adapter's own metadata.
+// The numbers in an adapter's header.
 struct AdapterNumbers {
   double r = 0, alpha = 0;
 };

@@ -85,7 +85,7 @@ TEST_CASE("an adapter of a video model goes to a file and comes back to the bit,
       }
       CHECK(bytes[0] == bytes[1]);
       CHECK(std::ssize(there.tensors()) == std::ssize(before.tensors()) + report.layers);
-      // The metadata of this golden, read back as a file's own.
+      // The alpha is that of the metadata.
       const auto said = nlohmann::json::parse(before.metadata().at("lora_adapter_metadata"));
       for (const StoredTensor& tensor : there.tensors()) {
         if (!tensor.name.ends_with(".alpha")) continue;
