@@ -88,7 +88,7 @@ void take_optimizer(Job& job) {
   job.graph.splits_states = config.ranks.zero_stage > 0;
   job.graph.splits_weights = config.ranks.zero_stage == 3;
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
-  job.graph.micro_batches = config.batches.micro_batch_group;
+  if (!job.clips) job.other_groups = config.batches.other_groups;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
                                     config::print_value(config.optimizer.optimizer),
@@ -355,6 +355,8 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
+  if (job.graph.model.streams_experts) job.other_groups.clear();  // groups share whole layers
+  job.graph = graph_options(job, config.batches.micro_batch_group);
   job.title = make_title(job, machine);
   return job;
 }
@@ -370,6 +372,13 @@ bool streams_experts(const Job& job) {
   const ModelOptions& model = job.graph.model;
   return (model.train_base && moves(ValueKind::kTrainableWeight)) ||
          ((!model.train_base || !model.unfrozen.empty()) && moves(ValueKind::kFrozenWeight));
+}
+
+TrainingGraphOptions graph_options(const Job& job, int64_t group) {
+  TrainingGraphOptions options = job.graph;
+  options.micro_batches = group;
+  options.is_whole_step = group > 1 && group == micro_batches_of_rank(job);
+  return options;
 }
 
 int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }

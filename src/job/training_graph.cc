@@ -32,6 +32,7 @@ class TrainingGraphBuilder {
     SPILLWAY_CHECK(options_.accumulates || !is_split(), "{} ranks without sums", options_.ranks);
     SPILLWAY_CHECK(options_.micro_batches == 1 || (options_.accumulates && !is_split()), "{} micro-batches at a time",
                    options_.micro_batches);
+    SPILLWAY_CHECK(!options_.is_whole_step || options_.micro_batches > 1, "a whole step of one micro-batch");
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -93,7 +94,8 @@ class TrainingGraphBuilder {
     if (options_.micro_batches == 1) return;
     const auto axes = std::ssize(graph().axes);
     const size_t results = graph().results.size();
-    const RepeatedValues repeated = repeat_by_block(result_.graph, options_.micro_batches);
+    const RepeatedValues repeated =
+        repeat_by_block(result_.graph, options_.micro_batches, options_.is_whole_step ? ops::zeros : nullptr);
     for (int64_t number = 1; number < options_.micro_batches; ++number) {
       const auto axis = [&](AxisId one) { return static_cast<AxisId>(static_cast<int64_t>(one) + number * axes); };
       MicroBatchValues& values = result_.group.emplace_back(first);
@@ -106,6 +108,10 @@ class TrainingGraphBuilder {
       values.rows = axis(first.rows);
     }
     for (WeightGradient& g : gradients_) g.gradient = repeated.of(g.gradient, options_.micro_batches - 1);
+    if (options_.is_whole_step) {
+      for (WeightGradient& g : gradients_) g.accumulator = kNone;
+      for (TrainedWeight& t : result_.trained) t.accumulator = kNone;
+    }
     check_filled(repeated);
   }
 
@@ -295,8 +301,8 @@ class TrainingGraphBuilder {
   // Appends the update. Operations that a micro-batch can do right after its gradients are appended to the backward
   // section and then moved there.
   void add_update() {
-    const bool early_norms = !options_.accumulates;
-    const bool early_updates = options_.updates_early();
+    const bool early_norms = !options_.accumulates || options_.is_whole_step;
+    const bool early_updates = result_.updates_early = options_.updates_early();
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
     std::vector<ValueId> squares;

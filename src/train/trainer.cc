@@ -241,7 +241,7 @@ StepRecord Trainer::train_step() {
       const auto next = [&] { take_group(totals, update, i); };
       const auto learn = [&] { learn_group(totals, i, sum); };
       update == 0 ? or_save(next) : next();
-      update == 0 && !job_.graph.updates_early() ? or_save(learn) : learn();
+      update == 0 && !session_.training().updates_early ? or_save(learn) : learn();
     }
     if (update + 1 == totals.updates) feed_->add_metrics(sums_);
     norm += session_.update() / static_cast<double>(totals.updates);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostWhole = 999'999'999'999'999;
 
-// What is left of a bound's digits behind the point; it binds only while the digits before were the same.
+// The digits of a bound behind the point that are left; they bind only while the digits before were the same.
 struct Rest {
   std::string digits;
   bool is_open = false;

@@ -23,8 +23,9 @@ using CharacterSet = std::vector<Range>;
 
 const CharacterSet kDigits = {{'0', '9'}};
 const CharacterSet kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-const CharacterSet kSpaces = {{0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
-                              {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+const CharacterSet kPatternSpaces = {{0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680},
+                                     {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                                     {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 const CharacterSet kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 CharacterSet all_but(CharacterSet set) {
@@ -292,9 +293,9 @@ class PatternParser {
       case 'W':
         return all_but(kWord);
       case 's':
-        return kSpaces;
+        return kPatternSpaces;
       case 'S':
-        return all_but(kSpaces);
+        return all_but(kPatternSpaces);
       case 'b':
         if (is_in_class) return {{'\b', '\b'}};
         refuse_("a word boundary");
