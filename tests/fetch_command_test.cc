@@ -328,3 +328,57 @@ TEST_CASE("what goes wrong with a push is said in a line that does not hold the 
   const Environment gone{{{"HF_ENDPOINT", "http://127.0.0.1:9"}}};
   check({"push", "out", "me/a"}, 3, "see to the network and push again");
 }
+
+TEST_CASE("training pushes its checkpoints and its result, and no file of it holds the token") {
+  FetchRoom room;
+  Args args = {"train",
+               "c.yml",
+               "--push_to_hub",
+               "true",
+               "--hub_model_id",
+               "me/tuned",
+               "--hub_strategy",
+               "checkpoint",
+               "--save_steps",
+               "1",
+               "--hub_private_repo",
+               "true",
+               "--hub_always_push",
+               "true",
+               "--hub_token",
+               "hf_secret"};
+  const Environment nobody{{{"HF_TOKEN", {}}}};  // whose models need none
+  REQUIRE(run_spillway({"fetch", "org/chat"}).status == 0);
+  const Finished trained = run_spillway(args);
+  CAPTURE(trained.err);
+  REQUIRE(trained.status == 0);
+  CHECK(trained.err.find("the adapter goes to me/tuned on the hub") != std::string::npos);
+  CHECK(trained.err.find("the adapter is at " + room.hub.endpoint() + "/me/tuned (commit ") != std::string::npos);
+  const FakeRepository& there = room.hub.repositories["models/me/tuned"];
+  CHECK(there.is_private);
+  CHECK(there.files.at("adapter_model.safetensors").content == read_file("out/adapter_model.safetensors", 1 << 24));
+  CHECK(there.files.at("last-checkpoint/spillway_state.json").content ==
+        read_file("out/checkpoint-2/spillway_state.json", 1 << 20));
+  CHECK_FALSE(there.files.contains("metrics.jsonl"));
+  CHECK(trained.err.find("hf_secret") == std::string::npos);
+  for (const auto& entry : fs::recursive_directory_iterator("out")) {
+    CAPTURE(entry.path().string());
+    if (entry.is_regular_file()) CHECK(read_file(entry.path(), 1 << 24).find("hf_secret") == std::string::npos);
+  }
+  // The right to write is asked for before anything is trained; a push that fails at the end leaves the result.
+  args.back() = "hf_reader";
+  const Finished refused = run_spillway(with(args, {"--output_dir", "other"}));
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("expected the right to write there") != std::string::npos);
+  CHECK_FALSE(fs::exists("other/adapter_model.safetensors"));
+  args.back() = "hf_secret";
+  room.hub.set_fault([](const Seen& seen) -> std::optional<Fault> {
+    if (seen.path.find("/commit/") == std::string::npos) return {};
+    return Fault{.status = 413};
+  });
+  const Finished failed = run_spillway(with(args, {"--output_dir", "other", "--hub_strategy", "end"}));
+  CAPTURE(failed.err);
+  CHECK(failed.status == 3);
+  CHECK(failed.err.find("`spillway push other me/tuned` sends it") != std::string::npos);
+  CHECK(fs::exists("other/adapter_model.safetensors"));
+}

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/hub_pusher.h"
 #include "cli/report_samples.h"
 #include "cli/run_files.h"
 #include "infer/clips/pixels.h"
@@ -115,6 +116,7 @@ class TrainingRun {
     if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
     progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
     trainer_.check_same_on_all_ranks(SPILLWAY_VERSION);
+    ranks_.first([&] { open_hub(); });
     ranks_.agree([&] { load(); });
     // From here on there are results to lose: signals are handled between steps, and all files are completed.
     const FinishFirst finish;
@@ -138,12 +140,34 @@ class TrainingRun {
     if (outcome.steps > 0) say_what_it_took(outcome);
     say_goodbye(outcome);
     if (ranks_.interrupted()) return kInterrupted;
+    if (!push_result()) return kMachineFailed;
     if (failure.empty()) return kDone;
     log_line(fmt::format("{}; {} is whole, that file is not", failure, result_name()));
     return kMachineFailed;
   }
 
  private:
+  void open_hub() {
+    const config::OutputSettings& output = job_.config.output;
+    if (!output.hub) return;
+    hub_.emplace(*output.hub, output.save_total_limit.value_or(0));
+    log_info("{} goes to {} on the hub", result_name(), hub::shown_name(hub_->repository()));
+  }
+
+  // Returns false if the result, which is whole on this machine, is not on the hub.
+  [[nodiscard]] bool push_result() {
+    if (!hub_) return true;
+    try {
+      const hub::Pushed pushed = hub_->push_result(output_);
+      log_info("{} is at {} (commit {:.8})", result_name(), pushed.url, pushed.commit);
+      return true;
+    } catch (const std::runtime_error& error) {
+      log_line(fmt::format("{}; {} is whole in {}: `spillway push {} {}` sends it", error.what(), result_name(),
+                           output_.string(), output_.string(), hub_->repository().id));
+      return false;
+    }
+  }
+
   void begin_files() {
     clear_leftovers(output_);
     write_run(output_, identity_);
@@ -233,6 +257,10 @@ class TrainingRun {
             .clips = pixels_ ? [this](const train::ClipsRecord& record) { add_clips(record_, *pixels_, record); }
                              : std::function<void(const train::ClipsRecord&)>(),
             .before_checkpoint = [this] { files_.sync(); },
+            .checkpoint =
+                [this](const fs::path& folder, int64_t step) {
+                  if (hub_) hub_->push_checkpoint(folder, step);
+                },
             .packing = packing_progress(progress_)};
   }
 
@@ -416,7 +444,8 @@ class TrainingRun {
   int64_t peak_rss_ = 0;
   nlohmann::ordered_json rank_reports_ = nlohmann::ordered_json::array();  // by rank, of several
   LivePage page_;
-  ProgressState bar_;  // as it was drawn last
+  std::optional<HubPusher> hub_;  // on rank 0, where results go there
+  ProgressState bar_;             // as it was drawn last
 };
 
 }  // namespace

@@ -253,6 +253,16 @@ struct BestSettings {
   std::optional<int64_t> patience;  // evaluations without a better one after which the run ends
 };
 
+// The pushes of a run to the Hugging Face hub: of its result always, of checkpoints as the strategy says.
+enum class HubStrategy { kEnd, kEverySave, kCheckpoint, kAllCheckpoints };
+struct HubSettings {
+  std::string id, revision;  // org/name, or a name among those of the token's owner; empty revision: main
+  HubStrategy strategy = HubStrategy::kEverySave;
+  bool is_private = false;
+  bool waits = false;  // for the push of a checkpoint before the next one's
+  std::string token;   // empty: that of the environment
+};
+
 // Steps in a row with a loss above the threshold after which the run ends.
 struct LossWatchdog {
   double threshold = 0;
@@ -266,6 +276,7 @@ struct OutputSettings : OutputKeys {
   bool tensorboard = false;  // event files in OUTPUT/runs
   BestSettings best;
   std::optional<LossWatchdog> loss_watchdog;
+  std::optional<HubSettings> hub;  // none: nothing leaves this machine
 };
 
 // Prompts that the model answers while it is trained.

@@ -196,6 +196,18 @@ LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOver
   return load_config(source.text, source.name, overrides, source.use, source.ranks);
 }
 
+void hide_secrets(LoadedConfig& loaded) {
+  constexpr std::string_view kWord = "hidden";
+  const std::string& token = loaded.keys.hub_token;
+  if (token.empty()) return;
+  const auto hide = [&](std::string& text) {
+    for (size_t at = text.find(token); at != std::string::npos; at = text.find(token, at + kWord.size()))
+      text.replace(at, token.size(), kWord);
+  };
+  hide(loaded.source.text);
+  for (ConfigOverride& one : loaded.source.overrides) hide(one.value);
+}
+
 std::string ignored_line(const LoadedConfig& loaded) {
   // Keys of one reason stand together, in the order of their first.
   std::vector<std::pair<std::string_view, std::string>> groups;
