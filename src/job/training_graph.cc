@@ -263,22 +263,18 @@ class TrainingGraphBuilder {
     train::split_weights(result_.graph, options_.ranks, result_.split_weights);
   }
 
-  // Calls read(i, whole) for each gradient: `whole` is the gathered sum of several ranks, kNone on one and where ranks
-  // update parts. Each is gathered while the one before it is read.
-  template <typename Read>
-  void read_gradients(const Read& read) {
-    ValueId next = gather(0);
-    for (size_t i = 0; i < gradients_.size(); ++i) {
-      const ValueId whole = std::exchange(next, gather(i + 1));
-      b_.set_block(graph().value(gradients_[i].weight).block);
-      read(i, whole);
-    }
+  // Returns the whole of a sum; where ranks have parts of it, they gather it.
+  ValueId whole_sum(size_t i) {
+    if (wholes_[i] != kNone) return wholes_[i];
+    const Shape& shape = graph().value(gradients_[i].weight).type.shape;
+    return is_split() ? ops::all_gather(b_, gradients_[i].gradient, shape, options_.ranks) : gradients_[i].gradient;
   }
-  ValueId gather(size_t i) {
-    if (!is_split() || i >= gradients_.size() || result_.trained[i].is_split()) return kNone;
-    const Value& weight = graph().value(gradients_[i].weight);
-    b_.set_block(weight.block);
-    return ops::all_gather(b_, gradients_[i].gradient, weight.type.shape, options_.ranks);
+  // Returns true if one rank has all of a sum, which then stays whole from the norm to the update.
+  [[nodiscard]] bool is_in_one_part(size_t i) const {
+    const TrainedWeight& t = result_.trained[i];
+    if (t.is_split()) return false;
+    const Cut& cut = result_.parts.at(t.accumulator);
+    return cut.part_elems >= cut.elems;
   }
 
   // A sum over micro-batches needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
@@ -305,18 +301,21 @@ class TrainingGraphBuilder {
     const bool early_updates = result_.updates_early = options_.updates_early();
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
-    std::vector<ValueId> squares;
-    std::vector<std::vector<ValueId>> blocks;
+    std::vector<ValueId> squares(gradients_.size(), kNone);
+    std::vector<std::vector<ValueId>> blocks(gradients_.size());
+    wholes_.assign(gradients_.size(), kNone);
     for (size_t i = 0; i < gradients_.size(); ++i) {
       b_.set_block(graph().value(gradients_[i].weight).block);
-      if (is_split()) {
-        blocks.push_back(gathered_squares(i));
-      } else {
-        clear_other_rows(gradients_[i]);
-        squares.push_back(ops::squared_norm(b_, gradients_[i].gradient));
+      if (is_split() && !is_in_one_part(i)) {
+        blocks[i] = gathered_squares(i);
+        continue;
       }
+      if (!is_split()) clear_other_rows(gradients_[i]);
+      wholes_[i] = whole_sum(i);
+      squares[i] = ops::squared_norm(b_, wholes_[i]);
     }
-    for (const std::vector<ValueId>& one : blocks) squares.push_back(ops::squared_norm_of_blocks(b_, one));
+    for (size_t i = 0; i < squares.size(); ++i)
+      if (!blocks[i].empty()) squares[i] = ops::squared_norm_of_blocks(b_, blocks[i]);
     if (early_updates) add_updates(kNone);
     const auto end = static_cast<OpId>(graph().ops.size());
 
@@ -369,16 +368,20 @@ class TrainingGraphBuilder {
                                                         options_.optimizer_options);
     }
     take_part(0, 0);
-    read_gradients([&](size_t i, ValueId whole) {
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      b_.set_block(graph().value(gradients_[i].weight).block);
       const TrainedWeight& t = result_.trained[i];
-      if (t.is_split()) return update_parts(i, {.step_state = step_state, .clip = clip});
-      const ValueId sum = gradients_[i].gradient, gradient = is_split() ? whole : sum;
+      if (t.is_split()) {
+        update_parts(i, {.step_state = step_state, .clip = clip});
+        continue;
+      }
+      const ValueId sum = gradients_[i].gradient, gradient = whole_sum(i);
       ValueId weight = t.weight;
       for (const StateSlice& slice : t.slices) {
         weight = update(t, weight, slice, {.step_state = step_state, .gradient = gradient, .clip = clip});
       }
       if (t.accumulator != kNone) b_.update(sum, ops::zero(b_, sum));
-    });
+    }
   }
 
   // Appends the updates of this rank's parts of a weight, and makes the weight whole again unless it is split. Each new
@@ -432,6 +435,7 @@ class TrainingGraphBuilder {
   Builder b_{result_.graph, objective_.first_section(forward_section())};
   std::vector<WeightGradient> gradients_;
   std::vector<std::vector<ValueId>> sums_;  // of several ranks: by gradient, its parts' next versions, by slice
+  std::vector<ValueId> wholes_;             // by gradient: its sum as a whole, where the update finds it
   ValueId next_part_ = kNone;               // of the weight's slice that is updated next
 };
 
