@@ -72,13 +72,8 @@ TEST_CASE("of four layers of experts the device needs to hold a few experts") {
     const auto most = static_cast<int64_t>(static_cast<double>(resident) - 0.85 * kExpertBytes);
     const std::string budgets = fmt::format("memory: {{plan: fixed, device: {}, host: 256MiB, disk: 256MiB}}\n", most);
     CHECK_FALSE(plan_in(folder, lines + budgets).fits);
-    for (const char* saved : {"", "gradient_checkpointing: true\n"}) {
-      for (const char* home : {"host", "disk"}) {
-        CAPTURE(saved);
-        CAPTURE(home);
-        CHECK(plan_in(folder, lines + budgets + saved + "expert_offload: " + home + "\n").fits);
-      }
-    }
+    CHECK(plan_in(folder, lines + budgets + "expert_offload: host\n").fits);
+    CHECK(plan_in(folder, lines + budgets + "expert_offload: disk\ngradient_checkpointing: true\n").fits);
   }
 }
 
@@ -112,7 +107,7 @@ TEST_CASE("a plan that is free to choose sends experts away before the rest of t
 TEST_CASE("a home of experts is refused for a dense model") {
   const std::filesystem::path dense = kGoldenModels / "qwen3";
   CHECK(error_of_job(dense, "expert_offload: host\n") ==
-        fmt::format("[expert_offload] expected a mixture of experts, got {}, whose layers are dense; remove it",
+        fmt::format("[expert_offload] expected a mixture of experts, got '{}', whose layers are dense; remove it",
                     dense.string()));
   CHECK(error_of_job(dense, "expert_offload: none\n").empty());
 }

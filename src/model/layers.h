@@ -52,7 +52,6 @@ class Layers {
   ValueId linear(const LinearLayer& layer, ValueId x, ValueId residual = kNone);
 
   [[nodiscard]] const WeightNames& names() const { return names_; }
-  [[nodiscard]] const ModelOptions& options() const { return options_; }
   // Declares the values of a parameter in the graph and adds it to the table.
   const Parameter& add(Parameter parameter);
   // The parameters added so far.
