@@ -176,6 +176,7 @@ void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& 
   if (!beside.empty()) {
     if (is_vertical)
       r.not_yet(kOrder, fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));
+    if (group && !is_vertical) r.ignore(kGroup, fmt::format("beside {}, one micro-batch goes after another", beside));
     return;
   }
   std::vector<int64_t> groups = group ? std::vector{*group} : groups_of(accumulation);
@@ -183,7 +184,12 @@ void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& 
     batches.micro_batch_group = groups.front();
     groups.erase(groups.begin());
   }
-  if (r.keys.memory_plan == PlanMode::kAuto) batches.other_groups = std::move(groups);
+  batches.is_group_given = group && !is_vertical;
+  if (r.keys.memory_plan == PlanMode::kAuto) {
+    batches.other_groups = std::move(groups);
+  } else if (batches.is_group_given) {
+    r.ignore(kGroup, "a plan that is fixed takes one micro-batch after another; write micro_batch_order: vertical");
+  }
 }
 
 }  // namespace

@@ -104,6 +104,16 @@ TEST_CASE("a plan that is free to choose sends experts away before the rest of t
   }
 }
 
+TEST_CASE("experts stay on the device with expert_offload: none, wherever the rest of their layers is") {
+  const MixtureFolder folder;
+  const train::PlannedJob planned = train::plan_job(
+      folder.job(std::string(kFrozen) + "layer_offloading: host\nexpert_offload: none\n"), tiered_machine());
+  for (const BlockHomes& block : shown_homes(planned.training.graph, planned.plan.choices).blocks) {
+    CHECK(block.experts == Tier::kDevice);
+    CHECK(block.weights() == Tier::kHost);
+  }
+}
+
 TEST_CASE("a home of experts is refused for a dense model") {
   const std::filesystem::path dense = kGoldenModels / "qwen3";
   CHECK(error_of_job(dense, "expert_offload: host\n") ==

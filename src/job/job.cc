@@ -88,12 +88,22 @@ void take_optimizer(Job& job) {
   job.graph.splits_states = config.ranks.zero_stage > 0;
   job.graph.splits_weights = config.ranks.zero_stage == 3;
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
-  if (!job.clips) job.other_groups = config.batches.other_groups;
+  job.other_groups = config.batches.other_groups;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
                                     config::print_value(config.optimizer.optimizer),
                                     unread.size() == 1 ? "it" : "them"));
   if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
+}
+
+// Takes away the orders of micro-batches that the job cannot have: clips are not in groups yet, and groups share whole
+// layers of experts.
+void keep_order(Job& job) {
+  if (!job.clips && !job.graph.model.streams_experts) return;
+  if (!job.other_groups.empty() && job.config.batches.is_group_given)
+    job.notes.push_back(fmt::format("ignored: micro_batch_group ({} go one micro-batch after another)",
+                                    job.clips ? "clips" : "experts that stream"));
+  job.other_groups.clear();
 }
 
 // Throws InputError for a home of experts that the model does not have.
@@ -336,6 +346,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   take_unfrozen(job);
   check_experts(job);
   job.graph.model.streams_experts = streams_experts(job);
+  job.graph.model.experts_apart = job.graph.model.streams_experts || config.offload.experts.has_value();
   take_rates(job);
   take_base(parameters, job);
   check_reinitialised(job);
@@ -355,7 +366,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
-  if (job.graph.model.streams_experts) job.other_groups.clear();  // groups share whole layers
+  keep_order(job);
   job.graph = graph_options(job, config.batches.micro_batch_group);
   job.title = make_title(job, machine);
   return job;

@@ -127,13 +127,16 @@ void choose_order(const PlanningInputs& in, PlannedJob& planned, std::vector<Fro
   const Graph& graph = planned.training.graph;
   if (frontier != nullptr)
     for (FrontierPoint& point : *frontier) point.group = context.group;
-  if (in.job.other_groups.empty() || (!planned.plan.fits && context.group == 1)) return;
+  // Where one micro-batch after another does not fit, a group that is the whole step may, which keeps no sums.
+  const bool is_whole_step_alone = !planned.plan.fits && context.group == 1;
+  if (in.job.other_groups.empty() || (is_whole_step_alone && !in.job.graph.model.train_base)) return;
   const double computing = SeriesPlanner(graph, in.machine, in.policy, context.runs()).computing_seconds();
   if (planned.plan.fits && !may_gain_by_order(graph, planned.plan, context.runs(), computing)) return;
 
   OrderedTrainings others;
   std::vector<Choices> starts = {planned.plan.choices};
   for (const int64_t group : in.job.other_groups) {
+    if (is_whole_step_alone && group != context.accumulation) continue;
     others.push_back(std::make_unique<OrderedTraining>(in, context, group));
     others.back()->make_plan(in.budget, starts);
     context.other_orders.push_back(others.back()->order());

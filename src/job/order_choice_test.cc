@@ -19,10 +19,11 @@ using namespace spillway::testing;
 
 namespace {
 
-// LoRA of a small model with four micro-batches a step, on a machine whose links are slow.
+// Training of a small model, by LoRA or in full, with four micro-batches a step, on a machine whose links are slow.
 class OrderJobs {
  public:
-  OrderJobs() {
+  explicit OrderJobs(std::string method = "adapter: lora\nlora_r: 2\nlora_target_linear: true\n")
+      : method_(std::move(method)) {
     write_file(folder_.path() / "config.json",
                R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
     "hidden_size": 64, "intermediate_size": 256, "max_position_embeddings": 64, "num_attention_heads": 2,
@@ -33,8 +34,8 @@ class OrderJobs {
   [[nodiscard]] config::LoadedConfig loaded(const std::string& lines) const {
     const std::string text = fmt::format(
         "base_model: {}\noutput_dir: unused\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\nsequence_len: 16\n"
-        "gradient_accumulation_steps: 4\nadapter: lora\nlora_r: 2\nlora_target_linear: true\n{}",
-        folder_.path().string(), lines);
+        "gradient_accumulation_steps: 4\n{}{}",
+        folder_.path().string(), method_, lines);
     return config::load_config(text, "test", {}, config::ConfigUse::kTrain);
   }
   [[nodiscard]] train::Job job(const std::string& lines) const {
@@ -58,6 +59,7 @@ class OrderJobs {
   static constexpr const char* kHorizontal = "micro_batch_order: horizontal\n";
 
  private:
+  std::string method_;
   TemporaryFolder folder_;
 };
 
@@ -95,6 +97,21 @@ TEST_CASE("weights that cross a slow link are taken once for all micro-batches; 
     CHECK(frontier[i].device_bytes() <= frontier[i - 1].device_bytes());
     CHECK(chosen.context.step_seconds(frontier[i]) >= chosen.context.step_seconds(frontier[i - 1]));
   }
+}
+
+TEST_CASE("where one micro-batch after another does not fit, a whole step at a time may, which keeps no sums") {
+  const OrderJobs jobs("max_grad_norm: 0\n");
+  const auto planned = [&](int64_t device, const char* order) {
+    return train::plan_job(jobs.job(fmt::format("memory: {{device: {}}}\n{}", device, order)), OrderJobs::machine());
+  };
+  const int64_t horizontal = planned(1, OrderJobs::kHorizontal).plan.peaks[0].bytes,
+                whole_step = planned(1, "micro_batch_order: vertical\nmicro_batch_group: 4\n").plan.peaks[0].bytes;
+  REQUIRE(whole_step < horizontal);
+  const int64_t between = (whole_step + horizontal) / 2;
+  CHECK_FALSE(planned(between, OrderJobs::kHorizontal).plan.fits);
+  const train::PlannedJob chosen = planned(between, "");
+  CHECK(chosen.plan.fits);
+  CHECK(chosen.context.group == 4);
 }
 
 TEST_CASE("an order that the config fixes stays, and of vertical the plan chooses the group") {

@@ -179,19 +179,15 @@ namespace {
 void check_group(const TrainingGraph& training) {
   if (training.group.size() == 1) return;
   std::vector<std::vector<ValueId>> inputs;
-  for (const MicroBatchValues& values : training.group) {
-    std::vector<ValueId>& own = inputs.emplace_back();
-    for (const BatchColumn& column : values.columns) own.push_back(column.value);
-    for (const ValueId value : {values.scale, values.dropout_seed})
-      if (value != kNone) own.push_back(value);
-  }
+  for (const MicroBatchValues& values : training.group) inputs.push_back(values.inputs());
   const std::vector<std::string> violations = verify_group(training.graph, inputs);
   SPILLWAY_CHECK(violations.empty(), "the graph of training is wrong: {}", violations.front());
 }
 
-// Plans training by `planner`, or by make_plan() where it is empty, and the other programs beside it.
+// Plans training by `planner`, or by make_plan() where it is empty, and the other programs beside it. Another order of
+// micro-batches is taken only if `chooses_order`.
 PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph training,
-                         std::vector<FrontierPoint>* frontier, const TrainingPlanner& planner) {
+                         std::vector<FrontierPoint>* frontier, const TrainingPlanner& planner, bool chooses_order) {
   PlannedJob result{.training = std::move(training)};
   const Graph& graph = result.training.graph;
   result.context = {.title = job.title,
@@ -210,10 +206,13 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   const Budget budget = arena_budget(job, result.direct_files);
   Policy policy = policy_of(job, result.training, result.stored);
   result.plan = planner ? planner(budget) : make_plan(graph, machine, budget, policy, result.context.runs(), frontier);
-  choose_order({job, machine, budget, policy}, result, frontier);
+  if (chooses_order) choose_order({job, machine, budget, policy}, result, frontier);
   policy = policy_of(job, result.training, result.stored);
   const PlanningInputs inputs{job, machine, budget, policy};
   plan_others(inputs, result);
+  const bool is_other_order = result.context.group != job.graph.micro_batches;
+  if (is_other_order && result.plan.fits && !others_fit(result.context))  // beside the first order they may
+    return plan_programs(job, machine, build_training_graph(*job.model, job.graph), frontier, planner, false);
   if (result.plan.fits && !others_fit(result.context)) {
     std::vector<FrontierPoint> points;
     if (!frontier) (void)make_plan(graph, machine, budget, policy, result.context.runs(), &points);
@@ -246,11 +245,11 @@ PlannedJob plan_job(const Job& job, const Machine& machine) {
 
 PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
                     std::vector<FrontierPoint>* frontier) {
-  return plan_programs(job, machine, std::move(training), frontier, {});
+  return plan_programs(job, machine, std::move(training), frontier, {}, true);
 }
 
 PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training, const TrainingPlanner& planner) {
-  return plan_programs(job, machine, std::move(training), nullptr, planner);
+  return plan_programs(job, machine, std::move(training), nullptr, planner, true);
 }
 
 }  // namespace spillway::train

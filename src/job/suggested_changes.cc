@@ -4,6 +4,7 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "job/offload_policy.h"
+#include "model/decoder/layer.h"
 #include "ops/optimizers/optimizer.h"
 
 namespace spillway::train {
@@ -63,12 +64,13 @@ class Levers {
   void add_groups() {
     const int64_t group = config_.batches.micro_batch_group;
     if (group == 1) return;
-    const bool is_fixed = loaded_.given.contains("micro_batch_group");
+    const bool is_given = loaded_.given.contains("micro_batch_group");
+    const bool has_tried = !config_.batches.other_groups.empty();
     SuggestedChange suggestion;
-    for (int64_t smaller = group - 1; is_fixed && smaller > 1; --smaller)
+    for (int64_t smaller = group - 1; !has_tried && smaller > 1; --smaller)
       suggestion.grades.push_back({{spelled("micro_batch_group"), fmt::format("{}", smaller)}});
     Overrides& horizontal = suggestion.grades.emplace_back();
-    if (is_fixed) horizontal.push_back({spelled("micro_batch_group"), "null"});
+    if (is_given) horizontal.push_back({spelled("micro_batch_group"), "null"});
     horizontal.push_back({spelled("micro_batch_order"), "horizontal"});
     suggestions_.push_back(std::move(suggestion));
   }
@@ -110,6 +112,8 @@ class Levers {
              home(has_adapter ? ValueKind::kFrozenWeight : ValueKind::kTrainableWeight), "host",
              has_adapter && loaded_.given.contains("layer_offloading") ? choice("layer_offloading", "null")
                                                                        : choice("parameter_offload", "auto"));
+    if (has_mixture(*job_.model) && !config_.offload.experts)
+      suggestions_.push_back({.grades = {{choice("expert_offload", "auto")}}});
     if (const std::optional<ActivationPolicy> saved = policy[SavedGroup::kBoundary]) {
       const Tier tier = *saved == ActivationPolicy::kHost   ? Tier::kHost
                         : *saved == ActivationPolicy::kDisk ? Tier::kDisk

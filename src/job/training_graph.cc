@@ -118,8 +118,8 @@ class TrainingGraphBuilder {
   // Checks that the host fills all that a micro-batch of a group reads of its own.
   void check_filled(const RepeatedValues& repeated) const {
     const MicroBatchValues& first = result_.objective;
-    std::set<ValueId> filled = {first.scale, first.router_loss_weight, first.dropout_seed};
-    for (const BatchColumn& column : first.columns) filled.insert(column.value);
+    const std::vector<ValueId> inputs = first.inputs();
+    const std::set<ValueId> filled(inputs.begin(), inputs.end());
     for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
       const Value& value = graph().value(id);
       const bool is_own = value.producer == kNone && value.kind == ValueKind::kBatch && repeated.has(id);

@@ -169,7 +169,7 @@ const Parameter& Layers::add(Parameter parameter) {
   const std::string& prefix = parameter.is_copy ? options_.copy_prefix : options_.prefix;
   const ValueKind kind = parameter.trained ? ValueKind::kTrainableWeight : ValueKind::kFrozenWeight;
   std::string_view part = parameter.is_table ? kTablePart : std::string_view();
-  if (parameter.role == ParameterRole::kExpert && options_.streams_experts) part = kExpertPart;
+  if (parameter.role == ParameterRole::kExpert && options_.experts_apart) part = kExpertPart;
   if (parameter.is_copy && !options_.copy_part.empty()) part = options_.copy_part;
   for (const StoragePart& storage : parameter.storage->parts(parameter.spec())) {
     parameter.values.push_back(builder_.input(fmt::format("{}{}{}", prefix, parameter.name, storage.suffix),

@@ -42,8 +42,8 @@ struct ModelOptions {
   bool adapter_is_off = false;
   std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
   int stream = 0;                               // of the micro-batch, that the model reads
-  // The experts of a mixture have homes of their own (kExpertPart), and an operation takes a few of them.
-  bool streams_experts = false;
+  // The experts of a mixture have homes of their own (kExpertPart); and an operation takes a few of them.
+  bool experts_apart = false, streams_experts = false;
   // The names of weights of which this pass reads frozen copies (Parameter::is_copy): these keep their initial values
   // while the weights are trained.
   std::set<std::string, std::less<>> copies;

@@ -47,6 +47,15 @@ struct MicroBatchValues {
   ValueId dropout_seed = kNone;        // as ModelGraph's, of a graph in training
   size_t loss_result = 0;              // into Graph::results; those observed follow
   AxisId tokens = kTokenAxis, rows = kRowAxis;
+
+  // Returns the batch values that the host fills for this micro-batch alone.
+  [[nodiscard]] std::vector<ValueId> inputs() const {
+    std::vector<ValueId> result;
+    for (const BatchColumn& column : columns) result.push_back(column.value);
+    for (const ValueId value : {scale, router_loss_weight, dropout_seed})
+      if (value != kNone) result.push_back(value);
+    return result;
+  }
 };
 
 struct AppendedObjective : MicroBatchValues {

@@ -67,7 +67,9 @@ class SizedJob {
                              question.machine)),
         training_(train::build_training_graph(*job_.model, job_.graph)),
         planner_(training_.graph, machine_, train::training_policy(job_, training_),
-                 div_ceil(accumulation(), job_.graph.micro_batches)) {}
+                 div_ceil(accumulation(), job_.graph.micro_batches)) {
+    job_.other_groups.clear();  // the series is of one order
+  }
 
   [[nodiscard]] const Budget& budget() const { return job_.budget; }
   [[nodiscard]] int64_t micro_batch_size() const { return job_.config.batches.micro_batch_size; }
