@@ -15,6 +15,15 @@ struct RankStep {
   int64_t micro_batch_size, micro_batches;
   bool operator==(const RankStep&) const = default;
 };
+// Checks a job on so many ranks that generates in micro-batches of eight.
+LoadedConfig check_online(std::string_view more, int64_t ranks) {
+  const std::string text = fmt::format(
+      "base_model: ./m\nlearning_rate: 1e-4\nrl: grpo\ndatasets: [{{path: a.jsonl}}]\n"
+      "reward_funcs: [think_format_reward]\nmicro_batch_size: 8\n{}",
+      more);
+  return check_config(text, "c.yml", {}, ConfigUse::kTrain, ranks);
+}
+
 RankStep step_of(std::string_view more, int64_t ranks = 0) {
   const BatchSettings& batches = load_for_ranks(more, ranks).config.batches;
   return {batches.micro_batch_size, batches.gradient_accumulation_steps};
@@ -68,18 +77,18 @@ TEST_CASE("the config and the launcher have the same number of ranks") {
 
 TEST_CASE("a round has the completions of all ranks, as TRL counts them") {
   const auto round_of = [](std::string_view more, int64_t ranks) {
-    const std::string config = fmt::format("rl: grpo\ntrl: {{reward_funcs: [think_format_reward]}}\n{}", more);
-    return load_for_ranks(config, ranks).config.online->steps_per_generation;
+    return check_online(more, ranks).config.online->steps_per_generation;
   };
-  CHECK(round_of("micro_batch_size: 8\ngradient_accumulation_steps: 3\n", 2) == 6);
-  CHECK(round_of("micro_batch_size: 8\nsteps_per_generation: 2\n", 2) == 4);
-  CHECK(round_of("micro_batch_size: 8\nsteps_per_generation: 2\n", 0) == 2);
-  CHECK(round_of("micro_batch_size: 8\ngeneration_batch_size: 32\n", 2) == 4);
+  CHECK(round_of("gradient_accumulation_steps: 3\n", 2) == 6);
+  CHECK(round_of("steps_per_generation: 2\n", 2) == 4);
+  CHECK(round_of("steps_per_generation: 2\n", 0) == 2);
+  CHECK(round_of("generation_batch_size: 32\n", 2) == 4);
 }
 
 TEST_CASE("what is said of FSDP's words depends on the number of ranks") {
   const auto verdict_on = [](std::string_view more, std::string_view key, int64_t ranks) {
-    for (const KeyVerdict& one : load_for_ranks(more, ranks).verdicts.keys())
+    const LoadedConfig loaded = load_for_ranks(more, ranks);
+    for (const KeyVerdict& one : loaded.verdicts.keys())
       if (one.key == key) return fmt::format("{}: {}", name_of(one.verdict), one.note);
     return std::string();
   };
@@ -114,9 +123,9 @@ TEST_CASE("what several ranks cannot split yet says so, and one rank does withou
   CHECK(ranks_error("tensor_parallel_size: 2\n", 2) ==
         "[c.yml:6: tensor_parallel_size] expected 1 beside several ranks, got 2; zero_stage: 3 splits weights over "
         "ranks, products that ranks share are not yet supported");
-  const std::string rounds = "rl: grpo\ntrl: {reward_funcs: [think_format_reward], ds3_gather_for_generation: false}\n";
-  CHECK(ranks_error(rounds, 2).empty());
-  CHECK(ranks_error(rounds + "zero_stage: 3\n", 2).find("ds3_gather_for_generation] expected true") !=
+  const std::string streams = "ds3_gather_for_generation: false\n";
+  CHECK(first_problem(check_online(streams, 2)).empty());
+  CHECK(first_problem(check_online(streams + "zero_stage: 3\n", 2)).find("for_generation] expected true") !=
         std::string::npos);
   CHECK(ranks_error("zero_stage: 5\n").find("[c.yml:6: zero_stage] expected auto, 0, 1, 2 or 3, got '5'") == 0);
   CHECK(ranks_error("zero_stage: 1\ndeepspeed: {zero_optimization: {stage: 2}}\n").find("mean the same") !=
