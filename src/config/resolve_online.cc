@@ -72,11 +72,15 @@ void resolve_round(const Resolution& r, const RankSettings& ranks, const BatchSe
     online.steps_per_generation = *keys.generation_batch_size / micro;
   }
   const int64_t round = online.round_size(micro);
-  if (round % online.num_generations != 0)
-    throw input_error(r.where(keys.generation_batch_size ? "generation_batch_size" : "num_generations"),
-                      "expected a round of {} completions (micro_batch_size {} x steps_per_generation {}) to be whole "
-                      "groups, got groups of {}; change one of these numbers",
-                      round, micro, online.steps_per_generation, online.num_generations);
+  if (round % online.num_generations == 0) return;
+  const bool is_of_ranks = ranks.count > 1 && !keys.generation_batch_size;
+  const std::string steps = is_of_ranks
+                                ? fmt::format("{} x {} ranks", online.steps_per_generation / ranks.count, ranks.count)
+                                : fmt::format("{}", online.steps_per_generation);
+  throw input_error(r.where(keys.generation_batch_size ? "generation_batch_size" : "num_generations"),
+                    "expected a round of {} completions (micro_batch_size {} x steps_per_generation {}) to be whole "
+                    "groups, got groups of {}; change one of these numbers",
+                    round, micro, steps, online.num_generations);
 }
 
 void resolve_loss(const Resolution& r, OnlineSettings& online) {

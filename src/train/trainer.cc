@@ -197,7 +197,7 @@ void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, 
   const int64_t own = first + std::min<int64_t>(ranks_.rank(), count - 1);
   const int64_t begin = update * totals.micro_batches + first;
   const auto forward = [&] {
-    feed_->prepare(begin, begin + count);
+    ranks_.agree([&] { feed_->prepare(begin, begin + count); });
     return contributions(totals, update, own);
   };
   const std::span<const std::string> texts = update == 0 ? or_save(forward) : forward();

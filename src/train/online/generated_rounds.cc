@@ -31,8 +31,8 @@ Json columns_of(const std::vector<const data::PromptRow*>& rows) {
   return columns;
 }
 
-// The completions of a round that a rank generates: those of whole prompts, and as many as others have. `rows` are the
-// prompts of the completions.
+// The completions of a round that a rank generates: those of whole prompts. `rows` are the prompts of
+// the completions.
 struct Share {
   int64_t begin = 0, end = 0;
 };
