@@ -104,7 +104,7 @@ CASES = {
     "mixtral": ("Mixtral", dict(num_local_experts=4, num_experts_per_tok=2)),
     "qwen2_moe": ("Qwen2Moe", dict(**QWEN_MOE, shared_expert_intermediate_size=96, norm_topk_prob=False)),
     "qwen3_moe": ("Qwen3Moe", dict(**QWEN_MOE, norm_topk_prob=True, head_dim=16, rope_parameters=YARN)),
-    "olmoe": ("Olmoe", dict(num_experts=4, num_experts_per_tok=2)),
+    "olmoe": ("Olmoe", dict(num_experts=4, num_experts_per_tok=2, num_key_value_heads=4)),
 }
 # Beside config.json as transformers writes it: what the published files have and the converter asks for.
 PUBLISHED = {"cohere2": dict(rotary_pct=1.0)}

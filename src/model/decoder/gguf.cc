@@ -65,6 +65,8 @@ class Check {
     const Attention& attention = config_.layers.front().attention;
     if (family_.heads_fill_rows && attention.query_width() != config_.hidden_size)
       refuse("head_dim", "hidden_size / num_attention_heads", fmt::format("{}", attention.head_dim));
+    if (family_.heads_share_no_keys && attention.kv_heads != attention.heads)
+      refuse("num_key_value_heads", "num_attention_heads", fmt::format("{}", attention.kv_heads));
     if (family_.most_layers > 0 && std::ssize(config_.layers) > family_.most_layers)
       refuse("num_hidden_layers", fmt::format("at most {}", family_.most_layers),
              fmt::format("{}", config_.layers.size()));

@@ -20,13 +20,14 @@ void read_olmoe(const JsonField& json, DecoderConfig& config) {
 
 }  // namespace
 
-const Architecture kOlmoe{.name = "OlmoeForCausalLM",
-                          .model_type = "olmoe",
-                          .default_max_position_embeddings = 4096,
-                          .default_pad_token_id = 1,
-                          .norm = {.eps = 1e-5},
-                          .layer = {.attention = {.head_norm = HeadNorm::kAllHeads}},
-                          .read = read_olmoe,
-                          .gguf = {.name = "olmoe", .mixture = {.is_there = true, .experts = "num_experts"}}};
+const Architecture kOlmoe{
+    .name = "OlmoeForCausalLM",
+    .model_type = "olmoe",
+    .default_max_position_embeddings = 4096,
+    .default_pad_token_id = 1,
+    .norm = {.eps = 1e-5},
+    .layer = {.attention = {.head_norm = HeadNorm::kAllHeads}},
+    .read = read_olmoe,
+    .gguf = {.name = "olmoe", .heads_share_no_keys = true, .mixture = {.is_there = true, .experts = "num_experts"}}};
 
 }  // namespace spillway::architectures

@@ -243,6 +243,7 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
       {"qwen3_moe", R"({"mlp_only_layers": [1]})", "mlp_only_layers, decoder_sparse_step"},
       {"qwen3_moe", R"({"norm_topk_prob": false})", "norm_topk_prob"},
       {"olmoe", R"({"norm_topk_prob": true})", "norm_topk_prob"},
+      {"olmoe", R"({"num_key_value_heads": 2})", "num_key_value_heads"},
       {"qwen3", yarn + R"("beta_fast": 64.0}})", "rope_scaling.beta_fast, beta_slow"},
       {"qwen3", yarn + R"("attention_factor": 2.0}})", "rope_scaling.attention_factor"},
       {"qwen3", yarn + R"("truncate": false}})", "rope_scaling.truncate"},
