@@ -46,10 +46,11 @@ endif()
 
 # spillway_level(NAME LEVEL [TESTS]): the level of optimisation in a release. The tests' own code is compiled without
 # AddressSanitizer, too: it takes three times as long with it, and the code under test is in other targets.
-# (ThreadSanitizer must see all code.)
+# (ThreadSanitizer must see all code.) Nor are the folders of SPILLWAY_UNSANITIZED.
 function(spillway_level name level)
+  string(REGEX REPLACE "^spillway_|_testing$" "" folder ${name})
   set(plain FALSE)
-  if("TESTS" IN_LIST ARGN AND SPILLWAY_SANITIZE MATCHES address AND NOT SPILLWAY_FUZZ)
+  if(("TESTS" IN_LIST ARGN OR folder IN_LIST SPILLWAY_UNSANITIZED) AND SPILLWAY_SANITIZE MATCHES address AND NOT SPILLWAY_FUZZ)
     set(plain TRUE)
   endif()
   set_target_properties(${name} PROPERTIES SPILLWAY_UNSANITIZED ${plain})
@@ -82,7 +83,8 @@ endif()
 # of all, and those given, `<name>` of a library or a path from src/.
 function(spillway_optimise name level)
   spillway_level(${name} ${level})
-  if(ARGN)
+  get_target_property(plain ${name} SPILLWAY_UNSANITIZED)
+  if(ARGN OR plain)  # the shared ones are compiled with sanitizers
     list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/ REGEX "^[^<]")
     target_precompile_headers(${name} PRIVATE ${precompiled} ${ARGN})
   else()

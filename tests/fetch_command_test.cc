@@ -1,4 +1,4 @@
-// `spillway fetch`, and names of the hub where folders are named, as a user runs them.
+// `spillway fetch`, `spillway push`, and names of the hub where folders are named, as a user runs them.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -72,6 +72,25 @@ std::string text_of(const Finished& run) {
   REQUIRE(run.status == 0);
   return json::parse(run.out)["text"];
 }
+
+// An output folder as a run leaves it, and a hub.
+class PushCommandRoom : public WorkingFolder {
+ public:
+  PushCommandRoom() {
+    for (const char* folder : {"out/checkpoint-4", "out/runs/a", "out/.git"}) fs::create_directories(folder);
+    for (const char* name :
+         {"adapter_config.json", "adapter_model.safetensors", "README.md", "metrics.jsonl", "report.html",
+          "checkpoint-4/adapter_model.safetensors", "runs/a/events", ".git/config", ".spillway.json"})
+      write(fs::path("out") / name, name);
+  }
+
+  FakeHub hub;
+  Environment environment{{{"HF_HOME", (fs::current_path() / "hf").string()},
+                           {"HF_ENDPOINT", hub.endpoint()},
+                           {"HF_TOKEN", "hf_secret"},
+                           {"HF_HUB_OFFLINE", {}},
+                           {"TRANSFORMERS_OFFLINE", {}}}};
+};
 
 }  // namespace
 
@@ -256,4 +275,110 @@ TEST_CASE("a fetch that is killed goes on where it was") {
   for (const Seen& seen : room.hub.seen()) {
     if (seen.at_store) CHECK(seen.range == "bytes=5000-");
   }
+}
+
+TEST_CASE("a run's folder is pushed without its checkpoints and logs") {
+  PushCommandRoom room;
+  const Finished dry = run_spillway({"push", "out", "me/adapter", "--dry-run"});
+  CHECK(dry.status == 0);
+  CHECK(dry.out.find("adapter_model.safetensors\n") != std::string::npos);
+  CHECK(room.hub.seen().empty());
+  const Finished pushed = run_spillway({"push", "out", "me/adapter", "--private"});
+  CAPTURE(pushed.err);
+  REQUIRE(pushed.status == 0);
+  CHECK(pushed.out == room.hub.endpoint() + "/me/adapter\n");
+  CHECK(pushed.err.find("sent 3 files of") != std::string::npos);
+  FakeRepository& there = room.hub.repositories["models/me/adapter"];
+  CHECK(there.is_private);
+  CHECK(there.files.size() == 4);  // with .gitattributes
+  CHECK(there.files["adapter_model.safetensors"].content == "adapter_model.safetensors");
+  const json again = json::parse(run_spillway({"push", "out", "me/adapter", "--json"}).out);
+  CHECK(again["sent"].empty());
+  CHECK(again["unchanged"].size() == 3);
+  const Finished logs = run_spillway({"push", "out", "me/adapter", "--include", "*.jsonl", "--include", "runs/*"});
+  CHECK(logs.err.find("sent 2 files of") != std::string::npos);
+  CHECK(there.files.contains("runs/a/events"));
+  write("q8_0.gguf", "GGUF");
+  CHECK(run_spillway({"push", "q8_0.gguf", "me/gguf", "--revision", "v1"}).status == 0);
+  CHECK(room.hub.repositories["models/me/gguf"].files["q8_0.gguf"].is_large);
+}
+
+TEST_CASE("what goes wrong with a push is said in a line that does not hold the token") {
+  PushCommandRoom room;
+  const auto check = [&](const Args& args, int status, const std::string& text) {
+    const Finished run = run_spillway(args);
+    CAPTURE(run.err);
+    CHECK(run.status == status);
+    CHECK(run.err.find(text) != std::string::npos);
+    CHECK(run.err.find("hf_") == std::string::npos);
+    CHECK(run.err.find("signature") == std::string::npos);
+    CHECK(room.hub.repositories.empty());
+  };
+  check({"push", "none", "me/a"}, 2, "[none] expected a folder or a file to push, got none");
+  check({"push", "out", "../a"}, 2, "[ORG/NAME] expected a name on the hub such as org/name, got '../a'");
+  check({"push", "out", "me/a@v1"}, 2, "[ORG/NAME] expected a name on the hub");
+  check({"push", "out", "me/a", "--revision", "../b"}, 2, "[--revision] expected a branch");
+  check({"push", "out", "me/a", "--include", "*.bin"}, 2, "expected files of a model, got none; correct --include");
+  {
+    const Environment reader{{{"HF_TOKEN", "hf_reader"}}};
+    check({"push", "out", "me/a"}, 2, "expected the right to write there, got HTTP status 403");
+    const Environment nobody{{{"HF_TOKEN", {}}}};
+    check({"push", "out", "me/a"}, 2, "[HF_TOKEN] expected a token with the right to write to me/a, got none");
+  }
+  const Environment gone{{{"HF_ENDPOINT", "http://127.0.0.1:9"}}};
+  check({"push", "out", "me/a"}, 3, "see to the network and push again");
+}
+
+TEST_CASE("training pushes its checkpoints and its result, and no file of it holds the token") {
+  FetchRoom room;
+  Args args = {"train",
+               "c.yml",
+               "--push_to_hub",
+               "true",
+               "--hub_model_id",
+               "me/tuned",
+               "--hub_strategy",
+               "checkpoint",
+               "--save_steps",
+               "1",
+               "--hub_private_repo",
+               "true",
+               "--hub_always_push",
+               "true",
+               "--hub_token",
+               "hf_secret"};
+  const Environment nobody{{{"HF_TOKEN", {}}}};  // whose models need none
+  REQUIRE(run_spillway({"fetch", "org/chat"}).status == 0);
+  const Finished trained = run_spillway(args);
+  CAPTURE(trained.err);
+  REQUIRE(trained.status == 0);
+  CHECK(trained.err.find("the adapter goes to me/tuned on the hub") != std::string::npos);
+  CHECK(trained.err.find("the adapter is at " + room.hub.endpoint() + "/me/tuned (commit ") != std::string::npos);
+  const FakeRepository& there = room.hub.repositories["models/me/tuned"];
+  CHECK(there.is_private);
+  CHECK(there.files.at("adapter_model.safetensors").content == read_file("out/adapter_model.safetensors", 1 << 24));
+  CHECK(there.files.at("last-checkpoint/spillway_state.json").content ==
+        read_file("out/checkpoint-2/spillway_state.json", 1 << 20));
+  CHECK_FALSE(there.files.contains("metrics.jsonl"));
+  CHECK(trained.err.find("hf_secret") == std::string::npos);
+  for (const auto& entry : fs::recursive_directory_iterator("out")) {
+    CAPTURE(entry.path().string());
+    if (entry.is_regular_file()) CHECK(read_file(entry.path(), 1 << 24).find("hf_secret") == std::string::npos);
+  }
+  // The right to write is asked for before anything is trained; a push that fails at the end leaves the result.
+  args.back() = "hf_reader";
+  const Finished refused = run_spillway(with(args, {"--output_dir", "other"}));
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("expected the right to write there") != std::string::npos);
+  CHECK_FALSE(fs::exists("other/adapter_model.safetensors"));
+  args.back() = "hf_secret";
+  room.hub.set_fault([](const Seen& seen) -> std::optional<Fault> {
+    if (seen.path.find("/commit/") == std::string::npos) return {};
+    return Fault{.status = 413};
+  });
+  const Finished failed = run_spillway(with(args, {"--output_dir", "other", "--hub_strategy", "end"}));
+  CAPTURE(failed.err);
+  CHECK(failed.status == 3);
+  CHECK(failed.err.find("`spillway push other me/tuned` sends it") != std::string::npos);
+  CHECK(fs::exists("other/adapter_model.safetensors"));
 }

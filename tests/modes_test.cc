@@ -9,6 +9,7 @@
 
 #include "saved/state.h"
 #include "tests/support/mode_jobs.h"
+#include "tests/support/pairing.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -18,7 +19,8 @@ TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit
 }
 
 TEST_CASE("every mode gives the losses and weights of the plain run of a mixture of experts, bit for bit") {
-  check_modes(ModeJobs({.dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen2_moe"));
+  check_modes(
+      ModeJobs({.dtype = DType::kBF16, .router_aux_loss_coef = 0.5, .accumulates = false, .threads = 1}, "qwen2_moe"));
 }
 
 TEST_CASE("experts that stream give the losses and weights of the plain run, bit for bit, trained and frozen") {
@@ -79,8 +81,10 @@ namespace {
 void check_checkpoints(const ModeJobs& jobs, std::span<const std::string> plans) {
   const TemporaryFolder folder;
   const TinyOutcome plain = jobs.outcome(kPlainJob);
-  for (const std::string& before : plans) {
-    for (const std::string& after : plans) {
+  for (size_t i = 0; i < plans.size(); ++i) {
+    for (size_t j = 0; j < plans.size(); ++j) {
+      if (!is_paired(i + 1, j, plans.size(), 1)) continue;
+      const std::string &before = plans[i], &after = plans[j];
       CAPTURE(before);
       CAPTURE(after);
       TinyOutcome outcome;

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <iterator>
 
 #include "io/file.h"
+#include "tests/support/pairing.h"
 #include "tests/support/preference_run.h"
 
 using namespace spillway;
@@ -62,11 +64,14 @@ TEST_CASE("a plan changes no bit of preference training") {
       {{"micro_batch_order", "vertical"}, {"parameter_offload", "host"}},
       {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}, {"gradient_checkpointing", "true"}},
       {}};  // the least memory that there is a plan for
-  for (const char* name : kCases) {
+  for (size_t i = 0; i < std::size(kCases); ++i) {
+    const char* const name = kCases[i];
     CAPTURE(name);
     const TemporaryFolder folder;
     const PreferenceOutcome plain = preference_outcome(name, folder.path() / "plain", {{"memory.plan", "fixed"}});
-    for (Changes changes : plans) {
+    for (size_t j = 0; j < plans.size(); ++j) {
+      if (!is_paired(i, j, plans.size(), 4)) continue;
+      Changes changes = plans[j];
       if (changes.empty()) changes = least_memory(name, folder.path() / "other");
       CAPTURE(changes.front().key);
       CAPTURE(changes.front().value);

@@ -66,7 +66,9 @@ std::vector<nlohmann::json> training_metrics_of(const fs::path& output) {
   const std::string text = read_file(output / "metrics.jsonl", 1 << 24);
   for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
     nlohmann::json line = nlohmann::json::parse(text.substr(begin, text.find('\n', begin) - begin));
-    for (const char* key : {"tokens_per_second", "step_seconds"}) line.erase(key);
+    for (const char* key :
+         {"tokens_per_second", "step_seconds", "generation_seconds", "reward_seconds", "generation_tokens_per_second"})
+      line.erase(key);
     for (auto entry = line.begin(); entry != line.end();)
       entry = entry.key().starts_with("memory/") ? line.erase(entry) : std::next(entry);
     lines.push_back(std::move(line));
@@ -79,7 +81,8 @@ std::map<std::string, std::string> results_of(const fs::path& output) {
   std::map<std::string, std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(output)) {
     const std::string name = fs::relative(entry.path(), output).string();
-    if (name.ends_with(".safetensors")) files[name] = read_file(entry.path(), 1 << 26);
+    if (name.ends_with(".safetensors") || name.ends_with("completions.jsonl"))
+      files[name] = read_file(entry.path(), 1 << 26);
     if (entry.path().filename() != "spillway_state.json") continue;
     nlohmann::json state = nlohmann::json::parse(read_file(entry.path(), 1 << 20));
     state.erase("run");
@@ -144,6 +147,31 @@ class WideModel {
  private:
   TemporaryFolder folder_;
 };
+
+// A job that answers prompts of a few words in up to six tokens. A function, a model and a program reward them, which
+// has `rewards` for the completions of a round: they must be so many.
+Arguments of_prompts(const TinyJob& job, const std::string& rl, const nlohmann::json& rewards) {
+  std::string prompts;
+  for (int i = 0; i < 14; ++i)
+    prompts += nlohmann::json{{"prompt", fmt::format("w{} {}", i, i % 3 == 0 ? "w1" : "w2 w3 w4")}}.dump() + "\n";
+  write_file(job.output("prompts.jsonl"), prompts);
+  const std::string program = "while read -r line; do echo '" + rewards.dump() + "'; done";
+  const nlohmann::json functions = {{{"name", "get_repetition_penalty_reward"}, {"ngram_size", 1}},
+                                    (preference_goldens() / "reward_model").string(),
+                                    {{"exec", {"sh", "-c", program}}}};
+  return {"--rl",
+          rl,
+          "--datasets",
+          "[{path: " + job.output("prompts.jsonl").string() + "}]",
+          "--trl.max_completion_length",
+          "6",
+          "--trl.log_completions",
+          "true",
+          "--trl.reward_funcs",
+          functions.dump(),
+          "--save_steps",
+          "3"};
+}
 
 Arguments of_model(const std::string& name) {
   return {"--base_model", (fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models" / name).string()};
@@ -248,10 +276,42 @@ TEST_CASE("preferences have the bits of one rank, reference, metrics and all") {
             "\n";
   job.write_rows(rows);
   const std::string model = (preference_goldens() / "model").string();
-  check_on_ranks(job,
-                 {"--base_model", model, "--tokenizer_config", model, "--rl", "dpo", "--sequence_len", "40",
-                  "--datasets", "[{path: " + (job.output("rows.jsonl")).string() + "}]"},
-                 {2});
+  const Arguments shared = {"--base_model",
+                            model,
+                            "--tokenizer_config",
+                            model,
+                            "--rl",
+                            "dpo",
+                            "--sequence_len",
+                            "40",
+                            "--datasets",
+                            "[{path: " + (job.output("rows.jsonl")).string() + "}]"};
+  check_on_ranks(job, shared, {2});
+  const TinyJob known;
+  check_on_ranks(known, shared + Arguments{"--precompute_ref_log_probs", "true", "--zero_stage", "3"}, {2});
+}
+
+TEST_CASE("what ranks generate together, and learn from it, has the bytes of one rank at every stage") {
+  const WideModel model;
+  const TinyJob job;
+  const Arguments shared =
+      model.arguments() + kFullWeights + of_prompts(job, "grpo", {1, 0, 0.5, nullptr, 0, 1, 1, 0}) +
+      Arguments{"--trl.num_generations", "2", "--trl.num_generations_eval", "4", "--trl.beta", "0.1",
+                "--trl.num_iterations",  "2"};
+  CHECK(train_over_ranks(1, job, "one", shared).empty());
+  for (const char* stage : {"0", "3"}) {
+    CAPTURE(std::string(stage));
+    const std::string name = std::string("stage_") + stage;
+    for (const std::string& error : train_over_ranks(2, job, name, shared + Arguments{"--zero_stage", stage}))
+      CHECK(error == "");
+    check_same_results(job.output("one"), job.output(name));
+  }
+}
+
+TEST_CASE("rounds of one micro-batch, of which ranks train on several at once, have the bytes of one rank") {
+  const WideModel model;
+  const TinyJob job;
+  check_on_ranks(job, model.arguments() + of_prompts(job, "online_dpo", {1, 0, 0.5, 0}), {2});
 }
 
 TEST_CASE("a rank with other rows, and one whose config is wrong, end all ranks with one message") {

@@ -24,10 +24,12 @@ struct VerticalCase {
   TinySetup setup;
 };
 
-// Full fine-tuning with a tied table, in bf16 and f32, LoRA and DoRA with dropout and noise, and over NF4.
+// Full fine-tuning with a tied table, in bf16 and f32, and of a mixture whose loss pools all layers, LoRA and DoRA with
+// dropout and noise, and over NF4.
 std::vector<VerticalCase> vertical_cases() {
   return {{"qwen2_tied", {.dtype = DType::kBF16, .threads = 1}},
           {"gemma2", {.dtype = DType::kF32, .threads = 1}},
+          {"mixtral", {.dtype = DType::kF32, .router_aux_loss_coef = 0.5, .threads = 1}},
           {"qwen3", {.adapter = "adapter", .dtype = DType::kBF16, .dropout = 0.1, .threads = 1}},
           {"qwen3", {.adapter = "adapter_dora", .dtype = DType::kBF16, .dropout = 0.1, .noise = 5, .threads = 1}},
           {"llama2",
@@ -38,12 +40,24 @@ std::vector<VerticalCase> vertical_cases() {
             .linear_storage = LinearStorage{quantised_storage({WeightCoding::kNf4, 64, true, DType::kBF16})}}}};
 }
 
-TinyOutcome vertical_outcome(const VerticalCase& c, int64_t group, const std::string& lines, size_t accumulation) {
+// A group of kVerticalAccumulation is a whole step, which may have fewer micro-batches.
+train::Job vertical_job(train::Job job, double max_grad_norm) {
+  job.graph.max_grad_norm = max_grad_norm;
+  job.graph.is_whole_step = job.graph.micro_batches == static_cast<int64_t>(kVerticalAccumulation);
+  return job;
+}
+
+TinyOutcome vertical_outcome(const VerticalCase& c, int64_t group, const std::string& lines, size_t accumulation,
+                             double max_grad_norm = 1) {
   TinySetup setup = c.setup;
   setup.micro_batches = group;
   const ModeJobs jobs(setup, c.model);
+  const train::Job job = vertical_job(jobs.job(lines), max_grad_norm);
   std::optional<train::JobTiers> tiers;
-  TinyTraining training = jobs.training(lines, tiers);
+  TinyTraining training(job, jobs.machine(), [&](const train::PlannedJob& planned) {
+    REQUIRE(planned.plan.fits);
+    return tiers.emplace(job, planned).options();
+  });
   return outcome_of(training, ModeJobs::kSteps, accumulation);
 }
 
@@ -53,7 +67,7 @@ const char* const kModesOfGroups[] = {
 
 // Four micro-batches of LoRA in groups, under `lines`.
 train::PlannedJob planned_group(int64_t group, const std::string& lines) {
-  TinySetup setup = vertical_cases()[2].setup;
+  TinySetup setup = vertical_cases()[3].setup;
   setup.micro_batches = group;
   const ModeJobs jobs(setup);
   train::Job job = jobs.job(lines);
@@ -89,9 +103,22 @@ TEST_CASE("layer by layer, a step has the losses, norms and weights of one micro
   }
 }
 
+TEST_CASE("without clipping, a group that is a whole step updates in the backward pass, with the same bits") {
+  for (const VerticalCase& c : vertical_cases()) {
+    CAPTURE(c.model);
+    CAPTURE(c.setup.adapter);
+    const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation, 0);
+    CHECK(vertical_outcome(c, 4, kPlainJob, kVerticalAccumulation, 0) == horizontal);
+    CHECK(vertical_outcome(c, 4, std::string(kPlainJob) + kModesOfGroups[1], kVerticalAccumulation, 0) == horizontal);
+  }
+  const VerticalCase c = vertical_cases()[0];
+  for (const double max_grad_norm : {0.0, 1.0})
+    CHECK(vertical_outcome(c, 4, kPlainJob, 3, max_grad_norm) == vertical_outcome(c, 1, kPlainJob, 3, max_grad_norm));
+}
+
 TEST_CASE("a checkpoint of one order goes on in the other, bit for bit") {
   const TemporaryFolder folder;
-  const VerticalCase c = vertical_cases()[2];
+  const VerticalCase c = vertical_cases()[3];
   const TinyOutcome plain = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
   for (const auto& [before, after] : {std::pair<int64_t, int64_t>{1, 4}, {4, 1}, {3, 2}}) {
     CAPTURE(before);
@@ -99,7 +126,7 @@ TEST_CASE("a checkpoint of one order goes on in the other, bit for bit") {
     const auto training = [&](int64_t group) {
       TinySetup setup = c.setup;
       setup.micro_batches = group;
-      return std::make_unique<TinyTraining>(kGoldenModels / c.model, setup);
+      return std::make_unique<TinyTraining>(vertical_job(tiny_job(kGoldenModels / c.model, setup), 1), setup.threads);
     };
     const auto checkpoint = folder.path() / "state.safetensors";
     TinyOutcome outcome;
@@ -135,7 +162,7 @@ TEST_CASE("layer by layer, each weight of a layer comes to the device twice a st
 }
 
 TEST_CASE("the program of a group within the least memory trains with the bits of one micro-batch after another") {
-  const VerticalCase c = vertical_cases()[2];
+  const VerticalCase c = vertical_cases()[3];
   const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
   const std::string tiers = "host: 64KiB, disk: 64MiB";
   const int64_t least = planned_group(4, fmt::format("memory: {{device: 1, {}}}\n", tiers)).plan.peaks[0].bytes;

@@ -68,6 +68,8 @@ LOCAL = dict(
     sliding_attention=dict(rope_type="default", rope_theta=10000.0),
 )
 OLMO3 = dict(full_attention=YARN, sliding_attention=dict(rope_type="default", rope_theta=20000.0))
+# Rows of an expert's down_proj are no multiple of 32.
+QWEN_MOE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
 SIGLIP = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
 
 
@@ -99,6 +101,10 @@ CASES = {
     "seed_oss": ("SeedOss", dict(head_dim=16, attention_dropout=0.0, residual_dropout=0.0)),
     "cohere": ("Cohere", dict(logit_scale=0.5)),
     "cohere2": ("Cohere2", dict(logit_scale=0.5, num_hidden_layers=5, sliding_window=8)),
+    "mixtral": ("Mixtral", dict(num_local_experts=4, num_experts_per_tok=2)),
+    "qwen2_moe": ("Qwen2Moe", dict(**QWEN_MOE, shared_expert_intermediate_size=96, norm_topk_prob=False)),
+    "qwen3_moe": ("Qwen3Moe", dict(**QWEN_MOE, norm_topk_prob=True, head_dim=16, rope_parameters=YARN)),
+    "olmoe": ("Olmoe", dict(num_experts=4, num_experts_per_tok=2)),
 }
 # Beside config.json as transformers writes it: what the published files have and the converter asks for.
 PUBLISHED = {"cohere2": dict(rotary_pct=1.0)}

@@ -15,6 +15,8 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/golden.json         loss, gradient norms, training curves, greedy generation (see `make_goldens`)
     NAME/golden_grads.safetensors, NAME/golden_full.safetensors    for FULL_DETAIL: gradients and final weights, complete
     NAME/golden_dft.json     for DFT: loss and training where each token's loss counts by its probability (TRL's loss_type dft)
+    NAME/golden_balance.json    for BALANCED: loss and training with output_router_logits and that router_aux_loss_coef; its
+                             "aux_loss" is that of a micro-batch, and its gradient a mean over those of a step (TRL)
     NAME/adapter/            a PEFT folder to start LoRA from
     NAME/adapter_rslora/     the same numbers with use_rslora, for one model
     NAME/golden_lora.safetensors       the adapter after training, for FULL_DETAIL
@@ -26,6 +28,7 @@ of sequences that run one by one, so nothing here depends on padding, packing or
 """
 
 import argparse
+import importlib
 import json
 import math
 import shutil
@@ -48,6 +51,7 @@ WARMUP = 3
 NUMBERED = 12  # the first models, whose seed is their place
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 DFT = {"llama2", "gemma2"}
+BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5}
 # A token that occurs often in the batches, and the last row of the table; see `padded_goldens`.
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
 PADDED_SAVED = {"llama2": 71}
@@ -239,12 +243,21 @@ def load(folder, **overrides):
     return model.eval()
 
 
-def sum_of_losses(model, batch, dft=False):
+def load_balancing_loss(model, router_logits):
+    """transformers' loss of a micro-batch whose sequences have these logits: a tuple of layers each."""
+    function = importlib.import_module(type(model).__module__).load_balancing_loss_func
+    return function(tuple(torch.cat(layer) for layer in zip(*router_logits)), model.num_experts, model.num_experts_per_tok)
+
+
+def sum_of_losses(model, batch, dft=False, router_logits=None):
     """Sum of the negative log-likelihoods of a batch's targets, and how many there are. labels[0] is never a target.
-    With `dft` each counts by the probability that it stands for, a constant to gradients."""
+    With `dft` each counts by the probability that it stands for, a constant to gradients. Appends to `router_logits`."""
     total, targets = torch.zeros(()), 0
     for sequence in batch:
-        logits = model(input_ids=torch.tensor([sequence["input_ids"]])).logits[0]
+        output = model(input_ids=torch.tensor([sequence["input_ids"]]))
+        logits = output.logits[0]
+        if router_logits is not None:
+            router_logits.append(output.router_logits)
         labels = torch.tensor(sequence["labels"])[1:]
         if (labels != -100).any():
             losses = torch.nn.functional.cross_entropy(logits[:-1], labels, ignore_index=-100, reduction="none")
@@ -256,12 +269,18 @@ def sum_of_losses(model, batch, dft=False):
 
 
 def backward(model, micro_batches, dft=False):
-    """Accumulates the gradient of the mean over all targets of the step; returns that mean."""
+    """Accumulates the gradient of the mean over all targets of the step; returns that mean. Beside it, the gradient of
+    the mean over the micro-batches of the load-balancing loss, where the model has it."""
     targets = sum(label != -100 for batch in micro_batches for s in batch for label in s["labels"][1:])
     loss = 0.0
     for batch in micro_batches:
-        total, _ = sum_of_losses(model, batch, dft)
-        (total / targets).backward()
+        router_logits = [] if getattr(model.config, "output_router_logits", False) else None
+        total, _ = sum_of_losses(model, batch, dft, router_logits)
+        share = total / targets
+        if router_logits is not None:
+            model.last_aux_loss = load_balancing_loss(model, router_logits)
+            share = share + model.router_aux_loss_coef * model.last_aux_loss / len(micro_batches)
+        share.backward()
         loss += total.item()
     return loss / targets
 
@@ -424,6 +443,21 @@ def dft_goldens(folder, batches):
     (folder / "golden_dft.json").write_text(compact({"check": check, "full": curve}))
 
 
+def balance_goldens(folder, batches):
+    switches = {"output_router_logits": True, "router_aux_loss_coef": BALANCED[folder.name]}
+    model = load(folder, **switches)
+    check, _ = check_values(model, batches["check"])
+    check["aux_loss"] = model.last_aux_loss.item()
+    # The library's own way, of a single sequence with labels, gives the same sum.
+    ids = torch.tensor([batches["check"][0]["input_ids"]])
+    whole, logits = model(input_ids=ids, labels=ids), []
+    plain, _ = sum_of_losses(model, [{"input_ids": ids[0].tolist(), "labels": ids[0].tolist()}], router_logits=logits)
+    expected = plain / (ids.shape[1] - 1) + model.router_aux_loss_coef * load_balancing_loss(model, logits)
+    torch.testing.assert_close(whole.loss, expected)
+    curve, _ = train(load(folder, **switches), batches["train"], learning_rate=4e-3)
+    (folder / "golden_balance.json").write_text(compact({"router_aux_loss_coef": BALANCED[folder.name], "check": check, "curve": curve}))
+
+
 def make_goldens(folder, batches, seed):
     name = folder.name
     check, grads = check_values(load(folder), batches["check"])
@@ -438,6 +472,8 @@ def make_goldens(folder, batches, seed):
         saved_goldens(folder, batches, seed)
     if name in DFT:
         dft_goldens(folder, batches)
+    if name in BALANCED:
+        balance_goldens(folder, batches)
     if name in PADDED:
         padded_goldens(folder, batches)
     if name in FULL_DETAIL:

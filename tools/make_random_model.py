@@ -53,25 +53,52 @@ SHAPES = {
                    "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
                    "num_key_value_heads": 32, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
                    "rope_theta": 10000.0, "tie_word_embeddings": False},
+    # Mixtures: many small experts, and two layers of OLMoE 1B-7B.
+    "experts-64": {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 4096, "hidden_size": 512,
+                   "intermediate_size": 1024, "moe_intermediate_size": 256, "num_experts": 64, "num_experts_per_tok": 8,
+                   "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [], "num_hidden_layers": 8,
+                   "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64, "max_position_embeddings": 4096,
+                   "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": True},
+    "olmoe-2-layers": {"model_type": "olmoe", "architectures": ["OlmoeForCausalLM"], "vocab_size": 50304, "hidden_size": 2048,
+                       "intermediate_size": 1024, "num_experts": 64, "num_experts_per_tok": 8, "norm_topk_prob": False,
+                       "num_hidden_layers": 2, "num_attention_heads": 16, "num_key_value_heads": 16,
+                       "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+                       "tie_word_embeddings": False},
 }
 
 
+def mlp_tensors(config):
+    hidden = config["hidden_size"]
+    if "num_experts" not in config:
+        middle = config["intermediate_size"]
+        return {"mlp.gate_proj.weight": (middle, hidden), "mlp.up_proj.weight": (middle, hidden),
+                "mlp.down_proj.weight": (hidden, middle)}
+    middle = config.get("moe_intermediate_size", config["intermediate_size"])
+    tensors = {"mlp.gate.weight": (config["num_experts"], hidden)}
+    for expert in range(config["num_experts"]):
+        prefix = f"mlp.experts.{expert}."
+        tensors.update({prefix + "gate_proj.weight": (middle, hidden), prefix + "up_proj.weight": (middle, hidden),
+                        prefix + "down_proj.weight": (hidden, middle)})
+    return tensors
+
+
 def layer_tensors(config, layer):
-    hidden, middle = config["hidden_size"], config["intermediate_size"]
-    head_size = hidden // config["num_attention_heads"]
-    key_width = head_size * config["num_key_value_heads"]
+    hidden = config["hidden_size"]
+    head_size = config.get("head_dim", hidden // config["num_attention_heads"])
+    query_width, key_width = head_size * config["num_attention_heads"], head_size * config["num_key_value_heads"]
     prefix = f"model.layers.{layer}."
     tensors = {
-        "self_attn.q_proj.weight": (hidden, hidden), "self_attn.k_proj.weight": (key_width, hidden),
-        "self_attn.v_proj.weight": (key_width, hidden), "self_attn.o_proj.weight": (hidden, hidden),
-        "mlp.gate_proj.weight": (middle, hidden), "mlp.up_proj.weight": (middle, hidden),
-        "mlp.down_proj.weight": (hidden, middle), "input_layernorm.weight": (hidden,),
-        "post_attention_layernorm.weight": (hidden,)}
+        "self_attn.q_proj.weight": (query_width, hidden), "self_attn.k_proj.weight": (key_width, hidden),
+        "self_attn.v_proj.weight": (key_width, hidden), "self_attn.o_proj.weight": (hidden, query_width),
+        "input_layernorm.weight": (hidden,),
+        "post_attention_layernorm.weight": (hidden,)} | mlp_tensors(config)
     if config["model_type"] == "qwen2":
         tensors.update({"self_attn.q_proj.bias": (hidden,), "self_attn.k_proj.bias": (key_width,),
                         "self_attn.v_proj.bias": (key_width,)})
-    if config["model_type"] == "qwen3":
+    if config["model_type"] in ("qwen3", "qwen3_moe"):
         tensors.update({"self_attn.q_norm.weight": (head_size,), "self_attn.k_norm.weight": (head_size,)})
+    if config["model_type"] == "olmoe":
+        tensors.update({"self_attn.q_norm.weight": (query_width,), "self_attn.k_norm.weight": (key_width,)})
     return {prefix + name: shape for name, shape in tensors.items()}
 
 

@@ -30,9 +30,10 @@ class StepClock(transformers.TrainerCallback):
 
 
 def trainer_arguments(args, clock):
-    """The arguments of any trainer that come of the command line: --job, --dtype, --rank, and the model."""
-    lora = peft.LoraConfig(r=args.rank, lora_alpha=2 * args.rank, lora_dropout=0.0, target_modules="all-linear",
-                           task_type="CAUSAL_LM")
+    """The arguments of any trainer that come of the command line: --job, --dtype, --rank, --target-modules where the peer
+    has it, and the model."""
+    lora = peft.LoraConfig(r=args.rank, lora_alpha=2 * args.rank, lora_dropout=0.0,
+                           target_modules=getattr(args, "target_modules", "all-linear"), task_type="CAUSAL_LM")
     return {"model": transformers.AutoModelForCausalLM.from_pretrained(
                 args.model, dtype=torch.float32 if args.dtype == "f32" else torch.bfloat16),
             "processing_class": transformers.AutoTokenizer.from_pretrained(args.model),

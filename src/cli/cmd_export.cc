@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -15,6 +17,7 @@
 #include "cli/modelfile.h"
 #include "io/file.h"
 #include "io/output_folder.h"
+#include "model/dit/adapter_files.h"
 #include "model/gguf/export.h"
 #include "report/progress.h"
 #include "text/tokenizer.h"
@@ -27,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kCommand = "export";
 
 struct ExportFlags {
-  std::string model, adapter, gguf, lora_gguf, ollama, type, modelfile;
+  std::string model, adapter, gguf, lora_gguf, ollama, format, out, type, modelfile;
   bool json = false;
 
   [[nodiscard]] std::string type_of_file() const { return !type.empty() ? type : gguf.empty() ? "f32" : "f16"; }
@@ -116,11 +119,41 @@ void print_report(const ExportFlags& options, const ExportReport& report) {
   }
 }
 
+// Writes a video model's adapter as other programs name its tensors.
+int write_adapter_file(const ExportFlags& options) {
+  if (options.format != "comfyui" && options.format != "kohya")
+    throw input_error("--format", "expected comfyui or kohya, got {}; choose one of them", quote(options.format));
+  for (const auto& [flag, value] : {std::pair{"--adapter", &options.adapter}, std::pair{"--out", &options.out}}) {
+    if (value->empty())
+      throw input_error(flag, "expected it beside --format, got none; name the {}",
+                        std::string_view(flag) == "--out" ? "file to write" : "adapter's folder");
+  }
+  for (const auto& [flag, value] : {std::pair{"--type", &options.type}, std::pair{"--modelfile", &options.modelfile}}) {
+    if (!value->empty())
+      throw input_error(flag, "expected none beside --format, which keeps the adapter's type, got {}; leave it out",
+                        quote(*value));
+  }
+  check_new_file("--out", options.out);
+  const AdapterNames names = options.format == "kohya" ? AdapterNames::kKohya : AdapterNames::kComfyUi;
+  const AdapterFileReport report = export_video_adapter(options.adapter, names, options.out);
+  if (options.json) {
+    const nlohmann::ordered_json document = {
+        {"file", options.out}, {"format", options.format}, {"layers", report.layers}, {"bytes", report.bytes}};
+    fmt::print("{}\n", json_text(document, 2));
+  } else {
+    fmt::print("{}: an adapter of {} layers, {}, with the names of {}\n", shown_line(options.out), report.layers,
+               format_bytes(report.bytes), options.format);
+  }
+  return kDone;
+}
+
 }  // namespace
 
 int cmd_export(std::span<const std::string> args) {
   ExportFlags options;
-  CommandLine line("spillway export", "Writes a GGUF file, as llama.cpp's converter does, for llama.cpp and Ollama.");
+  CommandLine line("spillway export",
+                   "Writes a GGUF file, as llama.cpp's converter does, for llama.cpp and Ollama; or an adapter of a\n"
+                   "video model for ComfyUI.");
   line.model(options.model, "the model's folder");
   line.adapter(options.adapter, "a PEFT adapter for it, which --gguf and --ollama merge");
   line.section("Exactly one of");
@@ -128,19 +161,26 @@ int cmd_export(std::span<const std::string> args) {
   line.option("--lora-gguf FILE", options.lora_gguf, "the adapter's alone, for llama.cpp's --lora");
   line.option("--ollama FOLDER", options.ollama,
               "a folder for `ollama create`: the model's file and a Modelfile, named as the folder");
-  line.exactly_one_of({"--gguf", "--lora-gguf", "--ollama"});
+  line.option("--format NAME", options.format,
+              "of a video model's adapter, as one file: comfyui, or kohya, as musubi-tuner names tensors");
+  line.exactly_one_of({"--gguf", "--lora-gguf", "--ollama", "--format"});
   line.section("How");
   line.option("--type TYPE", options.type,
               "of the matrices: f32, f16, bf16, q8_0 or q4_k_m; f16 where it is not given, f32 of an adapter");
   line.option(
       "--modelfile FILE", options.modelfile,
       "also what Ollama makes a model of: the file, its chat template and where generation ends; it must not exist");
+  line.option("--out FILE", options.out, "what --format writes, which must not exist");
   line.flag("--json", options.json, "print one JSON document");
   line.example("spillway export ./model --gguf model.gguf --type q4_k_m");
   line.example("spillway export ./base --adapter ./model-out --gguf model.gguf");
   line.example("spillway export ./base --adapter ./model-out --ollama mine --type q8_0");
+  line.example("spillway export ./Wan2.1 --adapter ./model-out --format comfyui --out mine.safetensors");
   if (!line.parse(args)) return kDone;
 
+  if (!options.format.empty()) return write_adapter_file(options);
+  if (!options.out.empty())
+    throw input_error("--out", "expected none without --format, got {}; leave it out", quote(options.out));
   const ExportReport report = write_files(options);
   print_report(options, report);
   return kDone;

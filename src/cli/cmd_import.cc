@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "model/dit/adapter_files.h"
 #include "model/gguf/import.h"
 #include "report/progress.h"
 
@@ -23,19 +24,38 @@ DType import_dtype(const std::string& name) {
   throw input_error("--dtype", "expected bf16, f16 or f32, got {}; choose one of them", quote(name));
 }
 
+int import_adapter(const std::string& file, const std::string& folder, const std::string& dtype, bool json) {
+  if (!dtype.empty())
+    throw input_error("--dtype", "expected none for an adapter, whose type is kept, got {}; leave it out",
+                      quote(dtype));
+  const AdapterFileReport report = import_video_adapter(file, folder);
+  if (json) {
+    const nlohmann::ordered_json document = {{"folder", folder}, {"layers", report.layers}, {"bytes", report.bytes}};
+    fmt::print("{}\n", json_text(document, 2));
+  } else {
+    fmt::print("{}: an adapter of {} layers, {}\n", shown_line(folder), report.layers, format_bytes(report.bytes));
+  }
+  return kDone;
+}
+
 }  // namespace
 
 int cmd_import(std::span<const std::string> args) {
-  CommandLine line("spillway import", "Writes a Hugging Face folder from a GGUF file.");
-  std::string file, folder, dtype = "bf16";
+  CommandLine line("spillway import",
+                   "Writes a Hugging Face folder from a GGUF file, or diffusers' folder of an\n"
+                   "adapter from a file of ComfyUI or kohya's trainers.");
+  std::string file, folder, dtype;
   bool json = false;
-  line.required("FILE.gguf", file, "the GGUF file");
+  line.required("FILE", file, "the GGUF file, or an adapter of a Wan transformer, FILE.safetensors");
   line.required("--out FOLDER", folder, "the folder to write: new, empty, or one that this command wrote");
-  line.option("--dtype TYPE", dtype, "bf16, f16, or f32 to keep the exact values of quantised weights");
+  line.option("--dtype TYPE", dtype, "bf16, which is usual, f16, or f32 to keep the exact values of quantised weights");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway import model-Q8_0.gguf --out ./model");
+  line.example("spillway import wan-style.safetensors --out ./adapter");
   if (!line.parse(args)) return kDone;
+  if (is_adapter_file(file)) return import_adapter(file, folder, dtype, json);
 
+  if (dtype.empty()) dtype = "bf16";
   Progress progress({});
   ImportOptions options{.dtype = import_dtype(dtype)};
   options.progress = [&](int64_t done, int64_t total) {

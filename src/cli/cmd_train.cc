@@ -176,6 +176,7 @@ class RankOfTraining {
     if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
       throw input_error("num_processes", "expected {} ranks, got one process; write --ranks {}", count, count);
     ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
+    config::hide_secrets(loaded_);
     progress_.hint("planning");
   }
 

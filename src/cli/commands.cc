@@ -24,6 +24,7 @@
 #include "cli/cmd_merge.h"
 #include "cli/cmd_plan.h"
 #include "cli/cmd_preprocess.h"
+#include "cli/cmd_push.h"
 #include "cli/cmd_quantize.h"
 #include "cli/cmd_rewards.h"
 #include "cli/cmd_sample.h"
@@ -57,6 +58,7 @@ constexpr Command kCommands[] = {
     {"export", "a GGUF file for llama.cpp and Ollama", cmd_export},
     {"import", "a Hugging Face folder from a GGUF file", cmd_import},
     {"fetch", "a model or a data set of the Hugging Face hub", cmd_fetch},
+    {"push", "a model, an adapter or a GGUF file to the Hugging Face hub", cmd_push},
     {"tokenize", "the tokens of a text, as a model's tokenizer makes them", cmd_tokenize},
     {"doctor", "what this machine has and how fast each part is", cmd_doctor},
     {"completion", "a script with which a shell completes these commands", cmd_completion},

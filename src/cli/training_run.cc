@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/hub_pusher.h"
 #include "cli/report_samples.h"
 #include "cli/run_files.h"
 #include "infer/clips/pixels.h"
@@ -96,9 +97,9 @@ class TrainingRun {
         trainer_(
             job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),
             [this, &reward_models](train::TrainingSession& session, int64_t total_steps) {
-              reward_models.attach(session);
+              reward_models.attach(session, ranks_);
               return std::make_unique<train::GeneratedRounds>(
-                  job_, session, *functions_, total_steps,
+                  job_, session, functions_.get(), reward_models, ranks_, total_steps,
                   [this](int64_t done, int64_t of) { on_generating(done, of); });
             },
             &ranks_),
@@ -115,6 +116,7 @@ class TrainingRun {
     if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
     progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
     trainer_.check_same_on_all_ranks(SPILLWAY_VERSION);
+    ranks_.first([&] { open_hub(); });
     ranks_.agree([&] { load(); });
     // From here on there are results to lose: signals are handled between steps, and all files are completed.
     const FinishFirst finish;
@@ -138,12 +140,34 @@ class TrainingRun {
     if (outcome.steps > 0) say_what_it_took(outcome);
     say_goodbye(outcome);
     if (ranks_.interrupted()) return kInterrupted;
+    if (!push_result()) return kMachineFailed;
     if (failure.empty()) return kDone;
     log_line(fmt::format("{}; {} is whole, that file is not", failure, result_name()));
     return kMachineFailed;
   }
 
  private:
+  void open_hub() {
+    const config::OutputSettings& output = job_.config.output;
+    if (!output.hub) return;
+    hub_.emplace(*output.hub, output.save_total_limit.value_or(0));
+    log_info("{} goes to {} on the hub", result_name(), hub::shown_name(hub_->repository()));
+  }
+
+  // Returns false if the result, which is whole on this machine, is not on the hub.
+  [[nodiscard]] bool push_result() {
+    if (!hub_) return true;
+    try {
+      const hub::Pushed pushed = hub_->push_result(output_);
+      log_info("{} is at {} (commit {:.8})", result_name(), pushed.url, pushed.commit);
+      return true;
+    } catch (const std::runtime_error& error) {
+      log_line(fmt::format("{}; {} is whole in {}: `spillway push {} {}` sends it", error.what(), result_name(),
+                           output_.string(), output_.string(), hub_->repository().id));
+      return false;
+    }
+  }
+
   void begin_files() {
     clear_leftovers(output_);
     write_run(output_, identity_);
@@ -198,8 +222,8 @@ class TrainingRun {
     const auto progress = [&](int64_t rows, int64_t of) {
       progress_.count(fmt::format("of {} rows scored by the reference", of), rows, now_seconds());
     };
-    const train::ReferenceScoresFile file = train::load_reference_scores(job_, planned_, initial_.reference(), session_,
-                                                                         data_, progress, ranks_.is_first());
+    const train::ReferenceScoresFile file =
+        train::load_reference_scores(job_, planned_, initial_.reference(), session_, data_, ranks_, progress);
     progress_.clear();
     const std::string speed =
         file.was_there
@@ -233,6 +257,10 @@ class TrainingRun {
             .clips = pixels_ ? [this](const train::ClipsRecord& record) { add_clips(record_, *pixels_, record); }
                              : std::function<void(const train::ClipsRecord&)>(),
             .before_checkpoint = [this] { files_.sync(); },
+            .checkpoint =
+                [this](const fs::path& folder, int64_t step) {
+                  if (hub_) hub_->push_checkpoint(folder, step);
+                },
             .packing = packing_progress(progress_)};
   }
 
@@ -400,7 +428,7 @@ class TrainingRun {
   train::Ranks& ranks_;
   fs::path output_;
   train::RunIdentity identity_;
-  std::unique_ptr<rewards::RewardFunctions> functions_;  // of a job that generates
+  std::unique_ptr<rewards::RewardFunctions> functions_;  // rank 0's, of a job that generates
   // Only for models whose latents are pixels. Models with a VAE are not sampled: their latents cannot be shown.
   std::optional<infer::Pixels> pixels_;
   train::InitialState initial_;
@@ -416,7 +444,8 @@ class TrainingRun {
   int64_t peak_rss_ = 0;
   nlohmann::ordered_json rank_reports_ = nlohmann::ordered_json::array();  // by rank, of several
   LivePage page_;
-  ProgressState bar_;  // as it was drawn last
+  std::optional<HubPusher> hub_;  // on rank 0, where results go there
+  ProgressState bar_;             // as it was drawn last
 };
 
 }  // namespace
@@ -426,7 +455,8 @@ int run_training(const RunInputs& inputs, train::RunStart start) {
   std::unique_ptr<rewards::RewardFunctions> functions;
   train::JobRewards reward_models(inputs.job);
   if (const auto& settings = inputs.job.config.rewards)
-    functions = std::make_unique<rewards::RewardFunctions>(*settings, reward_models.factory());
+    inputs.ranks.first(
+        [&] { functions = std::make_unique<rewards::RewardFunctions>(*settings, reward_models.factory()); });
   std::optional<TrainingRun> run;
   inputs.ranks.agree([&] { run.emplace(inputs, std::move(start), std::move(functions), reward_models); });
   return run->run();

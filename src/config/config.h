@@ -160,6 +160,7 @@ struct BatchSettings {
   int64_t micro_batch_size = 1;             // rows of a micro-batch
   int64_t gradient_accumulation_steps = 1;  // micro-batches of a step, those of all ranks
   int64_t micro_batch_group = 1;            // of these, those that a plan computes together, layer by layer
+  std::vector<int64_t> other_groups;        // that the plan may choose in place of micro_batch_group
   int64_t sequence_len = 512;               // tokens of the longest row
   std::string length_key = "sequence_len";  // the key that said so, by its canonical name
   int64_t eval_sequence_len = 0;            // of the longest row of an evaluation; 0: the same
@@ -252,6 +253,16 @@ struct BestSettings {
   std::optional<int64_t> patience;  // evaluations without a better one after which the run ends
 };
 
+// The pushes of a run to the Hugging Face hub: of its result always, of checkpoints as the strategy says.
+enum class HubStrategy { kEnd, kEverySave, kCheckpoint, kAllCheckpoints };
+struct HubSettings {
+  std::string id, revision;  // org/name, or a name among those of the token's owner; empty revision: main
+  HubStrategy strategy = HubStrategy::kEverySave;
+  bool is_private = false;
+  bool waits = false;  // for the push of a checkpoint before the next one's
+  std::string token;   // empty: that of the environment
+};
+
 // Steps in a row with a loss above the threshold after which the run ends.
 struct LossWatchdog {
   double threshold = 0;
@@ -265,6 +276,7 @@ struct OutputSettings : OutputKeys {
   bool tensorboard = false;  // event files in OUTPUT/runs
   BestSettings best;
   std::optional<LossWatchdog> loss_watchdog;
+  std::optional<HubSettings> hub;  // none: nothing leaves this machine
 };
 
 // Prompts that the model answers while it is trained.

@@ -69,12 +69,15 @@ void merge_paths(std::span<const ForeignSetting> section, std::vector<Setting>& 
   if (!paths.value.items.empty()) merge_setting(settings, std::move(paths));
 }
 
-// Returns the ranks that share out DeepSpeed's batch.
-int64_t ranks_of(std::span<const Setting> settings, const LoadedConfig& loaded) {
-  int64_t ranks = 1;
-  const Setting* said = find_setting(settings, "num_processes");
-  if (said != nullptr) read_value(said->value, said->place, said->key->range, ranks);
-  return loaded.source.ranks > 0 ? loaded.source.ranks : ranks;
+// DeepSpeed rounds gradients to this type before ranks add them up. Here they are f32, as on one rank.
+void check_gradient_type(std::span<const ForeignSetting> section) {
+  const ForeignSetting* type = find_foreign(section, "communication_data_type");
+  if (type == nullptr || type->value.is_null() || type->value.text == "fp32") return;
+  throw NotYetError(
+      fmt::format("[{}] expected fp32 beside several ranks, got {}; gradients that are rounded before they are added "
+                  "up are not yet "
+                  "supported",
+                  type->place.text(), type->value.shown()));
 }
 
 // DeepSpeed's batch is a step on all ranks. It gives the one of micro_batch_size and gradient_accumulation_steps that
@@ -158,8 +161,11 @@ void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdi
   merge_paths(section, settings);
   const int64_t ranks = ranks_of(settings, loaded);
   if (ranks == 1) {
-    for (const char* key : {"zero_optimization.stage", "sequence_parallel_size"})
-      verdicts.ignore(fmt::format("deepspeed.{}", key), "on one rank there is nothing to shard");
+    for (const char* key : {"zero_optimization.stage", "sequence_parallel_size", "communication_data_type"})
+      verdicts.ignore(fmt::format("deepspeed.{}", key), kNothingToShard);
+  } else {
+    constexpr const char* kType = "deepspeed.communication_data_type";
+    verdicts.attempt(kType, kType, [&] { check_gradient_type(section); });
   }
   merge_batch(section, ranks, settings);
   merge_optim_args(section, settings);

@@ -41,7 +41,7 @@ constexpr ForeignKey kKeys[] = {
     {"amp", kMustBeOff, "bf16 is computed in its place"},
     {"torch_autocast", kMustBeOff, "types are those of bf16"},
     {"data_types", kIgnored, ""},
-    {"communication_data_type", kIgnored, ""},
+    {"communication_data_type", kSpecial, ""},
     {"seq_parallel_communication_data_type", kIgnored, ""},
 
     // Optimizer and schedule

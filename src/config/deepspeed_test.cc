@@ -81,7 +81,7 @@ void check_zero3(const LoadedConfig& loaded) {
         "deepspeed.zero_optimization.stage3_max_live_parameters, "
         "deepspeed.zero_optimization.offload_param.pin_memory, "
         "deepspeed.zero_optimization.offload_optimizer.buffer_count, deepspeed.steps_per_print, "
-        "deepspeed.wall_clock_breakdown (the plan places everything, on one rank)");
+        "deepspeed.wall_clock_breakdown (the plan places everything)");
 }
 
 std::string zero(std::string_view keys) { return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "config/load.h"
 
 namespace spillway::config {
 namespace {
@@ -147,7 +148,7 @@ void merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> fo
                               one.key->text.empty() ? "" : fmt::format("is {}", one.key->text));
         case ForeignKey::Use::kIgnored:
           return verdicts.add(key, key, Verdict::kIgnored,
-                              one.key->text.empty() ? "the plan places everything, on one rank" : one.key->text);
+                              one.key->text.empty() ? "the plan places everything" : one.key->text);
         case ForeignKey::Use::kMustBeOff:
         case ForeignKey::Use::kRefused:
         case ForeignKey::Use::kNotYet: {
@@ -164,6 +165,13 @@ void merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> fo
       }
     });
   }
+}
+
+int64_t ranks_of(std::span<const Setting> settings, const LoadedConfig& loaded) {
+  int64_t ranks = 1;
+  const Setting* said = find_setting(settings, "num_processes");
+  if (said != nullptr) read_value(said->value, said->place, said->key->range, ranks);
+  return loaded.source.ranks > 0 ? loaded.source.ranks : ranks;
 }
 
 void merge_setting(std::vector<Setting>& settings, Setting setting) {

@@ -11,6 +11,8 @@
 
 namespace spillway::config {
 
+struct LoadedConfig;  // config/load.h
+
 struct ForeignWord {
   std::string_view theirs;
   std::string_view ours;  // empty: what happens anyway
@@ -61,6 +63,11 @@ void merge_foreign(const ForeignTable& table, std::span<const ForeignSetting> fo
 
 // Adds one setting of ours in the same way; a contradiction is an InputError.
 void merge_setting(std::vector<Setting>& settings, Setting setting);
+
+// Returns the number of ranks, which the launcher or the settings say.
+[[nodiscard]] int64_t ranks_of(std::span<const Setting> settings, const LoadedConfig& loaded);
+// The verdict on keys that say what ranks split, on one rank.
+inline constexpr std::string_view kNothingToShard = "on one rank there is nothing to shard";
 
 // Both programs keep gradients where the optimizer is: gives gradient_offload optimizer_offload's value where it has
 // none.

@@ -26,8 +26,8 @@ constexpr ForeignKey kFsdpKeys[] = {
     {"limit_all_gathers", kIgnored, ""},
     {"min_num_params", kIgnored, ""},
     {"mixed_precision_policy", kIgnored, ""},
-    {"reshard_after_forward", kIgnored, ""},
-    {"sharding_strategy", kIgnored, ""},
+    {"reshard_after_forward", kSpecial, "zero_stage"},
+    {"sharding_strategy", kSpecial, "zero_stage"},
     {"state_dict_type", kIgnored, ""},
     {"sync_module_states", kIgnored, ""},
     {"transformer_layer_cls_to_wrap", kIgnored, ""},
@@ -95,6 +95,18 @@ constexpr Sharding kShardings[] = {{"full_shard", "1", "3"},
                                    {"hybrid_shard", "4", "3"},
                                    {"hybrid_shard_zero2", "5", "2"}};
 
+// Adds the verdict on a word of `fsdp`.
+void add_verdict(const std::string& word, bool is_alone, Verdicts& verdicts) {
+  const std::string key = "fsdp." + word;
+  const bool is_sharding =
+      std::any_of(std::begin(kShardings), std::end(kShardings), [&](const Sharding& one) { return one.word == word; });
+  if (word == "offload") return verdicts.add(key, key, Verdict::kSupported, "is parameter_offload");
+  if (!is_sharding) return verdicts.add(key, key, Verdict::kIgnored, "the plan places everything");
+  if (is_alone) return verdicts.add(key, key, Verdict::kIgnored, kNothingToShard);
+  verdicts.add(key, key, Verdict::kSupported,
+               word.starts_with("hybrid") ? "is zero_stage, over all ranks" : "is zero_stage");
+}
+
 // Returns what FSDP splits, as a stage of ZeRO.
 const char* stage_of(std::span<const std::string> words, std::span<const ForeignSetting> section) {
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
@@ -128,7 +140,7 @@ void merge_checkpointing(std::span<const ForeignSetting> section, std::vector<Se
 
 }  // namespace
 
-void merge_fsdp(std::vector<Setting>& settings, Verdicts& verdicts) {
+void merge_fsdp(std::vector<Setting>& settings, const LoadedConfig& loaded, Verdicts& verdicts) {
   const Setting* words_setting = find_setting(settings, "fsdp");
   const Setting* section_setting = find_setting(settings, "fsdp_config");
   std::vector<std::string> words;
@@ -148,15 +160,13 @@ void merge_fsdp(std::vector<Setting>& settings, Verdicts& verdicts) {
     throw input_error(place.text(), "expected {} or deepspeed, got both ({}); remove one", place.path,
                       deepspeed->place.text());
   }
-  for (const std::string& word : words) {
-    const std::string key = "fsdp." + word;
-    if (word == "offload") {
-      verdicts.add(key, key, Verdict::kSupported, "is parameter_offload");
-    } else {
-      verdicts.add(key, key, Verdict::kIgnored, "the plan places everything, on one rank");
-    }
-  }
+  const bool is_alone = ranks_of(settings, loaded) == 1;
+  for (const std::string& word : words) add_verdict(word, is_alone, verdicts);
   merge_foreign(kFsdpTable, section, settings, verdicts);
+  if (is_alone) {
+    for (const char* key : {"reshard_after_forward", "sharding_strategy"})
+      verdicts.ignore(fmt::format("fsdp_config.{}", key), kNothingToShard);
+  }
   merge_setting(settings, {find_key("zero_stage"), place.path, place, YamlNode::scalar(stage_of(words, section))});
   merge_checkpointing(section, settings);
   const ForeignSetting* flag = find_foreign(section, "offload_params");

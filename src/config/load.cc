@@ -123,7 +123,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   const std::string said = said_keys(settings);
   Verdicts sections;
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
-  sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, sections); });
+  sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, loaded, sections); });
   sections.attempt("push_dataset_to_hub", "push_dataset_to_hub", [&] { check_push(settings); });
   if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
   read_settings(settings, &loaded.keys, loaded.verdicts);
@@ -194,6 +194,18 @@ LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOver
   std::vector<ConfigOverride> overrides = source.overrides;
   overrides.insert(overrides.end(), changes.begin(), changes.end());
   return load_config(source.text, source.name, overrides, source.use, source.ranks);
+}
+
+void hide_secrets(LoadedConfig& loaded) {
+  constexpr std::string_view kWord = "hidden";
+  const std::string& token = loaded.keys.hub_token;
+  if (token.empty()) return;
+  const auto hide = [&](std::string& text) {
+    for (size_t at = text.find(token); at != std::string::npos; at = text.find(token, at + kWord.size()))
+      text.replace(at, token.size(), kWord);
+  };
+  hide(loaded.source.text);
+  for (ConfigOverride& one : loaded.source.overrides) hide(one.value);
 }
 
 std::string ignored_line(const LoadedConfig& loaded) {

@@ -83,6 +83,9 @@ struct LoadedConfig {
 // The same config with more on its command line. Throws InputError as load_config does.
 [[nodiscard]] LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOverride> changes);
 
+// Puts a word in the place of hub_token wherever the source has it, as reports show the source.
+void hide_secrets(LoadedConfig& loaded);
+
 // "ignored: wandb_project (why), tf32, use_cache (why)", what makes no difference and what is done instead; empty where
 // nothing was ignored.
 [[nodiscard]] std::string ignored_line(const LoadedConfig& loaded);

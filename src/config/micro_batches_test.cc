@@ -13,6 +13,7 @@ using spillway::testing::load_for_ranks, spillway::testing::ranks_error;
 namespace {
 
 int64_t group_of(std::string_view more) { return load_for_ranks(more).config.batches.micro_batch_group; }
+std::vector<int64_t> others_of(std::string_view more) { return load_for_ranks(more).config.batches.other_groups; }
 constexpr std::string_view kVerticalOrder = "micro_batch_order: vertical\ngradient_accumulation_steps: ";
 std::string vertical(int accumulation, std::string_view more = "") {
   return fmt::format("{}{}\n{}", kVerticalOrder, accumulation, more);
@@ -27,6 +28,22 @@ TEST_CASE("micro-batches go one after another, or all of a step up to 16 togethe
   CHECK(group_of(vertical(64)) == 16);
   CHECK(group_of(vertical(5, "micro_batch_group: 2\n")) == 2);
   CHECK(group_of("micro_batch_order: vertical\nmicro_batch_size: 2\nbatch_size: 6\n") == 3);
+}
+
+TEST_CASE("the plan may choose groups of all of a step, or of a half of it, a quarter, ...") {
+  const auto horizontally = [](int accumulation, std::string_view more = "") {
+    return fmt::format("gradient_accumulation_steps: {}\n{}", accumulation, more);
+  };
+  CHECK(others_of(horizontally(1)).empty());
+  CHECK(others_of(horizontally(8)) == std::vector<int64_t>{8, 4, 2});
+  CHECK(others_of(horizontally(5)) == std::vector<int64_t>{5, 3, 2});
+  CHECK(others_of(horizontally(40)) == std::vector<int64_t>{14, 7, 4, 2});
+  CHECK(others_of(horizontally(8, "micro_batch_group: 3\n")) == std::vector<int64_t>{3});
+  CHECK(group_of(horizontally(8, "micro_batch_group: 3\n")) == 1);
+  CHECK(others_of(horizontally(8, "micro_batch_order: horizontal\n")).empty());
+  CHECK(others_of(horizontally(8, "memory: {plan: fixed}\n")).empty());
+  CHECK(others_of(vertical(8)) == std::vector<int64_t>{4, 2});
+  CHECK(others_of(vertical(8, "micro_batch_group: 3\n")).empty());
 }
 
 TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said once") {
@@ -45,12 +62,13 @@ TEST_CASE("a group that cannot be meant says why") {
   CHECK(ranks_error(vertical(4, "micro_batch_group: 5\n")) ==
         "[c.yml:8: micro_batch_group] expected at most the micro-batches of a step, 4, got 5; lower it, or raise "
         "gradient_accumulation_steps");
-  CHECK(ranks_error("gradient_accumulation_steps: 4\nmicro_batch_group: 2\n") ==
-        "[c.yml:7: micro_batch_group] expected micro_batch_order: vertical beside it, got horizontal; write that, or "
-        "remove the key");
+  CHECK(ranks_error("micro_batch_order: horizontal\ngradient_accumulation_steps: 4\nmicro_batch_group: 2\n") ==
+        "[c.yml:8: micro_batch_group] expected micro_batch_order: vertical or auto beside it, got horizontal; write "
+        "one of them, or remove the key");
 }
 
-TEST_CASE("jobs that vertical does not do yet are refused by name, never run in another order") {
+TEST_CASE("jobs that vertical does not do yet are refused by name, never run in another order; auto is horizontal") {
+  CHECK(load_for_ranks("gradient_accumulation_steps: 4\n", 2).config.batches.other_groups.empty());
   CHECK(ranks_error(vertical(4), 2)
             .find("expected horizontal beside several ranks, got vertical; micro-batches of "
                   "several ranks layer by layer are not yet supported") != std::string::npos);
@@ -61,6 +79,4 @@ TEST_CASE("jobs that vertical does not do yet are refused by name, never run in 
   CHECK(first_problem(check_config(online, "c.yml", {}, ConfigUse::kTrain)) ==
         "[c.yml:7: micro_batch_order] expected horizontal beside rl: grpo, got vertical; micro-batches of completions "
         "layer by layer are not yet supported");
-  CHECK(ranks_error("micro_batch_order: auto\n").find("an order that the plan chooses is not yet supported") !=
-        std::string::npos);
 }

@@ -66,6 +66,35 @@ TEST_CASE("the config and the launcher have the same number of ranks") {
         "4; change one of them");
 }
 
+TEST_CASE("a round has the completions of all ranks, as TRL counts them") {
+  const auto round_of = [](std::string_view more, int64_t ranks) {
+    const std::string config = fmt::format("rl: grpo\ntrl: {{reward_funcs: [think_format_reward]}}\n{}", more);
+    return load_for_ranks(config, ranks).config.online->steps_per_generation;
+  };
+  CHECK(round_of("micro_batch_size: 8\ngradient_accumulation_steps: 3\n", 2) == 6);
+  CHECK(round_of("micro_batch_size: 8\nsteps_per_generation: 2\n", 2) == 4);
+  CHECK(round_of("micro_batch_size: 8\nsteps_per_generation: 2\n", 0) == 2);
+  CHECK(round_of("micro_batch_size: 8\ngeneration_batch_size: 32\n", 2) == 4);
+}
+
+TEST_CASE("what is said of FSDP's words depends on the number of ranks") {
+  const auto verdict_on = [](std::string_view more, std::string_view key, int64_t ranks) {
+    for (const KeyVerdict& one : load_for_ranks(more, ranks).verdicts.keys())
+      if (one.key == key) return fmt::format("{}: {}", name_of(one.verdict), one.note);
+    return std::string();
+  };
+  CHECK(verdict_on("fsdp: [full_shard]\n", "fsdp.full_shard", 2) == "supported: is zero_stage");
+  CHECK(verdict_on("fsdp: [full_shard]\n", "fsdp.full_shard", 0) == "ignored: on one rank there is nothing to shard");
+  CHECK(verdict_on("fsdp: [hybrid_shard]\n", "fsdp.hybrid_shard", 2) == "supported: is zero_stage, over all ranks");
+  const std::string_view section = "fsdp_config: {reshard_after_forward: false}\n";
+  CHECK(verdict_on(section, "fsdp_config.reshard_after_forward", 2) == "supported: is zero_stage");
+  CHECK(verdict_on(section, "fsdp_config.reshard_after_forward", 0).find("ignored: on one rank") == 0);
+  CHECK(ranks_error("deepspeed: {communication_data_type: fp32}\n", 2).empty());
+  CHECK(ranks_error("deepspeed: {communication_data_type: bf16}\n").empty());
+  CHECK(ranks_error("deepspeed: {communication_data_type: bf16}\n", 2).find("expected fp32 beside several ranks") !=
+        std::string::npos);
+}
+
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
   for (const char* line : {"context_parallel_size: 2", "sp_size: 2", "deepspeed: {sequence_parallel_size: 2}",
                            "tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
@@ -85,6 +114,10 @@ TEST_CASE("what several ranks cannot split yet says so, and one rank does withou
   CHECK(ranks_error("tensor_parallel_size: 2\n", 2) ==
         "[c.yml:6: tensor_parallel_size] expected 1 beside several ranks, got 2; zero_stage: 3 splits weights over "
         "ranks, products that ranks share are not yet supported");
+  const std::string rounds = "rl: grpo\ntrl: {reward_funcs: [think_format_reward], ds3_gather_for_generation: false}\n";
+  CHECK(ranks_error(rounds, 2).empty());
+  CHECK(ranks_error(rounds + "zero_stage: 3\n", 2).find("ds3_gather_for_generation] expected true") !=
+        std::string::npos);
   CHECK(ranks_error("zero_stage: 5\n").find("[c.yml:6: zero_stage] expected auto, 0, 1, 2 or 3, got '5'") == 0);
   CHECK(ranks_error("zero_stage: 1\ndeepspeed: {zero_optimization: {stage: 2}}\n").find("mean the same") !=
         std::string::npos);

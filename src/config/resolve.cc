@@ -65,7 +65,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.text_loss = resolve_text_loss(r);
   config.label_smoothing = resolve_label_smoothing(r, config.text_loss);
   config.distillation = resolve_distillation(r, config.text_loss);
-  config.online = resolve_online(r, config.batches, config.data.rows);
+  config.online = resolve_online(r, config.ranks, config.batches, config.data.rows);
   config.video = resolve_video(r);
   config.schedule = resolve_schedule(r);
   config.optimizer = resolve_optimizer(r);

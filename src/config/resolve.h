@@ -56,8 +56,8 @@ struct Resolution {
 [[nodiscard]] double resolve_label_smoothing(const Resolution& r, TextLoss loss);
 // None without kd_trainer. `loss` is that of the text.
 [[nodiscard]] std::optional<DistillationSettings> resolve_distillation(const Resolution& r, TextLoss loss);
-[[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
-                                                           const data::RowOptions& rows);
+[[nodiscard]] std::optional<OnlineSettings> resolve_online(const Resolution& r, const RankSettings& ranks,
+                                                           const BatchSettings& batches, const data::RowOptions& rows);
 // Returns the bit of the objective in read_by::Objectives; 0 of text.
 [[nodiscard]] uint32_t reader_of(const Spelled& keys);
 // rl_beta, `usual` where it is left out, of an objective that has one for the whole run.

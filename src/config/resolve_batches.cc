@@ -1,7 +1,9 @@
 // Batches: how many rows, in which order, and whether they share lines.
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
+#include "base/math.h"
 #include "config/resolve.h"
 #include "config/values.h"
 
@@ -130,38 +132,58 @@ int64_t accumulation_of(const Resolution& r, int64_t count) {
   return own * ranks;
 }
 
-// Returns true if vertical is not yet followed beside the other keys, which gets a verdict.
-bool lacks_vertical(const Resolution& r, const RankSettings& ranks) {
-  const auto refuse = [&](std::string_view beside, std::string_view what) {
-    r.not_yet("micro_batch_order",
-              fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));
-    return true;
-  };
-  if (ranks.count > 1) return refuse("several ranks", "micro-batches of several ranks");
-  if (is_online(r.keys)) return refuse("rl: " + print_value(r.keys.rl), "micro-batches of completions");
+// Returns what vertical is not yet followed beside, and what would be layer by layer then; empty texts if nothing.
+std::pair<std::string, std::string_view> lacks_vertical(const Resolution& r, const RankSettings& ranks) {
+  if (ranks.count > 1) return {"several ranks", "micro-batches of several ranks"};
+  if (is_online(r.keys)) return {"rl: " + print_value(r.keys.rl), "micro-batches of completions"};
   if (const Offload experts = r.keys.expert_offload.value_or(Offload::kNone); experts != Offload::kNone)
-    return refuse("expert_offload: " + print_value(experts), "experts that stream");
-  return r.keys.kd_trainer && refuse("kd_trainer", "micro-batches that a teacher reads, too,");
+    return {"expert_offload: " + print_value(experts), "experts that stream"};
+  if (r.keys.kd_trainer) return {"kd_trainer", "micro-batches that a teacher reads, too,"};
+  return {};
 }
 
-// Returns how many micro-batches of a step are computed together, layer by layer; 1: one after another.
-int64_t group_of(const Resolution& r, const RankSettings& ranks, int64_t accumulation) {
-  constexpr const char* kGroup = "micro_batch_group";
+// Returns the numbers of micro-batches that may go together, the largest first: of equal parts of a step, each with
+// twice as many parts as the one before.
+std::vector<int64_t> groups_of(int64_t accumulation) {
   constexpr int64_t kMost = 16;
+  std::vector<int64_t> groups;
+  for (int64_t parts = div_ceil(accumulation, kMost); parts < accumulation; parts *= 2)
+    groups.push_back(div_ceil(accumulation, parts));
+  return groups;
+}
+
+// Sets how many micro-batches of a step are computed together, layer by layer: the number that is planned first, 1 for
+// one after another, and those that the plan may choose in its place.
+void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& batches) {
+  constexpr const char *kOrder = "micro_batch_order", *kGroup = "micro_batch_group";
+  const MicroBatchOrder order = r.keys.micro_batch_order;
   const std::optional<int64_t>& group = r.keys.micro_batch_group;
-  if (r.keys.micro_batch_order == MicroBatchOrder::kHorizontal) {
-    if (!r.given(kGroup)) return 1;
+  const int64_t accumulation = batches.gradient_accumulation_steps;
+  if (group && order == MicroBatchOrder::kHorizontal)
     throw input_error(r.where(kGroup),
-                      "expected micro_batch_order: vertical beside it, got horizontal; write that, or remove the key");
-  }
+                      "expected micro_batch_order: vertical or auto beside it, got horizontal; write one of them, or "
+                      "remove the key");
   if (group && *group > accumulation) {
     throw input_error(r.where(kGroup),
                       "expected at most the micro-batches of a step, {}, got {}; lower it, or raise {}", accumulation,
                       *group, r.keys.batch_size ? "batch_size" : "gradient_accumulation_steps");
   }
-  if (accumulation == 1) r.note("micro_batch_order: a step has one micro-batch, for which vertical is horizontal");
-  if (accumulation == 1 || lacks_vertical(r, ranks)) return 1;
-  return group.value_or(std::min(accumulation, kMost));
+  const bool is_vertical = order == MicroBatchOrder::kVertical;
+  if (accumulation == 1 && is_vertical)
+    r.note(fmt::format("{}: a step has one micro-batch, for which vertical is horizontal", kOrder));
+  if (accumulation == 1 || order == MicroBatchOrder::kHorizontal) return;
+  const auto [beside, what] = lacks_vertical(r, ranks);
+  if (!beside.empty()) {
+    if (is_vertical)
+      r.not_yet(kOrder, fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));
+    return;
+  }
+  std::vector<int64_t> groups = group ? std::vector{*group} : groups_of(accumulation);
+  if (is_vertical) {
+    batches.micro_batch_group = groups.front();
+    groups.erase(groups.begin());
+  }
+  if (r.keys.memory_plan == PlanMode::kAuto) batches.other_groups = std::move(groups);
 }
 
 }  // namespace
@@ -174,7 +196,7 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
                         .sequence_len = rows.sequence_len,
                         .length_key = keys.max_length ? "max_length" : "sequence_len",
                         .eval_sequence_len = data.eval_sequence_len};
-  batches.micro_batch_group = group_of(r, ranks, batches.gradient_accumulation_steps);
+  take_groups(r, ranks, batches);
   if (data.eval_sequence_len > batches.micro_batch_size * batches.sequence_len)
     r.note(
         fmt::format("eval_sequence_len: {} tokens of a row to evaluate on are more than a micro-batch of training "

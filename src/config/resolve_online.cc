@@ -41,8 +41,9 @@ Loss loss_of(const Resolution& r, const OnlineLossName<Loss> (&losses)[kCount]) 
                     nearest.empty() ? "write one of them" : fmt::format("did you mean {}?", nearest));
 }
 
-// A round is whole micro-batches and whole groups.
-void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSettings& online) {
+// A round is whole micro-batches and whole groups. steps_per_generation counts the micro-batches of one rank.
+void resolve_round(const Resolution& r, const RankSettings& ranks, const BatchSettings& batches,
+                   OnlineSettings& online) {
   const Spelled& keys = r.keys;
   const int64_t micro = batches.micro_batch_size;
   if (online.kind == OnlineKind::kOnlineDpo) {
@@ -60,7 +61,8 @@ void resolve_round(const Resolution& r, const BatchSettings& batches, OnlineSett
         r.where("num_generations"),
         "expected at least 2, got {}: a completion is measured against the others of its prompt; raise it",
         online.num_generations);
-  online.steps_per_generation = keys.steps_per_generation.value_or(batches.gradient_accumulation_steps);
+  online.steps_per_generation =
+      keys.steps_per_generation ? *keys.steps_per_generation * ranks.count : batches.gradient_accumulation_steps;
   if (keys.generation_batch_size) {
     r.exclude("generation_batch_size", true, "steps_per_generation", true);
     if (*keys.generation_batch_size % micro != 0)
@@ -253,8 +255,8 @@ bool is_policy_loss(std::string_view name) {
 }
 std::string_view name_of(OnlinePairLoss loss) { return name_in(kPairLosses, loss); }
 
-std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSettings& batches,
-                                             const data::RowOptions& rows) {
+std::optional<OnlineSettings> resolve_online(const Resolution& r, const RankSettings& ranks,
+                                             const BatchSettings& batches, const data::RowOptions& rows) {
   const Spelled& keys = r.keys;
   if (!is_online(keys)) {
     for_online_keys([&](const ConfigKey& key) {
@@ -268,7 +270,7 @@ std::optional<OnlineSettings> resolve_online(const Resolution& r, const BatchSet
   online.num_iterations = iterations_of(keys, kind);
   online.sequences_at_once = sequences_at_once(r);
   online.gathers_weights = keys.ds3_gather_for_generation;
-  resolve_round(r, batches, online);
+  resolve_round(r, ranks, batches, online);
   resolve_loss(r, online);
   resolve_rewards(r, online);
   resolve_reference(r, online);

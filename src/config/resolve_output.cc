@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/ranges.h>
 
 #include "config/programs.h"
 #include "config/resolve.h"
 #include "config/values.h"
+#include "hub/repository.h"
 
 namespace spillway::config {
 namespace {
@@ -186,6 +188,36 @@ bool writes_event_files(const Resolution& r) {
   return tensorboard;
 }
 
+// A name on the hub says that results are to go there only beside push_to_hub, as in transformers.
+std::optional<HubSettings> resolve_hub(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  constexpr size_t kLeastLetters = 8;
+  const bool is_token =
+      std::all_of(keys.hub_token.begin(), keys.hub_token.end(), [](unsigned char c) { return c > ' ' && c < 0x7f; });
+  if (!keys.hub_token.empty() && (keys.hub_token.size() < kLeastLetters || !is_token))
+    throw input_error(r.where("hub_token"), "expected a token (hf_...), got something else; write HF_TOKEN");
+  if (!keys.push_to_hub) {
+    for (const char* key :
+         {"hub_model_id", "hub_strategy", "hub_private_repo", "hub_always_push", "hub_revision", "hub_token"})
+      r.ignore(key, "nothing leaves this machine without push_to_hub: true");
+    return {};
+  }
+  const std::string name = std::filesystem::path(keys.output_dir).lexically_normal().filename().string();
+  HubSettings hub{.id = keys.hub_model_id.empty() ? name : keys.hub_model_id,
+                  .revision = keys.hub_revision,
+                  .strategy = keys.hub_strategy,
+                  .is_private = keys.hub_private_repo,
+                  .waits = keys.hub_always_push,
+                  .token = keys.hub_token};
+  const std::optional<hub::Repository> repository = hub::repository_named(hub.id);
+  if (!repository || !repository->revision.empty())
+    throw input_error(r.where("hub_model_id"), "expected a name on the hub such as org/name, got {}; {}", quote(hub.id),
+                      keys.hub_model_id.empty() ? "write hub_model_id" : "correct it");
+  if (!hub.revision.empty() && !hub::is_revision(hub.revision))
+    throw input_error(r.where("hub_revision"), "expected a branch, got {}; correct it", quote(hub.revision));
+  return hub;
+}
+
 }  // namespace
 
 OutputSettings resolve_output(const Resolution& r, const data::DataSettings& data) {
@@ -207,6 +239,7 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
   output.tensorboard = writes_event_files(r);
   output.best = resolve_best(r, output, has_rows);
   output.loss_watchdog = resolve_watchdog(r);
+  output.hub = resolve_hub(r);
   if (!has_rows) output.evaluate = {.kind = Interval::Kind::kNever};
   // FastVideo's word for the last one.
   if (keys.resume_from_checkpoint == "latest") {

@@ -28,14 +28,9 @@ void check_split(const Resolution& r) {
   }
   if (r.given("parallelism_config"))
     r.not_yet("parallelism_config", "num_processes and dp_shard_size in its place, got a mapping; its sizes are");
-  if (keys.zero_stage == ZeroStage::kWeights && keys.precompute_ref_log_probs)
-    r.not_yet(
-        "precompute_ref_log_probs",
-        "false beside zero_stage: 3, got true; scores that are known before training while weights are split are");
-  if (is_online(keys))
-    r.not_yet("rl", fmt::format("an objective of given rows beside several ranks, got {}; completions that several "
-                                "ranks generate are",
-                                print_value(keys.rl)));
+  if (is_online(keys) && keys.zero_stage == ZeroStage::kWeights && keys.ds3_gather_for_generation == false)
+    r.not_yet("ds3_gather_for_generation",
+              "true beside zero_stage: 3, got false; weights that ranks gather for each token position are");
 }
 
 // Gradients are in parts at every stage, as their sums in the order of micro-batches need them; whoever splits the
@@ -93,6 +88,11 @@ RankSettings resolve_ranks(const Resolution& r) {
   check_parallel_sizes(r, ranks.count);
   check_split(r);
   ranks.zero_stage = zero_stage_of(keys.zero_stage);
+  if (keys.dp_replicate_size > 1)
+    r.note(
+        fmt::format("dp_replicate_size: states are split over all {} ranks, which takes less memory than copies of "
+                    "them; results are the same",
+                    ranks.count));
   return ranks;
 }
 

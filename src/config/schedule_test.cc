@@ -178,6 +178,30 @@ TEST_CASE("checkpoints to choose from have to stand at evaluations") {
   CHECK(error_of("eval_strategy: best\n").starts_with("[c.yml:6: eval_strategy] expected no, steps or epoch"));
 }
 
+TEST_CASE("push_to_hub sends the result to hub_model_id, or to the name of output_dir; without it nothing is sent") {
+  const auto hub = [](const std::string& keys) { return load(keys).config.output.hub; };
+  CHECK_FALSE(hub("hub_model_id: me/m\n"));
+  const auto all =
+      hub("push_to_hub: true\nhub_model_id: me/m\nhub_strategy: checkpoint\nhub_private_repo: true\n"
+          "hub_always_push: true\nhub_revision: v1\nhub_token: hf_abcdefgh\n");
+  REQUIRE(all);
+  CHECK(all->id == "me/m");
+  CHECK(all->revision == "v1");
+  CHECK(all->strategy == HubStrategy::kCheckpoint);
+  CHECK((all->is_private && all->waits));
+  CHECK(all->token == "hf_abcdefgh");
+  CHECK(hub("push_to_hub: true\noutput_dir: runs/my-model/\n")->id == "my-model");
+  CHECK(hub("push_to_hub: true\n")->strategy == HubStrategy::kEverySave);
+  CHECK(error_of("push_to_hub: true\nhub_model_id: a/b/c\n")
+            .find("expected a name on the hub such as org/name, got "
+                  "'a/b/c'") != std::string::npos);
+  CHECK(error_of("push_to_hub: true\nhub_strategy: never\n").find("every_save") != std::string::npos);
+  CHECK(error_of("hub_token: secret\n").find("secret") == std::string::npos);
+  LoadedConfig loaded = load("hub_token: hf_abcdefgh\n");
+  hide_secrets(loaded);
+  CHECK(loaded.source.text.find("hf_abcdefgh") == std::string::npos);
+}
+
 TEST_CASE("trackers: tensorboard writes files, of others a line says that nothing is written") {
   const auto writes = [](std::string_view keys) { return load(keys).config.output.tensorboard; };
   CHECK(writes("use_tensorboard: true\n"));

@@ -26,8 +26,9 @@ enum class Checkpointing { kAuto, kOff, kOn, kOffload, kOffloadDisk };  // kAuto
 enum class LayerOffloading { kOff, kHost, kDisk };
 enum class IntervalStrategy { kNo, kSteps, kEpoch };
 enum class SaveStrategy { kNo, kSteps, kEpoch, kBest };
-enum class PackingScope { kBatch, kDataset };           // which rows TRL's packing looks at together: 1000, or all
-enum class MicroBatchOrder { kHorizontal, kVertical };  // one after another, or all in a layer before the next
+enum class PackingScope { kBatch, kDataset };  // which rows TRL's packing looks at together: 1000, or all
+// One after another, or all in a layer before the next; or the plan chooses.
+enum class MicroBatchOrder { kAuto, kHorizontal, kVertical };
 enum class SamplingStrategy { kRandom, kSequential, kGroupByLength };
 // The stages of ZeRO, each of which splits more over the ranks; kAuto: the plan decides.
 enum class ZeroStage { kNothing, kOptimizerState, kGradients, kWeights, kAuto };

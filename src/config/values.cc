@@ -24,6 +24,10 @@ constexpr Word<Bf16> kBf16s[] = {
 
 constexpr Word<IntervalStrategy> kStrategies[] = {
     {"no", IntervalStrategy::kNo}, {"steps", IntervalStrategy::kSteps}, {"epoch", IntervalStrategy::kEpoch}};
+constexpr Word<HubStrategy> kHubStrategies[] = {{"end", HubStrategy::kEnd},
+                                                {"every_save", HubStrategy::kEverySave},
+                                                {"checkpoint", HubStrategy::kCheckpoint},
+                                                {"all_checkpoints", HubStrategy::kAllCheckpoints}};
 constexpr Word<SaveStrategy> kSaveStrategies[] = {{"no", SaveStrategy::kNo},
                                                   {"steps", SaveStrategy::kSteps},
                                                   {"epoch", SaveStrategy::kEpoch},
@@ -68,6 +72,7 @@ std::span<const Word<Bf16>> words_of(Bf16) { return kBf16s; }
 std::span<const Word<WeightType>> words_of(WeightType) { return kWeightTypes; }
 std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy) { return kStrategies; }
 std::span<const Word<SaveStrategy>> words_of(SaveStrategy) { return kSaveStrategies; }
+std::span<const Word<HubStrategy>> words_of(HubStrategy) { return kHubStrategies; }
 
 std::string KeyPlace::text() const {
   return line == 0 ? fmt::format("--{}", path) : fmt::format("{}:{}: {}", file, line, path);

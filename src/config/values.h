@@ -75,6 +75,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<TrainOnEos>> words_of(TrainOnEos);
 [[nodiscard]] std::span<const Word<IntervalStrategy>> words_of(IntervalStrategy);
 [[nodiscard]] std::span<const Word<SaveStrategy>> words_of(SaveStrategy);
+[[nodiscard]] std::span<const Word<HubStrategy>> words_of(HubStrategy);
 [[nodiscard]] std::span<const Word<PlanMode>> words_of(PlanMode);
 [[nodiscard]] std::span<const Word<PackingStrategy>> words_of(PackingStrategy);
 [[nodiscard]] std::span<const Word<PackingScope>> words_of(PackingScope);

@@ -14,9 +14,9 @@ constexpr Word<PackingStrategy> kPackingStrategies[] = {{"bfd", PackingStrategy:
 
 constexpr Word<PackingScope> kPackingScopes[] = {{"batch", PackingScope::kBatch}, {"dataset", PackingScope::kDataset}};
 
-constexpr Word<MicroBatchOrder> kMicroBatchOrders[] = {{"horizontal", MicroBatchOrder::kHorizontal},
-                                                       {"vertical", MicroBatchOrder::kVertical},
-                                                       {"auto", {}, "an order that the plan chooses is"}};
+constexpr Word<MicroBatchOrder> kMicroBatchOrders[] = {{"auto", MicroBatchOrder::kAuto},
+                                                       {"horizontal", MicroBatchOrder::kHorizontal},
+                                                       {"vertical", MicroBatchOrder::kVertical}};
 
 constexpr Word<SamplingStrategy> kSamplings[] = {{"random", SamplingStrategy::kRandom},
                                                  {"sequential", SamplingStrategy::kSequential},

@@ -23,19 +23,26 @@ std::vector<bool> values_that_depend_on(const Graph& graph, std::span<const Weig
   return depends;
 }
 
-// Counts the reads of a value by operations on its way to the loss. The first of these is the last to add to its
+// Returns the last operation that produces one of the losses.
+OpId last_producer(const Graph& graph, std::span<const ValueId> losses) {
+  OpId last = kNone;
+  for (const ValueId loss : losses) last = std::max(last, graph.value(loss).producer);
+  return last;
+}
+
+// Counts the reads of a value by operations on its way to a loss. The first of these is the last to add to its
 // gradient.
 struct Uses {
   int count = 0;
   OpId first = kNone;
 };
 
-// Returns the uses of every value. REQUIRES: an operation produces `loss`.
-std::vector<Uses> uses_before(const Graph& graph, ValueId loss) {
+// Returns the uses of every value. REQUIRES: an operation produces each of `losses`.
+std::vector<Uses> uses_before(const Graph& graph, std::span<const ValueId> losses) {
   std::vector<bool> reaches(graph.values.size(), false);
   std::vector<Uses> uses(graph.values.size());
-  nth(reaches, loss) = true;
-  for (OpId id = graph.value(loss).producer; id >= 0; --id) {
+  for (const ValueId loss : losses) nth(reaches, loss) = true;
+  for (OpId id = last_producer(graph, losses); id >= 0; --id) {
     const Operation& op = graph.op(id);
     const auto leads_to_loss = [&](ValueId output) { return nth(reaches, output); };
     if (op.def->stops_gradients || std::none_of(op.outputs.begin(), op.outputs.end(), leads_to_loss)) continue;
@@ -69,13 +76,13 @@ namespace {
 
 class Backward {
  public:
-  Backward(Builder& builder, ValueId loss, std::span<WeightGradient> weights, SumFunction sum)
+  Backward(Builder& builder, std::span<const ValueId> losses, std::span<WeightGradient> weights, SumFunction sum)
       : builder_(builder),
-        loss_(loss),
+        losses_(losses),
         weights_(weights),
         sum_(sum),
         wanted_(values_that_depend_on(builder.graph(), weights)),
-        uses_(uses_before(builder.graph(), loss)),
+        uses_(uses_before(builder.graph(), losses)),
         cotangents_(graph().values.size(), kNone),
         accumulators_(graph().values.size(), kNone) {
     for (const Value& value : graph().values) dtypes_.push_back(value.type.dtype);
@@ -88,7 +95,7 @@ class Backward {
 
   void run() {
     builder_.begin_section(backward_section());
-    for (OpId id = graph().value(loss_).producer; id >= 0; --id) {
+    for (OpId id = last_producer(graph(), losses_); id >= 0; --id) {
       builder_.set_block(graph().op(id).block);
       differentiate(id);
       accumulate(id);
@@ -102,7 +109,8 @@ class Backward {
 
   void differentiate(OpId id) {
     const Operation& op = graph().op(id);
-    bool flows = id == graph().value(loss_).producer;
+    bool flows =
+        std::any_of(losses_.begin(), losses_.end(), [&](ValueId loss) { return graph().value(loss).producer == id; });
     for (const ValueId output : op.outputs) flows = flows || nth(cotangents_, output) != kNone;
     bool leads_to_weight = false;
     for (const ValueId input : op.inputs) leads_to_weight = leads_to_weight || (input != kNone && nth(wanted_, input));
@@ -139,7 +147,7 @@ class Backward {
   }
 
   Builder& builder_;
-  const ValueId loss_;
+  const std::span<const ValueId> losses_;
   const std::span<WeightGradient> weights_;
   const SumFunction sum_;
   const std::vector<bool> wanted_;
@@ -151,8 +159,13 @@ class Backward {
 
 }  // namespace
 
+void append_backward(Builder& builder, std::span<const ValueId> losses, std::span<WeightGradient> weights,
+                     SumFunction sum) {
+  Backward(builder, losses, weights, sum).run();
+}
+
 void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> weights, SumFunction sum) {
-  Backward(builder, loss, weights, sum).run();
+  append_backward(builder, std::span(&loss, 1), weights, sum);
 }
 
 }  // namespace spillway

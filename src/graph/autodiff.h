@@ -73,9 +73,13 @@ struct WeightGradient {
   ValueId gradient = kNone;     // out: the gradient, or the accumulator's next version
 };
 
-// Appends the gradient of the scalar `loss` with respect to each weight, in a section "backward", and fills in
-// `gradient`. The operation that produces `loss` must scale its own cotangent of one (see ops/linear_cross_entropy).
-// Throws InputError where an operation on the way is not differentiable or a weight does not influence the loss.
+// Appends the gradient of the sum of the scalars `losses` with respect to each weight, in a section "backward", and
+// fills in `gradient`. The operation that produces a loss must scale its own cotangent of one (see
+// ops/linear_cross_entropy). Throws InputError where an operation on the way is not differentiable or a weight does not
+// influence a loss.
+void append_backward(Builder& builder, std::span<const ValueId> losses, std::span<WeightGradient> weights,
+                     SumFunction sum);
+// The same of one loss.
 void append_backward(Builder& builder, ValueId loss, std::span<WeightGradient> weights, SumFunction sum);
 
 }  // namespace spillway

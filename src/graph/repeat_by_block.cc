@@ -13,10 +13,12 @@ namespace {
 
 class Repeater {
  public:
-  Repeater(Graph& graph, int64_t count)
+  Repeater(Graph& graph, int64_t count, ZerosFunction zeros)
       : graph_(graph),
         count_(count),
+        zeros_(zeros),
         axes_(std::ssize(graph.axes)),
+        sums_(graph.values.size(), kNone),
         newest_(graph.values.size(), kNone),
         repeated_(count, graph.values.size()) {}
 
@@ -30,10 +32,15 @@ class Repeater {
       const auto end = std::find_if(begin, first.end(), [&](const Operation& op) {
         return op.section != begin->section || op.block != begin->block;
       });
-      for (int64_t number = 0; number < count_; ++number)
-        for (auto op = begin; op != end; ++op) append(*op, number);
+      for (int64_t number = 0; number < count_; ++number) {
+        for (auto op = begin; op != end; ++op) {
+          if (zeros_ != nullptr && number == 0) begin_sums(*op);
+          append(*op, number);
+        }
+      }
       begin = end;
     }
+    if (zeros_ != nullptr) clear_groups();
     const std::vector<ValueId> results = graph_.results;
     for (int64_t number = 1; number < count_; ++number)
       for (const ValueId result : results) graph_.results.push_back(repeated_.of(result, number));
@@ -46,10 +53,11 @@ class Repeater {
     for (const Section& section : graph_.sections)
       SPILLWAY_CHECK(section.repeats == Repeats::kMicroBatch, "{} does not repeat", section.name);
     std::vector<OpId> writers(graph_.values.size(), kNone);
-    for (const Value& value : graph_.values) {
+    for (ValueId id = 0; id < std::ssize(graph_.values); ++id) {
+      const Value& value = graph_.value(id);
       if (value.updates == kNone) continue;
       SPILLWAY_CHECK(graph_.is_persistent(value.updates), "{} is updated twice", graph_.value(value.updates).name);
-      nth(newest_, value.updates) = value.updates;
+      nth(sums_, id) = nth(newest_, value.updates) = value.updates;
       nth(writers, value.updates) = value.producer;
     }
     for (OpId id = 0; id < static_cast<OpId>(graph_.ops.size()); ++id) {
@@ -73,8 +81,31 @@ class Repeater {
     graph_.ops.push_back(std::move(op));
   }
 
+  // Appends zeros for each sum that the operation reads; they take the place of the persistent value.
+  void begin_sums(const Operation& reader) {
+    for (const ValueId input : reader.inputs) {
+      if (input == kNone || nth(newest_, input) == kNone) continue;
+      Operation op = zeros_(graph_.value(input).type);
+      op.outputs = {input};
+      op.section = reader.section;
+      op.block = reader.block;
+      graph_.value(input).producer = static_cast<OpId>(graph_.ops.size());
+      graph_.ops.push_back(std::move(op));
+    }
+  }
+
+  // Takes all versions but the last out of the group of gradients: they do not leave the block that adds to them.
+  void clear_groups() {
+    for (ValueId id = 0; id < std::ssize(sums_); ++id) {
+      if (nth(sums_, id) == kNone) continue;
+      graph_.value(nth(sums_, id)).group = kNone;
+      for (int64_t number = 0; number + 1 < count_; ++number) graph_.value(repeated_.of(id, number)).group = kNone;
+    }
+  }
+
   [[nodiscard]] ValueId input_of(ValueId value, int64_t number) {
-    if (graph_.is_persistent(value)) return nth(newest_, value) == kNone ? value : nth(newest_, value);
+    if (nth(newest_, value) != kNone) return nth(newest_, value);
+    if (graph_.is_persistent(value)) return value;
     const ValueId known = repeated_.of(value, number);
     const bool is_batch_of_first = graph_.value(value).producer == kNone && known == value;
     return number > 0 && is_batch_of_first ? add(value, number) : known;
@@ -84,10 +115,10 @@ class Repeater {
     const ValueId output = number > 0 ? add(value, number) : value;
     Value& added = graph_.value(output);
     added.producer = producer;
-    if (const ValueId updated = graph_.value(value).updates; updated != kNone && number > 0)
-      added.updates = nth(newest_, updated);
-    // The first micro-batch's version still names the persistent value itself.
-    if (const ValueId root = graph_.persistent_root(output); root != kNone) nth(newest_, root) = output;
+    const ValueId sum = nth(sums_, value);
+    if (sum == kNone) return output;
+    const ValueId before = std::exchange(nth(newest_, sum), output);
+    added.updates = zeros_ != nullptr ? kNone : before;
     return output;
   }
 
@@ -103,8 +134,11 @@ class Repeater {
   }
 
   Graph& graph_;
-  const int64_t count_, axes_;
-  std::vector<ValueId> newest_;  // by value of the first micro-batch: of persistent ones that are updated, the version
+  const int64_t count_;
+  const ZerosFunction zeros_;
+  const int64_t axes_;
+  // By value of the first micro-batch: the persistent value that it updates; and of such a value, the newest version.
+  std::vector<ValueId> sums_, newest_;
   RepeatedValues repeated_;
 };
 
@@ -127,7 +161,9 @@ void RepeatedValues::set(ValueId value, int64_t number, ValueId repeated) {
   nth(nth(by_number_, number - 1), value) = repeated;
 }
 
-RepeatedValues repeat_by_block(Graph& graph, int64_t count) { return Repeater(graph, count).run(); }
+RepeatedValues repeat_by_block(Graph& graph, int64_t count, ZerosFunction zeros) {
+  return Repeater(graph, count, zeros).run();
+}
 
 AxisId axis_of_first(const Graph& graph, AxisId axis) {
   if (axis == kNoAxis) return axis;

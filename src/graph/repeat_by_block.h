@@ -29,14 +29,23 @@ class RepeatedValues {
   std::vector<std::vector<ValueId>> by_number_;
 };
 
+// Returns an operation that makes zeros of a type, without its output. The caller passes it, since operations stand
+// below this folder (ops::zeros).
+using ZerosFunction = Operation (*)(const ValueType& type);
+
 // Repeats all operations of the graph for `count` micro-batches, of which the graph had the first. Operations that
 // follow each other in a section and are of one block stay together: those of the first micro-batch, then those of the
 // second, and so on. Batch values that they read, outputs, axes and results are repeated: axis `a` of micro-batch i is
 // a + i * axes, under the same name, and the results of a micro-batch follow those of the one before it. Persistent
 // values are shared; each micro-batch begins with what the one before it left.
+//
+// With `zeros`, for groups that are a whole step, no persistent value is changed: one that has a next version, a sum
+// over micro-batches, becomes the output of such an operation, right before the first micro-batch reads it. Its
+// versions are plain values then, of which the last one alone has a group.
+//
 // REQUIRES: every section runs once per micro-batch, and a persistent value that has a next version is read by the
 // operation that makes it alone.
-[[nodiscard]] RepeatedValues repeat_by_block(Graph& graph, int64_t count);
+[[nodiscard]] RepeatedValues repeat_by_block(Graph& graph, int64_t count, ZerosFunction zeros = nullptr);
 
 // Returns the first axis of that name: what the axis counts in the first micro-batch.
 [[nodiscard]] AxisId axis_of_first(const Graph& graph, AxisId axis);

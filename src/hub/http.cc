@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/sizes.h"
 #include "base/text.h"
 
 namespace spillway::hub {
@@ -19,6 +22,7 @@ constexpr size_t kMaxBody = size_t{64} * kMiB;
 constexpr int kMaxRedirects = 10;
 // The limits of a connection: one that brings fewer bytes a second for so long counts as cut.
 constexpr long kConnectSeconds = 20, kStalledSeconds = 60, kStalledBytes = 1;
+constexpr long kStalledPostSeconds = 300;  // of a POST, whose answer may be long in coming: a commit of many files
 
 void start_library() {
   static std::once_flag once;
@@ -42,13 +46,15 @@ std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
 }
 
 // The state that the callbacks of a transfer share.
-struct Transfer {
+struct CurlTransfer {
   const HttpRequest& request;
   HttpResponse response;
+  int64_t sent = 0;                 // bytes of the upload
+  std::exception_ptr failure = {};  // of reading them
 };
 
 size_t take_header(char* data, size_t size, size_t count, void* context) {
-  HttpResponse& response = static_cast<Transfer*>(context)->response;
+  HttpResponse& response = static_cast<CurlTransfer*>(context)->response;
   const std::string_view line(data, size * count);
   const size_t colon = line.find(':');
   if (line.starts_with("HTTP/")) {
@@ -60,7 +66,9 @@ size_t take_header(char* data, size_t size, size_t count, void* context) {
 }
 
 size_t take_body(char* data, size_t size, size_t count, void* context) {
-  auto& [request, response] = *static_cast<Transfer*>(context);
+  CurlTransfer& transfer = *static_cast<CurlTransfer*>(context);
+  const HttpRequest& request = transfer.request;
+  HttpResponse& response = transfer.response;
   const std::span<const char> bytes(data, size * count);
   if (request.sink && response.status >= 200 && response.status < 300) {
     if (request.sink(response.status, std::as_bytes(bytes))) return bytes.size();
@@ -72,10 +80,53 @@ size_t take_body(char* data, size_t size, size_t count, void* context) {
 }
 
 int take_progress(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  auto& [request, response] = *static_cast<Transfer*>(context);
-  if (!request.is_stopped || !request.is_stopped()) return 0;
-  response.by_sink = true;
+  CurlTransfer& transfer = *static_cast<CurlTransfer*>(context);
+  if (!transfer.request.is_stopped || !transfer.request.is_stopped()) return 0;
+  transfer.response.by_sink = true;
   return 1;
+}
+
+size_t give_body(char* into, size_t size, size_t count, void* context) {
+  CurlTransfer& transfer = *static_cast<CurlTransfer*>(context);
+  const HttpUpload& upload = *transfer.request.put;
+  const int64_t bytes = std::min(static_cast<int64_t>(size * count), upload.bytes - transfer.sent);
+  try {
+    upload.read(transfer.sent, std::as_writable_bytes(first_of(std::span(into, size * count), bytes)));
+  } catch (...) {
+    transfer.failure = std::current_exception();
+    return CURL_READFUNC_ABORT;
+  }
+  transfer.sent += bytes;
+  return static_cast<size_t>(bytes);
+}
+
+// Goes back, where a connection that was kept open turns out to be closed.
+int seek_body(void* context, curl_off_t offset, int origin) {
+  if (origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
+  static_cast<CurlTransfer*>(context)->sent = offset;
+  return CURL_SEEKFUNC_OK;
+}
+
+// Says what is sent. `request` must live until the transfer is over.
+void set_body(CURL* curl, CurlTransfer& transfer, curl_slist*& headers) {
+  const HttpRequest& request = transfer.request;
+  if (!request.post && !request.put) return;
+  headers = curl_slist_append(headers, "Expect:");  // no "100 Continue" is waited for
+  if (request.put) {
+    headers = curl_slist_append(headers, "Content-Type:");
+    curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.put->bytes));
+    curl_easy_setopt(curl, CURLOPT_READFUNCTION, &give_body);
+    curl_easy_setopt(curl, CURLOPT_READDATA, &transfer);
+    curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, &seek_body);
+    curl_easy_setopt(curl, CURLOPT_SEEKDATA, &transfer);
+    return;
+  }
+  headers = curl_slist_append(headers, fmt::format("Content-Type: {}", request.content_type).c_str());
+  if (!request.accept.empty()) headers = curl_slist_append(headers, fmt::format("Accept: {}", request.accept).c_str());
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.post->size()));
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.post->data());
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kStalledPostSeconds);
 }
 
 }  // namespace
@@ -125,7 +176,7 @@ HttpClient::HttpClient(HttpClient&&) noexcept = default;
 
 HttpResponse HttpClient::request(const HttpRequest& request) {
   CURL* const curl = impl_->curl;
-  Transfer transfer{.request = request, .response = {}};
+  CurlTransfer transfer{.request = request, .response = {}};
   HttpResponse& response = transfer.response;
   response.url = request.url;
   curl_easy_reset(curl);  // connections stay
@@ -137,7 +188,6 @@ HttpResponse HttpClient::request(const HttpRequest& request) {
       request.last < 0 ? fmt::format("{}-", request.first) : fmt::format("{}-{}", request.first, request.last);
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "spillway");
   for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     const char* const authorities = std::getenv(name);  // as Python's libraries have it
@@ -152,6 +202,8 @@ HttpResponse HttpClient::request(const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kStalledSeconds);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kStalledBytes);
+  set_body(curl, transfer, headers);
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &take_header);
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
@@ -160,7 +212,7 @@ HttpResponse HttpClient::request(const HttpRequest& request) {
   // The status is known before the first byte of the body.
   struct Body {
     CURL* curl;
-    Transfer* transfer;
+    CurlTransfer* transfer;
   } body{curl, &transfer};
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &body);
   curl_easy_setopt(
@@ -173,6 +225,7 @@ HttpResponse HttpClient::request(const HttpRequest& request) {
       });
   const CURLcode code = curl_easy_perform(curl);
   curl_slist_free_all(headers);
+  if (transfer.failure) std::rethrow_exception(transfer.failure);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   response.status = static_cast<int>(status);
@@ -191,6 +244,9 @@ HttpResponse HttpClient::follow(HttpRequest request, bool own_host_only) {
     HttpResponse response = this->request(request);
     const std::string location = response.header("location");
     if (response.status < 300 || response.status >= 400 || location.empty() || !response.error.empty()) return response;
+    constexpr int kTemporary = 307, kPermanent = 308;
+    const bool has_body = request.post || request.put;
+    if (has_body && response.status != kTemporary && response.status != kPermanent) return response;
     const std::string next = resolved_url(request.url, location), next_origin = origin_of(next);
     if (own_host_only && next_origin != origin) return response;
     if (i == kMaxRedirects || next_origin.empty() || (request.url.starts_with("https:") && next.starts_with("http:"))) {

@@ -1,5 +1,5 @@
-// The part of HTTP that downloads need: GET and HEAD by libcurl. Redirects are followed one by one, so that a token
-// goes only to the host it is for.
+// The part of HTTP that the hub needs: GET and HEAD, and POST and PUT with their bodies, by libcurl. Redirects are
+// followed one by one, so that a token goes only to the host it is for.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,13 @@ namespace spillway::hub {
 // Returns letters, digits and `-._~/` unchanged, and any other byte as %XX.
 [[nodiscard]] std::string url_path(std::string_view text);
 
+// Bytes of a file that are the body of a PUT. Neither is changed while a request has them.
+struct HttpUpload {
+  int64_t bytes = 0;
+  // Fills `into` with the bytes from `at` on. Called on the thread of the request; what it throws, the request throws.
+  std::function<void(int64_t at, std::span<std::byte> into)> read;
+};
+
 struct HttpRequest {
   std::string url;
   bool is_head = false;
@@ -33,6 +41,10 @@ struct HttpRequest {
   std::function<bool(int status, std::span<const std::byte>)> sink;
   // Called several times a second; true ends the transfer.
   std::function<bool()> is_stopped;
+  // Make it a POST of this text, or a PUT of these bytes; at most one of them is there.
+  std::optional<std::string> post{};
+  std::optional<HttpUpload> put{};
+  std::string content_type{}, accept{};  // of a POST; empty: not said
 };
 
 struct HttpResponse {
@@ -63,7 +75,8 @@ class HttpClient {
   [[nodiscard]] HttpResponse request(const HttpRequest& request);
 
   // Does the same through at most ten redirects. The token is sent only to the origin of `request.url`, and no redirect
-  // leads from https to http. With `own_host_only`, a redirect to another origin is the answer.
+  // leads from https to http. With `own_host_only`, a redirect to another origin is the answer. A body follows
+  // redirects with the statuses 307 and 308 alone; any other is the answer.
   [[nodiscard]] HttpResponse follow(HttpRequest request, bool own_host_only = false);
 
  private:

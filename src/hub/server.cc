@@ -51,13 +51,6 @@ std::string repository_url(const Server& server, const Repository& repository, s
                      url_path(repository.id));
 }
 
-// Encodes a branch, whose slashes are part of one segment of the path.
-std::string url_segment(std::string_view text) {
-  std::string result = url_path(text);
-  for (size_t at = result.find('/'); at != std::string::npos; at = result.find('/', at)) result.replace(at, 1, "%2F");
-  return result;
-}
-
 // Returns how long the server asks to wait; negative if it does not ask.
 double asked_wait(const HttpResponse& response) {
   const std::string text = response.header("retry-after");
@@ -65,14 +58,6 @@ double asked_wait(const HttpResponse& response) {
   if (const int64_t seconds = number_of(text); seconds >= 0) return static_cast<double>(seconds);
   const time_t until = curl_getdate(text.c_str(), nullptr);
   return until < 0 ? -1 : std::max(0.0, static_cast<double>(until - std::time(nullptr)));
-}
-
-HttpResponse ask(HttpClient& client, const Server& server, const HttpRequest& request, bool own_host_only) {
-  Attempts attempts(server, request.is_stopped);
-  for (;;) {
-    HttpResponse response = client.follow(request, own_host_only);
-    if (!may_pass(response) || !attempts.wait(response)) return response;
-  }
 }
 
 // Returns "\"abc\"" or "W/\"abc\"" without its marks.
@@ -104,9 +89,27 @@ Server server_of_environment() {
   return server;
 }
 
+std::string api_url(const Server& server, const Repository& repository) {
+  return repository_url(server, repository, "api/");
+}
+
+std::string url_segment(std::string_view text) {
+  std::string result = url_path(text);
+  for (size_t at = result.find('/'); at != std::string::npos; at = result.find('/', at)) result.replace(at, 1, "%2F");
+  return result;
+}
+
 std::string file_url(const Server& server, const Repository& repository, std::string_view commit,
                      std::string_view path) {
   return fmt::format("{}/resolve/{}/{}", repository_url(server, repository, ""), commit, url_path(path));
+}
+
+HttpResponse ask(HttpClient& client, const Server& server, const HttpRequest& request, bool own_host_only) {
+  Attempts attempts(server, request.is_stopped);
+  for (;;) {
+    HttpResponse response = client.follow(request, own_host_only);
+    if (!may_pass(response) || !attempts.wait(response)) return response;
+  }
 }
 
 bool may_pass(const HttpResponse& response) {
@@ -166,18 +169,24 @@ void throw_refusal(const Server& server, const Repository& repository, std::stri
                       host, response.status);
 }
 
-Listing list_repository(HttpClient& client, const Server& server, const Repository& repository,
-                        const IsStopped& is_stopped) {
-  const std::string url = fmt::format("{}/revision/{}?blobs=true", repository_url(server, repository, "api/"),
-                                      url_segment(repository.wanted_revision()));
-  const HttpResponse response =
-      ask(client, server, {.url = url, .token = server.token, .is_stopped = is_stopped}, false);
+namespace {
+
+HttpResponse ask_for_listing(HttpClient& client, const Server& server, const Repository& repository,
+                             const IsStopped& is_stopped) {
+  const std::string url =
+      fmt::format("{}/revision/{}?blobs=true", api_url(server, repository), url_segment(repository.wanted_revision()));
+  return ask(client, server, {.url = url, .token = server.token, .is_stopped = is_stopped});
+}
+
+Listing read_listing(const Server& server, const Repository& repository, const HttpResponse& response) {
   if (response.by_sink) return {};
   if (response.status != 200 || !response.error.empty()) throw_refusal(server, repository, "", response);
   Listing listing;
   try {
-    const JsonDocument document(response.body, url);
+    const JsonDocument document(response.body, response.url);
     listing.commit = document.root()["sha"].string();
+    if (const JsonField is_private = document.root()["private"]; !is_private.is_null())
+      listing.is_private = is_private.boolean();
     for (const JsonField& file : document.root()["siblings"].elements()) {
       RemoteFile one{.path = file["rfilename"].string(), .size = file["size"].integer_or(-1, -1, INT64_MAX)};
       const JsonField lfs = file["lfs"];
@@ -189,9 +198,26 @@ Listing list_repository(HttpClient& client, const Server& server, const Reposito
     throw MachineError(error.what());
   }
   if (!is_commit(listing.commit))
-    throw machine_error(url, "expected a commit as sha, got {}; see that HF_ENDPOINT is a Hugging Face hub",
+    throw machine_error(response.url, "expected a commit as sha, got {}; see that HF_ENDPOINT is a Hugging Face hub",
                         quote(listing.commit));
   return listing;
+}
+
+}  // namespace
+
+Listing list_repository(HttpClient& client, const Server& server, const Repository& repository,
+                        const IsStopped& is_stopped) {
+  return read_listing(server, repository, ask_for_listing(client, server, repository, is_stopped));
+}
+
+FoundRepository find_repository(HttpClient& client, const Server& server, const Repository& repository,
+                                const IsStopped& is_stopped) {
+  const HttpResponse response = ask_for_listing(client, server, repository, is_stopped);
+  const std::string code = response.header("x-error-code");
+  if (response.is_whole() && response.status == 404)
+    return code == "RevisionNotFound" ? FoundRepository{.is_there = true} : FoundRepository{};
+  if (response.is_whole() && response.status == 401 && code == "RepoNotFound") return {};
+  return {.is_there = true, .listing = read_listing(server, repository, response)};
 }
 
 FileHead head_of_file(HttpClient& client, const Server& server, const Repository& repository, std::string_view commit,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ struct RemoteFile {
 
 struct Listing {
   std::string commit;
+  std::optional<bool> is_private;  // none: not said
   std::vector<RemoteFile> files;
 };
 
@@ -45,6 +47,12 @@ struct FileHead {
 // Called while waiting and while bytes arrive; true ends the operation.
 using IsStopped = std::function<bool()>;
 
+// Returns the address of the hub's interface for a repository, https://huggingface.co/api/models/org/name.
+[[nodiscard]] std::string api_url(const Server& server, const Repository& repository);
+
+// Encodes a branch, whose slashes are part of one segment of an address.
+[[nodiscard]] std::string url_segment(std::string_view text);
+
 // Returns the address of the commit's file.
 [[nodiscard]] std::string file_url(const Server& server, const Repository& repository, std::string_view commit,
                                    std::string_view path);
@@ -55,6 +63,19 @@ using IsStopped = std::function<bool()>;
                                       const IsStopped& is_stopped);
 [[nodiscard]] FileHead head_of_file(HttpClient& client, const Server& server, const Repository& repository,
                                     std::string_view commit, std::string_view path, const IsStopped& is_stopped);
+
+// The same for a repository that may be absent, hidden from this token, or without such a revision.
+struct FoundRepository {
+  bool is_there = false;
+  std::optional<Listing> listing;  // none: there is no such revision
+};
+[[nodiscard]] FoundRepository find_repository(HttpClient& client, const Server& server, const Repository& repository,
+                                              const IsStopped& is_stopped);
+
+// Makes the request until there is an answer that other attempts would not change, or they are used up. With
+// `own_host_only`, a redirect to another origin is the answer.
+[[nodiscard]] HttpResponse ask(HttpClient& client, const Server& server, const HttpRequest& request,
+                               bool own_host_only = false);
 
 // Returns true if another attempt may bring another answer.
 [[nodiscard]] bool may_pass(const HttpResponse& response);

@@ -48,7 +48,7 @@ class MixtureFolder {
 
 constexpr std::string_view kFrozen = "adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj]\n";
 
-Plan plan_of(const MixtureFolder& folder, const std::string& lines) {
+Plan plan_in(const MixtureFolder& folder, const std::string& lines) {
   return train::plan_job(folder.job(lines), tiered_machine()).plan;
 }
 
@@ -68,12 +68,12 @@ TEST_CASE("of four layers of experts the device needs to hold a few experts") {
   for (const std::string_view trained : {kFrozen, std::string_view()}) {
     CAPTURE(trained);
     const std::string lines(trained);
-    const int64_t resident = plan_of(folder, lines + "memory: {plan: fixed}\n").peaks[0].bytes;
+    const int64_t resident = plan_in(folder, lines + "memory: {plan: fixed}\n").peaks[0].bytes;
     const auto most = static_cast<int64_t>(static_cast<double>(resident) - 0.85 * kExpertBytes);
     const std::string budgets = fmt::format("memory: {{plan: fixed, device: {}, host: 256MiB, disk: 256MiB}}\n", most);
-    CHECK_FALSE(plan_of(folder, lines + budgets).fits);
-    CHECK(plan_of(folder, lines + budgets + "expert_offload: host\n").fits);
-    CHECK(plan_of(folder, lines + budgets + "expert_offload: disk\ngradient_checkpointing: true\n").fits);
+    CHECK_FALSE(plan_in(folder, lines + budgets).fits);
+    CHECK(plan_in(folder, lines + budgets + "expert_offload: host\n").fits);
+    CHECK(plan_in(folder, lines + budgets + "expert_offload: disk\ngradient_checkpointing: true\n").fits);
   }
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("experts stream where a key lets them leave the device") {
 TEST_CASE("a plan that is free to choose sends experts away before the rest of their layers") {
   const MixtureFolder folder;
   const std::string lines = std::string(kFrozen) + "expert_offload: auto\n";
-  const int64_t resident = plan_of(folder, lines).peaks[0].bytes;
+  const int64_t resident = plan_in(folder, lines).peaks[0].bytes;
   const train::Job job = folder.job(lines + fmt::format("memory: {{device: {}, host: 1GiB}}\n", resident * 6 / 10));
   const train::PlannedJob planned = train::plan_job(job, tiered_machine());
   CHECK(planned.plan.fits);

@@ -41,11 +41,12 @@ Programs as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned,
   }
 }
 
-// Returns the weights that training keeps away from the device.
+// Returns the weights of which training has less than all on the device: in other tiers, or on other ranks.
 infer::ParameterNames weights_elsewhere(const PlannedJob& planned) {
   std::vector<bool> is_elsewhere(planned.training.graph.values.size());
   for (const Operand& home : planned.plan.program.homes)
     nth(is_elsewhere, home.value) = home.place.tier != Tier::kDevice;
+  for (const auto& [value, cut] : planned.training.parts) nth(is_elsewhere, value) = true;
   infer::ParameterNames names;
   for (const Parameter& p : planned.training.model.parameters) {
     const bool is_any =
@@ -59,13 +60,16 @@ infer::ParameterNames weights_elsewhere(const PlannedJob& planned) {
 
 void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
   const infer::ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : infer::ParameterNames{};
-  const std::optional<bool> asked = in.job.online ? in.job.config.online->gathers_weights : false;
+  // Ranks decode without each other: they gather all weights first.
+  const bool are_split = !planned.training.split_weights.empty();
+  const std::optional<bool> asked = !in.job.online ? false : are_split ? true : in.job.config.online->gathers_weights;
   const auto take = [&](Programs programs) {
     std::move(programs.begin(), programs.end(), std::back_inserter(planned.beside));
   };
   if (asked == true && !elsewhere.empty()) {
     Programs gathered = as_many_as_fit(in, planned, elsewhere);
-    planned.streamed_bytes = fits(gathered) ? 0 : peak_bytes(as_many_as_fit(in, planned), Tier::kDevice);
+    const bool has_choice = !fits(gathered) && !are_split;
+    planned.streamed_bytes = has_choice ? peak_bytes(as_many_as_fit(in, planned), Tier::kDevice) : 0;
     return take(std::move(gathered));
   }
   Programs streamed = as_many_as_fit(in, planned);

@@ -88,7 +88,7 @@ void take_optimizer(Job& job) {
   job.graph.splits_states = config.ranks.zero_stage > 0;
   job.graph.splits_weights = config.ranks.zero_stage == 3;
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
-  job.graph.micro_batches = config.batches.micro_batch_group;
+  if (!job.clips) job.other_groups = config.batches.other_groups;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
                                     config::print_value(config.optimizer.optimizer),
@@ -114,6 +114,19 @@ void take_rates(Job& job) {
   const WeightGroups groups = weight_groups(parameters, *config.optimizer.lr_groups, config.adapter.has_value());
   job.graph.rate_ratios = groups.rate_ratios;
   job.graph.undecayed = groups.undecayed;
+}
+
+// Takes the coefficient of the load-balancing loss: the run's, else that of the model's config.json.
+void take_router_loss(Job& job) {
+  const std::optional<double>& said = job.config.model.router_aux_loss_coef;
+  const TextModel* const text = job.model->text();
+  const std::optional<double> of_model = text != nullptr ? text->router_aux_loss_coef : std::nullopt;
+  if (said.value_or(0) != 0 && !of_model)
+    throw input_error("router_aux_loss_coef",
+                      "expected 0 for a model without routers that are trained to use all experts alike, got {}; {}",
+                      *said, "remove it, or name a mixture such as Mixtral, Qwen3-MoE or OLMoE");
+  job.graph.model.router_aux_loss_coef = said.value_or(of_model.value_or(0));
+  job.graph.model.reports_expert_load = true;
 }
 
 // Fresh weights replace all weights of a folder, which is not possible for a part of a larger model.
@@ -337,10 +350,13 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)
     job.graph.ema = {.decay = ema->decay, .start_step = ema->start_step};
   if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
+  take_router_loss(job);
   check_best_metric(config, *job.graph.objective);
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
+  if (job.graph.model.streams_experts) job.other_groups.clear();  // groups share whole layers
+  job.graph = graph_options(job, config.batches.micro_batch_group);
   job.title = make_title(job, machine);
   return job;
 }
@@ -356,6 +372,13 @@ bool streams_experts(const Job& job) {
   const ModelOptions& model = job.graph.model;
   return (model.train_base && moves(ValueKind::kTrainableWeight)) ||
          ((!model.train_base || !model.unfrozen.empty()) && moves(ValueKind::kFrozenWeight));
+}
+
+TrainingGraphOptions graph_options(const Job& job, int64_t group) {
+  TrainingGraphOptions options = job.graph;
+  options.micro_batches = group;
+  options.is_whole_step = group > 1 && group == micro_batches_of_rank(job);
+  return options;
 }
 
 int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }

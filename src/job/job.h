@@ -22,6 +22,7 @@ struct Job {
   config::Config config;
   ModelPtr model;
   TrainingGraphOptions graph;
+  std::vector<int64_t> other_groups;  // that the plan may choose in place of graph.micro_batches
   Budget budget;
   Policy policy;
   SamplePrompts samples;
@@ -48,7 +49,8 @@ struct JobSources {
 // it: then they stream through the device a few at a time (ModelOptions::streams_experts). Micro-batches that go
 // together layer by layer share whole layers.
 [[nodiscard]] bool streams_experts(const Job& job);
-
+// Returns the options of the training graph that computes `group` micro-batches together.
+[[nodiscard]] TrainingGraphOptions graph_options(const Job& job, int64_t group);
 // Returns the number of weight updates in an optimizer step.
 [[nodiscard]] int64_t updates_per_step(const Job& job);
 // Returns the number of micro-batches of a rank in an update.

@@ -46,3 +46,21 @@ TEST_CASE("prompts that are answered while a job is trained show the time that t
   CHECK(prompt("2024-02-29T23:05:09") == "2024-02-29 hello");
   CHECK(prompt("2026-11-27T08:00:00") == "2026-11-27 hello");
 }
+
+TEST_CASE("the coefficient of the load-balancing loss is the run's, else that of a model that returns router logits") {
+  const auto coefficient = [](const char* model, const std::string& lines) {
+    const std::string text =
+        fmt::format("base_model: {}\noutput_dir: unused\nlearning_rate: 1\ndatasets: [{{path: unused}}]\n{}\n",
+                    (kGoldenModels / model).string(), lines);
+    return train::make_job(config::load_config(text, "test", {}, config::ConfigUse::kTrain).config, tiered_machine())
+        .graph.model.router_aux_loss_coef;
+  };
+  const std::string asked = "overrides_of_model_config: {output_router_logits: true, router_aux_loss_coef: 0.25}\n";
+  CHECK(coefficient("mixtral", "") == 0);
+  CHECK(coefficient("mixtral", asked) == 0.25);
+  CHECK(coefficient("mixtral", asked + "router_aux_loss_coef: 0") == 0);
+  CHECK(coefficient("mixtral", "router_aux_loss_coef: 0.5") == 0.5);
+  CHECK(coefficient("qwen3", "router_aux_loss_coef: 0.0") == 0);
+  CHECK_THROWS_WITH((void)coefficient("qwen3", "router_aux_loss_coef: 0.5"),
+                    doctest::Contains("[router_aux_loss_coef] expected 0 for a model without routers"));
+}

@@ -189,7 +189,7 @@ TEST_CASE("keys about weights, gradients and the optimizer fix their homes") {
 }
 
 TEST_CASE("experts live where expert_offload says, else with the rest of their layers") {
-  // Of frozen and of trained experts, and of the rest of their layers.
+  // Returns the homes of frozen experts, of trained ones, and of the rest of their layers.
   const auto homes_of_experts = [](std::string_view keys) {
     const Policy policy = make_policy(load(std::string(keys) + std::string(kLora)).config.offload);
     const auto home = [&](ValueKind kind, std::string_view part) {

@@ -8,9 +8,11 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "graph/verify.h"
+#include "graph/verify_group.h"
 #include "job/generation_plan.h"
 #include "job/offload_policy.h"
 #include "job/online/round_forecast.h"
+#include "job/order_choice.h"
 #include "job/plan_beside.h"
 #include "job/reference.h"
 #include "model/layout.h"
@@ -173,6 +175,20 @@ void check_fits(const PlannedJob& planned) {
 
 namespace {
 
+// Checks that the micro-batches of a group share nothing but sums.
+void check_group(const TrainingGraph& training) {
+  if (training.group.size() == 1) return;
+  std::vector<std::vector<ValueId>> inputs;
+  for (const MicroBatchValues& values : training.group) {
+    std::vector<ValueId>& own = inputs.emplace_back();
+    for (const BatchColumn& column : values.columns) own.push_back(column.value);
+    for (const ValueId value : {values.scale, values.dropout_seed})
+      if (value != kNone) own.push_back(value);
+  }
+  const std::vector<std::string> violations = verify_group(training.graph, inputs);
+  SPILLWAY_CHECK(violations.empty(), "the graph of training is wrong: {}", violations.front());
+}
+
 // Plans training by `planner`, or by make_plan() where it is empty, and the other programs beside it.
 PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph training,
                          std::vector<FrontierPoint>* frontier, const TrainingPlanner& planner) {
@@ -192,8 +208,10 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
     result.direct_files = ram > 0 && stored_bytes(graph, result.stored) > ram / 2;
   }
   const Budget budget = arena_budget(job, result.direct_files);
-  const Policy policy = policy_of(job, result.training, result.stored);
+  Policy policy = policy_of(job, result.training, result.stored);
   result.plan = planner ? planner(budget) : make_plan(graph, machine, budget, policy, result.context.runs(), frontier);
+  choose_order({job, machine, budget, policy}, result, frontier);
+  policy = policy_of(job, result.training, result.stored);
   const PlanningInputs inputs{job, machine, budget, policy};
   plan_others(inputs, result);
   if (result.plan.fits && !others_fit(result.context)) {
@@ -212,6 +230,7 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   };
   check("training", graph);
   for (const JobProgram& program : result.beside) check(program.name, program.graph);
+  check_group(result.training);
   return result;
 }
 

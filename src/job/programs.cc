@@ -14,8 +14,6 @@ namespace {
 
 using Kind = JobProgram::Kind;
 
-int64_t completions_of(const Job& job) { return job.config.online->round_size(job.config.batches.micro_batch_size); }
-
 // Runs the passes whose scores are known before training. Before the first step the weights in training are those of
 // the reference, so that training needs no second copy of them.
 JobProgram scoring_program(const Job& job, const TrainingGraph& training) {
@@ -29,7 +27,9 @@ JobProgram scoring_program(const Job& job, const TrainingGraph& training) {
   Builder builder(result.graph, {.name = std::string(objective.known_passes().front().section)});
   builder.adopt(training.adopted());
   result.objective = objective.append_known(builder);
-  if (job.online) result.runs_per_round = static_cast<double>(job.config.online->steps_per_generation);
+  if (job.online)
+    result.runs_per_round =
+        static_cast<double>(div_ceil(job.config.online->steps_per_generation, job.config.ranks.count));
   return result;
 }
 
@@ -49,15 +49,15 @@ JobProgram reward_program(const Job& job, size_t number, const TrainingGraph& tr
   const ModelGraph built = model->model()->build(builder, options);
   infer::append_token_scores(builder, built);
   result.objective.columns = built.columns;
-  result.runs_per_round = static_cast<double>(completions_of(job)) * static_cast<double>(job.online->sequence_len) /
-                          static_cast<double>(room.tokens);
+  result.runs_per_round = static_cast<double>(job.online->completions_of_rank) *
+                          static_cast<double>(job.online->sequence_len) / static_cast<double>(room.tokens);
   return result;
 }
 
 // A prompt is read once for all its completions, except for its last token, which is the first that is decoded.
 void count_runs(const Job& job, std::vector<JobProgram>& programs) {
   const config::OnlineSettings& online = *job.config.online;
-  const int64_t completions = completions_of(job), longest = online.completions.max_tokens;
+  const int64_t completions = job.online->completions_of_rank, longest = online.completions.max_tokens;
   const int64_t read = completions / online.num_generations * (job.online->sequence_len - longest - 1);
   for (JobProgram& program : programs) {
     if (program.kind == Kind::kGather) {

@@ -27,6 +27,7 @@ class Levers {
   std::vector<SuggestedChange> all() {
     add_plan();
     add_recomputation();
+    add_groups();
     add_tier(Tier::kDisk, usable_bytes(free_bytes(machine_, Tier::kDisk)));
     add_homes();
     add_rows();
@@ -56,6 +57,20 @@ class Levers {
                          !policy[SavedGroup::kElementwise];  // so the plan has tried it
     if (is_open || config_.offload.gradient_checkpointing == true) return;
     suggestions_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
+  }
+
+  // Offers smaller groups of micro-batches, unless the plan has tried them, and then one micro-batch after another.
+  void add_groups() {
+    const int64_t group = config_.batches.micro_batch_group;
+    if (group == 1) return;
+    const bool is_fixed = loaded_.given.contains("micro_batch_group");
+    SuggestedChange suggestion;
+    for (int64_t smaller = group - 1; is_fixed && smaller > 1; --smaller)
+      suggestion.grades.push_back({{spelled("micro_batch_group"), fmt::format("{}", smaller)}});
+    Overrides& horizontal = suggestion.grades.emplace_back();
+    if (is_fixed) horizontal.push_back({spelled("micro_batch_group"), "null"});
+    horizontal.push_back({spelled("micro_batch_order"), "horizontal"});
+    suggestions_.push_back(std::move(suggestion));
   }
 
   void add_tier(Tier tier, int64_t free) {
@@ -117,8 +132,8 @@ class Levers {
       change.push_back(
           {spelled("gradient_accumulation_steps"), fmt::format("{}", micro_batches_of_rank(job_) * parts)});
       if (config_.online && loaded_.given.contains("steps_per_generation"))
-        change.push_back(
-            {spelled("steps_per_generation"), fmt::format("{}", config_.online->steps_per_generation * parts)});
+        change.push_back({spelled("steps_per_generation"),
+                          fmt::format("{}", config_.online->steps_per_generation / config_.ranks.count * parts)});
     }
     if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
   }

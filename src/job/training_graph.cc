@@ -32,6 +32,7 @@ class TrainingGraphBuilder {
     SPILLWAY_CHECK(options_.accumulates || !is_split(), "{} ranks without sums", options_.ranks);
     SPILLWAY_CHECK(options_.micro_batches == 1 || (options_.accumulates && !is_split()), "{} micro-batches at a time",
                    options_.micro_batches);
+    SPILLWAY_CHECK(!options_.is_whole_step || options_.micro_batches > 1, "a whole step of one micro-batch");
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -43,8 +44,7 @@ class TrainingGraphBuilder {
     add_batch_values();
     add_step_state();
     add_states();
-    const ValueId loss = add_loss();
-    append_backward(b_, loss, gradients_, ops::add);
+    append_backward(b_, add_losses(), gradients_, ops::add);
     if (is_split()) add_to_parts();
     if (is_split() && options_.splits_weights) split_weights();
     add_group();
@@ -94,25 +94,31 @@ class TrainingGraphBuilder {
     if (options_.micro_batches == 1) return;
     const auto axes = std::ssize(graph().axes);
     const size_t results = graph().results.size();
-    const RepeatedValues repeated = repeat_by_block(result_.graph, options_.micro_batches);
+    const RepeatedValues repeated =
+        repeat_by_block(result_.graph, options_.micro_batches, options_.is_whole_step ? ops::zeros : nullptr);
     for (int64_t number = 1; number < options_.micro_batches; ++number) {
       const auto axis = [&](AxisId one) { return static_cast<AxisId>(static_cast<int64_t>(one) + number * axes); };
       MicroBatchValues& values = result_.group.emplace_back(first);
       for (BatchColumn& column : values.columns) column.value = repeated.of(column.value, number);
       values.scale = repeated.of(first.scale, number);
+      values.router_loss_weight = repeated.of(first.router_loss_weight, number);
       values.dropout_seed = repeated.of(first.dropout_seed, number);
       values.loss_result += static_cast<size_t>(number) * results;
       values.tokens = axis(first.tokens);
       values.rows = axis(first.rows);
     }
     for (WeightGradient& g : gradients_) g.gradient = repeated.of(g.gradient, options_.micro_batches - 1);
+    if (options_.is_whole_step) {
+      for (WeightGradient& g : gradients_) g.accumulator = kNone;
+      for (TrainedWeight& t : result_.trained) t.accumulator = kNone;
+    }
     check_filled(repeated);
   }
 
   // Checks that the host fills all that a micro-batch of a group reads of its own.
   void check_filled(const RepeatedValues& repeated) const {
     const MicroBatchValues& first = result_.objective;
-    std::set<ValueId> filled = {first.scale, first.dropout_seed};
+    std::set<ValueId> filled = {first.scale, first.router_loss_weight, first.dropout_seed};
     for (const BatchColumn& column : first.columns) filled.insert(column.value);
     for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
       const Value& value = graph().value(id);
@@ -257,22 +263,18 @@ class TrainingGraphBuilder {
     train::split_weights(result_.graph, options_.ranks, result_.split_weights);
   }
 
-  // Calls read(i, whole) for each gradient: `whole` is the gathered sum of several ranks, kNone on one. Each is
-  // gathered while the one before it is read.
-  template <typename Read>
-  void read_gradients(const Read& read) {
-    ValueId next = gather(0);
-    for (size_t i = 0; i < gradients_.size(); ++i) {
-      const ValueId whole = std::exchange(next, gather(i + 1));
-      b_.set_block(graph().value(gradients_[i].weight).block);
-      read(i, whole);
-    }
+  // Returns the whole of a sum; where ranks have parts of it, they gather it.
+  ValueId whole_sum(size_t i) {
+    if (wholes_[i] != kNone) return wholes_[i];
+    const Shape& shape = graph().value(gradients_[i].weight).type.shape;
+    return is_split() ? ops::all_gather(b_, gradients_[i].gradient, shape, options_.ranks) : gradients_[i].gradient;
   }
-  ValueId gather(size_t i) {
-    if (!is_split() || i >= gradients_.size() || result_.trained[i].is_split()) return kNone;
-    const Value& weight = graph().value(gradients_[i].weight);
-    b_.set_block(weight.block);
-    return ops::all_gather(b_, gradients_[i].gradient, weight.type.shape, options_.ranks);
+  // Returns true if one rank has all of a sum, which then stays whole from the norm to the update.
+  [[nodiscard]] bool is_in_one_part(size_t i) const {
+    const TrainedWeight& t = result_.trained[i];
+    if (t.is_split()) return false;
+    const Cut& cut = result_.parts.at(t.accumulator);
+    return cut.part_elems >= cut.elems;
   }
 
   // A sum over micro-batches needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
@@ -282,34 +284,38 @@ class TrainingGraphBuilder {
     return options_.model.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
   }
 
-  ValueId add_loss() {
+  // Returns what is differentiated: the objective's loss, and the model's own.
+  std::vector<ValueId> add_losses() {
     const ops::LossGradients wanted =
         is_trained(result_.model.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
     result_.objective = objective_.append_loss(b_, result_.model, result_.value, wanted);
-    return result_.objective.loss;
+    std::vector<ValueId> losses = {result_.objective.loss};
+    if (result_.model.router_loss) losses.push_back(result_.model.router_loss->weighted);
+    return losses;
   }
 
   // Appends the update. Operations that a micro-batch can do right after its gradients are appended to the backward
   // section and then moved there.
   void add_update() {
-    const bool early_norms = !options_.accumulates;
-    const bool early_updates = options_.updates_early();
+    const bool early_norms = !options_.accumulates || options_.is_whole_step;
+    const bool early_updates = result_.updates_early = options_.updates_early();
     const auto first = static_cast<OpId>(graph().ops.size());
     if (!early_norms) b_.begin_section(update_section());
-    std::vector<ValueId> squares;
+    std::vector<ValueId> squares(gradients_.size(), kNone);
     std::vector<std::vector<ValueId>> blocks(gradients_.size());
-    read_gradients([&](size_t i, ValueId whole) {
-      if (!is_split()) clear_other_rows(gradients_[i]);
-      if (result_.trained[i].is_split()) {
+    wholes_.assign(gradients_.size(), kNone);
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      b_.set_block(graph().value(gradients_[i].weight).block);
+      if (is_split() && !is_in_one_part(i)) {
         blocks[i] = gathered_squares(i);
-        squares.push_back(kNone);
-      } else {
-        squares.push_back(ops::squared_norm(b_, is_split() ? whole : gradients_[i].gradient));
+        continue;
       }
-    });
-    for (size_t i = 0; i < squares.size(); ++i) {
-      if (!blocks[i].empty()) squares[i] = ops::squared_norm_of_blocks(b_, blocks[i]);
+      if (!is_split()) clear_other_rows(gradients_[i]);
+      wholes_[i] = whole_sum(i);
+      squares[i] = ops::squared_norm(b_, wholes_[i]);
     }
+    for (size_t i = 0; i < squares.size(); ++i)
+      if (!blocks[i].empty()) squares[i] = ops::squared_norm_of_blocks(b_, blocks[i]);
     if (early_updates) add_updates(kNone);
     const auto end = static_cast<OpId>(graph().ops.size());
 
@@ -322,13 +328,14 @@ class TrainingGraphBuilder {
     if (early_norms) place_early(result_.graph, first, end);
   }
 
-  // Returns the sums of blocks of a gradient that stays in parts.
+  // Returns the sums of blocks of a gradient that is in parts.
   std::vector<ValueId> gathered_squares(size_t i) {
     std::vector<ValueId> result;
     for (size_t s = 0; s < sums_[i].size(); ++s) {
       const TrainedWeight& t = result_.trained[i];
       const ValueId squares = ops::block_squares(b_, sums_[i][s]);
-      const int64_t blocks = div_ceil(result_.parts.at(t.slices[s].accumulator).elems, kCutBlock);
+      const ValueId sum = t.is_split() ? t.slices[s].accumulator : t.accumulator;
+      const int64_t blocks = div_ceil(result_.parts.at(sum).elems, kCutBlock);
       result.push_back(ops::all_gather(b_, squares, {blocks}, options_.ranks, 1));
     }
     return result;
@@ -361,16 +368,20 @@ class TrainingGraphBuilder {
                                                         options_.optimizer_options);
     }
     take_part(0, 0);
-    read_gradients([&](size_t i, ValueId whole) {
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      b_.set_block(graph().value(gradients_[i].weight).block);
       const TrainedWeight& t = result_.trained[i];
-      if (t.is_split()) return update_parts(i, {.step_state = step_state, .clip = clip});
-      const ValueId sum = gradients_[i].gradient, gradient = is_split() ? whole : sum;
+      if (t.is_split()) {
+        update_parts(i, {.step_state = step_state, .clip = clip});
+        continue;
+      }
+      const ValueId sum = gradients_[i].gradient, gradient = whole_sum(i);
       ValueId weight = t.weight;
       for (const StateSlice& slice : t.slices) {
         weight = update(t, weight, slice, {.step_state = step_state, .gradient = gradient, .clip = clip});
       }
       if (t.accumulator != kNone) b_.update(sum, ops::zero(b_, sum));
-    });
+    }
   }
 
   // Appends the updates of this rank's parts of a weight, and makes the weight whole again unless it is split. Each new
@@ -424,6 +435,7 @@ class TrainingGraphBuilder {
   Builder b_{result_.graph, objective_.first_section(forward_section())};
   std::vector<WeightGradient> gradients_;
   std::vector<std::vector<ValueId>> sums_;  // of several ranks: by gradient, its parts' next versions, by slice
+  std::vector<ValueId> wholes_;             // by gradient: its sum as a whole, where the update finds it
   ValueId next_part_ = kNone;               // of the weight's slice that is updated next
 };
 

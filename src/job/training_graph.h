@@ -52,6 +52,7 @@ struct TrainingGraphOptions {
   std::optional<ops::EmaOptions> ema;    // of the trained weights
   bool accumulates = false;              // several micro-batches per update: gradients are persistent f32 sums
   int64_t micro_batches = 1;    // that the graph computes block by block (micro_batch_group); several accumulate
+  bool is_whole_step = false;   // these are all of a step, so that no sum is left from one run to the next
   int ranks = 1;                // of which each adds the gradients of its micro-batches; several accumulate
   bool splits_states = false;   // each of several ranks has and updates a part of the optimizer's state
   bool splits_weights = false;  // beside that, each has a part of the weights, frozen ones too
@@ -62,7 +63,7 @@ struct TrainingGraphOptions {
   std::vector<ModelBeside> beside;
 
   // Returns true if a weight is updated as soon as its gradient is ready, within the micro-batch.
-  [[nodiscard]] bool updates_early() const { return !accumulates && max_grad_norm == 0; }
+  [[nodiscard]] bool updates_early() const { return (!accumulates || is_whole_step) && max_grad_norm == 0; }
 };
 
 // The optimizer's persistent values for some rows of a weight. A value is named "<state>.<weight>", followed by ".0",
@@ -85,7 +86,7 @@ struct TrainedWeight {
   ops::StateSchema schema;         // the optimizer's
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
   // "gradient.<weight>", f32: the sum over micro-batches, of which each of several ranks has its part; kNone without
-  // accumulation, and where slices have their own.
+  // accumulation, in a graph of a whole step, and where slices have their own.
   ValueId accumulator = kNone;
 
   // Returns true if each rank updates a part of the weight, in its own part of the states.
@@ -122,6 +123,7 @@ struct TrainingGraph {
   std::vector<OtherRate> other_rates;  // each ratio once
   ValueId step = kNone;                // i32 [1]: 1 in the first step
   SectionId forward = 0, backward = 0, update = 0;
+  bool updates_early = false;  // weights are updated in the backward section
   size_t norm_result =
       0;  // into Graph::results: f32 [1], after the update section, the gradients' norm before clipping
 
@@ -140,9 +142,9 @@ struct TrainingGraph {
 // gather weights (job/split_weights.h), and the parts are updated where they are. REQUIRES: options.accumulates, if
 // there are several ranks or several micro-batches, and not several of both.
 //
-// Without accumulation, the norm of a gradient is computed in the backward section as soon as the gradient is ready.
-// Without clipping, the optimizer's operations are placed there, too, and only the total norm is left for the update
-// section.
+// Without accumulation, and in a graph of a whole step, the norm of a gradient is computed in the backward section as
+// soon as the gradient is ready. Without clipping, the optimizer's operations are placed there, too, and only the total
+// norm is left for the update section.
 [[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
 
 }  // namespace spillway::train

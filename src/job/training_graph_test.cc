@@ -114,6 +114,43 @@ TEST_CASE("one plan has the blocks of two models, and a smaller budget treats th
   }
 }
 
+TEST_CASE("a group that is a whole step keeps no sums of gradients; without clipping each is gone with its update") {
+  const ModelPtr model =
+      make_decoder(parse_decoder_config(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 256, "max_position_embeddings": 64,
+    "num_attention_heads": 2, "num_hidden_layers": 6, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "tie_word_embeddings": true, "vocab_size": 64})",
+                                        "test"));
+  const auto graph_of_group = [&](bool is_whole_step, double max_grad_norm) {
+    train::TrainingGraphOptions options;
+    options.model = {.dtype = DType::kF32, .tokens = 16, .max_sequences = 2, .sequence_len = 16, .train_base = true};
+    options.accumulates = true;
+    options.micro_batches = 3;
+    options.is_whole_step = is_whole_step;
+    options.max_grad_norm = max_grad_norm;
+    return train::build_training_graph(*model, options);
+  };
+  const auto peak = [](const train::TrainingGraph& training) {
+    CHECK(verify(training.graph).empty());
+    const Choices choices = uniform_choices(training.graph, ActivationPolicy::kRecompute);
+    const Plan plan = plan_for(training.graph, Machine{.threads = 1}, choices);
+    CHECK(verify(training.graph, plan.program, {}).empty());
+    return plan.peaks[0].bytes;
+  };
+  const train::TrainingGraph kept = graph_of_group(false, 1);
+  int64_t sums = 0;
+  for (const train::TrainedWeight& t : kept.trained) sums += kept.graph.value(t.accumulator).type.bytes();
+  for (const double max_grad_norm : {0.0, 1.0}) {
+    CAPTURE(max_grad_norm);
+    const train::TrainingGraph whole = graph_of_group(true, max_grad_norm);
+    CHECK(whole.updates_early == (max_grad_norm == 0));
+    for (const train::TrainedWeight& t : whole.trained) CHECK(t.accumulator == kNone);
+    // With clipping, all gradients wait for the norm behind the last block's activations.
+    const int64_t saved = peak(graph_of_group(false, max_grad_norm)) - peak(whole);
+    CHECK(saved > (max_grad_norm == 0 ? sums / 2 : 0));
+  }
+}
+
 TEST_CASE("the embedding leaves a device that is too small even without the layers, and none that has room for all") {
   const Graph graph = graph_of(/*lora=*/true);
   const Machine machine = tiered_machine();

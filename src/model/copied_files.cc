@@ -27,19 +27,18 @@ bool is_weights(std::string_view name) {
          std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-// Returns true for files that training leaves in a model's folder and that are not part of the model.
-bool is_of_run(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kNames = {"completions.jsonl", "metrics.jsonl",       "samples.jsonl",
-                                                      "plan.json",         "report.html",         "report.json",
-                                                      "spillway_run.json", "spillway_state.json", "trainer_state.json"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
 }  // namespace
 
 bool is_of_tokenizer(std::string_view name) {
   return name.starts_with("tokenizer") || name == "special_tokens_map.json" || name == "added_tokens.json" ||
          name == "vocab.json" || name == "merges.txt" || name == "chat_template.jinja";
+}
+
+bool is_of_run(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kNames = {"completions.jsonl", "metrics.jsonl",       "samples.jsonl",
+                                                      "plan.json",         "report.html",         "report.json",
+                                                      "spillway_run.json", "spillway_state.json", "trainer_state.json"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 std::vector<std::filesystem::path> files_to_copy(const std::filesystem::path& folder,

@@ -11,6 +11,9 @@ namespace spillway {
 // Returns true if a file is the tokenizer's, or its chat template.
 [[nodiscard]] bool is_of_tokenizer(std::string_view name);
 
+// Returns true for logs and records that training leaves in a model's folder and that are not part of the model.
+[[nodiscard]] bool is_of_run(std::string_view name);
+
 // Returns the files of `folder` that are `wanted`, except for weights in any format (they are those of the original
 // model, and may be large), README.md, which describes that model, logs of a run, and records of commands. Call it
 // before long work: it throws for a file that cannot be opened.

@@ -58,6 +58,7 @@ class Layers {
   // The parameters added so far.
   [[nodiscard]] ParameterTable& parameters() { return parameters_; }
   [[nodiscard]] Builder& builder() { return builder_; }
+  [[nodiscard]] const ModelOptions& options() const { return options_; }
 
  private:
   // An adapter's factors and their input.

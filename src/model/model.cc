@@ -9,7 +9,8 @@ namespace spillway {
 ModelOptions ModelOptions::without_dropout() const {
   ModelOptions options = *this;
   if (options.lora) options.lora->dropout = 0;
-  options.neftune_noise_alpha = 0;
+  options.neftune_noise_alpha = options.router_aux_loss_coef = 0;
+  options.reports_expert_load = false;
   return options;
 }
 

@@ -34,6 +34,10 @@ struct ModelOptions {
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
   double neftune_noise_alpha = 0;  // of the noise on embeddings; 0: none
+  // Of a mixture in training: the coefficient of the load-balancing loss of its routers, 0: none; and whether it
+  // reports how evenly its experts are used.
+  double router_aux_loss_coef = 0;
+  bool reports_expert_load = false;
   // Leaves out the adapter; everything else is computed as beside an adapter of zeros, to the last bit.
   bool adapter_is_off = false;
   std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
@@ -49,8 +53,21 @@ struct ModelOptions {
   // names of its parameters are those of its files.
   std::string prefix;
 
-  // Returns the options without dropout and noise, for all passes that are not differentiated.
+  // Returns the options without dropout, noise and what a mixture has in training, for all passes that are not
+  // differentiated.
   [[nodiscard]] ModelOptions without_dropout() const;
+};
+
+// A loss of the model's own, which is differentiated beside that of the objective.
+struct ModelLoss {
+  ValueId weight = kNone;    // batch value, f32 [1]
+  ValueId weighted = kNone;  // f32 [1]: weight times the loss
+};
+
+// A number that a model reports of a micro-batch in training.
+struct ModelMetric {
+  std::string_view key;   // in metrics.jsonl
+  ValueId value = kNone;  // f32 [1]
 };
 
 // A model in a graph.
@@ -62,6 +79,8 @@ struct ModelGraph {
   ValueId head_bias = kNone;  // [labels], of scores that have one
   // Above 0: tokens are predicted by logit_cap * tanh(l / logit_cap) in place of the logits l = x head^T.
   double logit_cap = 0;
+  std::optional<ModelLoss> router_loss;  // where ModelOptions::router_aux_loss_coef asks for it
+  std::vector<ModelMetric> metrics;
   ParameterTable parameters;
 };
 
@@ -140,6 +159,9 @@ class TextModel : public Model {
   int64_t max_position_embeddings = 0;
   double repetition_penalty = 1;   // of generation; 1: none
   std::optional<ScoreHead> score;  // it predicts no tokens
+  // The coefficient of the load-balancing loss that its config.json asks for, 0: it asks for none; empty: the model has
+  // no such loss.
+  std::optional<double> router_aux_loss_coef;
   // The class of the larger model that it is the text part of, "Gemma3ForConditionalGeneration"; empty: it stands
   // alone.
   std::string wrapper;

@@ -67,6 +67,8 @@ ModelGraph ObjectiveBuilder::build_for(Builder& builder, const ScorePass& pass) 
   // Scores before training are computed as the completions were generated, without dropout; the reference is not
   // trained.
   if (is_reference || is_known(pass)) options = options.without_dropout();
+  options.router_aux_loss_coef = 0;
+  options.reports_expert_load = false;
   options.stream = pass.stream;
   if (is_value) return value_->model->build(builder, options);
   return (is_reference && reference_.other ? *reference_.other : model_).build(builder, options);
@@ -137,9 +139,14 @@ AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGra
   const Loss loss = objective.append(builder, inputs, result_.scale);
   result_.loss = loss.loss;
   result_.loss_result = builder.graph().results.size();
-  result_.observed = loss.observed.size();
   builder.result(loss.loss);
   for (const ValueId observed : loss.observed) builder.result(observed);
+  for (const ModelMetric& metric : model.metrics) {
+    builder.result(metric.value);
+    result_.model_metrics.push_back(metric.key);
+  }
+  result_.observed = loss.observed.size() + model.metrics.size();
+  if (model.router_loss) result_.router_loss_weight = model.router_loss->weight;
   return std::move(result_);
 }
 

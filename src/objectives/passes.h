@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "objectives/objective.h"
@@ -40,10 +41,11 @@ struct PassSection {
 
 // The values of a micro-batch that the host writes and reads.
 struct MicroBatchValues {
-  std::vector<BatchColumn> columns;  // all that the graph reads, those of its models included
-  ValueId scale = kNone;             // batch value, f32 [1]
-  ValueId dropout_seed = kNone;      // as ModelGraph's, of a graph in training
-  size_t loss_result = 0;            // into Graph::results; those observed follow
+  std::vector<BatchColumn> columns;    // all that the graph reads, those of its models included
+  ValueId scale = kNone;               // batch value, f32 [1]
+  ValueId router_loss_weight = kNone;  // batch value, f32 [1], of a mixture that has the loss
+  ValueId dropout_seed = kNone;        // as ModelGraph's, of a graph in training
+  size_t loss_result = 0;              // into Graph::results; those observed follow
   AxisId tokens = kTokenAxis, rows = kRowAxis;
 };
 
@@ -53,7 +55,8 @@ struct AppendedObjective : MicroBatchValues {
   ParameterTable copies;  // that the reference reads: of weights that are trained, or all of another model
   bool copies_change = false;
   ValueId loss = kNone;
-  size_t observed = 0;  // the number of results behind the loss
+  size_t observed = 0;  // the number of results behind the loss: the objective's, and the model's metrics behind them
+  std::vector<std::string_view> model_metrics;  // the keys of these
 };
 
 // Appends an objective to a graph in the order of its sections: passes, then `forward`.

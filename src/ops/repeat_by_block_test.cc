@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,9 +13,11 @@
 #include "base/sizes.h"
 #include "graph/autodiff.h"
 #include "graph/verify.h"
+#include "graph/verify_group.h"
 #include "ops/add/add.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/matmul/matmul.h"
+#include "ops/zero/zero.h"
 
 using namespace spillway;
 
@@ -89,6 +92,16 @@ std::vector<std::pair<SectionId, BlockId>> visits_of(const Graph& graph) {
   return visits;
 }
 
+// Returns, by micro-batch, the batch values that it alone reads.
+std::vector<std::vector<ValueId>> inputs_of(const Graph& first, const RepeatedValues& repeated, int64_t count) {
+  auto inputs = make_vector<std::vector<ValueId>>(count);
+  for (ValueId id = 0; id < std::ssize(first.values); ++id) {
+    if (first.value(id).kind != ValueKind::kBatch) continue;
+    for (int64_t number = 0; number < count; ++number) nth(inputs, number).push_back(repeated.of(id, number));
+  }
+  return inputs;
+}
+
 constexpr uint64_t kGroupSeeds = 60;
 
 }  // namespace
@@ -139,6 +152,63 @@ TEST_CASE("a group visits blocks as often as one micro-batch does, and adds to s
       CHECK(group.value(id).updates == sum);
       CHECK(group.value(repeated.of(id, 1)).updates == id);
       CHECK(group.value(repeated.of(id, 2)).updates == repeated.of(id, 1));
+    }
+  }
+}
+
+TEST_CASE(
+    "the sums of a group that is a whole step are plain values, each from zeros right before its first addition") {
+  for (uint64_t seed = 0; seed < kGroupSeeds; ++seed) {
+    CAPTURE(seed);
+    const Graph first = RandomNetwork(seed).graph;
+    Graph group = first;
+    const RepeatedValues repeated = repeat_by_block(group, 3, ops::zeros);
+    REQUIRE(verify(group).empty());
+    CHECK(verify_group(group, inputs_of(first, repeated, 3)).empty());
+    size_t sums = 0;
+    for (ValueId id = 0; id < std::ssize(first.values); ++id) {
+      const ValueId sum = first.value(id).updates;
+      if (sum == kNone) continue;
+      ++sums;
+      CHECK_FALSE(group.is_persistent(sum));
+      const OpId zeros = group.value(sum).producer;
+      CHECK(group.op(zeros).def->name == "zeros");
+      CHECK(group.value(id).producer == zeros + 1);
+      for (const ValueId version : {sum, id, repeated.of(id, 1)}) CHECK(group.value(version).group == kNone);
+      CHECK(group.value(repeated.of(id, 2)).group == first.value(id).group);
+      // The additions are the same as to a persistent value.
+      const auto reads = [&](ValueId of, ValueId read) {
+        const std::vector<ValueId>& inputs = group.op(group.value(of).producer).inputs;
+        return std::find(inputs.begin(), inputs.end(), read) != inputs.end();
+      };
+      CHECK(reads(id, sum));
+      CHECK(reads(repeated.of(id, 1), id));
+      CHECK(reads(repeated.of(id, 2), repeated.of(id, 1)));
+    }
+    CHECK(group.ops.size() == 3 * first.ops.size() + sums);
+  }
+}
+
+TEST_CASE("what crosses from one micro-batch of a group to another is found, unless a sum of gradients adds it") {
+  for (uint64_t seed = 0; seed < kGroupSeeds; ++seed) {
+    CAPTURE(seed);
+    const Graph first = RandomNetwork(seed).graph;
+    Graph group = first;
+    const RepeatedValues repeated = repeat_by_block(group, 3);
+    const auto inputs = inputs_of(first, repeated, 3);
+    REQUIRE(verify_group(group, inputs).empty());
+    // Each operation of the second micro-batch reads a value of the first one's in place of its own.
+    for (OpId id = 0; id < std::ssize(group.ops); ++id) {
+      for (ValueId value = 0; value < std::ssize(first.values); ++value) {
+        const ValueId own = repeated.of(value, 1);
+        if (own == value || first.value(value).updates != kNone) continue;
+        std::vector<ValueId>& read = nth(group.ops, id).inputs;
+        const auto at = std::find(read.begin(), read.end(), own);
+        if (at == read.end()) continue;
+        *at = value;
+        CHECK_FALSE(verify_group(group, inputs).empty());
+        *at = own;
+      }
     }
   }
 }

@@ -19,9 +19,17 @@ struct PlanContext {
   Budget budget;       // as the user set it; the plan may have been given less
   int64_t ranks = 1;   // that run the plan, each with micro-batches of its own
   int zero_stage = 0;  // of ZeRO: what these ranks split
-  int64_t accumulation = 1;   // micro-batches of a rank per update of the weights
-  int64_t group = 1;          // of these, those that a run of the sections computes block by block
-  int64_t updates = 1;        // per step
+  int64_t accumulation = 1;  // micro-batches of a rank per update of the weights
+  int64_t group = 1;         // of these, those that a run of the sections computes block by block
+  int64_t updates = 1;       // per step
+  // Another order of the micro-batches in which training was planned, too.
+  struct Order {
+    int64_t group = 1;  // as PlanContext::group
+    bool fits = false;
+    double step_seconds = 0;                      // predicted
+    std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers
+  };
+  std::vector<Order> other_orders;
   int64_t process_bytes = 0;  // predicted size of the process, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
   // The config keys that set the budgets, for messages.
@@ -92,10 +100,13 @@ struct PlanContext {
     if (!generation) return 0;
     return generation->phase_seconds() * static_cast<double>(micro_batches()) / generation->micro_batches;
   }
-  // Each returns the seconds of a step, given a Simulation or a FrontierPoint with the times of its parts.
-  template <typename Timed>
-  [[nodiscard]] double step_seconds(const Timed& timed) const {
-    return round_seconds() + static_cast<double>(updates) * timed.step_seconds(runs());
+  // Each returns the seconds of a step, given the times of its parts; that of a point in the point's own order.
+  [[nodiscard]] double step_seconds(const Simulation& simulation) const {
+    return round_seconds() + static_cast<double>(updates) * simulation.step_seconds(runs());
+  }
+  [[nodiscard]] double step_seconds(const FrontierPoint& point) const {
+    const int64_t runs_of_point = div_ceil(accumulation, point.group);
+    return round_seconds() + static_cast<double>(updates) * point.step_seconds(runs_of_point);
   }
   [[nodiscard]] double stall_seconds(const Simulation& simulation) const {
     return static_cast<double>(updates) * simulation.stall_seconds(runs());

@@ -109,6 +109,24 @@ void add_ranks(const Graph& graph, const Plan& plan, const PlanContext& context,
   json["ranks"] = ordered_json::array({each});
 }
 
+void add_order(int64_t group, ordered_json& json) {
+  json["micro_batch_order"] = group > 1 ? "vertical" : "horizontal";
+  if (group > 1) json["micro_batch_group"] = group;
+}
+
+ordered_json other_orders_json(const PlanContext& context) {
+  ordered_json json = ordered_json::array();
+  for (const PlanContext::Order& order : context.other_orders) {
+    ordered_json entry;
+    add_order(order.group, entry);
+    entry["fits"] = order.fits;
+    entry["step_seconds"] = order.step_seconds;
+    for (const Tier tier : kEachBudgetedTier) entry[fmt::format("{}_bytes", name_of(tier))] = nth(order.bytes, tier);
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
 }  // namespace
 
 ordered_json frontier_json(const PlanContext& context) {
@@ -117,6 +135,7 @@ ordered_json frontier_json(const PlanContext& context) {
     ordered_json entry;
     for (const Tier tier : kEachBudgetedTier) entry[fmt::format("{}_bytes", name_of(tier))] = nth(point.bytes, tier);
     entry["step_seconds"] = context.step_seconds(point);
+    add_order(point.group, entry);
     json.push_back(std::move(entry));
   }
   return json;
@@ -157,8 +176,8 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   json["step_seconds"] = seconds;
   json["tokens_per_second"] = static_cast<double>(graph.tokens() * context.micro_batches_of_all()) / seconds;
   json["bottleneck_lane"] = name_of(plan.simulation.bottleneck);
-  json["micro_batch_order"] = context.group > 1 ? "vertical" : "horizontal";
-  if (context.group > 1) json["micro_batch_group"] = context.group;
+  add_order(context.group, json);
+  if (!context.other_orders.empty()) json["other_orders"] = other_orders_json(context);
   const ShownHomes homes = shown_homes(graph, plan.choices);
   json["choices"] = blocks_json(graph, plan.choices, homes);
   json["outer_weights"] = name_of(homes.outer_weights);

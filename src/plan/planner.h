@@ -42,6 +42,7 @@ struct FrontierPoint {
   std::array<int64_t, kTiers> bytes{};
   double micro_step_seconds = 0;
   double update_seconds = 0;
+  int64_t group = 1;  // micro-batches that a run of the graph's sections computes
 
   [[nodiscard]] int64_t device_bytes() const { return nth(bytes, Tier::kDevice); }
   [[nodiscard]] double step_seconds(int64_t accumulation) const {

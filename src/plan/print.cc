@@ -267,6 +267,21 @@ std::string ranks_text(const Graph& graph, const Plan& plan, const PlanContext& 
       format_bytes(share.sent_bytes_per_step));
 }
 
+// Says the order of the micro-batches unless nothing else was considered, and what the other orders would cost.
+std::string order_text(const PlanContext& context) {
+  if (context.group == 1 && context.other_orders.empty()) return "";
+  std::string text = "order    horizontal, one micro-batch after another";
+  if (context.group > 1)
+    text = fmt::format("order    vertical, {} micro-batches in a layer before the next", context.group);
+  std::string others;
+  for (const PlanContext::Order& other : context.other_orders) {
+    others += fmt::format("{}{} {}", others.empty() ? ";\n         instead " : ", ",
+                          other.group == 1 ? "horizontal" : fmt::format("groups of {}", other.group),
+                          other.fits ? duration_text(other.step_seconds) : "would not fit");
+  }
+  return text + others + "\n";
+}
+
 // Returns an empty text if all of it is on the device.
 std::string outside_text(const ShownHomes& homes) {
   const Tier tables = homes.tables, others = homes.outer_weights;
@@ -294,8 +309,7 @@ std::string print_plan(const Graph& graph, const Plan& plan, const PlanContext& 
   const ShownHomes homes = shown_homes(graph, plan.choices);
   text += layers_text(plan.choices.saved, homes);
   text += outside_text(homes);
-  if (context.group > 1)
-    text += fmt::format("order    vertical, {} micro-batches in a layer before the next\n", context.group);
+  text += order_text(context);
   if (homes.state.home != Tier::kDevice || homes.gradients != Tier::kDevice) {
     text += fmt::format("update   optimizer state on {}, gradients on {}\n", name_of(homes.state.home),
                         name_of(homes.gradients));

@@ -62,6 +62,15 @@ TEST_CASE("a plan of several micro-batches says their order, on the page and in 
   const auto json = plan_json(printed.graph, printed.plan, printed.context);
   CHECK(json["micro_batch_order"] == "vertical");
   CHECK(json["micro_batch_group"] == 4);
+  CHECK(json["frontier"][0]["micro_batch_order"] == "horizontal");
+  CHECK_FALSE(json.contains("other_orders"));
+  printed.context.other_orders = {{.group = 1, .fits = true, .step_seconds = 8}, {.group = 2}};
+  CHECK(printed.says("before the next;\n         instead horizontal 8.00 s, groups of 2 would not fit\n"));
+  const auto others = plan_json(printed.graph, printed.plan, printed.context)["other_orders"];
+  CHECK(others[0]["micro_batch_order"] == "horizontal");
+  CHECK(others[0]["step_seconds"] == 8);
+  CHECK(others[1]["micro_batch_group"] == 2);
+  CHECK(others[1]["fits"] == false);
   CHECK(printed.context.step_seconds(printed.plan.simulation) == printed.plan.simulation.step_seconds(2));
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "plan/gathers_ahead.h"
 #include "plan/groups.h"
 #include "plan/offsets.h"
 #include "plan/sequence.h"
@@ -312,7 +313,8 @@ int64_t Buffer::padded_bytes() const {
 
 Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placement& placement, Overlap overlap,
                        const CostModel& costs) {
-  const Sequence sequence = make_sequence(graph, facts, placement);
+  Sequence sequence = make_sequence(graph, facts, placement);
+  run_gathers_ahead(facts, placement, costs, overlap, sequence);
   const Transfers transfers = plan_transfers(graph, facts, placement, sequence, costs, overlap);
   return BufferAssigner(graph, facts, placement, sequence, transfers).run();
 }

@@ -38,9 +38,9 @@ SeriesPlanner::Outlook SeriesPlanner::outlook(const Budget& budget) {
   return best;
 }
 
-Plan SeriesPlanner::plan(const Budget& budget) {
+Plan SeriesPlanner::plan(const Budget& budget, SearchEffort effort) {
   PlanCandidates candidates(builder_, accumulation_, known_);
-  const Found found = search_plan(candidates, budget, policy_, SearchEffort::kQuick, found_);
+  const Found found = search_plan(candidates, budget, policy_, effort, found_);
   if (found.fits) found_.push_back(found.choices);
   Plan plan = builder_.build(found.choices, found.effort);
   compare_with(plan, budget);

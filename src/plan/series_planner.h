@@ -7,6 +7,7 @@
 
 #include "plan/candidates.h"
 #include "plan/planner.h"
+#include "plan/search.h"
 
 namespace spillway {
 
@@ -28,15 +29,18 @@ class SeriesPlanner {
   // of its micro-batches that cannot run on the host, once.
   [[nodiscard]] double computing_seconds() const;
   [[nodiscard]] Outlook outlook(const Budget& budget);
+  // Adds choices from which searches start, beside those that were found. REQUIRES: of a graph with the same groups and
+  // blocks.
+  void start_from(const Choices& choices) { found_.push_back(choices); }
   // Returns a plan; if none fits, one that comes near. It depends on the budgets before, but not on outlooks.
-  [[nodiscard]] Plan plan(const Budget& budget);
+  [[nodiscard]] Plan plan(const Budget& budget, SearchEffort effort = SearchEffort::kQuick);
 
  private:
   Policy policy_;
   PlanBuilder builder_;
   int64_t accumulation_;
   KnownPlans known_;
-  std::vector<Choices> found_;  // of plans that fit their budgets
+  std::vector<Choices> found_;  // from which searches start: also of plans that fit their budgets
 };
 
 }  // namespace spillway

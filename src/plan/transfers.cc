@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/sizes.h"
 #include "plan/groups.h"
+#include "plan/lead.h"
 
 namespace spillway {
 namespace {
@@ -15,9 +16,6 @@ namespace {
 // The most executions between two uses by operations outside blocks, on their side, that belong to one stay: the slices
 // of one weight's update.
 constexpr int32_t kCloseUses = 4;
-
-// The lead of loads over the lane's rate: this share of their own time, and this many seconds.
-constexpr double kLeadShare = 0.5, kLeadSeconds = 1e-3;
 
 struct Use {
   ValueId storage = kNone;
@@ -100,7 +98,7 @@ class TransferPlanner {
   }
 
   // Numbers the visits. Executions of one block that follow each other on a side are a visit of it. A section may visit
-  // a block twice: norms of all gradients, then all updates.
+  // a block twice: norms of all gradients, then all updates. A collective is no visit: it may run ahead, in another's.
   void count_visits() {
     struct Side {
       BlockId block = kNone;
@@ -114,6 +112,11 @@ class TransferPlanner {
       resize(sections_, nth(sequence_.bounds, section + 1), section);
     for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
       Side& side = nth(sides, site(i));
+      if (facts_.op(execution(i).op).collective) {
+        visits_.push_back(count++);
+        turns_.push_back(side.turns);
+        continue;
+      }
       const BlockId block = block_of(i);
       if (side.visit == kNone || side.block != block) side.visit = count++;
       side.block = block;
@@ -294,7 +297,7 @@ class TransferPlanner {
     for (auto stay = loads.rbegin(); stay != loads.rend(); ++stay) {
       const double seconds = costs_.transfer_seconds(lane, bytes_of(**stay));
       next = std::min(next, start((*stay)->first)) - seconds;
-      const double lead = kLeadShare * seconds + kLeadSeconds + costs_.latency_seconds(lane);
+      const double lead = lead_seconds(seconds) + costs_.latency_seconds(lane);
       (*stay)->load_before = is_synchronous(**stay) ? (*stay)->first : running_at(next - lead, begin, (*stay)->first);
     }
     limit_loads(loads);

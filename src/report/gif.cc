@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/index.h"
 #include "base/sizes.h"
@@ -142,17 +143,7 @@ Animation strip_of(const Animation& animation, int64_t gap) {
   return strip;
 }
 
-std::string data_url(std::string_view gif) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string url = "data:image/gif;base64,";
-  for (size_t i = 0; i < gif.size(); i += 3) {
-    const size_t left = std::min<size_t>(3, gif.size() - i);
-    uint32_t bits = 0;
-    for (size_t k = 0; k < 3; ++k) bits = bits << 8 | (k < left ? static_cast<unsigned char>(gif[i + k]) : 0);
-    for (size_t k = 0; k < 4; ++k) url += k <= left ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
-  }
-  return url;
-}
+std::string data_url(std::string_view gif) { return "data:image/gif;base64," + base64(gif); }
 
 std::string gif_of(const Animation& animation, int64_t frames_per_second) {
   constexpr int64_t kMost = 65535;

@@ -93,8 +93,23 @@ bool read_available(int file, std::string& text) {
   return got > 0;
 }
 
+// Returns the environment without what a launcher says of this rank: the child is none, and a library in it must not
+// wait for the others.
+std::vector<char*> environment_of_child() {
+  constexpr std::array<std::string_view, 6> kOfRanks = {"OMPI_",     "PMIX_",        "PMI_",
+                                                        "MPI_LOCAL", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+  std::vector<char*> result;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const auto begins_it = [one](std::string_view name) { return std::string_view(*one).starts_with(name); };
+    if (std::none_of(kOfRanks.begin(), kOfRanks.end(), begins_it)) result.push_back(*one);
+  }
+  result.push_back(nullptr);
+  return result;
+}
+
 // Runs in the new process, which must not allocate. Does not return; writes the errno of a failure to `report`.
-[[noreturn]] void become(char* const* arguments, const std::array<int, 3>& streams, int report, pid_t parent) {
+[[noreturn]] void become(char* const* arguments, char* const* environment, const std::array<int, 3>& streams,
+                         int report, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it ended before the line above
@@ -105,7 +120,7 @@ bool read_available(int file, std::string& text) {
   for (int i = 0; i < 3; ++i) ::dup2(nth(streams, i), i);
   // The child must not get files that libraries opened without O_CLOEXEC.
   static_cast<void>(::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC));
-  ::execvp(arguments[0], arguments);
+  ::execvpe(arguments[0], arguments, environment);
   const int error = errno;
   [[maybe_unused]] const auto written = ::write(report, &error, sizeof error);
   ::_exit(127);
@@ -119,13 +134,14 @@ void ChildProcess::start(const std::vector<std::string>& command, std::string_vi
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  const std::vector<char*> environment = environment_of_child();
   Pipe in, out, err, report;
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0)
     throw machine_error(where, "expected to start {}, got {}; end other programs", quote(command[0]),
                         std::strerror(errno));
-  if (pid_ == 0) become(arguments.data(), {in.read, out.write, err.write}, report.write, parent);
+  if (pid_ == 0) become(arguments.data(), environment.data(), {in.read, out.write, err.write}, report.write, parent);
   ::setpgid(pid_, pid_);  // in this process, too: the order of the two calls does not matter
   ::close(report.take(&Pipe::write));
   int error = 0;

@@ -189,9 +189,10 @@ std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job
   return models;
 }
 
-void save_checkpoint(const fs::path& output, const TrainingPosition& position, const ModelInTraining& model,
-                     const TrainedFacts& facts, CheckpointContent content) {
-  AtomicFolder folder(output / fmt::format("{}{}", kPrefix, position.step), "train");
+fs::path save_checkpoint(const fs::path& output, const TrainingPosition& position, const ModelInTraining& model,
+                         const TrainedFacts& facts, CheckpointContent content) {
+  const fs::path path = output / fmt::format("{}{}", kPrefix, position.step);
+  AtomicFolder folder(path, "train");
   Json json = to_json(position);
   json["checksums"]["model"] = save_model(folder.path(), model, facts);
   if (content == CheckpointContent::kModel) {
@@ -204,6 +205,7 @@ void save_checkpoint(const fs::path& output, const TrainingPosition& position, c
   json["xxh3"] = sum_of(json);
   write_file(folder.path() / kPositionFile, json_text(json, 2) + "\n");
   folder.publish();
+  return path;
 }
 
 void remove_old_checkpoints(const fs::path& output, const RunIdentity& run, int64_t limit, int64_t best) {

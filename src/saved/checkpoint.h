@@ -62,10 +62,11 @@ struct CheckpointRecord {
 
 enum class CheckpointContent { kAll, kModel };
 
-// Writes OUTPUT/checkpoint-STEP atomically. With kModel it leaves out the state of the optimizer and of the feed.
-void save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position,
-                     const ModelInTraining& model, const TrainedFacts& facts = {},
-                     CheckpointContent content = CheckpointContent::kAll);
+// Writes OUTPUT/checkpoint-STEP atomically, and returns it. With kModel it leaves out the state of the optimizer and of
+// the feed.
+std::filesystem::path save_checkpoint(const std::filesystem::path& output, const TrainingPosition& position,
+                                      const ModelInTraining& model, const TrainedFacts& facts = {},
+                                      CheckpointContent content = CheckpointContent::kAll);
 
 // Removes the oldest checkpoints of `run` until `limit` are left (0: removes none), but neither the last one nor that
 // of the step `best`. Checkpoints of other runs stay.

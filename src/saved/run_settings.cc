@@ -304,6 +304,7 @@ RunSettings settings_of(const Job& job, const TrainingLength& length) {
   if (!job.clips) add_lines(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);
+  settings["router_aux_loss_coef"] = config::print_value(job.graph.model.router_aux_loss_coef);
   return settings;
 }
 

@@ -35,14 +35,14 @@ class SaidTokens final : public TokenSource {
   size_t next_ = 0;
 };
 
-struct Answer {
+struct ApiAnswer {
   json whole;
   std::vector<json> deltas;  // of the same answer as a stream, without the first
 };
 
 // Returns what a client gets for a request in which it offers the function `add`, of a model whose template shows
 // Hermes' calls.
-Answer answer_to(const std::string& said, const std::string& more = "") {
+ApiAnswer answer_to(const std::string& said, const std::string& more = "") {
   const TemporaryFolder folder;
   spillway::testing::write_chat_tokenizer(folder.path());
   write_file(folder.path() / "chat_template.jinja",
@@ -61,7 +61,7 @@ Answer answer_to(const std::string& said, const std::string& more = "") {
   while (!conversation.reply->is_complete()) {
     for (Piece& piece : conversation.reply->wait(std::chrono::milliseconds(100))) pieces.push_back(std::move(piece));
   }
-  Answer answer{.whole = json::parse(api.whole(conversation, pieces).dump())};
+  ApiAnswer answer{.whole = json::parse(api.whole(conversation, pieces).dump())};
   for (const Piece& piece : pieces) {
     const std::string event = api.events(conversation, piece);
     if (!event.empty()) answer.deltas.push_back(json::parse(event.substr(6))["choices"][0]);
@@ -72,7 +72,7 @@ Answer answer_to(const std::string& said, const std::string& more = "") {
 }  // namespace
 
 TEST_CASE("an answer's calls are those of OpenAI's interface, whole and in a stream") {
-  const Answer answer = answer_to(R"(Let me see. <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>)");
+  const ApiAnswer answer = answer_to(R"(Let me see. <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>)");
   const json choice = answer.whole["choices"][0];
   CHECK(choice["finish_reason"] == "tool_calls");
   CHECK(choice["message"]["content"] == "Let me see.");

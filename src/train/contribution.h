@@ -15,6 +15,7 @@ struct Contribution {
   double loss = 0;     // the share of the step's
   int64_t tokens = 0;  // that were trained on
   std::vector<MetricSums::Entry> metrics;
+  std::vector<double> observed;  // StepFeed::observe()
 };
 
 // The texts keep every bit, and are for ranks of the same program.

@@ -18,6 +18,7 @@
 #include "model/weights.h"
 #include "saved/base_identity.h"
 #include "saved/run_settings.h"
+#include "train/rank_text.h"
 #include "train/step_feed.h"
 
 namespace spillway::train {
@@ -97,8 +98,9 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   return text;
 }
 
-// Returns how many tokens the reference has read.
-int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, const ScoredRows& rows,
+// Scores micro-batches, each rank one at a time; one without any scores the last of the others once more, since passes
+// may gather weights. Returns how many tokens the reference has read.
+int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, Ranks& ranks, const ScoredRows& rows,
               const std::function<void(int64_t rows)>& progress) {
   rows.scores.columns.clear();
   for (const std::string_view name : score_names(*job.graph.objective))
@@ -106,18 +108,29 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
   StreamFiller filler(job.graph.objective, planned.find(JobProgram::Kind::kScoring)->graph.tokens());
   const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
   int64_t tokens = 0;
-  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
-    const std::span<const data::Piece> pieces = plan.micro_batch(i);
-    const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, pieces, {});
-    for (const data::MicroBatch& stream : streams) tokens += stream.tokens();
-    const auto scores = session.score(BatchStreams(streams).list());
-    for (size_t column = 0; column < scores.size(); ++column) {
-      for (size_t row = 0; row < pieces.size(); ++row) {
-        const int64_t number = rows.rows.number_of(pieces[row]);
-        nth(rows.scores.columns[column].values, number) = static_cast<float>(scores[column][row]);
+  for (int64_t first = 0; first < plan.micro_batches(); first += ranks.size()) {
+    const int64_t count = std::min<int64_t>(ranks.size(), plan.micro_batches() - first);
+    const std::span<const std::string> texts = ranks.exchange([&] {
+      const int64_t own = first + std::min<int64_t>(ranks.rank(), count - 1);
+      const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, plan.micro_batch(own), {});
+      int64_t read = 0;
+      for (const data::MicroBatch& stream : streams) read += stream.tokens();
+      TextWriter text;
+      text.add(read);
+      for (const std::vector<double>& scores : session.score(BatchStreams(streams).list())) text.add_list(scores);
+      return text.take();
+    });
+    for (int64_t i = 0; i < count; ++i) {
+      const std::span<const data::Piece> pieces = plan.micro_batch(first + i);
+      TextReader reader(nth(texts, i));
+      tokens += reader.take<int64_t>();
+      for (ReferenceScores::Column& column : rows.scores.columns) {
+        const std::vector<double> scores = reader.take_list<double>();
+        for (size_t row = 0; row < pieces.size(); ++row)
+          nth(column.values, rows.rows.number_of(pieces[row])) = static_cast<float>(scores[row]);
       }
+      progress(std::ssize(pieces));
     }
-    progress(std::ssize(pieces));
   }
   return tokens;
 }
@@ -155,6 +168,28 @@ bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Ob
   }
 }
 
+// Reads the file on rank 0, and gives the others the scores. Returns false if the file is missing or incomplete.
+bool read_on_first(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective, Ranks& ranks) {
+  const std::string text = ranks.of_first([&] {
+    TextWriter text;
+    text.add(read_scores(path, all, objective));
+    for (const ScoredRows& rows : all) {
+      if (!ranks.are_several()) break;
+      for (const ReferenceScores::Column& column : rows.scores.columns) text.add_list(column.values);
+    }
+    return text.take();
+  });
+  TextReader reader(text);
+  if (!reader.take<bool>()) return false;
+  if (ranks.is_first()) return true;
+  for (const ScoredRows& rows : all) {
+    rows.scores.columns.clear();
+    for (const std::string_view name : score_names(objective))
+      rows.scores.columns.push_back({name, reader.take_list<float>()});
+  }
+  return true;
+}
+
 void write(const fs::path& path, std::span<const ScoredRows> all) {
   create_folders(path.parent_path());
   std::vector<TensorSpec> specs;
@@ -183,11 +218,11 @@ fs::path path_of(const Job& job, const TrainingData& data, const SafetensorsFold
 }  // namespace
 
 ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& planned, const SafetensorsFolder& reference,
-                                          TrainingSession& session, TrainingData& data,
-                                          const std::function<void(int64_t rows, int64_t of)>& progress, bool writes) {
+                                          TrainingSession& session, TrainingData& data, Ranks& ranks,
+                                          const std::function<void(int64_t rows, int64_t of)>& progress) {
   ReferenceScoresFile file{path_of(job, data, reference)};
   const std::vector<ScoredRows> all = scored_rows(job, data);
-  file.was_there = read_scores(file.path, all, *job.graph.objective);
+  file.was_there = read_on_first(file.path, all, *job.graph.objective, ranks);
   if (file.was_there) return file;
   if (job.graph.reference.other)
     load_base_weights(planned.find(JobProgram::Kind::kScoring)->objective.copies, reference, session.scoring_store());
@@ -195,9 +230,9 @@ ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& plan
   int64_t done = 0;
   const double begin = now_seconds();
   for (const ScoredRows& rows : all)
-    file.tokens += score(job, planned, session, rows, [&](int64_t count) { progress(done += count, of); });
+    file.tokens += score(job, planned, session, ranks, rows, [&](int64_t count) { progress(done += count, of); });
   file.seconds = now_seconds() - begin;
-  if (writes) write(file.path, all);
+  ranks.first([&] { write(file.path, all); });
   return file;
 }
 

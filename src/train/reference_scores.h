@@ -9,6 +9,7 @@
 #include "io/safetensors.h"
 #include "job/planned_job.h"
 #include "job/training_data.h"
+#include "train/ranks.h"
 #include "train/session.h"
 
 namespace spillway::train {
@@ -27,13 +28,12 @@ struct ReferenceScoresFile {
 // and adapter, their form in memory, the rows, their lengths and (for objectives with further streams) their
 // micro-batches. The file holds a tensor f32 [rows] for each score and each set of rows ("training.ref_chosen_logps");
 // its metadata holds the checksum of each, by the tensor's name (io/checksum.h). Calls `progress` with the number of
-// rows that have their scores. Writes nothing unless `writes`: of several ranks, which compute alike, one does.
+// rows that have their scores. Of several ranks each scores some of the rows, and rank 0 reads and writes the file.
 // REQUIRES: the job's scores are precomputed, and the session's weights are those at step 0. Throws MachineError if the
 // file cannot be written.
 [[nodiscard]] ReferenceScoresFile load_reference_scores(const Job& job, const PlannedJob& planned,
                                                         const SafetensorsFolder& reference, TrainingSession& session,
-                                                        TrainingData& data,
-                                                        const std::function<void(int64_t rows, int64_t of)>& progress,
-                                                        bool writes = true);
+                                                        TrainingData& data, Ranks& ranks,
+                                                        const std::function<void(int64_t rows, int64_t of)>& progress);
 
 }  // namespace spillway::train

@@ -62,7 +62,7 @@ class TokenData final : public RunData {
     position.steps_per_epoch = steps_per_epoch;
   }
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
-                                                    const TrainingPosition& position) const override {
+                                                    const TrainingPosition& position, Ranks&) const override {
     return make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length, position.stream,
                           session.training().graph.tokens(), listeners_.packing);
   }
@@ -103,9 +103,9 @@ class PromptData final : public RunData {
     position.steps_per_epoch = steps_per_epoch;
   }
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
-                                                    const TrainingPosition& position) const override {
+                                                    const TrainingPosition& position, Ranks& ranks) const override {
     return std::make_unique<RolloutFeed>(job_, session, make_rounds_(session, length.total_steps), listeners_.round,
-                                         position);
+                                         position, ranks);
   }
   [[nodiscard]] bool has_evaluation() const override { return !job_.online->validation.empty(); }
   [[nodiscard]] std::unique_ptr<EvaluationFeed> make_evaluation(const TrainingSession&) const override {
@@ -140,7 +140,7 @@ class ClipData final : public RunData {
     position.steps_per_epoch = steps_per_epoch;
   }
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession&, const TrainingLength& length,
-                                                    const TrainingPosition& position) const override {
+                                                    const TrainingPosition& position, Ranks&) const override {
     return std::make_unique<ClipFeed>(*job_.clips, sets_.training, order_, position.step, length.total_steps,
                                       listeners_.sample);
   }

@@ -43,9 +43,9 @@ class RunData {
   // Fills in the fields by which a checkpoint is recognised as one of these data. `steps_per_epoch` is that of
   // length().
   virtual void identify(int64_t steps_per_epoch, TrainingPosition& position) const = 0;
-  // Returns the feed for the steps after `position`.
+  // Returns the feed for the steps after `position`. Borrows session and ranks.
   [[nodiscard]] virtual std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
-                                                            const TrainingPosition& position) const = 0;
+                                                            const TrainingPosition& position, Ranks& ranks) const = 0;
   // Generates samples with the current weights for the listener; also called before the first step.
   virtual void sample(TrainingSession& session, int64_t step) const {
     (void)session;

@@ -124,9 +124,11 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
     parts_.emplace(executor_.values(), planned.training.graph, planned.training.parts, *options.peers);
 }
 
-void TrainingSession::begin_step(double learning_rate, int64_t step) {
+// The load-balancing loss is a mean over the micro-batches of an update, as in TRL.
+void TrainingSession::begin_step(double learning_rate, int64_t step, int64_t micro_batches) {
   step_ = step;
   learning_rate_ = learning_rate;
+  router_loss_weight_ = static_cast<float>(job_.graph.model.router_aux_loss_coef / static_cast<double>(micro_batches));
 }
 
 // Other programs of the job may have run in the same memory meanwhile.
@@ -155,6 +157,7 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
   set_tokens(0);
   executor.run(section);
   losses_.clear();
+  model_metrics_ = objective.model_metrics;
   observed_.resize(objective.observed * group.size());
   for (size_t i = 0; i < group.size(); ++i) {
     losses_.push_back(number(executor.result(group[i].loss_result)));
@@ -197,6 +200,7 @@ void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, 
     const MicroBatchValues& values = nth(t.group, i);
     i < count ? fill(executor_, t.graph, values, streams_of(static_cast<size_t>(i)), scale)
               : fill_empty(executor_, t.graph, values, scale);
+    if (values.router_loss_weight != kNone) set_scalar(home(values.router_loss_weight), router_loss_weight_);
     if (values.dropout_seed == kNone) continue;
     // The seed has 62 bits, since a negative one switches dropout off.
     const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(first + i));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/parallel.h"
@@ -38,9 +39,9 @@ class TrainingSession {
   // session. `options` say where the lower tiers are and which threads run the lanes.
   TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
-  // Begins update `step` of the weights, counted from 0. Must come before its micro-batches, which may already update
-  // weights. Other programs may run between its micro-batches.
-  void begin_step(double learning_rate, int64_t step);
+  // Begins update `step` of the weights, counted from 0. Must come before its micro-batches, of which it has
+  // `micro_batches` on all ranks and which may already update weights. Other programs may run between them.
+  void begin_step(double learning_rate, int64_t step, int64_t micro_batches = 1);
   // Runs the passes that score rows, forward and backward, and adds to the gradients. `streams` are those of the
   // objective, `scale` is Objective::scale() of the step; `micro_step` counts from 0 within the step and selects the
   // dropout masks together with it. Returns the micro-batch's share of the step's loss.
@@ -74,6 +75,8 @@ class TrainingSession {
   // Returns Loss::observed of the last micro_step() or evaluate(), valid until the next one begins; of micro_steps()
   // that of each micro-batch by its number in the group.
   [[nodiscard]] std::span<const std::vector<double>> observed(size_t in_group = 0) const;
+  // Returns the keys of the model's own metrics, whose numbers are the last of observed(); none after evaluate().
+  [[nodiscard]] std::span<const std::string_view> model_metrics() const { return model_metrics_; }
   // Generates with the current weights. The first call starts the lanes of two more programs. REQUIRES: the job
   // generates, and its programs have capacity for each prompt.
   std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts,
@@ -121,6 +124,7 @@ class TrainingSession {
   uint64_t seed_;
   int64_t step_ = 0;
   double learning_rate_ = 0;
+  float router_loss_weight_ = 0;  // in a micro-batch
   ExecutorOptions options_;
   Memory memory_;
   Executor executor_;               // training's
@@ -128,6 +132,7 @@ class TrainingSession {
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
   std::vector<double> losses_;                     // of a group's micro-batches, those with no rows included
   std::vector<std::vector<double>> observed_;      // by micro-batch
+  std::span<const std::string_view> model_metrics_;
   std::vector<std::vector<double>> reference_scores_;
 };
 

@@ -25,16 +25,28 @@ class StepFeed {
   // stream.
   virtual void begin(int64_t step) = 0;
   [[nodiscard]] virtual StepTotals totals() const = 0;
-  // Returns the streams of a micro-batch of the step, valid until the next call of this or of begin(). The
-  // micro-batches of an update follow those of the previous one. Throws only in the step's first update.
+  // Prepares micro-batches [first, last) of the step, of which several ranks then fetch one each; they call it
+  // together. The micro-batches of an update follow those of the previous one. Throws only in the step's first update.
+  virtual void prepare(int64_t first, int64_t last) {
+    (void)first;
+    (void)last;
+  }
+  // Returns the streams of a micro-batch of the step, valid until the next call of this, of prepare() or of begin().
+  // Throws only in the step's first update. REQUIRES: the last prepare() was for it.
   [[nodiscard]] virtual std::span<const data::MicroBatch> micro_batch(int64_t index) = 0;
   // Returns where the next step begins in a stream.
   [[nodiscard]] virtual std::optional<data::StreamPosition> position() const { return std::nullopt; }
 
   // Adds metrics of the micro-batches since the last call that a feed computed when it generated them.
   virtual void add_metrics(MetricSums& sums) { (void)sums; }
-  // Receives the results of a micro-batch that was trained on.
-  virtual void observe(const Observation& seen) { (void)seen; }
+  // Receives the results of the micro-batch that was fetched last and trained on. Returns what add_observed() needs of
+  // it.
+  [[nodiscard]] virtual std::vector<double> observe(const Observation& seen) {
+    (void)seen;
+    return {};
+  }
+  // Receives what observe() has returned for each micro-batch of a step, in their order, whatever rank had it.
+  virtual void add_observed(std::span<const double> numbers) { (void)numbers; }
   // Returns how many tokens count as seen in a step that was trained on `trained` tokens; for metrics.
   [[nodiscard]] virtual int64_t seen_tokens(int64_t trained) { return trained; }
   // Returns the state that a checkpoint after this step needs.

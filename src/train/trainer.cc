@@ -165,6 +165,7 @@ void Trainer::take_group(const StepTotals& totals, int64_t update, int64_t first
   const int64_t most = std::ssize(session_.training().group), count = std::min(most, totals.micro_batches - first);
   resize(group_room_, most > 1 ? most : 0);
   group_.clear();
+  feed_->prepare(update * totals.micro_batches + first, update * totals.micro_batches + first + count);
   for (int64_t i = 0; i < count; ++i) {
     std::span<const data::MicroBatch> streams = feed_->micro_batch(update * totals.micro_batches + first + i);
     if (most > 1) {
@@ -183,7 +184,7 @@ void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution&
   for (const std::span<const data::MicroBatch> streams : group_) group_views_.emplace_back(streams);
   const std::span<const double> losses = session_.micro_steps(group_views_, scale, first);
   for (size_t i = 0; i < group_.size(); ++i) {
-    feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i));
+    feed_->add_observed(feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i)));
     step.loss += losses[i] / static_cast<double>(totals.updates);
     step.tokens += group_[i][0].tokens();
   }
@@ -194,21 +195,29 @@ void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution&
 void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
   const int64_t count = std::min<int64_t>(ranks_.size(), totals.micro_batches - first);
   const int64_t own = first + std::min<int64_t>(ranks_.rank(), count - 1);
-  const auto forward = [&] { return contributions(totals, update, own); };
+  const int64_t begin = update * totals.micro_batches + first;
+  const auto forward = [&] {
+    feed_->prepare(begin, begin + count);
+    return contributions(totals, update, own);
+  };
   const std::span<const std::string> texts = update == 0 ? or_save(forward) : forward();
   for (const std::string& text : subspan_of(texts, 0, count)) {
     const Contribution one = contribution_from(text, metric_keys_);
     step.loss += one.loss / static_cast<double>(totals.updates);
     step.tokens += one.tokens;
     for (const auto& [mean, weight] : one.metrics) sums_.add(mean, weight);
+    feed_->add_observed(one.observed);
   }
   session_.backward_step(static_cast<int>(count));
 }
 
-// Returns the metrics beside the loss, which the record has already.
+// Returns the metrics of the objective and of the model, without the loss, which the record has already.
 std::span<const Metric> Trainer::step_metrics() {
+  const std::span<const std::string_view> own = session_.training().objective.model_metrics;
+  const auto is_of_model = [&](std::string_view key) { return std::find(own.begin(), own.end(), key) != own.end(); };
   job_.graph.objective->metrics(sums_, metrics_);
-  std::erase_if(metrics_, [](const Metric& metric) { return metric.key == "loss"; });
+  std::erase_if(metrics_, [&](const Metric& metric) { return metric.key == "loss" || is_of_model(metric.key); });
+  for (const std::string_view key : own) metrics_.push_back({key, sums_.mean(key)});
   return metrics_;
 }
 
@@ -222,7 +231,7 @@ StepRecord Trainer::train_step() {
   const double learning_rate = learning_rate_->of(step);
   double norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
-    session_.begin_step(learning_rate, step * totals.updates + update);
+    session_.begin_step(learning_rate, step * totals.updates + update, totals.micro_batches);
     const int64_t together = ranks_.are_several() ? ranks_.size() : std::ssize(session_.training().group);
     for (int64_t i = 0; i < totals.micro_batches; i += together) {
       if (ranks_.are_several()) {
@@ -232,7 +241,7 @@ StepRecord Trainer::train_step() {
       const auto next = [&] { take_group(totals, update, i); };
       const auto learn = [&] { learn_group(totals, i, sum); };
       update == 0 ? or_save(next) : next();
-      update == 0 && !job_.graph.updates_early() ? or_save(learn) : learn();
+      update == 0 && !session_.training().updates_early ? or_save(learn) : learn();
     }
     if (update + 1 == totals.updates) feed_->add_metrics(sums_);
     norm += session_.update() / static_cast<double>(totals.updates);
@@ -366,7 +375,7 @@ void Trainer::begin_run(TrainingOutcome& outcome) {
 TrainingOutcome Trainer::run() {
   TrainingOutcome outcome{.first_step = position_.step};
   if (position_.stream && position_.stream->block > 0) log_info("reading over the rows before the checkpoint");
-  feed_ = data_->make_feed(session_, length_, position_);
+  feed_ = data_->make_feed(session_, length_, position_, ranks_);
   std::vector<double> seconds;
   // Touches the memory now, so that a long run does not grow page by page; bounded by the steps of a few days.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;

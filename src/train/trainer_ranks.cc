@@ -47,7 +47,7 @@ std::span<const std::string> Trainer::contributions(const StepTotals& totals, in
     Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
     MetricSums sums;
     sums.record(&mine.metrics);
-    (void)observe(job_, session_, streams, loss / scale, sums);
+    mine.observed = feed_->observe(observe(job_, session_, streams, loss / scale, sums));
     return to_text(mine);
   });
 }

@@ -1,4 +1,5 @@
-// What a run leaves behind: checkpoints, the result, and the facts beside them; and the best checkpoint's return.
+// Writes what a run leaves behind: checkpoints, the result, and the facts beside them; and brings the best checkpoint
+// back.
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
@@ -12,7 +13,9 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
   if (reason == SaveReason::kDue) stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
   first_with_parts([&] {
-    save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
+    const std::filesystem::path folder =
+        save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
+    if (listeners_.checkpoint && reason == SaveReason::kDue) listeners_.checkpoint(folder, position_.step);
     remove_old();
   });
 }

@@ -58,6 +58,11 @@ Golden golden_of(const std::string& model, const TinySetup& setup) {
     const json golden = read_json(file);
     return {golden["check"], golden["curve"], golden.value("row", size_t{0}), {}, folder / (stem + ".safetensors")};
   }
+  if (setup.router_aux_loss_coef > 0) {
+    const json golden = read_json(folder / "golden_balance.json");
+    REQUIRE(golden["router_aux_loss_coef"].get<double>() == setup.router_aux_loss_coef);
+    return {golden["check"], golden["curve"]};
+  }
   const json all = read_json(folder / (setup.is_dft ? "golden_dft.json" : "golden.json"));
   if (setup.is_dft) return {all["check"], all["full"]};
   if (adapter.empty())
@@ -100,6 +105,11 @@ void check_gradients(const std::string& model, const TinySetup& setup) {
   TinyTraining training(kGoldenModels / model, setup);
   const std::vector<FlatBatch> check = {FlatBatch(tiny_batches()["check"])};
   CHECK(training.accumulate(check, 0, 0) == doctest::Approx(golden.check["loss"].get<double>()).epsilon(1e-5));
+  if (golden.check.contains("aux_loss")) {
+    REQUIRE(training.session().model_metrics().front() == "aux_loss");
+    CHECK(training.session().observed().back().front() ==
+          doctest::Approx(golden.check["aux_loss"].get<double>()).epsilon(1e-5));
+  }
   const auto total = golden.check["grad_norm"].get<double>();
   REQUIRE(training.trained().size() == golden.check["grad_norms"].size());
   const bool complete = std::filesystem::is_regular_file(golden.gradients);

@@ -10,7 +10,8 @@ namespace spillway::testing {
 
 // `model` is one of kTinyModels; `setup.adapter` is empty for full fine-tuning, "adapter", or, where the model has it,
 // "adapter_rslora", "adapter_saved" or "adapter_dora" (tools/make_adapter_goldens.py), which may be beside a base in
-// NF4. Where config_overrides name a pad_token_id, the goldens are those of it: of full fine-tuning and adapter_saved.
+// NF4. With a router_aux_loss_coef of 0.5, the goldens of BALANCED. Where config_overrides name a pad_token_id, the
+// goldens are those of it: of full fine-tuning and adapter_saved.
 
 // Loss and gradients of the batch "check", in f32.
 void check_gradients(const std::string& model, const TinySetup& setup);

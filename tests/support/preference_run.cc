@@ -130,9 +130,10 @@ PreferenceRun run_preference(const config::Config& config, train::MakeRounds mak
   train::Trainer trainer(job, session, data, train::choose_start(job.config.output), base, std::move(listeners),
                          std::move(make_rounds));
   initial.load(job, planned.training, session.store());
+  train::Ranks alone;
   if (job.graph.reference.is_precomputed)
     run.read_known_scores =
-        train::load_reference_scores(job, planned, initial.reference(), session, data, [](int64_t, int64_t) {
+        train::load_reference_scores(job, planned, initial.reference(), session, data, alone, [](int64_t, int64_t) {
         }).was_there;
   trainer.load_checkpoint();
   (void)trainer.run();

@@ -77,6 +77,7 @@ struct TinySetup {
   DType dtype = DType::kF32;
   double dropout = 0;                 // of the adapter
   double noise = 0;                   // on embeddings: neftune_noise_alpha
+  double router_aux_loss_coef = 0;    // of a mixture
   bool is_dft = false;                // each token counts by its probability
   std::string config_overrides = {};  // keys that replace those of config.json
   bool accumulates = true;
@@ -105,6 +106,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   options.max_sequences = 5;
   options.linear_storage = setup.linear_storage;
   options.neftune_noise_alpha = setup.noise;
+  options.router_aux_loss_coef = setup.router_aux_loss_coef;
   options.train_base = setup.adapter.empty();
   if (!setup.adapter.empty()) {
     job.config.adapter.emplace().model_dir = (model / setup.adapter).string();
@@ -168,7 +170,7 @@ class TinyTraining {
   double accumulate(const MicroBatches& micro_batches, double learning_rate, int64_t step) {
     int64_t targets = 0, micro_step = 0;
     for (const auto& batch : micro_batches) targets += batch.targets;
-    session_->begin_step(learning_rate, step);
+    session_->begin_step(learning_rate, step, std::ssize(micro_batches));
     const float scale = 1.0f / static_cast<float>(targets);
     const size_t together = training().group.size(), count = std::size(micro_batches);
     double loss = 0;

@@ -36,6 +36,8 @@ std::string git_blob_of(const std::string& bytes) {
 FakeHub::FakeHub() {
   start(hub_, false);
   start(store_, true);
+  hub_address = endpoint();
+  store_address = fmt::format("http://127.0.0.1:{}", store_.port);
 }
 
 FakeHub::~FakeHub() {
@@ -65,9 +67,10 @@ void FakeHub::forget_seen() {
 void FakeHub::start(Side& side, bool is_store) {
   side.server.set_keep_alive_max_count(1000);
   side.server.new_task_queue = [] { return new httplib::ThreadPool(24); };
-  side.server.Get(".*", [this, is_store](const httplib::Request& request, httplib::Response& response) {
+  const auto handle = [this, is_store](const httplib::Request& request, httplib::Response& response) {
     answer(request, response, is_store);
-  });
+  };
+  side.server.Get(".*", handle).Post(".*", handle).Put(".*", handle);
   side.port = side.server.bind_to_any_port("127.0.0.1");
   side.thread = std::thread([&side] { side.server.listen_after_bind(); });
   while (!side.server.is_running()) std::this_thread::yield();
@@ -78,7 +81,9 @@ void FakeHub::answer(const httplib::Request& request, httplib::Response& respons
                   .method = request.method,
                   .path = request.path,
                   .token = request.get_header_value("Authorization"),
-                  .range = request.get_header_value("Range")};
+                  .range = request.get_header_value("Range"),
+                  .type = request.get_header_value("Content-Type"),
+                  .body = request.body};
   Fault fault;
   {
     const std::lock_guard lock(mutex_);
@@ -90,6 +95,10 @@ void FakeHub::answer(const httplib::Request& request, httplib::Response& respons
     const_cast<httplib::Request&>(request).ranges.clear();  // of the answer that does not come
     response.status = fault.status;
     response.set_content("{}", "application/json");
+  } else if (request.method == "POST") {
+    answer_post(request, response);
+  } else if (request.method == "PUT") {
+    answer_put(request, response);
   } else if (request.path.starts_with("/api/")) {
     answer_listing(request.path.substr(std::string("/api/").size()), response);
   } else {
@@ -99,12 +108,13 @@ void FakeHub::answer(const httplib::Request& request, httplib::Response& respons
 
 // Answers "models/org/name/revision/main".
 void FakeHub::answer_listing(const std::string& path, httplib::Response& response) {
+  const std::lock_guard lock(mutex_);
   const size_t mark = path.find("/revision/");
   const auto found = repositories.find(path.substr(0, mark));
   if (found == repositories.end()) return answer_error(response, 404, "RepoNotFound");
   const std::string revision =
       mark == std::string::npos ? "main" : path.substr(mark + std::string("/revision/").size());
-  if (revision != "main" && revision != "a/branch" && revision != found->second.commit)
+  if (!found->second.branches.contains(revision) && revision != found->second.commit)
     return answer_error(response, 404, "RevisionNotFound");
   nlohmann::json siblings = nlohmann::json::array();
   for (const auto& [name, file] : found->second.files) {
@@ -112,9 +122,12 @@ void FakeHub::answer_listing(const std::string& path, httplib::Response& respons
     if (file.is_large) one["lfs"] = {{"sha256", sha256_of(file.content)}, {"size", file.content.size()}};
     siblings.push_back(std::move(one));
   }
-  response.set_content(
-      nlohmann::json{{"id", found->first}, {"sha", found->second.commit}, {"siblings", siblings}}.dump(),
-      "application/json");
+  response.set_content(nlohmann::json{{"id", found->first},
+                                      {"sha", found->second.commit},
+                                      {"private", found->second.is_private},
+                                      {"siblings", siblings}}
+                           .dump(),
+                       "application/json");
 }
 
 // Answers "/org/name/resolve/COMMIT/file", behind "/datasets" for a data set.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "base/sizes.h"
 #include "ops/matmul/matmul.h"
@@ -76,14 +77,15 @@ std::vector<std::optional<double>> score_texts(RewardProgram& program, std::span
   for (const std::vector<int32_t>& text : texts) longest = std::max(longest, text.size());
   if (longest == 0) return scores;
   const RewardRoom room = program.prepare(static_cast<int64_t>(longest), std::ssize(texts));
-  data::MicroBatch batch;
-  for (const Group& group : groups_of(texts, room)) {
-    batch.clear();
-    for (const size_t i : group) data::add_sequence(batch, {}, texts[i]);
-    const std::span<const float> of_tokens = program.run(batch);
-    for (size_t k = 0; k < group.size(); ++k) {
-      const auto of_text = subspan_of(of_tokens, batch.seq_offsets[k]);
-      scores[group[k]] = of_text[scored_token(texts[group[k]], padding)];
+  const std::vector<Group> groups = groups_of(texts, room);
+  std::vector<data::MicroBatch> batches(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (const size_t i : groups[g]) data::add_sequence(batches[g], {}, texts[i]);
+  const std::vector<std::vector<float>> of_tokens = program.run(batches);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (size_t k = 0; k < groups[g].size(); ++k) {
+      const size_t i = groups[g][k];
+      scores[i] = nth(of_tokens[g], batches[g].seq_offsets[k] + static_cast<int64_t>(scored_token(texts[i], padding)));
     }
   }
   return scores;

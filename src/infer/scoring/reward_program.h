@@ -28,9 +28,9 @@ class RewardProgram {
   virtual ~RewardProgram() = default;
   // Prepares for texts of up to `longest` tokens, and returns the capacity; it may be smaller than that.
   [[nodiscard]] virtual RewardRoom prepare(int64_t longest, int64_t texts) = 0;
-  // Returns the score of each token, valid until the next call. REQUIRES: the texts fit the capacity that prepare()
+  // Returns the score of each token of each batch. REQUIRES: the texts of a batch fit the capacity that prepare()
   // returned.
-  [[nodiscard]] virtual std::span<const float> run(const data::MicroBatch& texts) = 0;
+  [[nodiscard]] virtual std::vector<std::vector<float>> run(std::span<const data::MicroBatch> batches) = 0;
 };
 
 // Returns the score of each text, in order: that of its last token that is not padding. The score does not depend on

@@ -38,9 +38,14 @@ RewardRoom RewardScorer::prepare(int64_t longest, int64_t texts) {
   return room_;
 }
 
-std::span<const float> RewardScorer::run(const data::MicroBatch& texts) {
-  program_->run(texts);
-  return span_of(program_->result(0).as<float>(), texts.tokens());
+std::vector<std::vector<float>> RewardScorer::run(std::span<const data::MicroBatch> batches) {
+  std::vector<std::vector<float>> scores;
+  for (const data::MicroBatch& texts : batches) {
+    program_->run(texts);
+    const std::span<const float> of_tokens = span_of(program_->result(0).as<float>(), texts.tokens());
+    scores.emplace_back(of_tokens.begin(), of_tokens.end());
+  }
+  return scores;
 }
 
 }  // namespace spillway::infer

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "infer/inference_program.h"
 #include "infer/scoring/reward_program.h"
@@ -18,7 +20,7 @@ class RewardScorer final : public RewardProgram {
 
   // Throws InputError for weights with NaN or infinity, MachineError where the device has too little memory.
   [[nodiscard]] RewardRoom prepare(int64_t longest, int64_t texts) override;
-  [[nodiscard]] std::span<const float> run(const data::MicroBatch& texts) override;
+  [[nodiscard]] std::vector<std::vector<float>> run(std::span<const data::MicroBatch> batches) override;
 
  private:
   [[nodiscard]] InferenceModel open() const;

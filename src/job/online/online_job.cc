@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/math.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "data/batch.h"
@@ -163,14 +164,15 @@ infer::Prompt OnlineJob::prompt_of(const config::Config& config, const data::Pro
 OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now,
                           const OnlineJob* before) {
   const config::OnlineSettings& online = *config.online;
+  const int64_t round = online.round_size(config.batches.micro_batch_size);
   OnlineJob job = before ? *before : read_prompts(config, model.vocab_size, now);
   check_rows(job.training, online, model);
   check_rows(job.validation, online, model);
   (void)RoundSchedule(config, std::ssize(job.training));
   job.objective = online_objective(online, config.batches.gradient_accumulation_steps);
   job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
-  job.most_at_once =
-      std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), online.round_size(config.batches.micro_batch_size));
+  job.completions_of_rank = div_ceil(round / online.num_generations, config.ranks.count) * online.num_generations;
+  job.most_at_once = std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), job.completions_of_rank);
   for (JobRewardModel& one : job.reward_models) one.room = room_for(one, config, job);
   return job;
 }

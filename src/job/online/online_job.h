@@ -31,6 +31,7 @@ struct OnlineJob {
   std::vector<int32_t> stop_ids;  // where a completion ends
   std::shared_ptr<const OnlineObjective> objective;
   int64_t sequence_len = 0;                   // the longest prompt with the longest completion
+  int64_t completions_of_rank = 0;            // of a round, at most: those of whole prompts
   int64_t most_at_once = 0;                   // completions that are generated together, at most
   std::vector<JobRewardModel> reward_models;  // each folder once
 

@@ -43,6 +43,8 @@ struct DecoderConfig {
   double residual_scale = 1;      // of what a branch adds to the stream
   double logit_scale = 1;
   double logit_soft_cap = 0;  // of scaled logits; 0: none
+  // As TextModel's, which a model that scores is without, as in transformers.
+  std::optional<double> router_aux_loss_coef;
 
   std::string wrapper;  // that it is the model of text in, "Gemma3ForConditionalGeneration"; empty: it stands alone
   WeightNames names;    // in its files

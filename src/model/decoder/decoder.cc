@@ -6,6 +6,7 @@
 #include "base/index.h"
 #include "model/decoder/append_layer.h"
 #include "model/decoder/architecture.h"
+#include "model/decoder/experts.h"
 #include "model/decoder/parts.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/cached_attention.h"
@@ -88,6 +89,7 @@ class Decoder final : public TextModel {
     max_position_embeddings = config_.max_position_embeddings;
     repetition_penalty = config_.repetition_penalty;
     score = config_.score;
+    if (!score) router_aux_loss_coef = config_.router_aux_loss_coef;
     wrapper = config_.wrapper;
     fresh = {config_.initializer_range, 1 - config_.architecture->norm.weight_shift, config_.pad_token_id};
   }
@@ -153,6 +155,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
     return ops::attention(builder, heads.q, heads.k, heads.v, offsets,
                           attention_options(nth(config_.layers, layer).attention, options));
   });
+  append_expert_loads(parts, result);
   result.head = parts.head();
   result.head_bias = parts.head_bias();
   result.logit_cap = config_.score ? 0 : config_.logit_soft_cap;

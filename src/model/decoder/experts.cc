@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "model/decoder/feed_forward.h"
+#include "ops/add/add.h"
+#include "ops/balance_loss/balance_loss.h"
 #include "ops/cast/cast.h"
 #include "ops/combine_rows/combine_rows.h"
 #include "ops/gather_rows/gather_rows.h"
@@ -33,8 +35,11 @@ class MixtureBuilder {
   // Returns residual + the weighted sum of each token's experts. Weights are put on what the last product takes, as
   // the narrower of its sides.
   [[nodiscard]] ValueId experts(ValueId x, ValueId residual) {
-    const ops::Routes routes = route(x);
+    const ValueId logits = router_logits(x);
+    const ops::Routes routes =
+        ops::route(builder(), logits, {.top_k = mixture_.top_k, .normalises = mixture_.normalises});
     const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
+    note_load(logits, pairs);
     const int64_t width = parts_.config().hidden_size;
     const ValueId rows = ops::gather_rows(builder(), x, pairs);
     const ValueId gate = product(mixture_.gate_proj, {mixture_.inner, width}, rows, pairs);
@@ -60,11 +65,17 @@ class MixtureBuilder {
   [[nodiscard]] Builder& builder() { return parts_.layers().builder(); }
 
   // Logits and all that follows from them are f32.
-  [[nodiscard]] ops::Routes route(ValueId x) {
+  [[nodiscard]] ValueId router_logits(ValueId x) {
     const ValueId weight = parts_.layers().weight(ParameterRole::kRouter, module_ + ".gate",
                                                   {mixture_.experts, parts_.config().hidden_size});
-    const ValueId logits = ops::matmul(builder(), x, weight, {.transpose_b = true, .out_dtype = DType::kF32});
-    return ops::route(builder(), logits, {.top_k = mixture_.top_k, .normalises = mixture_.normalises});
+    return ops::matmul(builder(), x, weight, {.transpose_b = true, .out_dtype = DType::kF32});
+  }
+
+  // Notes how evenly experts are used, for what all layers compute together.
+  void note_load(ValueId logits, const ops::SortedPairs& pairs) {
+    const bool has_loss = parts_.layers().options().router_aux_loss_coef > 0;
+    parts_.expert_loads().push_back(
+        {has_loss ? ops::router_load(builder(), logits, pairs.offsets) : kNone, pairs.offsets});
   }
 
   // Returns the products of rows of pairs with their experts' weights, each of `shape`: by one operation, or where
@@ -102,6 +113,29 @@ ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::s
   MixtureBuilder builder(parts, mixture, prefix);
   if (mixture.shared_inner > 0) residual = builder.shared_expert(x, residual);
   return builder.experts(x, residual);
+}
+
+void append_expert_loads(DecoderParts& parts, ModelGraph& model) {
+  Builder& builder = parts.layers().builder();
+  const ModelOptions& options = parts.layers().options();
+  const std::vector<ExpertLoad>& loads = parts.expert_loads();
+  if (loads.empty()) return;
+  if (options.router_aux_loss_coef > 0) {
+    ValueId pool = loads.front().load;
+    for (size_t i = 1; i < loads.size(); ++i) pool = ops::add(builder, pool, loads[i].load);
+    ModelLoss& loss = model.router_loss.emplace();
+    loss.weight = builder.input("batch.router_loss_weight", {DType::kF32, {1}}, ValueKind::kBatch);
+    const auto& layers = parts.config().layers;
+    const auto mixed = std::find_if(layers.begin(), layers.end(), [](const DecoderLayer& l) { return l.mixture; });
+    const ops::BalanceLoss balance = ops::balance_loss(builder, pool, mixed->mixture->top_k, loss.weight);
+    loss.weighted = balance.weighted;
+    model.metrics.push_back({"aux_loss", balance.loss});
+  }
+  if (options.reports_expert_load) {
+    ValueId largest = kNone;
+    for (const ExpertLoad& load : loads) largest = ops::largest_load(builder, load.offsets, largest);
+    model.metrics.push_back({"expert_load", largest});
+  }
 }
 
 }  // namespace spillway

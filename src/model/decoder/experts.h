@@ -18,4 +18,8 @@ namespace spillway {
 [[nodiscard]] ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix, ValueId x,
                                      ValueId residual);
 
+// Appends, behind the layers, what their mixtures compute together: the load-balancing loss and the metrics that the
+// options ask for.
+void append_expert_loads(DecoderParts& parts, ModelGraph& model);
+
 }  // namespace spillway

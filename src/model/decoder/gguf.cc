@@ -98,6 +98,7 @@ class Check {
     const bool has_cap = std::any_of(family_.keys.begin(), family_.keys.end(),
                                      [](const GgufKey& key) { return key.gguf == "attn_logit_softcapping"; });
     if (layer.attention.soft_cap > 0 && !has_cap) refuse("attn_logit_softcapping", "none", "one");
+    mixture(index);
   }
 
   void ropes() const {
@@ -172,6 +173,15 @@ class Check {
   [[nodiscard]] double assumed_scale(const Attention& attention) const {
     const bool is_wide = std::ssize(config_.layers) == family_.layers_of_wide_scale;
     return 1 / std::sqrt(static_cast<double>(is_wide ? config_.hidden_size / attention.heads : attention.head_dim));
+  }
+
+  void mixture(int64_t index) const {
+    if (!family_.mixture.is_there) return;
+    const std::optional<Mixture>& mixture = nth(config_.layers, index).mixture;
+    if (!mixture)
+      refuse("mlp_only_layers, decoder_sparse_step", "experts in all layers", fmt::format("none in layer {}", index));
+    if (mixture->normalises != family_.mixture.normalises)
+      refuse("norm_topk_prob", family_.mixture.normalises ? "true" : "false", mixture->normalises ? "true" : "false");
   }
 
   void window(int64_t index) const {
@@ -249,9 +259,17 @@ class Describer {
       size("attention.key_length", attention_.head_dim);
       size("attention.value_length", attention_.head_dim);
     }
+    if (config_.layers.front().mixture) add_mixture(*config_.layers.front().mixture);
     if (family_.states_vocabulary) size("vocab_size", config_.vocab_size);
     for (const GgufKey& key : family_.keys)
       if (const double value = key.value(config_); value != 0) number(key.gguf, value);
+  }
+
+  void add_mixture(const Mixture& mixture) {
+    size("expert_count", mixture.experts);
+    size("expert_used_count", mixture.top_k);
+    if (family_.mixture.states_inner_width) size("expert_feed_forward_length", mixture.inner);
+    if (mixture.shared_inner > 0) size("expert_shared_feed_forward_length", mixture.shared_inner);
   }
 
   void add_windows() {

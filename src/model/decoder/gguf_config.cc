@@ -44,20 +44,23 @@ std::vector<double> llama3_factors(double theta, int64_t head_dim, double factor
 }
 
 // Throws InputError for the file of an adapter, of a projector of images or of a vocabulary, which names the
-// architecture that it belongs to, and for experts.
-void check_is_dense_model(const GgufFile& file, const std::string& architecture) {
+// architecture that it belongs to.
+void check_is_model(const GgufFile& file) {
   const std::string* type = file.find<std::string>("general.type");
   if (type != nullptr && *type != "model") {
     throw input_error(file.path().string(),
                       "expected the file of a whole model, got one whose general.type is {}; name the model's own file",
                       quote(*type));
   }
-  const int64_t* experts = file.find<int64_t>(fmt::format("{}.expert_count", architecture));
-  if (experts != nullptr && *experts > 0) {
-    throw input_error(file.path().string(),
-                      "expected a dense model without experts, got {} experts; use the model's original folder",
-                      *experts);
-  }
+}
+
+// Throws InputError for experts in a file of another architecture than a mixture's.
+void check_experts(const GgufFile& file, const Architecture& architecture) {
+  const auto& name = file.get<std::string>("general.architecture");
+  const int64_t* experts = file.find<int64_t>(fmt::format("{}.expert_count", name));
+  if (experts == nullptr || *experts == 0 || architecture.gguf.mixture.is_there) return;
+  throw input_error(file.path().string(), "expected no experts in a model of {}, got {}; {}", name, *experts,
+                    "use the model's original folder");
 }
 
 // Returns true if the file has the key, and not as 0.
@@ -99,6 +102,7 @@ class ConfigMaker {
     add_sizes();
     add_biases();
     add_tokens();
+    add_mixture();
     add_keys();
     add_windows();
     add_rope();
@@ -135,6 +139,7 @@ class ConfigMaker {
   void add_sizes();
   void add_biases();
   void add_tokens();
+  void add_mixture();
   void add_keys();
   void add_windows();
   void add_rope();
@@ -204,6 +209,17 @@ void ConfigMaker::add_tokens() {
   if (tokenizer_.pad) config_["pad_token_id"] = *tokenizer_.pad;
   // Where nothing is said, transformers takes a number of its own, which may be no token.
   if (!tokenizer_.pad && architecture_.default_pad_token_id) config_["pad_token_id"] = nullptr;
+}
+
+void ConfigMaker::add_mixture() {
+  const GgufMixture& mixture = family_.mixture;
+  if (!mixture.is_there) return;
+  config_[std::string(mixture.experts)] = positive("expert_count");
+  config_["num_experts_per_tok"] = positive("expert_used_count");
+  config_["norm_topk_prob"] = mixture.normalises;
+  if (mixture.states_inner_width) config_["moe_intermediate_size"] = positive("expert_feed_forward_length");
+  if (file_.find<int64_t>(key_of("expert_shared_feed_forward_length")) != nullptr)
+    config_["shared_expert_intermediate_size"] = positive("expert_shared_feed_forward_length");
 }
 
 void ConfigMaker::add_keys() {
@@ -333,8 +349,8 @@ void ConfigMaker::add_rope() {
 }  // namespace
 
 void check_is_decoder(const GgufFile& file) {
-  check_is_dense_model(file, file.get<std::string>("general.architecture"));
-  (void)find_gguf_architecture(file);
+  check_is_model(file);
+  check_experts(file, find_gguf_architecture(file));
 }
 
 nlohmann::ordered_json decoder_config_of(const GgufFile& file, const GgufTokenizerFiles& tokenizer, DType dtype) {

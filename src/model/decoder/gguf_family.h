@@ -62,6 +62,14 @@ struct GgufBiases {
   bool vary = false;
 };
 
+// Mixtures of experts, which all layers or none have.
+struct GgufMixture {
+  bool is_there = false;
+  bool normalises = false;          // the weights of a token's experts are divided by their sum
+  std::string_view experts{};       // config.json's key of the number of experts
+  bool states_inner_width = false;  // metadata have that of an expert apart from intermediate_size
+};
+
 struct GgufFamily {
   std::string_view name{};  // general.architecture; empty: llama.cpp's converter does not know it
   // Two architectures may share a name. A file with this key is of this one.
@@ -78,6 +86,7 @@ struct GgufFamily {
   int64_t pattern = 0;               // of GgufWindows::kPattern: every so many layers one has no window
   bool states_score_scale = false;   // else scores are scaled by 1 / sqrt(head_dim)
   int64_t layers_of_wide_scale = 0;  // but in a model of so many layers by 1 / sqrt(hidden_size / heads)
+  GgufMixture mixture{};
   GgufRope rope{};
   std::span<const GgufKey> keys{};
 };

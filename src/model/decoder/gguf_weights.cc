@@ -36,7 +36,11 @@ class WeightList {
     add_attention(layer.attention);
     norm("post_attention_norm", layer.norms.after_attention, config_.hidden_size);
     norm(family_.norm_before_feed_forward, layer.norms.before_feed_forward, config_.hidden_size);
-    add_feed_forward(layer.feed_forward);
+    if (layer.mixture) {
+      add_mixture(*layer.mixture);
+    } else {
+      add_feed_forward(layer.feed_forward);
+    }
     norm("post_ffw_norm", layer.norms.after_feed_forward, config_.hidden_size);
   }
 
@@ -65,6 +69,30 @@ class WeightList {
       linear("ffn_up", "mlp.up_proj", inner, hidden, mlp.bias);
     }
     linear("ffn_down", "mlp.down_proj", hidden, inner, mlp.bias);
+  }
+
+  void add_mixture(const Mixture& mixture) {
+    const int64_t hidden = config_.hidden_size;
+    const std::string module(mixture.module);
+    linear("ffn_gate_inp", module + ".gate", mixture.experts, hidden, false);
+    list_.back().is_f32 = true;
+    experts("ffn_gate_exps", mixture, mixture.gate_proj, mixture.inner, hidden);
+    experts("ffn_up_exps", mixture, mixture.up_proj, mixture.inner, hidden);
+    experts("ffn_down_exps", mixture, mixture.down_proj, hidden, mixture.inner);
+    if (mixture.shared_inner == 0) return;
+    linear("ffn_gate_inp_shexp", module + ".shared_expert_gate", 1, hidden, false);
+    list_.back().is_f32 = true;
+    linear("ffn_gate_shexp", module + ".shared_expert.gate_proj", mixture.shared_inner, hidden, false);
+    linear("ffn_up_shexp", module + ".shared_expert.up_proj", mixture.shared_inner, hidden, false);
+    linear("ffn_down_shexp", module + ".shared_expert.down_proj", hidden, mixture.shared_inner, false);
+  }
+  void experts(std::string_view gguf, const Mixture& mixture, std::string_view projection, int64_t rows,
+               int64_t columns) {
+    GgufWeight& weight = list_.emplace_back(
+        GgufWeight{.gguf = fmt::format("{}{}.weight", gguf_, gguf), .shape = {mixture.experts, rows, columns}});
+    for (int64_t expert = 0; expert < mixture.experts; ++expert)
+      weight.experts.push_back(
+          config_.names.in_files(fmt::format("{}{}.experts.{}.{}.weight", name_, mixture.module, expert, projection)));
   }
 
   // Adds nothing where there is no norm.

@@ -15,7 +15,7 @@ void read_mixtral(const JsonField& json, DecoderConfig& config) {
   mixture.up_proj = "w3";
   mixture.down_proj = "w2";
   set_mixtures(mixture, config);
-  note_router_training(json, config);
+  read_router_training(json, kRouterAuxLossCoef, config);
 }
 
 }  // namespace
@@ -26,6 +26,11 @@ const Architecture kMixtral{.name = "MixtralForCausalLM",
                             .default_max_position_embeddings = 131072,
                             .norm = {.eps = 1e-5},
                             .rope = {.theta = 1e6},
-                            .read = read_mixtral};
+                            .read = read_mixtral,
+                            .gguf = {.name = "llama",
+                                     .told_by = "expert_count",
+                                     .states_vocabulary = true,
+                                     .mixture = {.is_there = true, .normalises = true, .experts = "num_local_experts"},
+                                     .rope = {.turns_neighbours = true, .states_size = true}}};
 
 }  // namespace spillway::architectures

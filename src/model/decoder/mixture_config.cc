@@ -4,13 +4,13 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "model/config_overrides.h"
 #include "ops/route/route.h"
 
 namespace spillway {
 namespace {
 
 constexpr int64_t kMaxInner = int64_t{1} << 20;
+constexpr double kMaxCoefficient = 1e6;
 
 }  // namespace
 
@@ -42,13 +42,10 @@ void set_mixtures_by_step(const JsonField& json, const Mixture& mixture, Decoder
   }
 }
 
-void note_router_training(const JsonField& json, DecoderConfig& config) {
+void read_router_training(const JsonField& json, double missing, DecoderConfig& config) {
   note_dropout(json, "router_jitter_noise", config);
-  if (!json["output_router_logits"].boolean_or(false) || config.untrainable) return;
-  config.untrainable = input_error(
-      json.where(),
-      "expected output_router_logits false, since the load-balancing loss is not yet computed, got true; {}",
-      override_advice(json.where(), "output_router_logits", "false"));
+  const double coefficient = json["router_aux_loss_coef"].real_or(missing, 0, kMaxCoefficient);
+  config.router_aux_loss_coef = json["output_router_logits"].boolean_or(false) ? coefficient : 0;
 }
 
 }  // namespace spillway

@@ -19,8 +19,11 @@ void set_mixtures(const Mixture& mixture, DecoderConfig& config);
 // Gives one to every decoder_sparse_step-th layer but to those of mlp_only_layers (Qwen).
 void set_mixtures_by_step(const JsonField& json, const Mixture& mixture, DecoderConfig& config);
 
-// Notes in `config` what of a router's training is not computed here: the load-balancing loss that output_router_logits
-// asks for, and noise on what it reads.
-void note_router_training(const JsonField& json, DecoderConfig& config);
+// transformers' coefficient of the load-balancing loss, where a file leaves it out, of all but OLMoE.
+inline constexpr double kRouterAuxLossCoef = 0.001;
+
+// Reads the coefficient of the load-balancing loss, `missing` where the file leaves it out, and notes in `config` what
+// of a router's training is not computed here: noise on what it reads.
+void read_router_training(const JsonField& json, double missing, DecoderConfig& config);
 
 }  // namespace spillway

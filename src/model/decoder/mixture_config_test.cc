@@ -92,9 +92,22 @@ TEST_CASE("what training a router would need and is not computed is noted, and r
     const DecoderConfig config = parse(with(changes), "Qwen3MoeForCausalLM");
     return config.untrainable ? std::string(config.untrainable->what()) : std::string();
   };
-  CHECK(note_of({{"router_aux_loss_coef", 0.01}, {"output_router_logits", false}}).empty());
-  CHECK(has(note_of({{"output_router_logits", true}}), "expected output_router_logits false"));
+  CHECK(note_of({{"router_aux_loss_coef", 0.01}, {"output_router_logits", true}}).empty());
   CHECK(has(note_of({{"router_jitter_noise", 0.1}}), "expected router_jitter_noise 0"));
+}
+
+TEST_CASE("a mixture has the load-balancing loss of its config where that returns the router's logits") {
+  const auto coefficient_of = [](const json& changes) {
+    return parse(with(changes), "Qwen3MoeForCausalLM").router_aux_loss_coef;
+  };
+  CHECK(coefficient_of({{"router_aux_loss_coef", 0.01}}) == 0);
+  CHECK(coefficient_of({{"router_aux_loss_coef", 0.01}, {"output_router_logits", true}}) == 0.01);
+  CHECK(coefficient_of({{"output_router_logits", true}}) == 0.001);
+  CHECK(has(error_of_changes({{"router_aux_loss_coef", -1}}), "router_aux_loss_coef"));
+  CHECK(read_model(kGoldenModels / "olmoe", R"({"output_router_logits": true, "router_aux_loss_coef": null})")
+            ->text()
+            ->router_aux_loss_coef == 0.01);
+  CHECK(!read_model(kGoldenModels / "qwen3")->text()->router_aux_loss_coef);
 }
 
 TEST_CASE("tensors of more or fewer experts than the config says are refused by name") {

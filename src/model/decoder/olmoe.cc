@@ -15,7 +15,7 @@ void read_olmoe(const JsonField& json, DecoderConfig& config) {
   Mixture mixture = read_mixture(json, "intermediate_size");
   mixture.normalises = json["norm_topk_prob"].boolean_or(false);
   set_mixtures(mixture, config);
-  note_router_training(json, config);
+  read_router_training(json, 0.01, config);
 }
 
 }  // namespace
@@ -26,6 +26,7 @@ const Architecture kOlmoe{.name = "OlmoeForCausalLM",
                           .default_pad_token_id = 1,
                           .norm = {.eps = 1e-5},
                           .layer = {.attention = {.head_norm = HeadNorm::kAllHeads}},
-                          .read = read_olmoe};
+                          .read = read_olmoe,
+                          .gguf = {.name = "olmoe", .mixture = {.is_there = true, .experts = "num_experts"}}};
 
 }  // namespace spillway::architectures

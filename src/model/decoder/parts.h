@@ -25,6 +25,12 @@ struct AttentionHeads {
   ValueId q = kNone, k = kNone, v = kNone;
 };
 
+// The use of the experts of a layer by its router.
+struct ExpertLoad {
+  ValueId load = kNone;     // router_load, where the model has a load-balancing loss
+  ValueId offsets = kNone;  // those of sort_pairs
+};
+
 // What heads are rotated by.
 struct RotationInputs {
   ValueId positions = kNone;    // i32 [T]
@@ -55,6 +61,9 @@ class DecoderParts {
   // Returns the bias of scores that have one, else kNone.
   [[nodiscard]] ValueId head_bias();
 
+  // The loads of the experts of layers, in their order, for append_expert_loads().
+  [[nodiscard]] std::vector<ExpertLoad>& expert_loads() { return expert_loads_; }
+
   [[nodiscard]] Layers& layers() { return layers_; }
   [[nodiscard]] const DecoderConfig& config() const { return config_; }
 
@@ -77,6 +86,7 @@ class DecoderParts {
   RotationInputs inputs_;
   std::vector<std::optional<Rotation>> rotations_;  // of config.ropes; empty where no layer is rotated by it
   ValueId embedding_ = kNone;
+  std::vector<ExpertLoad> expert_loads_;
 };
 
 }  // namespace spillway

@@ -25,7 +25,7 @@ void read_alternate_windows(const JsonField& json, DecoderConfig& config) {
 void read_mixtures(const JsonField& json, Mixture mixture, DecoderConfig& config) {
   mixture.normalises = json["norm_topk_prob"].boolean_or(false);
   set_mixtures_by_step(json, mixture, config);
-  note_router_training(json, config);
+  read_router_training(json, kRouterAuxLossCoef, config);
 }
 
 void read_qwen2_moe(const JsonField& json, DecoderConfig& config) {
@@ -46,17 +46,25 @@ void read_qwen3_moe(const JsonField& json, DecoderConfig& config) {
 
 }  // namespace
 
-const Architecture kQwen2Moe{.name = "Qwen2MoeForCausalLM",
-                             .model_type = "qwen2_moe",
-                             .default_kv_heads = 16,
-                             .default_max_position_embeddings = 32768,
-                             .read = read_qwen2_moe};
+const Architecture kQwen2Moe{
+    .name = "Qwen2MoeForCausalLM",
+    .model_type = "qwen2_moe",
+    .default_kv_heads = 16,
+    .default_max_position_embeddings = 32768,
+    .read = read_qwen2_moe,
+    .gguf = {.name = "qwen2moe",
+             .biases = {.qkv = true},
+             .mixture = {.is_there = true, .experts = "num_experts", .states_inner_width = true}}};
 
-const Architecture kQwen3Moe{.name = "Qwen3MoeForCausalLM",
-                             .model_type = "qwen3_moe",
-                             .default_kv_heads = 4,
-                             .default_max_position_embeddings = 32768,
-                             .layer = {.attention = {.head_norm = HeadNorm::kEachHead}},
-                             .read = read_qwen3_moe};
+const Architecture kQwen3Moe{
+    .name = "Qwen3MoeForCausalLM",
+    .model_type = "qwen3_moe",
+    .default_kv_heads = 4,
+    .default_max_position_embeddings = 32768,
+    .layer = {.attention = {.head_norm = HeadNorm::kEachHead}},
+    .read = read_qwen3_moe,
+    .gguf = {.name = "qwen3moe",
+             .head_size = GgufHeadSize::kWritten,
+             .mixture = {.is_there = true, .normalises = true, .experts = "num_experts", .states_inner_width = true}}};
 
 }  // namespace spillway::architectures

@@ -11,8 +11,8 @@
 
 namespace spillway {
 
-// Throws InputError for a file that holds no model without experts (an adapter, a projector of images), and for
-// architectures that are not read here.
+// Throws InputError for a file that holds no model (an adapter, a projector of images), and for architectures that are
+// not read here.
 void check_gguf_model(const GgufFile& file);
 
 // Returns the config.json. `dtype` is that of the weights that will be written beside it. Throws InputError

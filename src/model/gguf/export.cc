@@ -1,5 +1,6 @@
 #include "model/gguf/export.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -61,6 +62,14 @@ GgufMetadata general_metadata(const GgufDescription& description, const fs::path
           {"general.name", name_of(folder)}};
 }
 
+// Throws InputError for a type whose choice of encodings is not known for experts.
+void check_type(const GgufDescription& description, const GgufFileType& type) {
+  const auto is_of_experts = [](const GgufWeight& weight) { return !weight.experts.empty(); };
+  if (!type.is_mixture || std::none_of(description.weights.begin(), description.weights.end(), is_of_experts)) return;
+  throw input_error("--type", "expected f32, f16, bf16 or q8_0 for a mixture of experts, got {}; {}", type.name,
+                    "write f16, and give that file to llama-quantize");
+}
+
 class Tally {
  public:
   Tally(const std::vector<GgufTensorSpec>& tensors, const ExportOptions& options) : options_(options) {
@@ -85,6 +94,7 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   (void)description_of(*read, model);  // what cannot be expressed is refused before the adapter is looked at
   const MergedWeights merged(std::move(read), model, adapter, MergeBase::kFiles);
   const GgufDescription description = description_of(merged.model(), model);
+  check_type(description, *options.type);
   const bool brings_tokenizer = adapter && fs::exists(*adapter / "tokenizer.json");
   GgufMetadata metadata = general_metadata(description, model, "model");
   metadata.insert(metadata.end(), description.metadata.begin(), description.metadata.end());
@@ -98,8 +108,10 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   for (const GgufConstant& constant : description.constants)
     tensors.push_back({constant.name, GgufType::kF32, {std::ssize(constant.values)}});
   for (const GgufWeight& weight : weights) {
-    const TensorSpec* stored = merged.find(weight.name);
-    SPILLWAY_CHECK(stored != nullptr && stored->shape == weight.shape, "{} of {}", weight.name, model.string());
+    for (const std::string& name : weight.names()) {
+      const TensorSpec* stored = merged.find(name);
+      SPILLWAY_CHECK(stored != nullptr && stored->shape == weight.shape_in_files(), "{} of {}", name, model.string());
+    }
     tensors.push_back({weight.gguf, tensor_type(weight, description.model, *options.type), weight.shape});
   }
   GgufWriter writer(file, metadata, tensors);
@@ -108,8 +120,10 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   for (const GgufConstant& constant : description.constants) writer.append(constant.values);
   for (size_t i = 0; i < weights.size(); ++i) {
     const GgufWeight& weight = weights[i];
-    std::vector<float> values = shifted(merged.read(*merged.find(weight.name), pool), weight.shift);
-    writer.append(interleaved(std::move(values), weight.shape, weight.permuted_heads), &pool);
+    for (const std::string& name : weight.names()) {
+      std::vector<float> values = shifted(merged.read(*merged.find(name), pool), weight.shift);
+      writer.append(interleaved(std::move(values), weight.shape, weight.permuted_heads), &pool);
+    }
     tally.add(tensors[i + description.constants.size()]);
   }
   writer.commit();

@@ -137,7 +137,7 @@ std::string refusal_of(const std::string& name, const std::string& patch) {
 }  // namespace
 
 TEST_CASE("each family's file has the tensors and the metadata that llama.cpp's converter writes") {
-  REQUIRE(family_goldens().size() == 22);
+  REQUIRE(family_goldens().size() == 26);
   for (const auto& [name, family] : family_goldens().items()) {
     INFO(name);
     const TemporaryFolder folder;
@@ -187,6 +187,15 @@ TEST_CASE("each family's file becomes a folder with the same weights, whose file
   }
 }
 
+TEST_CASE("a mixture of experts is not written in a mixture of encodings") {
+  const TemporaryFolder folder;
+  const fs::path model = write_family(folder, family_goldens().at("mixtral"));
+  CHECK_THROWS_WITH((void)export_gguf(model, {}, folder.path() / "x.gguf", in_type("q4_k_m")),
+                    "[--type] expected f32, f16, bf16 or q8_0 for a mixture of experts, got q4_k_m; write f16, and "
+                    "give that file to llama-quantize");
+  CHECK_FALSE(fs::exists(folder.path() / "x.gguf"));
+}
+
 TEST_CASE("a family's adapter is what llama.cpp's converter makes of it") {
   for (const std::string name : {"phi3", "glm4", "granite", "gemma3"}) {
     INFO(name);
@@ -231,6 +240,9 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
        R"({"sliding_window": null, "layer_types": ["full_attention", "full_attention", "full_attention",)"
        R"("full_attention", "full_attention"]})",
        "layer_types"},
+      {"qwen3_moe", R"({"mlp_only_layers": [1]})", "mlp_only_layers, decoder_sparse_step"},
+      {"qwen3_moe", R"({"norm_topk_prob": false})", "norm_topk_prob"},
+      {"olmoe", R"({"norm_topk_prob": true})", "norm_topk_prob"},
       {"qwen3", yarn + R"("beta_fast": 64.0}})", "rope_scaling.beta_fast, beta_slow"},
       {"qwen3", yarn + R"("attention_factor": 2.0}})", "rope_scaling.attention_factor"},
       {"qwen3", yarn + R"("truncate": false}})", "rope_scaling.truncate"},

@@ -32,6 +32,7 @@ constexpr std::string_view kCommand = "import";
 struct Transfer {
   const GgufTensor* from = nullptr;
   TensorSpec to;
+  int64_t first_row = 0;       // of `from`, which is that of all experts where `to` is that of one
   int64_t permuted_heads = 0;  // > 0: rows are put back into Hugging Face's order, head by head
   float shift = 0;             // is subtracted from every value
 };
@@ -49,7 +50,15 @@ std::vector<Transfer> transfers_of(const GgufFile& file, const GgufDescription& 
                         tensor == nullptr ? "none" : fmt::format("[{}]", fmt::join(tensor->shape, ", ")));
     }
     used.insert(weight.gguf);
-    list.push_back({tensor, {weight.name, dtype, weight.shape}, weight.permuted_heads, weight.shift});
+    int64_t first_row = 0;
+    for (const std::string& name : weight.names()) {
+      list.push_back({.from = tensor,
+                      .to = {name, dtype, weight.shape_in_files()},
+                      .first_row = first_row,
+                      .permuted_heads = weight.permuted_heads,
+                      .shift = weight.shift});
+      first_row += list.back().to.elems() / tensor->row_elems();
+    }
   }
   // A tensor that config.json says nothing about would be lost without a word.
   for (const auto& [name, tensor] : file.tensors()) {
@@ -82,12 +91,12 @@ void copy_permuted(const GgufFile& file, const Transfer& transfer, SafetensorsFo
 void copy_plain(const GgufFile& file, const Transfer& transfer, SafetensorsFolderWriter& writer) {
   constexpr int64_t kChunkElems = int64_t{1} << 20;
   const GgufTensor& tensor = *transfer.from;
-  const int64_t row = tensor.row_elems(), rows = tensor.elems() / row;
+  const int64_t row = tensor.row_elems(), rows = transfer.to.elems() / row;
   const int64_t most = std::clamp<int64_t>(kChunkElems / row, 1, rows);
   auto values = make_vector<float>(most * row);
   for (int64_t first = 0; first < rows; first += most) {
     const int64_t count = std::min(most, rows - first);
-    file.read_rows(tensor, first, count, values.data());
+    file.read_rows(tensor, transfer.first_row + first, count, values.data());
     for (float& value : values) value -= transfer.shift;
     writer.append(transfer.to.name, values.data(), DType::kF32, count * row);
   }

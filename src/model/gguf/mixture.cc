@@ -67,6 +67,7 @@ GgufType plain_tensor_type(const std::vector<int64_t>& shape, GgufType wanted) {
 }
 
 GgufType tensor_type(const GgufWeight& weight, const GgufModel& model, const GgufFileType& file) {
+  if (weight.is_f32) return GgufType::kF32;
   if (!file.is_mixture || weight.shape.size() < 2) return plain_tensor_type(weight.shape, file.type);
   const std::string_view name = weight.gguf;
   GgufType type = file.type;

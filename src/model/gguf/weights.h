@@ -26,6 +26,17 @@ struct GgufWeight {
   std::vector<int64_t> shape;  // outermost first
   int64_t permuted_heads = 0;  // > 0: the rows of each of so many heads are interleaved in GGUF
   float shift = 0;             // is added to every value in GGUF
+  bool is_f32 = false;         // whatever the type of the file: routers
+  // Of the tensor of all experts, those of each one in a model's files, in place of `name`: they lie behind each other.
+  std::vector<std::string> experts{};
+
+  // Returns the tensors of a model's files that it is made of, and the shape of each.
+  [[nodiscard]] std::vector<std::string> names() const {
+    return experts.empty() ? std::vector<std::string>{name} : experts;
+  }
+  [[nodiscard]] std::vector<int64_t> shape_in_files() const {
+    return {shape.begin() + (experts.empty() ? 0 : 1), shape.end()};
+  }
 };
 
 // A tensor that only GGUF has: what config.json says in numbers.

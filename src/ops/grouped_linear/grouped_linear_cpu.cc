@@ -8,8 +8,6 @@
 namespace spillway::ops {
 namespace {
 
-using namespace grouped_linear_op;
-
 struct RowRange {
   int64_t begin = 0, end = 0;
 };
@@ -45,6 +43,7 @@ void write_other_rows(const TensorView& addend, const TensorView& out, int64_t w
 }  // namespace
 
 void grouped_linear_cpu(const KernelArgs& args) {
+  using namespace grouped_linear_op;
   const TensorView &x = args.inputs[kX], &offsets = args.inputs[kOffsets], &addend = args.inputs[kAddend],
                    &out = args.outputs[0];
   const Sizes sizes = sizes_of(x.shape, args.inputs[kFirstWeight].shape, args.attributes);
@@ -69,6 +68,7 @@ void grouped_linear_cpu(const KernelArgs& args) {
 
 // dW = dY' X over the expert's rows, of which there may be none.
 void grouped_linear_grad_cpu(const KernelArgs& args) {
+  using namespace grouped_linear_op;
   const TensorView &x = args.inputs[kGradX], &dy = args.inputs[kDy], &addend = args.inputs[kGradAddend],
                    &out = args.outputs[0];
   const int64_t expert = args.attributes.integer("first_expert"), pairs = args.attributes.integer("pairs");

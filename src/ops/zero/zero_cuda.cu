@@ -13,4 +13,9 @@ void zero_cuda(const KernelArgs& args) {
   cuda::zero_bytes(out.as<std::byte>() + range.begin * size, (range.end - range.begin) * size, args.stream);
 }
 
+void zeros_cuda(const KernelArgs& args) {
+  const TensorView& out = args.outputs[0];
+  cuda::zero_bytes(out.as<std::byte>(), out.bytes(), args.stream);
+}
+
 }  // namespace spillway::ops

@@ -3,6 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "text/grammar/json_patterns.h"
+
 namespace spillway::text {
 namespace {
 
@@ -52,12 +55,34 @@ class Formats {
 
 }  // namespace
 
+namespace {
+
+// Formats that are an expression.
+struct PatternFormat {
+  std::string_view name, pattern;
+};
+constexpr PatternFormat kPatternFormats[] = {
+    {"email", "^[A-Za-z0-9_+-]+(\\.[A-Za-z0-9_+-]+)*@[A-Za-z0-9]+(-[A-Za-z0-9]+)*(\\.[A-Za-z0-9]+(-[A-Za-z0-9]+)*)+$"},
+    {"hostname", "^[A-Za-z0-9]+(-[A-Za-z0-9]+)*(\\.[A-Za-z0-9]+(-[A-Za-z0-9]+)*)*$"},
+    {"ipv4", "^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])$"},
+    {"ipv6", "^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$"},
+    {"uri",
+     "^https?://[A-Za-z0-9]+(-[A-Za-z0-9]+)*(\\.[A-Za-z0-9]+(-[A-Za-z0-9]+)*)*(:[0-9]{1,4})?(/[A-Za-z0-9._~-]*)*"
+     "(\\?[A-Za-z0-9._~&=-]*)?(#[A-Za-z0-9._~-]*)?$"}};
+
+}  // namespace
+
 std::optional<GrammarPart> format_part(ByteGrammar& grammar, JsonRules& rules, std::string_view format) {
   Formats formats(grammar, rules);
   if (format == "date") return formats.date();
   if (format == "time") return formats.time();
   if (format == "date-time") return grammar.sequence({formats.date(), grammar.text("T"), formats.time()});
   if (format == "uuid") return formats.uuid();
+  for (const PatternFormat& one : kPatternFormats) {
+    if (format != one.name) continue;
+    return pattern_part(grammar, rules, one.pattern,
+                        [](const std::string& what) { SPILLWAY_CHECK(false, "the expression of a format: {}", what); });
+  }
   return std::nullopt;
 }
 

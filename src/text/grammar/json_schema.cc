@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "text/grammar/json_bounds.h"
 #include "text/grammar/json_formats.h"
+#include "text/grammar/json_patterns.h"
 #include "text/grammar/json_rules.h"
 #include "text/grammar/schema_reader.h"
 
@@ -244,15 +246,28 @@ class SchemaCompiler {
     return {open.begin, close.end};
   }
 
+  // The expression that a string has to match, where there is one.
+  std::optional<GrammarPart> expression(const SchemaPlace& place) {
+    if (place.has("pattern")) {
+      const SchemaPlace pattern = place["pattern"];
+      if (!pattern.json->is_string()) throw schema_.bad(pattern, "a regular expression", "correct it");
+      return pattern_part(grammar_, rules_, pattern.json->get<std::string>(), [&](const std::string& what) {
+        throw schema_.bad(pattern, "a regular expression that a grammar can say", what, "write it another way");
+      });
+    }
+    if (!place.has("format")) return std::nullopt;
+    const SchemaPlace format = place["format"];
+    std::optional<GrammarPart> part =
+        format_part(grammar_, rules_, format.json->is_string() ? format.json->get<std::string>() : "");
+    if (!part) throw schema_.bad(format, kFormatNames, "leave it out: answers could break it");
+    return part;
+  }
+
   GrammarPart string(const SchemaPlace& place) {
     const bool has_lengths = place.has("minLength") || place.has("maxLength");
-    if (place.has("format")) {
-      const SchemaPlace format = place["format"];
-      const std::string name = format.json->is_string() ? format.json->get<std::string>() : "";
-      const std::optional<GrammarPart> part = format_part(grammar_, rules_, name);
-      if (!part || has_lengths)
-        throw schema_.bad(format, part ? "a format without lengths" : "date, time, date-time or uuid",
-                          "leave it out: answers could break it");
+    if (const std::optional<GrammarPart> part = expression(place)) {
+      if (has_lengths || (place.has("pattern") && place.has("format")))
+        throw schema_.bad(place, "one of pattern, format, and lengths", "several", "write them as one pattern");
       return grammar_.sequence({grammar_.text("\""), *part, grammar_.text("\"")});
     }
     if (!has_lengths) return grammar_.call(rules_.string());
@@ -264,11 +279,10 @@ class SchemaCompiler {
   }
 
   GrammarPart number(const SchemaPlace& place) {
-    for (const char* keyword : kNumberKeywords) {
-      if (place.has(keyword))
-        throw schema_.bad(place[keyword], "bounds of integers alone", "write type: integer, or leave it out");
-    }
-    return grammar_.call(rules_.number());
+    const auto has = [&](const char* keyword) { return place.has(keyword); };
+    if (std::none_of(kNumberKeywords.begin(), kNumberKeywords.end(), has)) return grammar_.call(rules_.number());
+    return numbers_between(grammar_, rules_, schema_.decimal(place, "minimum", "exclusiveMinimum", 1),
+                           schema_.decimal(place, "maximum", "exclusiveMaximum", -1));
   }
 
   GrammarPart integer(const SchemaPlace& place) {

@@ -18,7 +18,7 @@ const SchemaNames kAnnotations = {"title", "description", "default",      "examp
                                   "$defs", "definitions", "discriminator"};
 const SchemaNames kOfObjects = {"properties", "required", "additionalProperties"};
 const SchemaNames kOfArrays = {"items", "prefixItems", "minItems", "maxItems"};
-const SchemaNames kOfStrings = {"minLength", "maxLength", "format"};
+const SchemaNames kOfStrings = {"minLength", "maxLength", "format", "pattern"};
 const SchemaNames kOfNumbers(kNumberKeywords.begin(), kNumberKeywords.end());
 const SchemaNames kAlone(kAloneKeywords.begin(), kAloneKeywords.end());
 constexpr std::array<const char*, 7> kTypes = {"object", "array", "string", "integer", "number", "boolean", "null"};
@@ -213,6 +213,25 @@ std::optional<int64_t> SchemaReader::bound(const SchemaPlace& place, const char*
   if (!bound) return std::nullopt;
   constexpr double kLimit = 2e18;
   return static_cast<int64_t>(sign * std::clamp(*bound, -kLimit, kLimit));
+}
+
+std::optional<DecimalBound> SchemaReader::decimal(const SchemaPlace& place, const char* inclusive,
+                                                  const char* exclusive, double sign) const {
+  std::optional<double> bound;
+  bool is_open = false;
+  for (const char* keyword : {inclusive, exclusive}) {
+    if (!place.has(keyword)) continue;
+    const SchemaPlace value = place[keyword];
+    if (!value.json->is_number()) throw bad(value, "a number", "correct it");
+    const double number = value.json->get<double>();
+    if (bound && sign * number < sign * *bound) continue;
+    bound = number;
+    is_open = keyword == exclusive;
+    if (!decimal_bound(number, is_open))
+      throw bad(value, fmt::format("up to {} digits before and behind the point", kMaxDecimalDigits),
+                "write a shorter number");
+  }
+  return bound ? decimal_bound(*bound, is_open) : std::nullopt;
 }
 
 }  // namespace spillway::text

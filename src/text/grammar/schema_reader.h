@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/grammar/json_bounds.h"
 
 namespace spillway::text {
 
@@ -20,7 +21,7 @@ using SchemaNames = std::set<std::string, std::less<>>;
 
 // Keywords beside which a schema has no others but annotations.
 inline constexpr std::array<const char*, 6> kAloneKeywords = {"$ref", "allOf", "anyOf", "const", "enum", "oneOf"};
-// The keywords of numbers; they are for integers alone.
+// The keywords of numbers.
 inline constexpr std::array<const char*, 4> kNumberKeywords = {"exclusiveMaximum", "exclusiveMinimum", "maximum",
                                                                "minimum"};
 
@@ -64,6 +65,10 @@ class SchemaReader {
   // Returns the least integer (sign 1) or, as its negative, the largest (sign -1) that the two keywords allow.
   [[nodiscard]] std::optional<int64_t> bound(const SchemaPlace& place, const char* inclusive, const char* exclusive,
                                              double sign) const;
+  // Returns the tighter of the two keywords: the larger one of lower bounds (sign 1), the smaller one of upper (sign
+  // -1).
+  [[nodiscard]] std::optional<DecimalBound> decimal(const SchemaPlace& place, const char* inclusive,
+                                                    const char* exclusive, double sign) const;
 
  private:
   [[nodiscard]] SchemaPlace resolved(SchemaPlace place) const;

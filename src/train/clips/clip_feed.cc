@@ -110,14 +110,14 @@ std::span<const data::MicroBatch> ClipFeed::micro_batch(int64_t index) {
   return std::span(&batch_, 1);
 }
 
-void ClipFeed::observe(const Observation& seen) {
-  if (!on_sample_) return;
-  for (size_t i = 0; i < samples_.size(); ++i) {
+std::vector<double> ClipFeed::observe(const Observation& seen) {
+  for (size_t i = 0; i < samples_.size() && on_sample_; ++i) {
     SampleSeen& sample = samples_[i];
     const double sigma = job_.preconditions ? static_cast<double>(sample.sigma) : 1;
     sample.loss = seen.values[0][i] * sigma * sigma;
     on_sample_(sample);
   }
+  return {};
 }
 
 ClipEvaluation::ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch)

@@ -57,7 +57,7 @@ class ClipFeed final : public StepFeed {
   void begin(int64_t step) override;
   [[nodiscard]] StepTotals totals() const override;
   [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override;
-  void observe(const Observation& seen) override;
+  [[nodiscard]] std::vector<double> observe(const Observation& seen) override;
 
  private:
   const ClipJob& job_;

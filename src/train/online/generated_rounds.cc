@@ -6,6 +6,9 @@
 
 #include "base/clock.h"
 #include "base/index.h"
+#include "base/json.h"
+#include "base/sizes.h"
+#include "train/rank_text.h"
 
 namespace spillway::train {
 namespace {
@@ -28,6 +31,69 @@ Json columns_of(const std::vector<const data::PromptRow*>& rows) {
   return columns;
 }
 
+// The completions of a round that a rank generates: those of whole prompts, and as many as others have. `rows` are the
+// prompts of the completions.
+struct Share {
+  int64_t begin = 0, end = 0;
+};
+Share share_of(std::span<const int64_t> rows, const Ranks& ranks) {
+  std::vector<int64_t> groups;
+  for (int64_t i = 0; i < std::ssize(rows); ++i)
+    if (i == 0 || nth(rows, i) != nth(rows, i - 1)) groups.push_back(i);
+  const int64_t count = std::ssize(groups);
+  groups.push_back(std::ssize(rows));
+  return {nth(groups, count * ranks.rank() / ranks.size()), nth(groups, count * (ranks.rank() + 1) / ranks.size())};
+}
+
+std::string to_text(std::span<const infer::Generated> completions) {
+  TextWriter text;
+  for (const infer::Generated& one : completions) {
+    text.add_list(one.ids);
+    text.add_list(one.logprobs);
+    text.add(one.stopped);
+  }
+  return text.take();
+}
+
+// Appends the completions of a text to the answer.
+void add_completions(std::string_view text, std::span<const int64_t> rows, RoundAnswer& answer) {
+  for (TextReader reader(text); !reader.is_at_end();) {
+    Completion& one = answer.completions.emplace_back();
+    one.row = rows[answer.completions.size() - 1];
+    one.ids = reader.take_list<int32_t>();
+    const std::vector<double> logprobs = reader.take_list<double>();
+    one.logprobs.assign(logprobs.begin(), logprobs.end());
+    one.is_truncated = !reader.take<bool>();
+    answer.generated_tokens += std::ssize(one.ids);
+  }
+}
+
+// The parts of an answer that rank 0 tells the others.
+std::string to_text(const RoundAnswer& answer) {
+  TextWriter text;
+  for (const Completion& one : answer.completions) text.add_list(one.rewards);
+  text.add_list(json_text(answer.extra));
+  text.add(answer.generation_seconds);
+  text.add(answer.reward_seconds);
+  for (const auto& [name, value] : answer.metrics) {
+    text.add_list(name);
+    text.add(value);
+  }
+  return text.take();
+}
+
+void take_rewards(std::string_view text, RoundAnswer& answer) {
+  TextReader reader(text);
+  for (Completion& one : answer.completions) one.rewards = reader.take_list<float>();
+  answer.extra = Json::parse(reader.take_string());
+  answer.generation_seconds = reader.take<double>();
+  answer.reward_seconds = reader.take<double>();
+  while (!reader.is_at_end()) {
+    const std::string name(reader.take_string());
+    answer.metrics.emplace_back(name, reader.take<double>());
+  }
+}
+
 }  // namespace
 
 Json completion_json(const Job& job, const data::PromptRow& row, const std::vector<int32_t>& ids) {
@@ -36,9 +102,17 @@ Json completion_json(const Job& job, const data::PromptRow& row, const std::vect
   return Json::array({{{"role", "assistant"}, {"content", std::move(text)}}});
 }
 
-GeneratedRounds::GeneratedRounds(const Job& job, TrainingSession& session, rewards::RewardFunctions& functions,
-                                 int64_t total_steps, std::function<void(int64_t done, int64_t of)> progress)
-    : job_(job), session_(session), functions_(functions), total_steps_(total_steps), progress_(std::move(progress)) {}
+GeneratedRounds::GeneratedRounds(const Job& job, TrainingSession& session, rewards::RewardFunctions* functions,
+                                 JobRewards& models, Ranks& ranks, int64_t total_steps,
+                                 std::function<void(int64_t done, int64_t of)> progress)
+    : job_(job),
+      session_(session),
+      functions_(functions),
+      models_(models),
+      ranks_(ranks),
+      names_(rewards::names_of(job.config.rewards->functions)),
+      total_steps_(total_steps),
+      progress_(std::move(progress)) {}
 
 const data::PromptRow& GeneratedRounds::row_of(const RoundRequest& request, int64_t row) const {
   return nth(request.is_validation ? job_.online->validation : job_.online->training, row);
@@ -48,10 +122,8 @@ RoundAnswer GeneratedRounds::make(const RoundRequest& request) {
   RoundAnswer answer;
   const double start = now_seconds();
   generate(request, answer);
-  const double generated = now_seconds();
+  answer.generation_seconds = now_seconds() - start;
   score(request, answer);
-  answer.generation_seconds = generated - start;
-  answer.reward_seconds = now_seconds() - generated;
   return answer;
 }
 
@@ -66,22 +138,27 @@ void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer)
                                    .keeps_stop = true,
                                    .logprobs = true,
                                    .logprob_temperature = settings.temperature};
+  const Share share = share_of(request.prompts, ranks_);
+  const std::span<const infer::Prompt> own = subspan_of(prompts, share.begin, share.end - share.begin);
   if (progress_)
     options.on_answer = [&](size_t done, const infer::Generated&) {
-      progress_(static_cast<int64_t>(done) + 1, std::ssize(prompts));
+      progress_(static_cast<int64_t>(done) + 1, std::ssize(own));
     };
-  std::vector<infer::Generated> generated = session_.generate(prompts, options);
-  for (size_t i = 0; i < generated.size(); ++i) {
-    infer::Generated& one = generated[i];
-    answer.generated_tokens += std::ssize(one.ids);
-    answer.completions.push_back({.row = request.prompts[i],
-                                  .ids = std::move(one.ids),
-                                  .logprobs = {one.logprobs.begin(), one.logprobs.end()},
-                                  .is_truncated = !one.stopped});
-  }
+  for (const std::string& text : ranks_.exchange([&] { return to_text(session_.generate(own, options)); }))
+    add_completions(text, request.prompts, answer);
 }
 
 void GeneratedRounds::score(const RoundRequest& request, RoundAnswer& answer) {
+  const std::string text = models_.of_first([&] {
+    const double start = now_seconds();
+    call_functions(request, answer);
+    answer.reward_seconds = now_seconds() - start;
+    return ranks_.are_several() ? to_text(answer) : std::string();
+  });
+  if (!ranks_.is_first()) take_rewards(text, answer);
+}
+
+void GeneratedRounds::call_functions(const RoundRequest& request, RoundAnswer& answer) {
   rewards::RewardInput input{.state = {.global_step = request.step,
                                        .max_steps = total_steps_,
                                        .epoch = request.epoch,
@@ -96,7 +173,7 @@ void GeneratedRounds::score(const RoundRequest& request, RoundAnswer& answer) {
     input.prompt_ids.push_back(row.ids);
   }
   input.columns = columns_of(rows);
-  for (const rewards::RewardOutput& output : functions_.evaluate(input)) {
+  for (const rewards::RewardOutput& output : functions_->evaluate(input)) {
     for (size_t i = 0; i < answer.completions.size(); ++i) {
       const std::optional<double> reward = output.rewards[i];
       answer.completions[i].rewards.push_back(reward ? static_cast<float>(*reward)

@@ -2,30 +2,140 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/index.h"
+#include "train/rank_text.h"
 
 namespace spillway::train {
 namespace {
 
-class SessionProgram final : public infer::RewardProgram {
- public:
-  SessionProgram(std::shared_ptr<TrainingSession*> session, size_t model, const infer::RewardRoom& room)
-      : session_(std::move(session)), model_(model), room_(room) {}
+using TokenScores = std::vector<std::vector<float>>;  // by batch
 
-  [[nodiscard]] infer::RewardRoom prepare(int64_t, int64_t) override { return room_; }
-  [[nodiscard]] std::span<const float> run(const data::MicroBatch& texts) override {
-    SPILLWAY_CHECK(*session_ != nullptr, "a reward model before there is a session");
-    return (*session_)->score_texts(model_, texts);
+// Returns the sequences of batches for a model, in a text that is not empty.
+std::string text_of_batches(size_t model, std::span<const data::MicroBatch> batches) {
+  TextWriter text;
+  text.add(model);
+  for (const data::MicroBatch& batch : batches) {
+    text.add_list(batch.seq_offsets);
+    text.add_list(batch.ids);
+  }
+  return text.take();
+}
+
+// Reads them back, and returns the batch of this number, or the last one.
+std::pair<size_t, data::MicroBatch> batch_of_text(std::string_view text, int number) {
+  TextReader reader(text);
+  const auto model = reader.take<size_t>();
+  std::vector<int32_t> offsets, ids;
+  for (int i = 0; i <= number && !reader.is_at_end(); ++i) {
+    offsets = reader.take_list<int32_t>();
+    ids = reader.take_list<int32_t>();
+  }
+  data::MicroBatch batch;
+  for (size_t i = 0; i + 1 < offsets.size(); ++i)
+    data::add_sequence(batch, {}, subspan_of(std::span(std::as_const(ids)), offsets[i], offsets[i + 1] - offsets[i]));
+  return {model, std::move(batch)};
+}
+
+}  // namespace
+
+// The runs of models in the session. Rank 0 leads: the others run what it asks for, until it says that it is done.
+class JobRewards::Runs {
+ public:
+  void attach(TrainingSession& session, Ranks& ranks) {
+    session_ = &session;
+    ranks_ = &ranks;
+  }
+
+  // Returns the scores of the tokens of each batch. Each rank runs one of them at a time.
+  TokenScores run(size_t model, std::span<const data::MicroBatch> batches) {
+    SPILLWAY_CHECK(session_ != nullptr, "a reward model before there is a session");
+    TokenScores scores;
+    for (size_t first = 0; first < batches.size(); first = scores.size()) {
+      const size_t count = std::min(static_cast<size_t>(ranks_->size()), batches.size() - first);
+      (void)run_together(text_of_batches(model, batches.subspan(first, count)));
+      for (const std::string& text : std::span(texts_).first(count))
+        scores.push_back(TextReader(text).take_list<float>());
+    }
+    return scores;
+  }
+
+  std::string of_first(const std::function<std::string()>& body) {
+    SPILLWAY_CHECK(session_ != nullptr, "rewards before there is a session");
+    if (!ranks_->are_several()) return body();
+    return ranks_->exchange([&] { return ranks_->is_first() ? led(body) : followed(); }).front();
   }
 
  private:
-  std::shared_ptr<TrainingSession*> session_;
+  std::string led(const std::function<std::string()>& body) {
+    others_wait_ = true;
+    try {
+      std::string text = body();
+      end();
+      return text;
+    } catch (...) {
+      end();
+      throw;
+    }
+  }
+
+  std::string followed() {
+    while (run_together("")) continue;
+    return "";
+  }
+
+  // An error on the way to here that all ranks have has ended the others' waiting.
+  void end() {
+    if (others_wait_) (void)run_together("");
+    others_wait_ = false;
+  }
+
+  // Runs what rank 0 asks for on all ranks, and keeps the results as texts. Returns false if that is nothing: it is
+  // done.
+  bool run_together(std::string_view asked) {
+    others_wait_ = false;
+    const std::string order = ranks_->of_first([&] { return std::string(asked); });
+    if (order.empty()) return false;
+    const std::span<const std::string> texts = ranks_->exchange([&] {
+      const auto [model, batch] = batch_of_text(order, ranks_->rank());
+      TextWriter text;
+      text.add_list(session_->score_texts(model, batch));
+      return text.take();
+    });
+    texts_.assign(texts.begin(), texts.end());
+    others_wait_ = true;
+    return true;
+  }
+
+  TrainingSession* session_ = nullptr;
+  Ranks* ranks_ = nullptr;
+  std::vector<std::string> texts_;  // the results of the last run, by rank
+  bool others_wait_ = false;        // for what rank 0 asks for next
+};
+
+class JobRewards::SessionProgram final : public infer::RewardProgram {
+ public:
+  SessionProgram(std::shared_ptr<Runs> runs, size_t model, const infer::RewardRoom& room)
+      : runs_(std::move(runs)), model_(model), room_(room) {}
+
+  [[nodiscard]] infer::RewardRoom prepare(int64_t, int64_t) override { return room_; }
+  [[nodiscard]] TokenScores run(std::span<const data::MicroBatch> batches) override {
+    return runs_->run(model_, batches);
+  }
+
+ private:
+  std::shared_ptr<Runs> runs_;
   size_t model_;
   infer::RewardRoom room_;
 };
 
-}  // namespace
+JobRewards::JobRewards(const Job& job) : job_(job), runs_(std::make_shared<Runs>()) {}
+
+void JobRewards::attach(TrainingSession& session, Ranks& ranks) { runs_->attach(session, ranks); }
+
+std::string JobRewards::of_first(const std::function<std::string()>& body) { return runs_->of_first(body); }
 
 rewards::ModelRewardFactory JobRewards::factory() {
   return [this](const rewards::RewardEntry& entry) {
@@ -34,7 +144,7 @@ rewards::ModelRewardFactory JobRewards::factory() {
                                     [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
     SPILLWAY_CHECK(found != models.end(), "the job has no reward model {}", entry.folder);
     const auto number = static_cast<size_t>(found - models.begin());
-    return infer::model_reward(found->model, std::make_shared<SessionProgram>(session_, number, found->room),
+    return infer::model_reward(found->model, std::make_shared<SessionProgram>(runs_, number, found->room),
                                entry.reads_ids);
   };
 }

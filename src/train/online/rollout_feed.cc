@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "base/sizes.h"
+#include "train/rank_text.h"
 
 namespace spillway::train {
 namespace {
@@ -72,11 +74,13 @@ std::vector<float> at_predicting_positions(const std::vector<double>& numbers, s
 }  // namespace
 
 RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
-                         std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position)
+                         std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position,
+                         Ranks& ranks)
     : job_(job),
       session_(session),
       source_(std::move(source)),
       on_round_(std::move(on_round)),
+      ranks_(ranks),
       schedule_(job.config, std::ssize(job.online->training)),
       entropy_(*job.config.online),
       step_(position.step - 1),
@@ -90,14 +94,13 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
 void RolloutFeed::restore(const FeedState& state) {
   if (!state.entropy.is_null()) entropy_.restore(state.entropy);
   if (!state.round || std::ssize(state.round->order) != schedule_.slices() * completions_per_micro_batch()) return;
-  cut_prompts(state.round->completions);
-  take(state.round);
+  rounds_.push_back(held(state.round));
 }
 
 void RolloutFeed::begin(int64_t step) {
   step_ = step;
   range_ = schedule_.micro_batches_of(step);
-  if (const int64_t number = schedule_.round_of(range_.first); !round_ || round_->number != number) make_round(number);
+  prepare(0, 1);
 }
 
 StepTotals RolloutFeed::totals() const {
@@ -105,16 +108,30 @@ StepTotals RolloutFeed::totals() const {
   return {.micro_batches = (range_.last - range_.first) / updates, .updates = updates};
 }
 
+void RolloutFeed::prepare(int64_t first, int64_t last) {
+  const int64_t from = schedule_.round_of(range_.first + first), to = schedule_.round_of(range_.first + last - 1);
+  std::erase_if(rounds_, [&](const HeldRound& one) { return one.round->number < from || one.round->number > to; });
+  for (int64_t number = from; number <= to; ++number)
+    if (find(number) == nullptr) make_round(number);
+}
+
+RolloutFeed::HeldRound* RolloutFeed::find(int64_t number) {
+  const auto found =
+      std::find_if(rounds_.begin(), rounds_.end(), [&](const HeldRound& one) { return one.round->number == number; });
+  return found == rounds_.end() ? nullptr : &*found;
+}
+
 std::span<const data::MicroBatch> RolloutFeed::micro_batch(int64_t index) {
   const int64_t micro_batch = range_.first + index, size = completions_per_micro_batch();
-  if (const int64_t number = schedule_.round_of(micro_batch); round_->number != number) make_round(number);
+  HeldRound* const held = find(schedule_.round_of(micro_batch));
+  SPILLWAY_CHECK(held != nullptr, "no round for micro-batch {}", micro_batch);
   std::vector<const Completion*> rows;
   for (int64_t i = 0; i < size; ++i) {
-    const int64_t number = nth(round_->order, schedule_.slice_of(micro_batch) * size + i);
-    rows.push_back(&nth(round_->completions, number));
+    const int64_t number = nth(held->round->order, schedule_.slice_of(micro_batch) * size + i);
+    rows.push_back(&nth(held->round->completions, number));
   }
-  round_totals_.entropy_coef = entropy_.applied();
-  fill(rows, &round_totals_);
+  held->totals.entropy_coef = entropy_.applied();
+  fill(rows, held->most_of_prompt, &held->totals);
   return streams_;
 }
 
@@ -122,9 +139,9 @@ int64_t RolloutFeed::completions_per_micro_batch() const {
   return job_.config.batches.micro_batch_size * job_.config.online->completions_per_row();
 }
 
-TrainedCompletion RolloutFeed::trained(const Completion& one) const {
+TrainedCompletion RolloutFeed::trained(const Completion& one, size_t most_of_prompt) const {
   const std::span<const int32_t> prompt = nth(job_.online->training, one.row).ids;
-  return {.prompt = prompt.last(std::min(prompt.size(), most_of_prompt_)),
+  return {.prompt = prompt.last(std::min(prompt.size(), most_of_prompt)),
           .ids = one.ids,
           .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
           .advantage = one.advantage,
@@ -136,18 +153,21 @@ TrainedCompletion RolloutFeed::trained(const Completion& one) const {
           .values = std::span(one.values).first(one.returns.size())};
 }
 
-void RolloutFeed::take(std::shared_ptr<const Round> round) {
-  round_ = std::move(round);
-  round_totals_ = {.epoch = schedule_.epoch_of(round_->number)};
-  for (const Completion& one : round_->completions) {
-    round_totals_.tokens += trained(one).tokens();
-    round_totals_.longest = std::max(round_totals_.longest, std::ssize(one.ids));
+RolloutFeed::HeldRound RolloutFeed::held(std::shared_ptr<const Round> round) const {
+  HeldRound held{.most_of_prompt = most_of_prompt(round->completions),
+                 .totals = {.epoch = schedule_.epoch_of(round->number)}};
+  for (const Completion& one : round->completions) {
+    held.totals.tokens += trained(one, held.most_of_prompt).tokens();
+    held.totals.longest = std::max(held.totals.longest, std::ssize(one.ids));
   }
+  held.round = std::move(round);
+  return held;
 }
 
-void RolloutFeed::fill(std::span<const Completion* const> completions, const RoundTotals* round) {
+void RolloutFeed::fill(std::span<const Completion* const> completions, size_t most_of_prompt,
+                       const RoundTotals* round) {
   std::vector<TrainedCompletion> rows;
-  for (const Completion* one : completions) rows.push_back(trained(*one));
+  for (const Completion* one : completions) rows.push_back(trained(*one, most_of_prompt));
   job_.online->objective->fill(streams_[0], rows, round);
 }
 
@@ -161,8 +181,6 @@ void RolloutFeed::make_round(int64_t number) {
                                       .seen_tokens = seen_tokens_});
   SPILLWAY_CHECK(answer.completions.size() == prompts.size(), "{} completions of {} prompts", answer.completions.size(),
                  prompts.size());
-  round_.reset();
-  cut_prompts(answer.completions);
   score(answer.completions);
   const rewards::Advantages advantages = advantages_of(answer.completions);
   for (size_t i = 0; i < answer.completions.size(); ++i) {
@@ -175,45 +193,67 @@ void RolloutFeed::make_round(int64_t number) {
     tokens += std::ssize(one.ids) + std::ssize(nth(job_.online->training, one.row).ids);
   seen_tokens_ += tokens;
   new_tokens_ += tokens;
-  take(std::make_shared<const Round>(
+  const auto round = std::make_shared<const Round>(
       Round{.number = number,
             .completions = answer.completions,
-            .order = answer.order.empty() ? schedule_.training_order(number) : answer.order}));
+            .order = answer.order.empty() ? schedule_.training_order(number) : answer.order});
+  rounds_.push_back(held(round));
   std::vector<double> seconds = program_seconds(session_);
   for (size_t i = 0; i < seconds.size(); ++i) seconds[i] -= before[i];
-  tell(answer, advantages.frac_reward_zero_std, std::move(seconds));
+  tell(*round, answer, advantages.frac_reward_zero_std, std::move(seconds));
 }
 
-// Truncates each prompt to the room that max_length leaves beside the longest completion of a round, as TRL does.
-void RolloutFeed::cut_prompts(const std::vector<Completion>& completions) {
+// Returns the room that max_length leaves a prompt beside the longest completion of a round, as TRL does.
+size_t RolloutFeed::most_of_prompt(const std::vector<Completion>& completions) const {
   const std::optional<int64_t> most = job_.config.online->max_length;
-  if (!most) return;
+  if (!most) return SIZE_MAX;
   size_t longest = 0;
   for (const Completion& one : completions) longest = std::max(longest, one.ids.size());
-  most_of_prompt_ = static_cast<size_t>(*most) - longest;
+  return static_cast<size_t>(*most) - longest;
 }
 
-// Fills the scores of each token by the passes that run before training.
+// Fills the scores of each token by the passes that run before training. Each rank scores a micro-batch at a time; one
+// without any scores the last of the others once more, since passes may gather weights.
 void RolloutFeed::score(std::vector<Completion>& completions) {
   const std::vector<ScorePass> passes = job_.online->objective->passes();
   if (passes.empty()) return;
-  const auto size = static_cast<size_t>(completions_per_micro_batch());
-  for (size_t first = 0; first < completions.size(); first += size) {
-    std::vector<const Completion*> rows;
-    for (size_t i = first; i < std::min(first + size, completions.size()); ++i) rows.push_back(&completions[i]);
-    fill(rows, nullptr);
-    const std::span<const std::vector<double>> scores = session_.score(BatchStreams(streams_).list());
-    size_t begin = 0;
-    for (size_t i = first; i < first + rows.size(); ++i) {
-      Completion& one = completions[i];
-      const TrainedCompletion row = trained(one);
-      const size_t prompt = row.prompt.size(), tokens = static_cast<size_t>(row.tokens());
-      for (size_t pass = 0; pass < passes.size(); ++pass) {
-        const ScoredBy by = passes[pass].by;
-        scores_of(one, by) = at_predicting_positions(scores[pass], begin, prompt, tokens + (by == ScoredBy::kValue));
-      }
-      begin += prompt + one.ids.size();
+  const size_t most = most_of_prompt(completions);
+  const int64_t all = std::ssize(completions), size = completions_per_micro_batch();
+  const auto batch = [&](int64_t i) { return subspan_of(completions, i * size, std::min(size, all - i * size)); };
+  const int64_t batches = div_ceil(all, size);
+  for (int64_t first = 0; first < batches; first += ranks_.size()) {
+    const int64_t count = std::min<int64_t>(ranks_.size(), batches - first);
+    const std::span<const std::string> texts = ranks_.exchange([&] {
+      const std::span<Completion> own = batch(first + std::min<int64_t>(ranks_.rank(), count - 1));
+      score_batch(own, most);
+      TextWriter text;
+      for (Completion& one : own)
+        for (const ScorePass& pass : passes) text.add_list(scores_of(one, pass.by));
+      return text.take();
+    });
+    for (int64_t i = 0; i < count; ++i) {
+      TextReader reader(nth(texts, i));
+      for (Completion& one : batch(first + i))
+        for (const ScorePass& pass : passes) scores_of(one, pass.by) = reader.take_list<float>();
     }
+  }
+}
+
+void RolloutFeed::score_batch(std::span<Completion> completions, size_t most_of_prompt) {
+  std::vector<const Completion*> rows;
+  for (const Completion& one : completions) rows.push_back(&one);
+  fill(rows, most_of_prompt, nullptr);
+  const std::span<const std::vector<double>> scores = session_.score(BatchStreams(streams_).list());
+  const std::vector<ScorePass> passes = job_.online->objective->passes();
+  size_t begin = 0;
+  for (Completion& one : completions) {
+    const TrainedCompletion row = trained(one, most_of_prompt);
+    const size_t prompt = row.prompt.size(), tokens = static_cast<size_t>(row.tokens());
+    for (size_t pass = 0; pass < passes.size(); ++pass) {
+      const ScoredBy by = passes[pass].by;
+      scores_of(one, by) = at_predicting_positions(scores[pass], begin, prompt, tokens + (by == ScoredBy::kValue));
+    }
+    begin += prompt + one.ids.size();
   }
 }
 
@@ -306,12 +346,12 @@ void RolloutFeed::warn_of_no_reward(const rewards::RewardTable& rewards) {
 }
 
 // Notes the metrics of the round, and calls the listener.
-void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds) {
+void RolloutFeed::tell(const Round& round, const RoundAnswer& answer, double frac_reward_zero_std,
+                       std::vector<double> seconds) {
   const bool has_groups = job_.config.online->num_generations > 1;
   if (has_groups) warn_of_equal_rewards(frac_reward_zero_std);
-  const std::vector<Completion>& completions = round_->completions;
-  RoundRecord record{
-      .step = step_ + 1, .round = round_.get(), .answer = &answer, .program_seconds = std::move(seconds)};
+  const std::vector<Completion>& completions = round.completions;
+  RoundRecord record{.step = step_ + 1, .round = &round, .answer = &answer, .program_seconds = std::move(seconds)};
   const rewards::RewardTable table = table_of(completions, source_->reward_names().size());
   warn_of_no_reward(table);
   for (auto& [key, value] : rewards::reward_metrics(table, weights(), source_->reward_names())) {
@@ -339,8 +379,14 @@ void RolloutFeed::tell(const RoundAnswer& answer, double frac_reward_zero_std, s
   if (on_round_) on_round_(record);
 }
 
-void RolloutFeed::observe(const Observation& seen) {
-  if (entropy_.is_adaptive()) entropy_.add(job_.online->objective->acting_entropy(seen));
+std::vector<double> RolloutFeed::observe(const Observation& seen) {
+  if (!entropy_.is_adaptive()) return {};
+  const ActingEntropy entropy = job_.online->objective->acting_entropy(seen);
+  return {entropy.sum, entropy.tokens};
+}
+
+void RolloutFeed::add_observed(std::span<const double> numbers) {
+  if (!numbers.empty()) entropy_.add({.sum = numbers[0], .tokens = numbers[1]});
 }
 
 // Call it after the last micro-batch of a step.
@@ -361,7 +407,7 @@ int64_t RolloutFeed::seen_tokens(int64_t) { return std::exchange(new_tokens_, 0)
 FeedState RolloutFeed::state() const {
   const int64_t next = schedule_.micro_batches_of(step_ + 1).first;
   FeedState state;
-  if (round_ && schedule_.round_of(next) == round_->number) state.round = round_;
+  if (!rounds_.empty() && schedule_.round_of(next) == rounds_.back().round->number) state.round = rounds_.back().round;
   if (entropy_.is_adaptive()) state.entropy = entropy_.state();
   return state;
 }

@@ -1,5 +1,6 @@
 // The micro-batches of online reinforcement learning. A round of completions is generated when a step needs the first
-// of them; it is scored, and trained on as often as the config says.
+// of them; it is scored, and trained on as often as the config says. Several ranks make it together, and have all of
+// it.
 #pragma once
 
 #include <functional>
@@ -14,6 +15,7 @@
 #include "train/online/entropy_control.h"
 #include "train/online/round_record.h"
 #include "train/online/round_source.h"
+#include "train/ranks.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 
@@ -21,58 +23,67 @@ namespace spillway::train {
 
 class RolloutFeed final : public StepFeed {
  public:
-  // Borrows job and session. The run goes on from `position`, whose `feed` came from state(). REQUIRES: the job is
-  // online.
+  // Borrows job, session and ranks. The run goes on from `position`, whose `feed` came from state(). REQUIRES: the job
+  // is online.
   RolloutFeed(const Job& job, TrainingSession& session, std::unique_ptr<RoundSource> source,
-              std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position);
+              std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position, Ranks& ranks);
 
   void begin(int64_t step) override;
   [[nodiscard]] StepTotals totals() const override;
+  void prepare(int64_t first, int64_t last) override;
   [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override;
-  void observe(const Observation& seen) override;
+  [[nodiscard]] std::vector<double> observe(const Observation& seen) override;
+  void add_observed(std::span<const double> numbers) override;
   void add_metrics(MetricSums& sums) override;
   [[nodiscard]] int64_t seen_tokens(int64_t trained) override;
   [[nodiscard]] FeedState state() const override;
   void evaluate(MetricSums& sums) override;
 
  private:
+  // A round that is trained on.
+  struct HeldRound {
+    std::shared_ptr<const Round> round;  // a checkpoint may share it
+    size_t most_of_prompt = SIZE_MAX;    // tokens that are trained on, the last ones
+    RoundTotals totals;                  // the entropy's coefficient is that of the micro-batch made last
+  };
+
   void restore(const FeedState& state);
   void make_round(int64_t number);
-  // Makes it the current round.
-  void take(std::shared_ptr<const Round> round);
+  [[nodiscard]] HeldRound held(std::shared_ptr<const Round> round) const;
+  [[nodiscard]] HeldRound* find(int64_t number);
   // Fills the streams, as OnlineObjective::fill().
-  void fill(std::span<const Completion* const> completions, const RoundTotals* round);
+  void fill(std::span<const Completion* const> completions, size_t most_of_prompt, const RoundTotals* round);
   void score(std::vector<Completion>& completions);
+  void score_batch(std::span<Completion> completions, size_t most_of_prompt);
   void value_tokens(std::vector<Completion>& completions);
   [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
   // Reports the round to the listener. `seconds` are the times of the programs.
-  void tell(const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds);
+  void tell(const Round& round, const RoundAnswer& answer, double frac_reward_zero_std, std::vector<double> seconds);
   void warn_of_equal_rewards(double frac_reward_zero_std);
   void warn_of_no_reward(const rewards::RewardTable& rewards);
   void take_pending(MetricSums& sums);
   [[nodiscard]] int64_t completions_per_micro_batch() const;
-  void cut_prompts(const std::vector<Completion>& completions);
+  [[nodiscard]] size_t most_of_prompt(const std::vector<Completion>& completions) const;
   void note(std::string key, double value);
   void note_share(std::string key, double share);
   void note_completions(const std::vector<Completion>& completions);
-  [[nodiscard]] TrainedCompletion trained(const Completion& completion) const;
+  [[nodiscard]] TrainedCompletion trained(const Completion& completion, size_t most_of_prompt) const;
   [[nodiscard]] const std::vector<double>& weights() const { return job_.config.rewards->weights; }
 
   const Job& job_;
   TrainingSession& session_;
   std::unique_ptr<RoundSource> source_;
   std::function<void(const RoundRecord&)> on_round_;
+  Ranks& ranks_;
   RoundSchedule schedule_;
   EntropyControl entropy_;
   std::set<std::string, std::less<>> keys_;  // of metrics, which outlive what they are added to
   int64_t step_;                             // that began last; -1: none
   RoundSchedule::Range range_;
-  std::shared_ptr<const Round> round_;  // a checkpoint may share it
-  RoundTotals round_totals_;            // of it; the entropy's coefficient is that of the micro-batch made last
-  std::vector<Metric> pending_;         // metrics since the last add_metrics()
+  std::vector<HeldRound> rounds_;  // by number: one, or those that micro-batches of several ranks belong to
+  std::vector<Metric> pending_;    // metrics since the last add_metrics()
   // Tokens of prompts and completions: of all rounds, and of those since the last seen_tokens().
   int64_t seen_tokens_, new_tokens_ = 0;
-  size_t most_of_prompt_ = SIZE_MAX;  // tokens that are trained on, the last ones
   std::vector<data::MicroBatch> streams_;
   bool has_warned_ = false, has_warned_of_none_ = false;
 };

@@ -1,0 +1,66 @@
+#include "cli/hub_pusher.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "cli/pushed_files.h"
+
+namespace spillway {
+namespace {
+
+hub::PushOptions options_of(const config::HubSettings& settings) {
+  hub::PushOptions options{.server = hub::server_of_environment(), .is_private = settings.is_private};
+  if (!settings.token.empty()) options.server.token = settings.token;
+  return options;
+}
+
+}  // namespace
+
+HubPusher::HubPusher(const config::HubSettings& settings, int64_t checkpoints_kept)
+    : settings_(settings),
+      checkpoints_kept_(checkpoints_kept),
+      options_(options_of(settings)),
+      repository_(hub::prepare_push({.id = settings.id, .revision = settings.revision}, options_)) {}
+
+HubPusher::~HubPusher() {
+  if (running_.valid()) running_.wait();
+}
+
+void HubPusher::push_checkpoint(const std::filesystem::path& checkpoint, int64_t step) {
+  if (settings_.strategy == config::HubStrategy::kEnd) return;
+  ++saves_since_;
+  if (running_.valid() && running_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (!settings_.waits && (checkpoints_kept_ == 0 || saves_since_ < checkpoints_kept_)) return;
+    running_.wait();
+  }
+  saves_since_ = 0;
+  running_ = std::async(std::launch::async, [this, checkpoint, step] {
+    try {
+      hub::PushOptions options = options_;
+      options.message = fmt::format("Training in progress, step {}", step);
+      (void)hub::push(repository_, files_to_push(checkpoint, {}), options);
+      if (settings_.strategy == config::HubStrategy::kEverySave) return;
+      options.message += ", checkpoint";
+      const bool is_last_alone = settings_.strategy == config::HubStrategy::kCheckpoint;
+      const std::string name = is_last_alone ? "last-checkpoint" : checkpoint.filename().string();
+      (void)hub::push(repository_, checkpoint_to_push(checkpoint, name), options);
+    } catch (const std::runtime_error& error) {
+      log_warning("{}; step {} is not on the hub, and the run goes on", error.what(), step);
+    } catch (const Interrupted&) {  // the run says so
+    }
+  });
+}
+
+hub::Pushed HubPusher::push_result(const std::filesystem::path& output) {
+  if (running_.valid()) running_.wait();
+  options_.message = "End of training";
+  return hub::push(repository_, files_to_push(output, {}), options_);
+}
+
+}  // namespace spillway

@@ -1,0 +1,42 @@
+// The pushes of a run to the Hugging Face hub: of checkpoints while it trains on, of the result at its end.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <future>
+
+#include "config/config.h"
+#include "hub/push.h"
+
+namespace spillway {
+
+class HubPusher {
+ public:
+  // Finds or creates the repository, and sees that the token may write there, so that a run does not learn that at its
+  // end. `checkpoints_kept`: so many are left when older ones are removed; 0: all. Throws as hub::prepare_push().
+  HubPusher(const config::HubSettings& settings, int64_t checkpoints_kept);
+  // Waits for the push that is going on.
+  ~HubPusher();
+  HubPusher(HubPusher&&) = delete;
+
+  // Pushes a checkpoint, as the strategy says, on another thread. If the last push is not over, it is left out, unless
+  // the settings say to wait, or that push reads a checkpoint that is about to be removed. A push that fails is a
+  // warning: the run goes on.
+  void push_checkpoint(const std::filesystem::path& checkpoint, int64_t step);
+
+  // Pushes the result, when the last push is over. Returns what was pushed. Throws as hub::push().
+  hub::Pushed push_result(const std::filesystem::path& output);
+
+  // Returns the repository, with its owner.
+  [[nodiscard]] const hub::Repository& repository() const { return repository_; }
+
+ private:
+  config::HubSettings settings_;
+  int64_t checkpoints_kept_;
+  hub::PushOptions options_;
+  hub::Repository repository_;
+  std::future<void> running_;
+  int64_t saves_since_ = 0;  // checkpoints that were written since that push began
+};
+
+}  // namespace spillway
