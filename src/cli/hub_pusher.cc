@@ -63,4 +63,10 @@ hub::Pushed HubPusher::push_result(const std::filesystem::path& output) {
   return hub::push(repository_, files_to_push(output, {}), options_);
 }
 
+std::string HubPusher::command(const std::filesystem::path& output) const {
+  return fmt::format("spillway push {} {}{}{}", output.string(), repository_.id,
+                     repository_.revision.empty() ? "" : " --revision " + repository_.revision,
+                     settings_.is_private ? " --private" : "");
+}
+
 }  // namespace spillway

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <future>
+#include <string>
 
 #include "config/config.h"
 #include "hub/push.h"
@@ -26,6 +27,9 @@ class HubPusher {
 
   // Pushes the result, when the last push is over. Returns what was pushed. Throws as hub::push().
   hub::Pushed push_result(const std::filesystem::path& output);
+
+  // Returns the command by which a user pushes the result, with the branch and the privacy of the settings.
+  [[nodiscard]] std::string command(const std::filesystem::path& output) const;
 
   // Returns the repository, with its owner.
   [[nodiscard]] const hub::Repository& repository() const { return repository_; }

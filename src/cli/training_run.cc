@@ -162,8 +162,8 @@ class TrainingRun {
       log_info("{} is at {} (commit {:.8})", result_name(), pushed.url, pushed.commit);
       return true;
     } catch (const std::runtime_error& error) {
-      log_line(fmt::format("{}; {} is whole in {}: `spillway push {} {}` sends it", error.what(), result_name(),
-                           output_.string(), output_.string(), hub_->repository().id));
+      log_line(fmt::format("{}; {} is whole in {}: `{}` sends it", error.what(), result_name(), output_.string(),
+                           hub_->command(output_)));
       return false;
     }
   }
