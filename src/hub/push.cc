@@ -47,11 +47,16 @@ std::string sample_of(const PushedFile& file) {
   return sample;
 }
 
-// Returns true for weights that readers look for by their names.
+// Returns true for files of tensors that readers look for by their names.
+bool is_tensor_file(std::string_view name) {
+  const std::string_view file = name.substr(name.rfind('/') + 1);
+  return file.ends_with(".safetensors") || matches(file, "pytorch_model*.bin") || file == "adapter_model.bin";
+}
+
+// Returns true for those, and for the indices of their shards.
 bool is_weights_file(std::string_view name) {
   const std::string_view file = name.substr(name.rfind('/') + 1);
-  return file.ends_with(".safetensors") || file.ends_with(".safetensors.index.json") ||
-         matches(file, "pytorch_model*.bin") || file == "pytorch_model.bin.index.json" || file == "adapter_model.bin";
+  return is_tensor_file(name) || file.ends_with(".safetensors.index.json") || file == "pytorch_model.bin.index.json";
 }
 
 std::string folder_of_name(std::string_view name) {
@@ -112,15 +117,16 @@ class Push {
         changed.push_back(std::move(file));
       }
     }
-    pushed.removed = other_weights(changed);
-    if (changed.empty() && pushed.removed.empty()) return pushed;
+    if (changed.empty()) return pushed;
     std::vector<Addition> additions = planned_additions(std::move(changed), pushed.ignored);
+    for (const std::string& name : pushed.ignored) names_.erase(name);
+    pushed.removed = other_weights(additions);
     send_large_files(additions);
     for (const Addition& one : additions) {
       pushed.sent.push_back(one.file.name);
       pushed.bytes += one.file.size;
     }
-    if (!additions.empty() || !pushed.removed.empty()) pushed.commit = commit(additions, pushed.removed);
+    if (!additions.empty()) pushed.commit = commit(additions, pushed.removed);
     return pushed;
   }
 
@@ -185,11 +191,11 @@ class Push {
     return kind != DigestKind::kNone && file_digest(file.path, kind, [] { return false; }) == there->digest;
   }
 
-  // Returns the repository's weights beside those that are sent; throws unless they are to be replaced.
-  [[nodiscard]] std::vector<std::string> other_weights(const std::vector<PushedFile>& changed) const {
+  // Returns the repository's weights beside tensors that are sent; throws unless they are to be replaced.
+  [[nodiscard]] std::vector<std::string> other_weights(const std::vector<Addition>& additions) const {
     std::set<std::string> folders;
-    for (const PushedFile& file : changed) {
-      if (is_weights_file(file.name)) folders.insert(folder_of_name(file.name));
+    for (const Addition& one : additions) {
+      if (is_tensor_file(one.file.name)) folders.insert(folder_of_name(one.file.name));
     }
     std::vector<std::string> others;
     for (const RemoteFile& file : listing_.files) {
@@ -346,7 +352,7 @@ class Push {
   HttpClient client_;
   Listing listing_;
   bool is_new_ = false;
-  std::set<std::string> names_;  // of all files that are pushed, changed or not
+  std::set<std::string> names_;  // of all files that are pushed, changed or not, without those that are ignored
 };
 
 }  // namespace

@@ -213,6 +213,21 @@ TEST_CASE("other files of a repository stay, and other weights are refused unles
   CHECK(room.there().files.size() == 7);
 }
 
+TEST_CASE("weights are removed for tensors that are sent, not for an index or for files that are ignored") {
+  PushRoom room;
+  room.there().files = {{"model-00001-of-00002.safetensors", {"old", true}},
+                        {"ignored/old.safetensors", {"old", true}},
+                        {"sub/old.safetensors", {"old", true}}};
+  room.options.replaces_weights = true;
+  std::erase_if(room.files, [](const hub::PushedFile& file) { return file.name == "model.safetensors"; });
+  room.add("model.safetensors.index.json", "{}");
+  room.add("ignored/new.safetensors", kWeights);
+  CHECK(room.push().removed.empty());
+  room.add("sub/new.safetensors", kWeights);
+  CHECK(room.push().removed == std::vector<std::string>{"sub/old.safetensors"});
+  CHECK(room.there().files.contains("model-00001-of-00002.safetensors"));
+}
+
 TEST_CASE("a revision is a branch, which is made where it is not there; names without an owner get one") {
   PushRoom room;
   const hub::Pushed pushed = room.push("org/name", "new/branch");
