@@ -87,6 +87,7 @@ class Push {
       create();
       found = find();
     }
+    if (options_.is_private && found.is_there) check_private(found);
     if (found.is_there && !found.listing) {
       create_branch();
       found = find();
@@ -95,10 +96,6 @@ class Push {
     if (!found.listing)
       throw machine_error(shown_name(repository_), "expected what was created just now, got 404; push again");
     listing_ = *std::move(found.listing);
-    if (options_.is_private && listing_.is_private == false)
-      throw input_error(shown_name(repository_),
-                        "expected a private repository, got a public one; make it private in its settings, or push "
-                        "without asking for that");
   }
 
   // Asks how files go there. The hub refuses that to those who may not write.
@@ -172,6 +169,19 @@ class Push {
       throw machine_error(url, "expected the address of {}, got {}; write its name as ORG/NAME", quote(repository_.id),
                           quote(address));
     repository_.id = named->id;
+  }
+
+  // Throws unless the hub says that the repository is private. Where it lacks the revision, main is looked at.
+  void check_private(const FoundRepository& found) {
+    Repository main = repository_;
+    main.revision.clear();
+    const std::optional<Listing> listing =
+        found.listing ? found.listing : find_repository(client_, options_.server, main, is_stopped_).listing;
+    check_interrupt_of_push();
+    if (!listing || listing->is_private != true)
+      throw input_error(shown_name(repository_),
+                        "expected a private repository, got a public one; make it private in its settings, or push "
+                        "without asking for that");
   }
 
   void create_branch() {

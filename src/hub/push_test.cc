@@ -239,6 +239,9 @@ TEST_CASE("a revision is a branch, which is made where it is not there; names wi
                        doctest::Contains("expected a branch to push to, got a commit"), InputError);
   room.options.is_private = true;
   CHECK(has(room.failure<InputError>(), "expected a private repository, got a public one"));
+  CHECK_THROWS_WITH_AS((void)room.push("org/name", "later"), doctest::Contains("expected a private repository"),
+                       InputError);
+  CHECK_FALSE(room.there().branches.contains("later"));
   CHECK(hub::prepare_push({.id = "org/secret"}, room.options).id == "org/secret");
   CHECK(room.hub.repositories["models/org/secret"].is_private);
 }
