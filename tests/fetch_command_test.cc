@@ -298,6 +298,13 @@ TEST_CASE("a run's folder is pushed without its checkpoints and logs") {
   const Finished logs = run_spillway({"push", "out", "me/adapter", "--include", "*.jsonl", "--include", "runs/*"});
   CHECK(logs.err.find("sent 2 files of") != std::string::npos);
   CHECK(there.files.contains("runs/a/events"));
+  write("elsewhere/model.safetensors", "");
+  fs::create_directory_symlink(fs::absolute("elsewhere"), "out/transformer");
+  CHECK(run_spillway({"push", "out", "me/adapter", "--dry-run"}).out.find("transformer/model.safetensors\n") !=
+        std::string::npos);
+  fs::create_directory_symlink(fs::absolute("out"), "elsewhere/back");
+  CHECK(run_spillway({"push", "out", "me/adapter"}).err.find("[out/transformer/back] expected a link to another") !=
+        std::string::npos);
   write("q8_0.gguf", "GGUF");
   CHECK(run_spillway({"push", "q8_0.gguf", "me/gguf", "--revision", "v1"}).status == 0);
   CHECK(room.hub.repositories["models/me/gguf"].files["q8_0.gguf"].is_large);
