@@ -298,7 +298,8 @@ TEST_CASE("a run's folder is pushed without its checkpoints and logs") {
   const Finished logs = run_spillway({"push", "out", "me/adapter", "--include", "*.jsonl", "--include", "runs/*"});
   CHECK(logs.err.find("sent 2 files of") != std::string::npos);
   CHECK(there.files.contains("runs/a/events"));
-  write("elsewhere/model.safetensors", "");
+  fs::create_directories("elsewhere");
+  room.write("elsewhere/model.safetensors", "weights");
   fs::create_directory_symlink(fs::absolute("elsewhere"), "out/transformer");
   CHECK(run_spillway({"push", "out", "me/adapter", "--dry-run"}).out.find("transformer/model.safetensors\n") !=
         std::string::npos);

@@ -15,18 +15,20 @@ namespace spillway {
 namespace {
 
 hub::PushOptions options_of(const config::HubSettings& settings) {
-  hub::PushOptions options{.server = hub::server_of_environment(), .is_private = settings.is_private};
+  hub::PushOptions options{.server = hub::server_of_environment(),
+                           .is_private = settings.is_private,
+                           .advice_on_weights = "name another hub_model_id or hub_revision, or remove them there"};
   if (!settings.token.empty()) options.server.token = settings.token;
   return options;
 }
 
 }  // namespace
 
-HubPusher::HubPusher(const config::HubSettings& settings, int64_t checkpoints_kept)
+HubPusher::HubPusher(const config::HubSettings& settings, int64_t checkpoints_kept, const std::string& weights)
     : settings_(settings),
       checkpoints_kept_(checkpoints_kept),
       options_(options_of(settings)),
-      repository_(hub::prepare_push({.id = settings.id, .revision = settings.revision}, options_)) {}
+      repository_(hub::prepare_push({.id = settings.id, .revision = settings.revision}, options_, weights)) {}
 
 HubPusher::~HubPusher() {
   if (running_.valid()) running_.wait();

@@ -13,9 +13,10 @@ namespace spillway {
 
 class HubPusher {
  public:
-  // Finds or creates the repository, and sees that the token may write there, so that a run does not learn that at its
-  // end. `checkpoints_kept`: so many are left when older ones are removed; 0: all. Throws as hub::prepare_push().
-  HubPusher(const config::HubSettings& settings, int64_t checkpoints_kept);
+  // Finds or creates the repository, and sees that the token may write there and that it has no weights other than
+  // those of the pattern `weights`, so that a run does not learn that at its end. `checkpoints_kept`: so many are left
+  // when older ones are removed; 0: all. Throws as hub::prepare_push().
+  HubPusher(const config::HubSettings& settings, int64_t checkpoints_kept, const std::string& weights);
   // Waits for the push that is going on.
   ~HubPusher();
   HubPusher(HubPusher&&) = delete;

@@ -25,6 +25,7 @@
 #include "io/file.h"
 #include "job/initial_state.h"
 #include "job/tiers.h"
+#include "model/layout.h"
 #include "plan/plan_json.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
@@ -150,8 +151,18 @@ class TrainingRun {
   void open_hub() {
     const config::OutputSettings& output = job_.config.output;
     if (!output.hub) return;
-    hub_.emplace(*output.hub, output.save_total_limit.value_or(0));
+    hub_.emplace(*output.hub, output.save_total_limit.value_or(0), weights_pattern());
     log_info("{} goes to {} on the hub", result_name(), hub::shown_name(hub_->repository()));
+  }
+
+  // Returns a pattern of the names of the weights that the run writes.
+  [[nodiscard]] std::string weights_pattern() const {
+    const Layout layout = layout_of(*job_.model);
+    const fs::path stem = job_.graph.model.lora
+                              ? fs::path(adapter_stem(layout))
+                              : weights_folder(layout, {}, component_name(job_.config.model.base_model)) /
+                                    weights_stem(layout);
+    return stem.generic_string() + "*.safetensors*";
   }
 
   // Returns false if the result, which is whole on this machine, is not on the hub.

@@ -101,6 +101,10 @@ class Push {
   // Asks how files go there. The hub refuses that to those who may not write.
   void check_right() const { (void)preupload(Json::array({file_json({.name = "README.md"}, "")})); }
 
+  void check_weights(const std::string& pattern) const {
+    (void)other_weights({folder_of_name(pattern)}, [&](const std::string& name) { return matches(name, pattern); });
+  }
+
   [[nodiscard]] const Repository& repository() const { return repository_; }
 
   Pushed run(std::vector<PushedFile> files) {
@@ -117,7 +121,8 @@ class Push {
     if (changed.empty()) return pushed;
     std::vector<Addition> additions = planned_additions(std::move(changed), pushed.ignored);
     for (const std::string& name : pushed.ignored) names_.erase(name);
-    pushed.removed = other_weights(additions);
+    pushed.removed = other_weights(folders_of_tensors(additions),
+                                   [&](const std::string& name) { return names_.contains(name); });
     send_large_files(additions);
     for (const Addition& one : additions) {
       pushed.sent.push_back(one.file.name);
@@ -201,23 +206,27 @@ class Push {
     return kind != DigestKind::kNone && file_digest(file.path, kind, [] { return false; }) == there->digest;
   }
 
-  // Returns the repository's weights beside tensors that are sent; throws unless they are to be replaced.
-  [[nodiscard]] std::vector<std::string> other_weights(const std::vector<Addition>& additions) const {
+  static std::set<std::string> folders_of_tensors(const std::vector<Addition>& additions) {
     std::set<std::string> folders;
     for (const Addition& one : additions) {
       if (is_tensor_file(one.file.name)) folders.insert(folder_of_name(one.file.name));
     }
+    return folders;
+  }
+
+  // Returns the repository's weights in these folders that are not of the push; throws unless they are to be replaced.
+  [[nodiscard]] std::vector<std::string> other_weights(const std::set<std::string>& folders,
+                                                       const std::function<bool(const std::string&)>& is_own) const {
     std::vector<std::string> others;
     for (const RemoteFile& file : listing_.files) {
-      if (is_weights_file(file.path) && folders.contains(folder_of_name(file.path)) && !names_.contains(file.path))
+      if (is_weights_file(file.path) && folders.contains(folder_of_name(file.path)) && !is_own(file.path))
         others.push_back(file.path);
     }
     if (!others.empty() && !options_.replaces_weights)
       throw input_error(
-          shown_name(repository_),
-          "expected a repository without other weights, got {}; choose another name or revision, or "
-          "replace them (--replace-weights)",
-          others.size() == 1 ? others.front() : fmt::format("{} and {} more", others.front(), others.size() - 1));
+          shown_name(repository_), "expected a repository without other weights, got {}; {}",
+          others.size() == 1 ? others.front() : fmt::format("{} and {} more", others.front(), others.size() - 1),
+          options_.advice_on_weights);
     return others;
   }
 
@@ -367,10 +376,11 @@ class Push {
 
 }  // namespace
 
-Repository prepare_push(const Repository& repository, const PushOptions& options) {
+Repository prepare_push(const Repository& repository, const PushOptions& options, const std::string& weights) {
   Push push(repository, options);
   push.open();
   push.check_right();
+  if (!weights.empty()) push.check_weights(weights);
   return push.repository();
 }
 

@@ -203,6 +203,10 @@ TEST_CASE("other files of a repository stay, and other weights are refused unles
             "[org/name] expected a repository without other weights, got model-00001-of-00002.safetensors and "
             "1 more; choose another name or revision, or replace them (--replace-weights)"));
   CHECK(room.there().files.size() == 5);
+  CHECK_THROWS_WITH_AS((void)hub::prepare_push({.id = "org/name"}, room.options, "adapter_model*.safetensors*"),
+                       doctest::Contains("got model-00001-of-00002.safetensors and 1 more"), InputError);
+  CHECK(hub::prepare_push({.id = "org/name"}, room.options, "model*.safetensors*").id == "org/name");
+  CHECK(hub::prepare_push({.id = "org/name"}, room.options, "new/model*.safetensors*").id == "org/name");
   room.options.replaces_weights = true;
   const hub::Pushed pushed = room.push();
   CHECK(pushed.removed.size() == 2);
