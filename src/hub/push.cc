@@ -198,12 +198,24 @@ class Push {
     if (!is_success && response.status != kConflict) throw_write_refusal(options_.server, repository_, "", response);
   }
 
-  [[nodiscard]] bool is_unchanged(const PushedFile& file) const {
+  [[nodiscard]] bool is_unchanged(const PushedFile& file) {
     const auto there = std::find_if(listing_.files.begin(), listing_.files.end(),
                                     [&](const RemoteFile& one) { return one.path == file.name; });
     if (there == listing_.files.end() || there->size != file.size) return false;
     const DigestKind kind = digest_kind(there->digest);
-    return kind != DigestKind::kNone && file_digest(file.path, kind, [] { return false; }) == there->digest;
+    if (kind == DigestKind::kNone) return false;
+    if (kind == DigestKind::kSha256) return sha256_of_file(file) == there->digest;
+    const std::string digest = file_digest(file.path, kind, is_stopped_);
+    check_interrupt_of_push();
+    return digest == there->digest;
+  }
+
+  // Reads the file once.
+  const std::string& sha256_of_file(const PushedFile& file) {
+    std::string& digest = sha256_[file.name];
+    if (digest.empty()) digest = file_digest(file.path, DigestKind::kSha256, is_stopped_);
+    check_interrupt_of_push();
+    return digest;
   }
 
   static std::set<std::string> folders_of_tensors(const std::vector<Addition>& additions) {
@@ -276,7 +288,7 @@ class Push {
     return additions;
   }
 
-  void send_large_files(std::vector<Addition>& additions) const {
+  void send_large_files(std::vector<Addition>& additions) {
     std::map<std::string, LargeFile> large;  // by their digests: two files with the same bytes go once
     for (Addition& one : additions) {
       if (!one.is_large) {
@@ -284,8 +296,7 @@ class Push {
         one.content = read_file(one.file.path, kMaxBytes);
         continue;
       }
-      one.sha256 = file_digest(one.file.path, DigestKind::kSha256, is_stopped_);
-      check_interrupt_of_push();
+      one.sha256 = sha256_of_file(one.file);
       large[one.sha256] = {one.file.path, one.file.name, one.file.size, one.sha256};
     }
     std::vector<LargeFile> files;
@@ -371,6 +382,7 @@ class Push {
   HttpClient client_;
   Listing listing_;
   bool is_new_ = false;
+  std::map<std::string, std::string> sha256_;  // by the names of files that were hashed
   std::set<std::string> names_;  // of all files that are pushed, changed or not, without those that are ignored
 };
 
