@@ -298,6 +298,14 @@ TEST_CASE("a run's folder is pushed without its checkpoints and logs") {
   const Finished logs = run_spillway({"push", "out", "me/adapter", "--include", "*.jsonl", "--include", "runs/*"});
   CHECK(logs.err.find("sent 2 files of") != std::string::npos);
   CHECK(there.files.contains("runs/a/events"));
+  fs::create_directories("elsewhere");
+  room.write("elsewhere/model.safetensors", "weights");
+  fs::create_directory_symlink(fs::absolute("elsewhere"), "out/transformer");
+  CHECK(run_spillway({"push", "out", "me/adapter", "--dry-run"}).out.find("transformer/model.safetensors\n") !=
+        std::string::npos);
+  fs::create_directory_symlink(fs::absolute("out"), "elsewhere/back");
+  CHECK(run_spillway({"push", "out", "me/adapter"}).err.find("[out/transformer/back] expected a link to another") !=
+        std::string::npos);
   write("q8_0.gguf", "GGUF");
   CHECK(run_spillway({"push", "q8_0.gguf", "me/gguf", "--revision", "v1"}).status == 0);
   CHECK(room.hub.repositories["models/me/gguf"].files["q8_0.gguf"].is_large);
@@ -376,9 +384,9 @@ TEST_CASE("training pushes its checkpoints and its result, and no file of it hol
     if (seen.path.find("/commit/") == std::string::npos) return {};
     return Fault{.status = 413};
   });
-  const Finished failed = run_spillway(with(args, {"--output_dir", "other", "--hub_strategy", "end"}));
+  const Finished failed = run_spillway(with(args, {"--output_dir", "other", "--hub_strategy", "end", "--hub_revision", "v2"}));
   CAPTURE(failed.err);
   CHECK(failed.status == 3);
-  CHECK(failed.err.find("`spillway push other me/tuned` sends it") != std::string::npos);
+  CHECK(failed.err.find("`spillway push other me/tuned --revision v2 --private` sends it") != std::string::npos);
   CHECK(fs::exists("other/adapter_model.safetensors"));
 }

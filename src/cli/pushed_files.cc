@@ -26,16 +26,31 @@ bool is_of_model(std::string_view file) {
   return !is_of_run(file) && !is_scores && file != "spillway_state.safetensors";
 }
 
+// Throws if a link at this depth of a folder leads to a folder that it lies in.
+void check_no_loop(const fs::path& link, int depth) {
+  fs::path above = link;
+  for (int i = 0; i <= depth; ++i) {
+    above = above.parent_path();
+    if (fs::equivalent(above, link))
+      throw input_error(link.string(), "expected a link to another folder, got one to a folder that it is in; remove it");
+  }
+}
+
 // Returns the files for whose names, with slashes, `is_wanted` returns true, in the order of these. `enters` is asked
-// about the names of folders.
+// about the names of folders; links to folders are followed.
 std::vector<hub::PushedFile> files_of(const fs::path& folder, const std::function<bool(std::string_view)>& enters,
                                       const std::function<bool(const std::string&)>& is_wanted) {
   std::vector<hub::PushedFile> files;
-  for (auto it = fs::recursive_directory_iterator(folder); it != fs::recursive_directory_iterator(); ++it) {
+  constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
+  for (auto it = fs::recursive_directory_iterator(folder, kFollow); it != fs::recursive_directory_iterator(); ++it) {
     const std::string own = it->path().filename().string();
     const bool is_hidden = own.starts_with('.');
     if (it->is_directory()) {
-      if (is_hidden || !enters(own)) it.disable_recursion_pending();
+      if (is_hidden || !enters(own)) {
+        it.disable_recursion_pending();
+      } else if (it->is_symlink()) {
+        check_no_loop(it->path(), it.depth());
+      }
       continue;
     }
     const std::string name = it->path().lexically_relative(folder).generic_string();

@@ -47,11 +47,16 @@ std::string sample_of(const PushedFile& file) {
   return sample;
 }
 
-// Returns true for weights that readers look for by their names.
+// Returns true for files of tensors that readers look for by their names.
+bool is_tensor_file(std::string_view name) {
+  const std::string_view file = name.substr(name.rfind('/') + 1);
+  return file.ends_with(".safetensors") || matches(file, "pytorch_model*.bin") || file == "adapter_model.bin";
+}
+
+// Returns true for those, and for the indices of their shards.
 bool is_weights_file(std::string_view name) {
   const std::string_view file = name.substr(name.rfind('/') + 1);
-  return file.ends_with(".safetensors") || file.ends_with(".safetensors.index.json") ||
-         matches(file, "pytorch_model*.bin") || file == "pytorch_model.bin.index.json" || file == "adapter_model.bin";
+  return is_tensor_file(name) || file.ends_with(".safetensors.index.json") || file == "pytorch_model.bin.index.json";
 }
 
 std::string folder_of_name(std::string_view name) {
@@ -82,6 +87,7 @@ class Push {
       create();
       found = find();
     }
+    if (options_.is_private && found.is_there) check_private(found);
     if (found.is_there && !found.listing) {
       create_branch();
       found = find();
@@ -90,14 +96,14 @@ class Push {
     if (!found.listing)
       throw machine_error(shown_name(repository_), "expected what was created just now, got 404; push again");
     listing_ = *std::move(found.listing);
-    if (options_.is_private && listing_.is_private == false)
-      throw input_error(shown_name(repository_),
-                        "expected a private repository, got a public one; make it private in its settings, or push "
-                        "without asking for that");
   }
 
   // Asks how files go there. The hub refuses that to those who may not write.
   void check_right() const { (void)preupload(Json::array({file_json({.name = "README.md"}, "")})); }
+
+  void check_weights(const std::string& pattern) const {
+    (void)other_weights({folder_of_name(pattern)}, [&](const std::string& name) { return matches(name, pattern); });
+  }
 
   [[nodiscard]] const Repository& repository() const { return repository_; }
 
@@ -112,15 +118,17 @@ class Push {
         changed.push_back(std::move(file));
       }
     }
-    pushed.removed = other_weights(changed);
-    if (changed.empty() && pushed.removed.empty()) return pushed;
+    if (changed.empty()) return pushed;
     std::vector<Addition> additions = planned_additions(std::move(changed), pushed.ignored);
+    for (const std::string& name : pushed.ignored) names_.erase(name);
+    pushed.removed = other_weights(folders_of_tensors(additions),
+                                   [&](const std::string& name) { return names_.contains(name); });
     send_large_files(additions);
     for (const Addition& one : additions) {
       pushed.sent.push_back(one.file.name);
       pushed.bytes += one.file.size;
     }
-    if (!additions.empty() || !pushed.removed.empty()) pushed.commit = commit(additions, pushed.removed);
+    if (!additions.empty()) pushed.commit = commit(additions, pushed.removed);
     return pushed;
   }
 
@@ -168,6 +176,19 @@ class Push {
     repository_.id = named->id;
   }
 
+  // Throws unless the hub says that the repository is private. Where it lacks the revision, main is looked at.
+  void check_private(const FoundRepository& found) {
+    Repository main = repository_;
+    main.revision.clear();
+    const std::optional<Listing> listing =
+        found.listing ? found.listing : find_repository(client_, options_.server, main, is_stopped_).listing;
+    check_interrupt_of_push();
+    if (!listing || listing->is_private != true)
+      throw input_error(shown_name(repository_),
+                        "expected a private repository, got a public one; make it private in its settings, or push "
+                        "without asking for that");
+  }
+
   void create_branch() {
     const std::string url =
         fmt::format("{}/branch/{}", api_url(options_.server, repository_), url_segment(repository_.wanted_revision()));
@@ -177,31 +198,47 @@ class Push {
     if (!is_success && response.status != kConflict) throw_write_refusal(options_.server, repository_, "", response);
   }
 
-  [[nodiscard]] bool is_unchanged(const PushedFile& file) const {
+  [[nodiscard]] bool is_unchanged(const PushedFile& file) {
     const auto there = std::find_if(listing_.files.begin(), listing_.files.end(),
                                     [&](const RemoteFile& one) { return one.path == file.name; });
     if (there == listing_.files.end() || there->size != file.size) return false;
     const DigestKind kind = digest_kind(there->digest);
-    return kind != DigestKind::kNone && file_digest(file.path, kind, [] { return false; }) == there->digest;
+    if (kind == DigestKind::kNone) return false;
+    if (kind == DigestKind::kSha256) return sha256_of_file(file) == there->digest;
+    const std::string digest = file_digest(file.path, kind, is_stopped_);
+    check_interrupt_of_push();
+    return digest == there->digest;
   }
 
-  // Returns the repository's weights beside those that are sent; throws unless they are to be replaced.
-  [[nodiscard]] std::vector<std::string> other_weights(const std::vector<PushedFile>& changed) const {
+  // Reads the file once.
+  const std::string& sha256_of_file(const PushedFile& file) {
+    std::string& digest = sha256_[file.name];
+    if (digest.empty()) digest = file_digest(file.path, DigestKind::kSha256, is_stopped_);
+    check_interrupt_of_push();
+    return digest;
+  }
+
+  static std::set<std::string> folders_of_tensors(const std::vector<Addition>& additions) {
     std::set<std::string> folders;
-    for (const PushedFile& file : changed) {
-      if (is_weights_file(file.name)) folders.insert(folder_of_name(file.name));
+    for (const Addition& one : additions) {
+      if (is_tensor_file(one.file.name)) folders.insert(folder_of_name(one.file.name));
     }
+    return folders;
+  }
+
+  // Returns the repository's weights in these folders that are not of the push; throws unless they are to be replaced.
+  [[nodiscard]] std::vector<std::string> other_weights(const std::set<std::string>& folders,
+                                                       const std::function<bool(const std::string&)>& is_own) const {
     std::vector<std::string> others;
     for (const RemoteFile& file : listing_.files) {
-      if (is_weights_file(file.path) && folders.contains(folder_of_name(file.path)) && !names_.contains(file.path))
+      if (is_weights_file(file.path) && folders.contains(folder_of_name(file.path)) && !is_own(file.path))
         others.push_back(file.path);
     }
     if (!others.empty() && !options_.replaces_weights)
       throw input_error(
-          shown_name(repository_),
-          "expected a repository without other weights, got {}; choose another name or revision, or "
-          "replace them (--replace-weights)",
-          others.size() == 1 ? others.front() : fmt::format("{} and {} more", others.front(), others.size() - 1));
+          shown_name(repository_), "expected a repository without other weights, got {}; {}",
+          others.size() == 1 ? others.front() : fmt::format("{} and {} more", others.front(), others.size() - 1),
+          options_.advice_on_weights);
     return others;
   }
 
@@ -251,7 +288,7 @@ class Push {
     return additions;
   }
 
-  void send_large_files(std::vector<Addition>& additions) const {
+  void send_large_files(std::vector<Addition>& additions) {
     std::map<std::string, LargeFile> large;  // by their digests: two files with the same bytes go once
     for (Addition& one : additions) {
       if (!one.is_large) {
@@ -259,8 +296,7 @@ class Push {
         one.content = read_file(one.file.path, kMaxBytes);
         continue;
       }
-      one.sha256 = file_digest(one.file.path, DigestKind::kSha256, is_stopped_);
-      check_interrupt_of_push();
+      one.sha256 = sha256_of_file(one.file);
       large[one.sha256] = {one.file.path, one.file.name, one.file.size, one.sha256};
     }
     std::vector<LargeFile> files;
@@ -346,15 +382,17 @@ class Push {
   HttpClient client_;
   Listing listing_;
   bool is_new_ = false;
-  std::set<std::string> names_;  // of all files that are pushed, changed or not
+  std::map<std::string, std::string> sha256_;  // by the names of files that were hashed
+  std::set<std::string> names_;  // of all files that are pushed, changed or not, without those that are ignored
 };
 
 }  // namespace
 
-Repository prepare_push(const Repository& repository, const PushOptions& options) {
+Repository prepare_push(const Repository& repository, const PushOptions& options, const std::string& weights) {
   Push push(repository, options);
   push.open();
   push.check_right();
+  if (!weights.empty()) push.check_weights(weights);
   return push.repository();
 }
 

@@ -27,6 +27,7 @@ struct PushOptions {
   // Remove weights in the repository that lie beside those that are sent and are not among them. Otherwise they are an
   // error: of two sets of weights in a folder, readers would take either.
   bool replaces_weights = false;
+  std::string advice_on_weights = "choose another name or revision, or replace them (--replace-weights)";  // of that error
   int connections = 4;
   // Called with the bytes of large files that are at the hub, some times a second.
   std::function<void(int64_t done, int64_t total)> on_progress;
@@ -42,8 +43,11 @@ struct Pushed {
 };
 
 // Creates the repository and the revision where they do not exist, and sees that the token may write there; sends no
-// file. Returns the repository, with its owner in the name. Throws as push().
-[[nodiscard]] Repository prepare_push(const Repository& repository, const PushOptions& options);
+// file. `weights` is a pattern of the names of all weights that will be sent, such as "adapter_model*.safetensors", or
+// empty: others in their folder are an error, as in push(). Returns the repository, with its owner in the name. Throws
+// as push().
+[[nodiscard]] Repository prepare_push(const Repository& repository, const PushOptions& options,
+                                      const std::string& weights = {});
 
 // Sends the files, those alone that differ from the repository's; others in the repository stay. There is either the
 // whole commit or none: nobody sees a part of it. Throws InputError for errors that the user can mend (no token, no

@@ -203,6 +203,10 @@ TEST_CASE("other files of a repository stay, and other weights are refused unles
             "[org/name] expected a repository without other weights, got model-00001-of-00002.safetensors and "
             "1 more; choose another name or revision, or replace them (--replace-weights)"));
   CHECK(room.there().files.size() == 5);
+  CHECK_THROWS_WITH_AS((void)hub::prepare_push({.id = "org/name"}, room.options, "adapter_model*.safetensors*"),
+                       doctest::Contains("got model-00001-of-00002.safetensors and 1 more"), InputError);
+  CHECK(hub::prepare_push({.id = "org/name"}, room.options, "model*.safetensors*").id == "org/name");
+  CHECK(hub::prepare_push({.id = "org/name"}, room.options, "new/model*.safetensors*").id == "org/name");
   room.options.replaces_weights = true;
   const hub::Pushed pushed = room.push();
   CHECK(pushed.removed.size() == 2);
@@ -211,6 +215,21 @@ TEST_CASE("other files of a repository stay, and other weights are refused unles
   CHECK(room.there().files.contains("q8.gguf"));
   CHECK(room.there().files.contains("sub/model.safetensors"));
   CHECK(room.there().files.size() == 7);
+}
+
+TEST_CASE("weights are removed for tensors that are sent, not for an index or for files that are ignored") {
+  PushRoom room;
+  room.there().files = {{"model-00001-of-00002.safetensors", {"old", true}},
+                        {"ignored/old.safetensors", {"old", true}},
+                        {"sub/old.safetensors", {"old", true}}};
+  room.options.replaces_weights = true;
+  std::erase_if(room.files, [](const hub::PushedFile& file) { return file.name == "model.safetensors"; });
+  room.add("model.safetensors.index.json", "{}");
+  room.add("ignored/new.safetensors", kWeights);
+  CHECK(room.push().removed.empty());
+  room.add("sub/new.safetensors", kWeights);
+  CHECK(room.push().removed == std::vector<std::string>{"sub/old.safetensors"});
+  CHECK(room.there().files.contains("model-00001-of-00002.safetensors"));
 }
 
 TEST_CASE("a revision is a branch, which is made where it is not there; names without an owner get one") {
@@ -224,6 +243,9 @@ TEST_CASE("a revision is a branch, which is made where it is not there; names wi
                        doctest::Contains("expected a branch to push to, got a commit"), InputError);
   room.options.is_private = true;
   CHECK(has(room.failure<InputError>(), "expected a private repository, got a public one"));
+  CHECK_THROWS_WITH_AS((void)room.push("org/name", "later"), doctest::Contains("expected a private repository"),
+                       InputError);
+  CHECK_FALSE(room.there().branches.contains("later"));
   CHECK(hub::prepare_push({.id = "org/secret"}, room.options).id == "org/secret");
   CHECK(room.hub.repositories["models/org/secret"].is_private);
 }

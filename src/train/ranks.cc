@@ -78,4 +78,9 @@ std::string Ranks::of_first(const std::function<std::string()>& body) {
   return exchange([&] { return is_first() ? body() : std::string(); }).front();
 }
 
+void Ranks::wait_for_first(const std::function<bool()>& is_done) {
+  while (of_first([&] { return std::string(is_done() ? "done" : ""); }).empty()) {
+  }
+}
+
 }  // namespace spillway::train

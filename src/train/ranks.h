@@ -57,6 +57,10 @@ class Ranks {
   // Returns rank 0's text.
   [[nodiscard]] std::string of_first(const std::function<std::string()>& body);
 
+  // Calls `is_done` on rank 0 until it returns true, with an exchange after each call, by which the ranks that wait see
+  // that rank 0 lives. Rank 0 may so wait for longer than ddp_timeout, if each call returns within it.
+  void wait_for_first(const std::function<bool()>& is_done);
+
   // Returns true if a signal has asked any rank to stop before the last of the calls above; with one rank, before now.
   // Not collective.
   [[nodiscard]] bool interrupted() const { return are_several() ? is_interrupted_ : interrupt_requested(); }

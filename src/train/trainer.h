@@ -59,7 +59,8 @@ struct TrainingListeners {
   std::function<void(const SampleSeen&)> sample;  // of clips
   std::function<void(const ClipsRecord&)> clips;  // that were sampled
   std::function<void()> before_checkpoint;
-  // After one that an undisturbed run has, too, and before older ones are removed.
+  // After one that an undisturbed run has, too, and before older ones are removed. Where one rank has it, all have: it
+  // may call functions of Ranks. The folder is rank 0's; the others' is empty.
   std::function<void(const std::filesystem::path& folder, int64_t step)> checkpoint;
   std::function<void(int64_t rows, int64_t of)> packing;  // as an epoch's rows are packed
 };

@@ -12,12 +12,11 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
   if (listeners_.before_checkpoint) listeners_.before_checkpoint();
   if (reason == SaveReason::kDue) stopping_.add_checkpoint(position_.step);
   position_.stopping = stopping_.state();
-  first_with_parts([&] {
-    const std::filesystem::path folder =
-        save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content);
-    if (listeners_.checkpoint && reason == SaveReason::kDue) listeners_.checkpoint(folder, position_.step);
-    remove_old();
-  });
+  std::filesystem::path folder;
+  first_with_parts(
+      [&] { folder = save_checkpoint(job_.config.output.output_dir, position_, model(), facts(), content); });
+  if (listeners_.checkpoint && reason == SaveReason::kDue) listeners_.checkpoint(folder, position_.step);
+  ranks_.first([&] { remove_old(); });
 }
 
 // Writes the model or the adapter. If that fails, saves a checkpoint instead; weights of an earlier step have one

@@ -82,7 +82,7 @@ void FakeHub::answer_post(const httplib::Request& request, httplib::Response& re
     const std::string path_of_file = file["path"];
     files.push_back({{"path", path_of_file},
                      {"uploadMode", is_large(path_of_file, file["size"]) ? "lfs" : "regular"},
-                     {"shouldIgnore", path_of_file.ends_with(".ignored")}});
+                     {"shouldIgnore", path_of_file.ends_with(".ignored") || path_of_file.starts_with("ignored/")}});
   }
   answer_json(response, {{"files", files}});
 }

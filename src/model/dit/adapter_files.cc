@@ -140,6 +140,23 @@ float read_alpha(const SafetensorsFile& file, const StoredTensor& tensor) {
   return alpha;
 }
 
+// Returns the alpha of all layers, and throws where they have none in common. A layer without one, in a file with
+// others, has its rank: it is scaled by 1.
+double common_alpha(const SafetensorsFile& file, const std::map<std::string, const StoredTensor*>& first_factors,
+                    const std::map<std::string, float>& alphas, int64_t rank) {
+  std::optional<double> alpha;
+  for (const auto& [layer, tensor] : first_factors) {
+    const auto found = alphas.find(layer);
+    const double here = found == alphas.end() ? static_cast<double>(rank) : found->second;
+    if (alpha && *alpha != here)
+      throw input_error(file.path().string(),
+                        "expected one alpha in all layers, got {} in {} and {} before; give an adapter with one", here,
+                        layer, *alpha);
+    alpha = here;
+  }
+  return alpha.value_or(static_cast<double>(rank));
+}
+
 // Returns the header for an adapter of a file that has none of ours.
 std::map<std::string, std::string> metadata_for(const AdapterNumbers& numbers, const std::set<std::string>& layers) {
   nlohmann::ordered_json config;
@@ -234,19 +251,15 @@ AdapterFileReport import_video_adapter(const fs::path& file, const fs::path& fol
   std::map<std::string, const StoredTensor*> first_factors;
   std::map<std::string, int> factors;  // of each layer, and its alpha counts none
   std::set<std::string> layers;
-  std::optional<float> alpha;
+  std::map<std::string, float> alphas;
   std::vector<const StoredTensor*> kept;
   for (const StoredTensor& tensor : source.tensors()) {
     const std::string own = own_factor_name(tensor.name);
     if (own.empty()) throw no_factor(source.path(), tensor.name);
     if (own.ends_with(kAlpha)) {
-      const float here = read_alpha(source, tensor);
-      if (alpha && *alpha != here)
-        throw input_error(file.string(),
-                          "expected one alpha in all layers, got {} in {} and {} before; give an adapter "
-                          "with one",
-                          here, tensor.name, *alpha);
-      alpha = here;
+      const std::string layer = own.substr(0, own.size() - kAlpha.size());
+      alphas[layer] = read_alpha(source, tensor);
+      factors.try_emplace(layer);
       continue;
     }
     (void)factor_dtype(source, tensor);
@@ -262,7 +275,7 @@ AdapterFileReport import_video_adapter(const fs::path& file, const fs::path& fol
   }
   const int64_t rank = common_rank(source, first_factors);
   const bool is_ours = source.metadata().contains(kMetadata);
-  const AdapterNumbers numbers{static_cast<double>(rank), alpha ? *alpha : static_cast<double>(rank)};
+  const AdapterNumbers numbers{static_cast<double>(rank), common_alpha(source, first_factors, alphas, rank)};
   const auto metadata = is_ours ? source.metadata() : metadata_for(numbers, layers);
   std::string component = "transformer";
   if (is_ours) {

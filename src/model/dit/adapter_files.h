@@ -29,7 +29,7 @@ AdapterFileReport export_video_adapter(const std::filesystem::path& folder, Adap
 
 // Writes a folder in diffusers' layout from such a file, of either naming. Where the file has no metadata of ours, it
 // is for the pipeline's `transformer`. Throws InputError for tensors that are no factors of a Wan transformer's blocks,
-// and for layers with different ranks or alphas.
+// and for layers with different ranks or alphas; a layer without an alpha has its rank, as in such files.
 AdapterFileReport import_video_adapter(const std::filesystem::path& file, const std::filesystem::path& folder);
 
 // Return a factor's name in such a file for one in diffusers' layout, without its component, and the other way round;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -85,18 +86,28 @@ DecimalBound without_sign(DecimalBound bound) {
   return bound;
 }
 
+// Returns the number, without an exponent, in as few digits behind the point as are read back as it; empty if
+// kMaxDecimalDigits are too few.
+std::string shortest_decimal(double value) {
+  for (int digits = 0; digits <= kMaxDecimalDigits; ++digits) {
+    std::string text = fmt::format("{:.{}f}", value, digits);
+    double again = 0;
+    std::from_chars(text.data(), text.data() + text.size(), again);
+    if (again == value) return text;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<DecimalBound> decimal_bound(double value, bool is_open) {
   if (!std::isfinite(value) || std::fabs(value) > static_cast<double>(kMostWhole)) return std::nullopt;
-  std::string text = fmt::format("{}", std::fabs(value));
-  if (text.find('e') != std::string::npos) return std::nullopt;
+  const std::string text = shortest_decimal(std::fabs(value));
+  if (text.empty()) return std::nullopt;
   const size_t point = text.find('.');
   DecimalBound bound{.is_negative = value < 0, .is_open = is_open};
   bound.whole = std::stoll(text.substr(0, point));
   if (point != std::string::npos) bound.fraction = text.substr(point + 1);
-  bound.fraction.erase(bound.fraction.find_last_not_of('0') + 1);
-  if (static_cast<int64_t>(bound.fraction.size()) > kMaxDecimalDigits) return std::nullopt;
   return bound;
 }
 

@@ -53,10 +53,6 @@ class Formats {
   JsonRules& rules_;
 };
 
-}  // namespace
-
-namespace {
-
 // Formats that are an expression.
 struct PatternFormat {
   std::string_view name, pattern;

@@ -103,6 +103,22 @@ TEST_CASE("bounds of numbers are those of the numbers that are written") {
   }
 }
 
+TEST_CASE("a bound of a number may be small, in up to 15 digits behind the point") {
+  const auto accepted = [](const std::string& low, const std::string& text) {
+    ByteAutomaton automaton(json_schema_grammar(Json::parse(R"({"type": "number", "minimum": )" + low + "}"), "schema"));
+    return accepts(automaton, text);
+  };
+  CHECK(accepted("0.00001", "0.00001"));
+  CHECK(accepted("1e-5", "0.000010"));
+  CHECK(accepted("1e-5", "0.1"));
+  CHECK(!accepted("1e-5", "0.000009"));
+  CHECK(!accepted("1e-5", "0"));
+  CHECK(accepted("1e-15", "0.000000000000001"));
+  CHECK(accepted("-12.345678901", "-12.345678901"));
+  CHECK(!accepted("-12.345678901", "-12.345678902"));
+  CHECK(schema_error(R"({"type": "number", "minimum": 1e-16})").find("expected up to 15 digits") != std::string::npos);
+}
+
 TEST_CASE("a string has the pattern where PCRE2 finds it") {
   const std::vector<std::string> patterns = {"^a+$",
                                              "a+b",
