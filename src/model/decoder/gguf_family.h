@@ -78,7 +78,7 @@ struct GgufFamily {
   std::string_view norm_before_feed_forward = "ffn_norm";
   bool states_vocabulary = false;  // metadata have vocab_size
   GgufHeadSize head_size = GgufHeadSize::kWrittenIfNamed;
-  bool heads_fill_rows = false;  // head_dim is hidden_size / num_attention_heads
+  bool heads_fill_rows = false;      // head_dim is hidden_size / num_attention_heads
   bool heads_share_no_keys = false;  // num_key_value_heads is num_attention_heads
   GgufHead head = GgufHead::kAny;
   int64_t most_layers = 0;  // above 0: llama.cpp takes more for another model
