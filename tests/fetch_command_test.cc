@@ -306,7 +306,7 @@ TEST_CASE("a run's folder is pushed without its checkpoints and logs") {
   fs::create_directory_symlink(fs::absolute("out"), "elsewhere/back");
   CHECK(run_spillway({"push", "out", "me/adapter"}).err.find("[out/transformer/back] expected a link to another") !=
         std::string::npos);
-  write("q8_0.gguf", "GGUF");
+  room.write("q8_0.gguf", "GGUF");
   CHECK(run_spillway({"push", "q8_0.gguf", "me/gguf", "--revision", "v1"}).status == 0);
   CHECK(room.hub.repositories["models/me/gguf"].files["q8_0.gguf"].is_large);
 }
