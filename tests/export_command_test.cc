@@ -138,8 +138,8 @@ TEST_CASE("the adapter of a video model becomes a file where it fits the model")
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "a.safetensors").string();
   const auto exported = [&](const fs::path& model) {
-    return run_spillway({"export", model.string(), "--adapter", (videos / "i2v/lora").string(), "--format", "comfyui",
-                         "--out", file});
+    return run_spillway(
+        {"export", model.string(), "--adapter", (videos / "i2v/lora").string(), "--format", "comfyui", "--out", file});
   };
   const Finished other = exported(kGolden / "qwen3"), wider = exported(videos / "odd");
   CHECK(other.status == 2);

@@ -384,7 +384,8 @@ TEST_CASE("training pushes its checkpoints and its result, and no file of it hol
     if (seen.path.find("/commit/") == std::string::npos) return {};
     return Fault{.status = 413};
   });
-  const Finished failed = run_spillway(with(args, {"--output_dir", "other", "--hub_strategy", "end", "--hub_revision", "v2"}));
+  const Finished failed =
+      run_spillway(with(args, {"--output_dir", "other", "--hub_strategy", "end", "--hub_revision", "v2"}));
   CAPTURE(failed.err);
   CHECK(failed.status == 3);
   CHECK(failed.err.find("`spillway push other me/tuned --revision v2 --private` sends it") != std::string::npos);

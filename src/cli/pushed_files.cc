@@ -32,7 +32,8 @@ void check_no_loop(const fs::path& link, int depth) {
   for (int i = 0; i <= depth; ++i) {
     above = above.parent_path();
     if (fs::equivalent(above, link))
-      throw input_error(link.string(), "expected a link to another folder, got one to a folder that it is in; remove it");
+      throw input_error(link.string(),
+                        "expected a link to another folder, got one to a folder that it is in; remove it");
   }
 }
 

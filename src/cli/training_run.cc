@@ -168,10 +168,10 @@ class TrainingRun {
   // Returns a pattern of the names of the weights that the run writes.
   [[nodiscard]] std::string weights_pattern() const {
     const Layout layout = layout_of(*job_.model);
-    const fs::path stem = job_.graph.model.lora
-                              ? fs::path(adapter_stem(layout))
-                              : weights_folder(layout, {}, component_name(job_.config.model.base_model)) /
-                                    weights_stem(layout);
+    const fs::path stem =
+        job_.graph.model.lora
+            ? fs::path(adapter_stem(layout))
+            : weights_folder(layout, {}, component_name(job_.config.model.base_model)) / weights_stem(layout);
     return stem.generic_string() + "*.safetensors*";
   }
 

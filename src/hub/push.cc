@@ -121,8 +121,8 @@ class Push {
     if (changed.empty()) return pushed;
     std::vector<Addition> additions = planned_additions(std::move(changed), pushed.ignored);
     for (const std::string& name : pushed.ignored) names_.erase(name);
-    pushed.removed = other_weights(folders_of_tensors(additions),
-                                   [&](const std::string& name) { return names_.contains(name); });
+    pushed.removed =
+        other_weights(folders_of_tensors(additions), [&](const std::string& name) { return names_.contains(name); });
     send_large_files(additions);
     for (const Addition& one : additions) {
       pushed.sent.push_back(one.file.name);

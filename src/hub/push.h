@@ -27,7 +27,8 @@ struct PushOptions {
   // Remove weights in the repository that lie beside those that are sent and are not among them. Otherwise they are an
   // error: of two sets of weights in a folder, readers would take either.
   bool replaces_weights = false;
-  std::string advice_on_weights = "choose another name or revision, or replace them (--replace-weights)";  // of that error
+  std::string advice_on_weights =
+      "choose another name or revision, or replace them (--replace-weights)";  // of that error
   int connections = 4;
   // Called with the bytes of large files that are at the hub, some times a second.
   std::function<void(int64_t done, int64_t total)> on_progress;

@@ -127,8 +127,10 @@ TEST_CASE("files that are no adapter of a Wan transformer's blocks are refused, 
   refused({a}, "expected two factors of blocks.0.attn1.to_q, got 1");
   refused({a, b, {k + ".lora_A.weight", DType::kF32, {2, 8}}, {k + ".lora_B.weight", DType::kF32, {8, 2}}},
           "expected one rank in all layers");
-  const TensorSpec other_a{k + ".lora_A.weight", DType::kF32, {4, 8}}, other_b{k + ".lora_B.weight", DType::kF32, {8, 4}};
-  refused({a, b, {q + ".alpha", DType::kF32, {}}, other_a, other_b}, "expected one alpha in all layers, got 1 in blocks.0");
+  const TensorSpec other_a{k + ".lora_A.weight", DType::kF32, {4, 8}},
+      other_b{k + ".lora_B.weight", DType::kF32, {8, 4}};
+  refused({a, b, {q + ".alpha", DType::kF32, {}}, other_a, other_b},
+          "expected one alpha in all layers, got 1 in blocks.0");
   refused({a, b, {k + ".alpha", DType::kF32, {}}}, "expected two factors of blocks.0.attn1.to_k, got 0");
   refused({}, "expected factors of a LoRA, got none");
   CHECK_THROWS_WITH_AS(

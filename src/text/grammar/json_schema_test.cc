@@ -105,7 +105,8 @@ TEST_CASE("bounds of numbers are those of the numbers that are written") {
 
 TEST_CASE("a bound of a number may be small, in up to 15 digits behind the point") {
   const auto accepted = [](const std::string& low, const std::string& text) {
-    ByteAutomaton automaton(json_schema_grammar(Json::parse(R"({"type": "number", "minimum": )" + low + "}"), "schema"));
+    ByteAutomaton automaton(
+        json_schema_grammar(Json::parse(R"({"type": "number", "minimum": )" + low + "}"), "schema"));
     return accepts(automaton, text);
   };
   CHECK(accepted("0.00001", "0.00001"));
