@@ -132,3 +132,20 @@ TEST_CASE("a config trains on a GGUF file, and its tokenizer is the file's") {
   const std::string merged = (folder.path() / "merged.gguf").string();
   CHECK(run_spillway({"export", file, "--adapter", (folder.path() / "out").string(), "--gguf", merged}).status == 0);
 }
+
+TEST_CASE("the adapter of a video model becomes a file where it fits the model") {
+  const fs::path videos = fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/video";
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "a.safetensors").string();
+  const auto exported = [&](const fs::path& model) {
+    return run_spillway(
+        {"export", model.string(), "--adapter", (videos / "i2v/lora").string(), "--format", "comfyui", "--out", file});
+  };
+  const Finished other = exported(kGolden / "qwen3"), wider = exported(videos / "odd");
+  CHECK(other.status == 2);
+  CHECK(other.err.find("[MODEL] expected a video transformer beside --format") != std::string::npos);
+  CHECK(wider.status == 2);
+  CHECK_FALSE(fs::exists(file));
+  CHECK(exported(videos / "i2v").status == 0);
+  CHECK(fs::exists(file));
+}

@@ -19,6 +19,8 @@
 #include "io/output_folder.h"
 #include "model/dit/adapter_files.h"
 #include "model/gguf/export.h"
+#include "model/merged_weights.h"
+#include "model/model.h"
 #include "report/progress.h"
 #include "text/tokenizer.h"
 
@@ -119,6 +121,15 @@ void print_report(const ExportFlags& options, const ExportReport& report) {
   }
 }
 
+// Throws unless the model is a video transformer that the adapter's factors fit. Reads headers only.
+void check_video_adapter(const fs::path& folder, const fs::path& adapter) {
+  ModelPtr model = read_model(folder);
+  if (!model->video())
+    throw input_error("MODEL", "expected a video transformer beside --format, got {}; name the adapter's base",
+                      folder.string());
+  (void)MergedWeights(std::move(model), folder, adapter, MergeBase::kFiles);
+}
+
 // Writes a video model's adapter as other programs name its tensors.
 int write_adapter_file(const ExportFlags& options) {
   if (options.format != "comfyui" && options.format != "kohya")
@@ -134,6 +145,7 @@ int write_adapter_file(const ExportFlags& options) {
                         quote(*value));
   }
   check_new_file("--out", options.out);
+  check_video_adapter(options.model, options.adapter);
   const AdapterNames names = options.format == "kohya" ? AdapterNames::kKohya : AdapterNames::kComfyUi;
   const AdapterFileReport report = export_video_adapter(options.adapter, names, options.out);
   if (options.json) {
