@@ -202,7 +202,7 @@ std::optional<HubSettings> resolve_hub(const Resolution& r) {
       r.ignore(key, "nothing leaves this machine without push_to_hub: true");
     return {};
   }
-  // Of "runs/model/", too, whose last part is empty.
+  // The last part of "runs/model/" is empty.
   const std::string name =
       (std::filesystem::path(keys.output_dir) / "").lexically_normal().parent_path().filename().string();
   HubSettings hub{.id = keys.hub_model_id.empty() ? name : keys.hub_model_id,
