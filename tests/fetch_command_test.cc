@@ -334,7 +334,7 @@ TEST_CASE("what goes wrong with a push is said in a line that does not hold the 
     check({"push", "out", "me/a"}, 2, "[HF_TOKEN] expected a token with the right to write to me/a, got none");
   }
   const Environment gone{{{"HF_ENDPOINT", "http://127.0.0.1:9"}}};
-  check({"push", "out", "me/a"}, 3, "see to the network and push again");
+  check({"push", "out", "me/a"}, 3, "see to the network and try again");
 }
 
 TEST_CASE("training pushes its checkpoints and its result, and no file of it holds the token") {

@@ -103,7 +103,8 @@ TEST_CASE("weights that cross a slow link are taken once for all micro-batches; 
 TEST_CASE("where one micro-batch after another does not fit, a whole step at a time may, which keeps no sums") {
   const OrderJobs jobs("max_grad_norm: 0\n");
   const auto planned = [&](int64_t device, const char* order) {
-    return train::plan_job(jobs.job(fmt::format("memory: {{device: {}}}\n{}", device, order)), OrderJobs::machine());
+    return train::plan_job(jobs.job(fmt::format("memory: {{device: {}, host: 0, disk: 0}}\n{}", device, order)),
+                           OrderJobs::machine());
   };
   const int64_t horizontal = planned(1, OrderJobs::kHorizontal).plan.peaks[0].bytes,
                 whole_step = planned(1, "micro_batch_order: vertical\nmicro_batch_group: 4\n").plan.peaks[0].bytes;
