@@ -5,7 +5,6 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,14 +22,13 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
-#include "cli/hub_pusher.h"
 #include "cli/report_samples.h"
 #include "cli/run_files.h"
+#include "cli/run_pushes.h"
 #include "infer/clips/pixels.h"
 #include "io/file.h"
 #include "job/initial_state.h"
 #include "job/tiers.h"
-#include "model/layout.h"
 #include "plan/plan_json.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
@@ -71,9 +69,6 @@ std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
 constexpr double kMaxShareOfProbes = 0.002;
 
 constexpr int64_t kMaxReportBytes = 256 * kMiB;
-
-// The time for which rank 0 waits for a push before the ranks hear of each other again.
-constexpr std::chrono::milliseconds kWaitForPush(500);
 
 // With room for the trace of one update.
 ExecutorOptions run_options(ExecutorOptions options, const train::PlannedJob& planned, Peers* peers) {
@@ -125,7 +120,7 @@ class TrainingRun {
     if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
     progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
     trainer_.check_same_on_all_ranks(SPILLWAY_VERSION);
-    goes_to_hub_ = !ranks_.of_first([&] { return open_hub(); }).empty();
+    pushes_.open();
     ranks_.agree([&] { load(); });
     // From here on there are results to lose: signals are handled between steps, and all files are completed.
     const FinishFirst finish;
@@ -149,64 +144,13 @@ class TrainingRun {
     if (outcome.steps > 0) say_what_it_took(outcome);
     say_goodbye(outcome);
     if (ranks_.interrupted()) return kInterrupted;
-    const bool is_pushed = push_result();
+    const bool is_pushed = pushes_.push_result(output_);
     if (ranks_.interrupted()) return kInterrupted;
     if (!failure.empty()) log_line(fmt::format("{}; {} is whole, that file is not", failure, result_name()));
     return is_pushed && failure.empty() ? kDone : kMachineFailed;
   }
 
  private:
-  // Returns the repository's name; empty if nothing goes to the hub.
-  std::string open_hub() {
-    const config::OutputSettings& output = job_.config.output;
-    if (!output.hub) return {};
-    hub_.emplace(*output.hub, output.save_total_limit.value_or(0), weights_pattern());
-    log_info("{} goes to {} on the hub", result_name(), hub::shown_name(hub_->repository()));
-    return hub_->repository().id;
-  }
-
-  // Returns a pattern of the names of the weights that the run writes.
-  [[nodiscard]] std::string weights_pattern() const {
-    const Layout layout = layout_of(*job_.model);
-    const fs::path stem =
-        job_.graph.model.lora
-            ? fs::path(adapter_stem(layout))
-            : weights_folder(layout, {}, component_name(job_.config.model.base_model)) / weights_stem(layout);
-    return stem.generic_string() + "*.safetensors*";
-  }
-
-  // Collective. Returns false if the result, which is whole on this machine, is not on the hub.
-  [[nodiscard]] bool push_result() {
-    if (!goes_to_hub_) return true;
-    std::future<hub::Pushed> pushed;
-    ranks_.first([&] { pushed = hub_->push_result(output_); });
-    ranks_.wait_for_first([&] { return pushed.wait_for(kWaitForPush) == std::future_status::ready; });
-    return !ranks_.of_first([&] { return std::string(say_pushed(pushed) ? "pushed" : ""); }).empty();
-  }
-
-  // Logs how the push of the result has ended, and returns true if the result is on the hub.
-  [[nodiscard]] bool say_pushed(std::future<hub::Pushed>& result) const {
-    std::string reason = "interrupted";
-    try {
-      const hub::Pushed pushed = result.get();
-      log_info("{} is at {} (commit {:.8})", result_name(), pushed.url, pushed.commit);
-      return true;
-    } catch (const std::exception& error) {
-      reason = error.what();
-    } catch (const Interrupted&) {  // the other ranks learn it by the next exchange
-    }
-    log_line(fmt::format("{}; {} is whole in {}: `{}` sends it", reason, result_name(), output_.string(),
-                         hub_->command(output_)));
-    return false;
-  }
-
-  // Collective.
-  void push_checkpoint(const fs::path& folder, int64_t step) {
-    if (!goes_to_hub_) return;
-    ranks_.wait_for_first([&] { return hub_->is_ready(kWaitForPush); });
-    ranks_.first([&] { hub_->push_checkpoint(folder, step); });
-  }
-
   void begin_files() {
     clear_leftovers(output_);
     write_run(output_, identity_);
@@ -279,7 +223,7 @@ class TrainingRun {
   }
 
   train::TrainingListeners listeners() {
-    const auto push = [this](const fs::path& folder, int64_t step) { push_checkpoint(folder, step); };
+    const auto push = [this](const fs::path& folder, int64_t step) { pushes_.push_checkpoint(folder, step); };
     if (!ranks_.is_first()) return {.checkpoint = push};
     return {.before_step =
                 [this] {
@@ -481,9 +425,8 @@ class TrainingRun {
   int64_t peak_rss_ = 0;
   nlohmann::ordered_json rank_reports_ = nlohmann::ordered_json::array();  // by rank, of several
   LivePage page_;
-  bool goes_to_hub_ = false;      // the same on all ranks
-  std::optional<HubPusher> hub_;  // on rank 0, where results go there
-  ProgressState bar_;             // as it was drawn last
+  RunPushes pushes_{ranks_, job_, result_name()};
+  ProgressState bar_;  // as it was drawn last
 };
 
 }  // namespace
