@@ -1,6 +1,7 @@
 #include "graph/verify_group.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -19,12 +20,17 @@ class GroupVerifier {
         count_(std::ssize(inputs)),
         of_(graph.values.size(), kNoMicroBatch),
         newest_(graph.values.size(), kNoMicroBatch) {
-    for (int64_t number = 0; number < count_; ++number)
-      for (const ValueId id : nth(inputs, number)) nth(of_, id) = number;
+    for (int64_t number = 0; number < count_; ++number) {
+      for (const ValueId id : nth(inputs, number)) {
+        if (nth(of_, id) != kNoMicroBatch) shared_.insert(id);
+        nth(of_, id) = number;
+      }
+    }
   }
 
   std::vector<std::string> run() {
-    for (ValueId id = 0; id < std::ssize(graph_.values); ++id) check_axis(id);
+    for (ValueId id = 0; id < std::ssize(graph_.values); ++id)
+      if (!shared_.contains(id)) check_axis(id);
     for (OpId id = 0; id < std::ssize(graph_.ops); ++id) check_operation(id);
     return std::move(violations_);
   }
@@ -35,6 +41,7 @@ class GroupVerifier {
     ValueId own = kNone, sum = kNone;  // an input of a micro-batch, and a sum or what follows from one
     for (const ValueId input : op.inputs) {
       if (input == kNone || nth(of_, input) == kNoMicroBatch) continue;
+      if (shared_.contains(input)) report(id, input, input);
       const bool is_sum = nth(of_, input) == kSum || adds_to(op, input);
       ValueId& known = is_sum ? sum : own;
       if (known != kNone && !is_sum && nth(of_, known) != nth(of_, input)) report(id, known, input);
@@ -75,6 +82,7 @@ class GroupVerifier {
 
   const Graph& graph_;
   const int64_t count_;
+  std::set<ValueId> shared_;     // inputs that several micro-batches name; nothing may read them
   std::vector<int64_t> of_;      // by value
   std::vector<int64_t> newest_;  // by value: of a sum, the micro-batch that was added last
   std::vector<std::string> violations_;

@@ -345,8 +345,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   take_optimizer(job);
   take_unfrozen(job);
   check_experts(job);
-  job.graph.model.streams_experts = streams_experts(job);
-  job.graph.model.experts_apart = job.graph.model.streams_experts || config.offload.experts.has_value();
+  take_expert_homes(job);
   take_rates(job);
   take_base(parameters, job);
   check_reinitialised(job);
@@ -383,6 +382,12 @@ bool streams_experts(const Job& job) {
   const ModelOptions& model = job.graph.model;
   return (model.train_base && moves(ValueKind::kTrainableWeight)) ||
          ((!model.train_base || !model.unfrozen.empty()) && moves(ValueKind::kFrozenWeight));
+}
+
+void take_expert_homes(Job& job) {
+  ModelOptions& model = job.graph.model;
+  model.streams_experts = streams_experts(job);
+  model.experts_apart = model.streams_experts || job.config.offload.experts.has_value();
 }
 
 TrainingGraphOptions graph_options(const Job& job, int64_t group) {

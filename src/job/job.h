@@ -45,10 +45,11 @@ struct JobSources {
 // together. `machine` says how much memory there is.
 [[nodiscard]] Job make_job(const config::Config& config, const Machine& machine, const JobSources& sources = {});
 
-// Returns true if the keys let the experts of the job's mixture live apart from the rest of their layers, or move with
-// it: then they stream through the device a few at a time (ModelOptions::streams_experts). Micro-batches that go
-// together layer by layer share whole layers.
+// Returns true if the keys let the experts of the job's mixture leave the device: then they stream through it a few at
+// a time. Micro-batches that go together layer by layer share whole layers.
 [[nodiscard]] bool streams_experts(const Job& job);
+// Sets ModelOptions::streams_experts, and experts_apart where they stream or expert_offload says where they live.
+void take_expert_homes(Job& job);
 // Returns the options of the training graph that computes `group` micro-batches together.
 [[nodiscard]] TrainingGraphOptions graph_options(const Job& job, int64_t group);
 // Returns the number of weight updates in an optimizer step.

@@ -52,7 +52,7 @@ train::Job ModeJobs::job(const std::string& lines) const {
     text += "adapter: lora\nlora_model_dir: " + job.config.adapter->model_dir + "\n";
   }
   job.config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
-  job.graph.model.streams_experts = train::streams_experts(job);
+  train::take_expert_homes(job);
   job.policy = train::make_policy(job.config.offload, attention_windows(*job.model), job.config.batches.sequence_len);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
   return job;
