@@ -1,4 +1,4 @@
-// What a training, of one or several ranks, sends to the Hugging Face hub.
+// Sends what a training, of one or several ranks, makes to the Hugging Face hub.
 #pragma once
 
 #include <cstdint>
