@@ -79,7 +79,7 @@ ExportReport write_ollama_folder(ExportFlags& options) {
   AtomicFolder out(folder, kCommand);
   const std::string name = fs::absolute(folder).lexically_normal().filename().string() + ".gguf";
   options.gguf = (out.path() / name).string();
-  const ExportReport report = write(options);
+  ExportReport report = write(options);
   write_modelfile(options, out.path() / "Modelfile", "./" + name);
   out.publish();
   options.gguf = (folder / name).string();
@@ -94,7 +94,7 @@ ExportReport write_files(ExportFlags& options) {
   if (!options.modelfile.empty()) check_new_file("--modelfile", options.modelfile);
   check_different_files(options.gguf.empty() ? "--lora-gguf" : "--gguf", file_of(options), "--modelfile",
                         options.modelfile);
-  const ExportReport report = write(options);
+  ExportReport report = write(options);
   if (!options.modelfile.empty()) write_modelfile(options, options.modelfile, absolute(file_of(options)));
   return report;
 }

@@ -25,7 +25,6 @@
 namespace spillway::hub {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kConflict = 409, kPreconditionFailed = 412;
