@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/index.h"
 #include "plan/lead.h"
@@ -24,7 +25,7 @@ class SectionOrder {
   void run() {
     find_gathers();
     if (gathers_.empty()) return;
-    time_executions();
+    starts_ = execution_starts(facts_, placement_, costs_, sequence_, begin_, end_);
     place();
     limit();
     reorder();
@@ -33,6 +34,7 @@ class SectionOrder {
  private:
   struct Gather {
     int32_t at = 0;        // where it is
+    int32_t reader = 0;    // the first execution of the section that reads it; itself if there is none
     int32_t earliest = 0;  // what it reads is there, and what has to come before it has
     int32_t before = 0;    // the execution that it moves to
     int64_t bytes = 0;
@@ -51,29 +53,27 @@ class SectionOrder {
   }
 
   void find_gathers() {
-    std::vector<int32_t> written(facts_.values.size(), begin_ - 1);  // by storage, where it was last
-    int32_t last_other = begin_ - 1;                                 // collective that no gather may pass
+    std::vector<int32_t> written(facts_.values.size(), begin_ - 1);   // by storage, where it was last
+    std::vector<int32_t> gather_of(2 * facts_.values.size(), kNone);  // by instance, until it is read
+    int32_t last_other = begin_ - 1;                                  // collective that no gather may pass
     for (int32_t i = begin_; i < end_; ++i) {
+      for (const Instance input : sequence_.inputs(execution(i))) {
+        if (input == kNone || nth(gather_of, input) == kNone) continue;
+        nth(gathers_, std::exchange(nth(gather_of, input), kNone)).reader = i;
+      }
       if (is_gather(i)) {
-        Gather& gather = gathers_.emplace_back(Gather{.at = i, .earliest = begin_});
+        Gather& gather = gathers_.emplace_back(Gather{.at = i, .reader = i, .earliest = begin_});
         if (!execution(i).recompute) gather.earliest = last_other + 1;
         for (const Instance input : sequence_.inputs(execution(i)))
           gather.earliest = std::max(gather.earliest, nth(written, storage_of(input)) + 1);
-        for (const Instance output : sequence_.outputs(execution(i)))
+        for (const Instance output : sequence_.outputs(execution(i))) {
           gather.bytes += facts_.value(value_of(output)).bytes;
+          nth(gather_of, output) = static_cast<int32_t>(gathers_.size() - 1);
+        }
       } else if (is_collective(i)) {
         last_other = i;
       }
       for (const Instance output : sequence_.outputs(execution(i))) nth(written, storage_of(output)) = i;
-    }
-  }
-
-  // Collectives run beside all else.
-  void time_executions() {
-    starts_.push_back(0);
-    for (int32_t i = begin_; i < end_; ++i) {
-      const Lane lane = lane_of(facts_.op(execution(i).op), nth(placement_.sites, execution(i).op));
-      starts_.push_back(starts_.back() + (lane == Lane::kPeer ? 0 : costs_.operation_seconds(execution(i).op, lane)));
     }
   }
 
@@ -105,9 +105,9 @@ class SectionOrder {
     for (Gather& gather : gathers_) {
       under_way += gather.bytes;
       int32_t earliest = std::max(gather.earliest, last);
-      for (; under_way > window && oldest->at < gather.at; ++oldest) {
+      for (; under_way > window && oldest->reader < gather.at; ++oldest) {
         under_way -= oldest->bytes;
-        earliest = std::max(earliest, oldest->at + 1);
+        earliest = std::max(earliest, oldest->reader + 1);
       }
       last = gather.before = std::clamp(earliest, gather.before, gather.at);
     }

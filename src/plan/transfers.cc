@@ -184,15 +184,9 @@ class TransferPlanner {
     for (const int32_t i : by_first.all()) result_.stays.push_back(nth(stays, i));
   }
 
-  // Collectives run beside all else.
   void time_executions() {
-    starts_.reserve(sequence_.executions.size() + 1);
-    starts_.push_back(0);
-    for (int32_t i = 0; i < std::ssize(sequence_.executions); ++i) {
-      const Lane lane = lane_of(facts_.op(execution(i).op), site(i));
-      const double seconds = lane == Lane::kPeer ? 0 : costs_.operation_seconds(execution(i).op, lane);
-      starts_.push_back(starts_.back() + seconds);
-    }
+    starts_ =
+        execution_starts(facts_, placement_, costs_, sequence_, 0, static_cast<int32_t>(sequence_.executions.size()));
   }
   [[nodiscard]] double start(int32_t i) const { return nth(starts_, i); }
   // Returns the last execution of [low, high] that starts no later than `time`.
