@@ -78,6 +78,15 @@ std::string Ranks::of_first(const std::function<std::string()>& body) {
   return exchange([&] { return is_first() ? body() : std::string(); }).front();
 }
 
+void Ranks::deal(int64_t count, const std::function<std::string(int64_t)>& own,
+                 const std::function<void(int64_t, std::string_view)>& take) {
+  for (int64_t first = 0; first < count; first += size()) {
+    const int64_t last = std::min(first + size(), count) - 1;
+    const std::span<const std::string> texts = exchange([&] { return own(std::min(first + rank(), last)); });
+    for (int64_t i = first; i <= last; ++i) take(i, nth(texts, i - first));
+  }
+}
+
 void Ranks::wait_for_first(const std::function<bool()>& is_done) {
   while (of_first([&] { return std::string(is_done() ? "done" : ""); }).empty()) {
   }

@@ -2,6 +2,7 @@
 // the same point of the run.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <span>
@@ -56,6 +57,12 @@ class Ranks {
   [[nodiscard]] std::span<const std::string> exchange(const std::function<std::string()>& body);
   // Returns rank 0's text.
   [[nodiscard]] std::string of_first(const std::function<std::string()>& body);
+
+  // Deals out items [0, count), one to each rank at a time, and hands the text that own(i) has returned to take(i,
+  // text) on every rank, in the order of the items. A rank without an item runs the last one once more, since bodies
+  // may gather weights. REQUIRES: `take` calls nothing collective.
+  void deal(int64_t count, const std::function<std::string(int64_t)>& own,
+            const std::function<void(int64_t, std::string_view)>& take);
 
   // Calls `is_done` on rank 0 until it returns true, with an exchange after each call, by which the ranks that wait see
   // that rank 0 lives. Rank 0 may so wait for longer than ddp_timeout, if each call returns within it.

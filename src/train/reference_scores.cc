@@ -98,8 +98,7 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   return text;
 }
 
-// Scores micro-batches, each rank one at a time; one without any scores the last of the others once more, since passes
-// may gather weights. Returns how many tokens the reference has read.
+// Scores micro-batches, each rank one at a time. Returns how many tokens the reference has read.
 int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, Ranks& ranks, const ScoredRows& rows,
               const std::function<void(int64_t rows)>& progress) {
   rows.scores.columns.clear();
@@ -108,30 +107,26 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
   StreamFiller filler(job.graph.objective, planned.find(JobProgram::Kind::kScoring)->graph.tokens());
   const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
   int64_t tokens = 0;
-  for (int64_t first = 0; first < plan.micro_batches(); first += ranks.size()) {
-    const int64_t count = std::min<int64_t>(ranks.size(), plan.micro_batches() - first);
-    const std::span<const std::string> texts = ranks.exchange([&] {
-      const int64_t own = first + std::min<int64_t>(ranks.rank(), count - 1);
-      const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, plan.micro_batch(own), {});
-      int64_t read = 0;
-      for (const data::MicroBatch& stream : streams) read += stream.tokens();
-      TextWriter text;
-      text.add(read);
-      for (const std::vector<double>& scores : session.score(BatchStreams(streams).list())) text.add_list(scores);
-      return text.take();
-    });
-    for (int64_t i = 0; i < count; ++i) {
-      const std::span<const data::Piece> pieces = plan.micro_batch(first + i);
-      TextReader reader(nth(texts, i));
-      tokens += reader.take<int64_t>();
-      for (ReferenceScores::Column& column : rows.scores.columns) {
-        const std::vector<double> scores = reader.take_list<double>();
-        for (size_t row = 0; row < pieces.size(); ++row)
-          nth(column.values, rows.rows.number_of(pieces[row])) = static_cast<float>(scores[row]);
-      }
-      progress(std::ssize(pieces));
+  const auto scored = [&](int64_t i) {
+    const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, plan.micro_batch(i), {});
+    int64_t read = 0;
+    for (const data::MicroBatch& stream : streams) read += stream.tokens();
+    TextWriter text;
+    text.add(read);
+    for (const std::vector<double>& scores : session.score(BatchStreams(streams).list())) text.add_list(scores);
+    return text.take();
+  };
+  ranks.deal(plan.micro_batches(), scored, [&](int64_t i, std::string_view text) {
+    const std::span<const data::Piece> pieces = plan.micro_batch(i);
+    TextReader reader(text);
+    tokens += reader.take<int64_t>();
+    for (ReferenceScores::Column& column : rows.scores.columns) {
+      const std::vector<double> scores = reader.take_list<double>();
+      for (size_t row = 0; row < pieces.size(); ++row)
+        nth(column.values, rows.rows.number_of(pieces[row])) = static_cast<float>(scores[row]);
     }
-  }
+    progress(std::ssize(pieces));
+  });
   return tokens;
 }
 

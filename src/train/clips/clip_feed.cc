@@ -111,7 +111,8 @@ std::span<const data::MicroBatch> ClipFeed::micro_batch(int64_t index) {
 }
 
 std::vector<double> ClipFeed::observe(const Observation& seen) {
-  for (size_t i = 0; i < samples_.size() && on_sample_; ++i) {
+  if (!on_sample_) return {};
+  for (size_t i = 0; i < samples_.size(); ++i) {
     SampleSeen& sample = samples_[i];
     const double sigma = job_.preconditions ? static_cast<double>(sample.sigma) : 1;
     sample.loss = seen.values[0][i] * sigma * sigma;

@@ -212,31 +212,26 @@ size_t RolloutFeed::most_of_prompt(const std::vector<Completion>& completions) c
   return static_cast<size_t>(*most) - longest;
 }
 
-// Fills the scores of each token by the passes that run before training. Each rank scores a micro-batch at a time; one
-// without any scores the last of the others once more, since passes may gather weights.
+// Fills the scores of each token by the passes that run before training. Each rank scores a micro-batch at a time.
 void RolloutFeed::score(std::vector<Completion>& completions) {
   const std::vector<ScorePass> passes = job_.online->objective->passes();
   if (passes.empty()) return;
   const size_t most = most_of_prompt(completions);
   const int64_t all = std::ssize(completions), size = completions_per_micro_batch();
   const auto batch = [&](int64_t i) { return subspan_of(completions, i * size, std::min(size, all - i * size)); };
-  const int64_t batches = div_ceil(all, size);
-  for (int64_t first = 0; first < batches; first += ranks_.size()) {
-    const int64_t count = std::min<int64_t>(ranks_.size(), batches - first);
-    const std::span<const std::string> texts = ranks_.exchange([&] {
-      const std::span<Completion> own = batch(first + std::min<int64_t>(ranks_.rank(), count - 1));
-      score_batch(own, most);
-      TextWriter text;
-      for (Completion& one : own)
-        for (const ScorePass& pass : passes) text.add_list(scores_of(one, pass.by));
-      return text.take();
-    });
-    for (int64_t i = 0; i < count; ++i) {
-      TextReader reader(nth(texts, i));
-      for (Completion& one : batch(first + i))
-        for (const ScorePass& pass : passes) scores_of(one, pass.by) = reader.take_list<float>();
-    }
-  }
+  const auto scored = [&](int64_t i) {
+    const std::span<Completion> own = batch(i);
+    score_batch(own, most);
+    TextWriter text;
+    for (Completion& one : own)
+      for (const ScorePass& pass : passes) text.add_list(scores_of(one, pass.by));
+    return text.take();
+  };
+  ranks_.deal(div_ceil(all, size), scored, [&](int64_t i, std::string_view text) {
+    TextReader reader(text);
+    for (Completion& one : batch(i))
+      for (const ScorePass& pass : passes) scores_of(one, pass.by) = reader.take_list<float>();
+  });
 }
 
 void RolloutFeed::score_batch(std::span<Completion> completions, size_t most_of_prompt) {
