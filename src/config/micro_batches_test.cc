@@ -67,6 +67,19 @@ TEST_CASE("a group that cannot be meant says why") {
         "one of them, or remove the key");
 }
 
+TEST_CASE("a group that is set where no plan chooses groups is ignored aloud") {
+  const auto ignored = [](std::string_view more, int64_t ranks = 0) {
+    const LoadedConfig loaded =
+        load_for_ranks(fmt::format("gradient_accumulation_steps: 4\nmicro_batch_group: 2\n{}", more), ranks);
+    return std::find(loaded.ignored.begin(), loaded.ignored.end(), "micro_batch_group") != loaded.ignored.end();
+  };
+  CHECK_FALSE(ignored(""));
+  CHECK(ignored("memory: {plan: fixed}\n"));
+  CHECK_FALSE(ignored("memory: {plan: fixed}\nmicro_batch_order: vertical\n"));
+  CHECK(ignored("", 2));
+  CHECK(ignored("expert_offload: host\n"));
+}
+
 TEST_CASE("jobs that vertical does not do yet are refused by name, never run in another order; auto is horizontal") {
   CHECK(load_for_ranks("gradient_accumulation_steps: 4\n", 2).config.batches.other_groups.empty());
   CHECK(ranks_error(vertical(4), 2)

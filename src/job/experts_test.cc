@@ -8,6 +8,7 @@
 #include "config/load.h"
 #include "io/file.h"
 #include "job/planned_job.h"
+#include "job/suggested_changes.h"
 #include "plan/shown_homes.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
@@ -35,14 +36,19 @@ class MixtureFolder {
   }
 
   [[nodiscard]] train::Job job(std::string_view lines) const { return job_of(folder_.path(), lines); }
+  [[nodiscard]] config::LoadedConfig loaded(std::string_view lines) const { return loaded_of(folder_.path(), lines); }
   [[nodiscard]] static train::Job job_of(const std::filesystem::path& model, std::string_view lines) {
-    const std::string text = fmt::format(
-        "base_model: {}\noutput_dir: unused\nlearning_rate: 1\nsequence_len: 32\ndatasets: [{{path: unused}}]\n{}",
-        model.string(), lines);
-    return train::make_job(config::load_config(text, "test", {}, config::ConfigUse::kTrain).config, tiered_machine());
+    return train::make_job(loaded_of(model, lines).config, tiered_machine());
   }
 
  private:
+  [[nodiscard]] static config::LoadedConfig loaded_of(const std::filesystem::path& model, std::string_view lines) {
+    const std::string text = fmt::format(
+        "base_model: {}\noutput_dir: unused\nlearning_rate: 1\nsequence_len: 32\ndatasets: [{{path: unused}}]\n{}",
+        model.string(), lines);
+    return config::load_config(text, "test", {}, config::ConfigUse::kTrain);
+  }
+
   TemporaryFolder folder_;
 };
 
@@ -112,6 +118,19 @@ TEST_CASE("experts stay on the device with expert_offload: none, wherever the re
     CHECK(block.experts == Tier::kDevice);
     CHECK(block.weights() == Tier::kHost);
   }
+}
+
+TEST_CASE("where a mixture does not fit, homes for its experts are offered, unless the config says where they are") {
+  const MixtureFolder folder;
+  const auto offers = [&](std::string_view lines) {
+    const std::vector<train::SuggestedChange> changes =
+        train::suggested_changes(folder.loaded(lines), folder.job(lines), Plan{.fits = false}, tiered_machine());
+    return std::any_of(changes.begin(), changes.end(), [](const train::SuggestedChange& change) {
+      return change.grades[0][0].key == "expert_offload" && change.grades[0][0].value == "auto";
+    });
+  };
+  CHECK(offers(kFrozen));
+  CHECK_FALSE(offers(std::string(kFrozen) + "expert_offload: none\n"));
 }
 
 TEST_CASE("a home of experts is refused for a dense model") {

@@ -18,8 +18,8 @@ class OrderedTraining {
   OrderedTraining(const PlanningInputs& in, const PlanContext& context, int64_t group)
       : context_(context), training_(build_training_graph(*in.job.model, graph_options(in.job, group))) {
     context_.group = group;
-    planner_ = std::make_unique<SeriesPlanner>(training_.graph, in.machine, training_policy(in.job, training_),
-                                               context_.runs());
+    // Persistent values have the same ids in all orders, so that the policy's files are those of this graph, too.
+    planner_ = std::make_unique<SeriesPlanner>(training_.graph, in.machine, in.policy, context_.runs());
   }
 
   [[nodiscard]] int64_t group() const { return context_.group; }
