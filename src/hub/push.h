@@ -51,7 +51,7 @@ struct Pushed {
                                       const std::string& weights = {});
 
 // Sends the files, those alone that differ from the repository's; others in the repository stay. There is either the
-// whole commit or none: nobody sees a part of it. Throws InputError for errors that the user can mend (no token, no
+// whole commit or none, never a part of it. Throws InputError for errors that the user can mend (no token, no
 // right to write, other weights in the repository, a revision that is no branch), MachineError if the network or the
 // server fails in all attempts, or if somebody else has pushed meanwhile. REQUIRES: names are those of inner paths,
 // each once.

@@ -34,8 +34,8 @@ struct ModelOptions {
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
   double neftune_noise_alpha = 0;  // of the noise on embeddings; 0: none
-  // Of a mixture in training: the coefficient of the load-balancing loss of its routers, 0: none; and whether it
-  // reports how evenly its experts are used.
+  // The coefficient of the load-balancing loss of a mixture's routers in training, 0: none; and whether it reports how
+  // evenly its experts are used.
   double router_aux_loss_coef = 0;
   bool reports_expert_load = false;
   // Leaves out the adapter; everything else is computed as beside an adapter of zeros, to the last bit.

@@ -52,11 +52,10 @@ class FakeHub {
   [[nodiscard]] std::string endpoint() const;
   // By "models/org/name" or "datasets/org/name". To be set before the first request.
   std::map<std::string, FakeRepository> repositories;
-  // Of pushes: who may write is this token, who may only read the other; a file of more bytes goes in parts of so many.
+  // The tokens that may write, and only read; and the bytes above which a pushed file is sent in parts of that size.
   std::string writer = "hf_secret", reader = "hf_reader";
   size_t part_bytes = 1 << 20;
-  // What the answers about pushes name as the addresses of hub and store: their own, unless something stands before
-  // them.
+  // The addresses of hub and store that answers about pushes name: their own, unless a proxy stands before them.
   std::string hub_address, store_address;
   // Called for each request, in turn; must not call back.
   void set_fault(std::function<std::optional<Fault>(const Seen&)> fault);

@@ -27,7 +27,8 @@ struct GgufWeight {
   int64_t permuted_heads = 0;  // > 0: the rows of each of so many heads are interleaved in GGUF
   float shift = 0;             // is added to every value in GGUF
   bool is_f32 = false;         // whatever the type of the file: routers
-  // Of the tensor of all experts, those of each one in a model's files, in place of `name`: they lie behind each other.
+  // The names in a model's files of one projection of each expert, in place of `name`: the tensor has them one behind
+  // the other.
   std::vector<std::string> experts{};
 
   // Returns the tensors of a model's files that it is made of, and the shape of each.
