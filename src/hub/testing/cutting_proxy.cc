@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,14 +27,35 @@ sockaddr_in address_of(int port) {
   return address;
 }
 
-// Returns the bytes that are there, at most `count`; none where the other side has gone, or the proxy is over.
-std::string receive(int socket, int64_t count, const std::atomic<bool>& is_over) {
+// Returns the bytes that are there, at most `count`; none where the other side has gone, or the proxy is over. With MSG_PEEK
+// in `flags` the next call returns them again.
+std::string receive(int socket, int64_t count, const std::atomic<bool>& is_over, int flags = 0) {
   pollfd waited{socket, POLLIN, 0};
   while (!is_over && poll(&waited, 1, kGlanceMilliseconds) == 0) continue;
   if (is_over) return "";
   std::string bytes(static_cast<size_t>(std::min<int64_t>(count, 1 << 16)), '\0');
-  bytes.resize(static_cast<size_t>(std::max<ssize_t>(0, recv(socket, bytes.data(), bytes.size(), 0))));
+  bytes.resize(static_cast<size_t>(std::max<ssize_t>(0, recv(socket, bytes.data(), bytes.size(), flags))));
   return bytes;
+}
+
+// Returns a message's first lines up to the empty one; no bytes where it does not come.
+std::string receive_head(int socket, const std::atomic<bool>& is_over) {
+  constexpr std::string_view kEnd = "\r\n\r\n";
+  std::string head;
+  while (!head.ends_with(kEnd)) {
+    const std::string there = head + receive(socket, 1 << 16, is_over, MSG_PEEK);
+    if (there.size() == head.size()) return "";
+    const size_t end = there.find(kEnd);
+    const size_t wanted = end == std::string::npos ? there.size() : end + kEnd.size();
+    head += receive(socket, static_cast<int64_t>(wanted - head.size()), is_over);
+  }
+  return head;
+}
+
+// A body is sent behind its head at once, not when the head is acknowledged.
+void send_without_delay(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 bool send_all(int socket, const std::string& bytes) {
@@ -83,6 +105,8 @@ void CuttingProxy::accept_all() {
 void CuttingProxy::relay(int client) {
   const int server = socket(AF_INET, SOCK_STREAM, 0);
   const sockaddr_in address = address_of(target_);
+  send_without_delay(client);
+  send_without_delay(server);
   if (connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
     for (bool goes_on = true; goes_on && !is_over_;) {
       Message message;
@@ -96,12 +120,8 @@ void CuttingProxy::relay(int client) {
 }
 
 bool CuttingProxy::hand_on(int from, int to, Message& message) {
-  std::string head;
-  while (!head.ends_with("\r\n\r\n")) {
-    const std::string byte = receive(from, 1, is_over_);
-    if (byte.empty()) return false;
-    head += byte;
-  }
+  const std::string head = receive_head(from, is_over_);
+  if (head.empty()) return false;
   if (!message.is_answer) std::istringstream(head) >> message.method >> message.path;
   constexpr std::string_view kLength = "\r\ncontent-length: ";
   const size_t length = lower_case(head).find(kLength);

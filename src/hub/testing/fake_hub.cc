@@ -66,6 +66,7 @@ void FakeHub::forget_seen() {
 
 void FakeHub::start(Side& side, bool is_store) {
   side.server.set_keep_alive_max_count(1000);
+  side.server.set_tcp_nodelay(true);  // heads and bodies are sent apart
   side.server.new_task_queue = [] { return new httplib::ThreadPool(24); };
   const auto handle = [this, is_store](const httplib::Request& request, httplib::Response& response) {
     answer(request, response, is_store);
