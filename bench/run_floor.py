@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What share of the products' rate a whole training step reaches, on this CPU and on the same CPU limited to AVX2.
+"""Measures the share of the products' rate that a whole training step reaches, on this CPU and on the same CPU limited to AVX2.
 
     bench/run_floor.py MODEL_FOLDER --peer-python ~/peers/bin/python --out bench/results/floor-MACHINE.json
 

@@ -65,7 +65,7 @@ def add_machine_arguments(parser):
 
 
 def add_job_arguments(parser):
-    """What train() and write_job_rows() read."""
+    """The settings that train() and write_job_rows() read."""
     parser.add_argument("model")
     parser.add_argument("--job", default="full", choices=["lora", "full"])
     parser.add_argument("--rows", type=int, default=4, help="rows per step")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a mode costs over another, on a machine whose speed wanders: the modes take turns, and ratios are those of a round.
+"""Measures what a mode costs over another, on a machine whose speed wanders: the modes take turns, and ratios are those of a round.
 
     bench/run_pairs.py MODEL_FOLDER --modes checkpointing "checkpointing, boundaries -> host" --rounds 3
 

@@ -48,7 +48,7 @@ def run(command, threads):
 
 
 def train_spillway(args, config, folder):
-    """What a training took: a result, the lines of its steps, and its report. The config's output_dir is FOLDER/out."""
+    """Returns what a training took: a result, the lines of its steps, and its report. The config's output_dir is FOLDER/out."""
     path = os.path.join(folder, "config.yml")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config | {"output_dir": os.path.join(folder, "out")}, file)  # JSON is YAML
@@ -100,7 +100,7 @@ def cpu_name():
 
 
 def find_commit():
-    """Of this working tree; "unknown" in a copy of its files alone."""
+    """Returns the commit of this working tree; "unknown" in a copy of its files alone."""
     try:
         found = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -128,7 +128,7 @@ def print_table(results):
 
 
 def argument_parser(description, jobs, default_jobs, steps):
-    """What a bench of programs beside each other takes."""
+    """Returns the parser of a bench that runs programs beside each other."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--peer-python", help="python of a venv with bench/peers/requirements.txt; none: Spillway alone")

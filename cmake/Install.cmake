@@ -1,4 +1,5 @@
-# What `cmake --install` leaves, and what packages are made of (cmake/Package.cmake). Component `program`: the program, its documentation, examples and machine files;
+# The files that `cmake --install` leaves, of which packages are made (cmake/Package.cmake). Component `program`: the
+# program, its documentation, examples and machine files;
 # `development`: the libraries as a CMake package. docs/install.md and docs/library.md say how they are used.
 include(CMakePackageConfigHelpers)
 

@@ -1,5 +1,5 @@
 # One folder of src/ is one static library; `x_test.cc` beside `x.cc` goes to the folder's test program.
-# What a folder DEPENDS on is what its files may include: tools/check_includes.py holds that.
+# Files may include only headers of folders that theirs DEPENDS on: tools/check_includes.py holds that.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -58,7 +58,7 @@ function(spillway_level name level)
     $<$<AND:$<OR:$<CONFIG:Release>,$<BOOL:${plain}>>,$<COMPILE_LANGUAGE:CXX>>:-O${level}>)
 endfunction()
 
-# What most sources include, parsed once for each level of optimisation and for each folder that asks for more: most of a
+# The headers that most sources include are parsed once for each level of optimisation and for each folder that asks for more: most of a
 # clean build went into parsing it. Sources include what they use all the same; tools/check_tidy compiles them without.
 set(precompiled ${PROJECT_SOURCE_DIR}/cmake/precompiled.h <fmt/format.h> <algorithm> <functional> <memory> <optional> <span> <string>
                 <vector>)
@@ -164,7 +164,7 @@ function(spillway_tests name)
   spillway_test_code(${name} ${arg_UNPARSED_ARGUMENTS})
   spillway_unity(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  # Whether the program has a sanitizer's malloc.
+  # Tests ask for SPILLWAY_REPLACES_MALLOC if they count allocations, as a sanitizer has its own malloc.
   string(REGEX MATCH "address|thread|memory" allocator "${SPILLWAY_SANITIZE}")
   target_compile_definitions(${name} PRIVATE SPILLWAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              SPILLWAY_REPLACES_MALLOC=$<BOOL:${allocator}>)
@@ -189,7 +189,7 @@ endfunction()
 # tenth faster; what is COLD, run once a step at most, gets -O1 and compiles a third faster. PRECOMPILE: what most of its
 # sources include of our own; JSON: that they and its tests include that library. ALONE: sources that are compiled one by one.
 # With SPILLWAY_CUDA its .cu files belong to it, too; without, neither they nor what lies in a folder cuda/ is compiled.
-# What lies in a folder testing/ helps the tests of this folder and of those that depend on it.
+# Code in a folder testing/ helps the tests of this folder and of those that depend on it.
 function(spillway_folder folder)
   cmake_parse_arguments(arg "KERNELS;COLD;JSON" "ALONE" "DEPENDS;TESTS_DEPEND;LIBRARIES;PRECOMPILE" ${ARGN})
   set(kind)

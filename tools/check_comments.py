@@ -2,25 +2,25 @@
 """Holds that comments are sentences: only a member's may open with a noun clause ("What ...", "Whether ...").
 
 A comment tells what a function does, returns or expects ("Returns true if ..."), or names a type or a constant ("The
-..."). A member of a type may have a clause ("Whether ..."). tools/comment_budget.txt has the number of other comments
-of that form by folder. A number may only fall: a folder with more fails, one with fewer asks to lower it.
+..."). A member of a type may have a clause ("Whether ...").
 
-usage: tools/check_comments.py          prints `file:line: ...` for folders above their number; exit status 1 if any is
-       tools/check_comments.py --list   prints all comments of that form, in all folders
-       tools/check_comments.py --lower  writes the numbers that are lower now; raises none
+usage: tools/check_comments.py   prints `file:line: ...` for each; exit status 1 if there is any
 """
 
 import bisect
-import collections
 import os
 import re
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUDGET = "tools/comment_budget.txt"
 SOURCES = ["src/*.h", "src/*.cc", "src/*.cu", "src/*.cuh", "tests/*.h", "tests/*.cc", "bench/*.h", "bench/*.cc"]
-CLAUSE = re.compile(r"^[ \t]*// (?:What|Of|Whether|Those|That|How|Which|Who|Whose) .*", re.MULTILINE)
+SCRIPTS = ["*.py", "*.cmake", "*CMakeLists.txt", "*.js", "*.def", "*.yml", "*requirements.txt", ".ci/*", "test", "quickstart",
+           "tools/*", ":!tests"]
+OPENINGS = r"(?:What|Of|Whether|Those|That|How|Which|Who|Whose) .*"
+CLAUSE = re.compile(rf"^[ \t]*// {OPENINGS}", re.MULTILINE)
+SCRIPT_CLAUSE = re.compile(rf'^[ \t]*(?:(?:#|//) |"""){OPENINGS}')
+SCRIPT_COMMENT = re.compile(r"^[ \t]*(?:#|//)[ \t]*\S")
 CONTINUED = re.compile(r"//[ \t]*\S")  # in the line before, whose comment goes on; an empty comment ends a paragraph
 # The comments and literals of a source, whose braces and semicolons do not count.
 SKIPPED = re.compile(r'//[^\n]*|R"([^()\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
@@ -80,54 +80,32 @@ def clauses(path):
             yield source.count("\n", 0, match.start()) + 1, match.group(0).strip()
 
 
-def folder_of(path):
-    return "/".join(path.split("/")[:2]) if path.startswith("src/") else path.split("/")[0]
+def script_clauses(path):
+    """Yields (line number, text) for each comment or docstring of a script that opens with a noun clause."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        before = ""
+        for number, line in enumerate(file, 1):
+            if SCRIPT_CLAUSE.match(line) and not SCRIPT_COMMENT.match(before):
+                yield number, line.strip()
+            before = line
 
 
-def read_budget():
-    with open(os.path.join(ROOT, BUDGET), encoding="utf-8") as file:
-        lines = (line.split() for line in file if line.strip() and not line.startswith("#"))
-        return {folder: int(count) for folder, count in lines}
+def files(patterns):
+    return subprocess.check_output(["git", "-C", ROOT, "ls-files", *patterns], text=True).splitlines()
 
 
-def lower(budget, counts):
-    """Writes the budget with the numbers that have become lower."""
-    with open(os.path.join(ROOT, BUDGET), encoding="utf-8") as file:
-        comments = [line for line in file if line.startswith("#")]
-    with open(os.path.join(ROOT, BUDGET), "w", encoding="utf-8") as file:
-        file.writelines(comments)
-        for folder, count in sorted(budget.items()):
-            if min(count, counts[folder]) > 0:
-                file.write(f"{folder} {min(count, counts[folder])}\n")
-
-
-def main(arguments):
-    found = collections.defaultdict(list)
-    for path in subprocess.check_output(["git", "-C", ROOT, "ls-files", *SOURCES], text=True).splitlines():
-        found[folder_of(path)] += [f"{path}:{number}: {text}" for number, text in clauses(path)]
-    counts = collections.Counter({folder: len(lines) for folder, lines in found.items()})
-    if arguments == ["--list"]:
-        print("\n".join(line for folder in sorted(found) for line in found[folder]))
+def main():
+    found = [f"{path}:{number}: {text}"
+             for patterns, clauses_of in ((SOURCES, clauses), (SCRIPTS, script_clauses))
+             for path in files(patterns)
+             for number, text in clauses_of(path)]
+    if not found:
+        print("no comment opens with a noun clause")
         return 0
-    budget = read_budget()
-    if arguments == ["--lower"]:
-        lower(budget, counts)
-        return 0
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 2
-    above = [folder for folder in sorted(counts) if counts[folder] > budget.get(folder, 0)]
-    for folder in above:
-        print("\n".join(found[folder]))
-        print(f"[{folder}] expected at most {budget.get(folder, 0)} comments that open with a noun clause, got "
-              f"{counts[folder]}; write sentences (\"Returns ...\", \"The ...\")")
-    for folder, count in sorted(budget.items()):
-        if counts[folder] < count:
-            print(f"[{folder}] has {counts[folder]} such comments left of {count}; run tools/check_comments.py --lower")
-    if not above:
-        print(f"no folder has more noun clauses than {BUDGET} allows")
-    return 1 if above else 0
+    print("\n".join(found))
+    print('[comments] expected sentences ("Returns ...", "The ..."), got noun clauses; rewrite them')
+    return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

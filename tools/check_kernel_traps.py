@@ -26,7 +26,7 @@ EVENT = re.compile(r"Function : (\S+)|(BPT\.TRAP)")
 
 
 def may_trap(path):
-    """Whether a CUDA file, or a .cuh below it, calls cuda::require()."""
+    """Returns true if a CUDA file, or a .cuh below it, calls cuda::require()."""
     with open(os.path.join(SRC, path), encoding="utf-8") as file:
         text = file.read()
     return "cuda::require(" in text or any(may_trap(other) for other in INCLUDE.findall(text))

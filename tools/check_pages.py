@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SPILLWAY = os.environ.get("SPILLWAY", os.path.join(ROOT, "build", "release", "bin", "spillway"))
-# What commands read, by its path in the repository.
+# The files that commands read, by their paths in the repository.
 INPUTS = ("examples", "machines", "models", "tools", "outputs/quickstart/data")
 # Bits of bf16 depend on the instructions that a CPU has, and losses of few tokens show it.
 LOSS_SHARE = 0.02
-# What a machine decides within a line: its name, its memory, seconds and rates.
+# The parts of a line that a machine decides: its name, its memory, seconds and rates.
 OF_MACHINE = [r"\b(AMD|Intel|Arm|Ampere)\b[^,]*, \d+ cores", r"\d+:\d\d left", r"[\d.]+ (s|ms|tokens/s|patches/s)(?![\w/])",
               r"(?<=^device) +[\d.]+ GiB", r"(?<=^host) +[\d.]+ GiB(?= )", r"(?<=process) +[\d.]+ MiB", r"[\d.]+ MiB(?= outside the arenas)"]
 # And what plans make of these: treatments of layers, the frontier, what would fit.
@@ -37,7 +37,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 @dataclass
 class Page:
-    """What a page needs, and which of its commands are left out."""
+    """The things that a page needs, and which of its commands are left out."""
 
     files: dict = field(default_factory=dict)  # by name: the words before the block of the page that holds it
     before: list = field(default_factory=list)  # commands that the page tells to run elsewhere, before the first that is shown

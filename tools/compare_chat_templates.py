@@ -93,7 +93,7 @@ def line_of(case):
 
 
 def differences(spillway, folder, source, cases):
-    """What differs, a line for each conversation, and how many rendered."""
+    """Returns what differs, a line for each conversation, and how many rendered."""
     (folder / "chat_template.jinja").write_text(source, encoding="utf-8")
     run = subprocess.run([spillway, "tokenize", folder, "--messages", folder / "lines.jsonl", "--json-lines"],
                          capture_output=True, text=True, check=False)

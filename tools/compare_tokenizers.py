@@ -53,7 +53,7 @@ def answers(spillway, folder, lines, *options):
 
 
 def differences(spillway, folder, texts, lines):
-    """How many texts differ; the first few are shown."""
+    """Returns the number of texts that differ; the first few are shown."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -1,4 +1,4 @@
-"""What mkdocs.yml has mkdocs do beside its own: patterns in `nav`, links to folders, lists that are folded.
+"""Hooks that mkdocs.yml names: patterns in `nav`, links to folders, lists that are folded.
 
 tools/build_docs says how the site is built.
 """

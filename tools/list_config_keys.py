@@ -160,7 +160,7 @@ def main():
     for root in roots:
         if root not in classes.found:
             sys.exit(f"no class {root} below {folder}")
-    # Of several defaults of one key (the learning rates of TRL's trainers) the first stands.
+    # If a key has several defaults (the learning rates of TRL's trainers), the first stands.
     keys = {}
     for root in roots:
         for key, default in classes.keys(root):

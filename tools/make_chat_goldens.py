@@ -441,7 +441,7 @@ def chat_cases(templates):
 
 def apply(case, template):
     try:
-        # What tokenization_utils_base.apply_chat_template does around render_jinja_template.
+        # The same as tokenization_utils_base.apply_chat_template does around render_jinja_template.
         if not case["messages"]:
             raise ValueError("empty conversation")
         messages = [{k: v for k, v in m.items() if v is not None} for m in case["messages"]]

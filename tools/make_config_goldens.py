@@ -38,7 +38,7 @@ def axolotl_kinds():
         try:
             AxolotlInputConfig(**DictDefault({**AXOLOTL_CONFIG, key: value}))
         except ValidationError as error:
-            # Of a union every member has its error.
+            # Every member of a union has its error.
             at_key = [one for one in error.errors() if one["loc"] and one["loc"][0] == key]
             return not at_key or not all(one["type"].endswith(WRONG_TYPE) for one in at_key)
         except Exception:  # pylint: disable=broad-except

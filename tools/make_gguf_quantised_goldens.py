@@ -45,7 +45,7 @@ def ggml():
 
 
 def values():
-    """Of many kinds, in whole blocks of 256."""
+    """Returns numbers of many kinds, in whole blocks of 256."""
     random, n = np.random.default_rng(5), 256
     parts = [random.normal(size=4 * n), random.uniform(-1, 1, size=2 * n) * 0.02, random.standard_t(2, size=4 * n) * 0.05]
     parts += [np.zeros(n), np.full(n, 0.25), np.full(n, -2.5), random.normal(size=n) + 3, random.normal(size=n) * 1e-9]

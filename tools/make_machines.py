@@ -46,7 +46,7 @@ GPUS = {
 }
 
 # Cards for which there is no build, so that `plan` says so by name: (title, GB, GB/s, TFLOP/s of f32, compute capability).
-# Of NVIDIA's data sheets of T4 and V100, and its white paper about Turing.
+# From NVIDIA's data sheets of T4 and V100, and its white paper about Turing.
 OLDER_GPUS = {
     "t4-16gb": ("NVIDIA T4", 16, 320, 8.1, "7.5"),
     "rtx2080ti-11gb": ("NVIDIA GeForce RTX 2080 Ti", 11, 616, 13.4, "7.5"),

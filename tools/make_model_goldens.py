@@ -58,7 +58,7 @@ PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION}
-# What files call the three projections of an expert, and the module that has the experts, where not as in Qwen.
+# The names of an expert's three projections in files, and the module that has the experts, where not as in Qwen.
 EXPERT_NAMES = {"mixtral": ("block_sparse_moe", "w1", "w3", "w2")}
 # modules_to_save, and rows of the embedding.
 SAVED = {"llama2": (["embed_tokens", "norm"], VOCAB), "qwen2_tied": (["embed_tokens", "lm_head"], VOCAB + 4)}
@@ -319,7 +319,7 @@ def check_values(model, batch, dft=False):
 
 
 def digest(before, after):
-    """Of a tensor: the norm, the norm of its change, and 8 elements spread over it."""
+    """Returns what is kept of a tensor: the norm, the norm of its change, and 8 elements spread over it."""
     flat = after.flatten()
     return {"norm": after.norm().item(), "change": (after - before).norm().item(),
             "samples": [flat[i * (flat.numel() - 1) // 7].item() for i in range(8)]}
@@ -415,7 +415,7 @@ def saved_goldens(folder, batches, seed):
 
 
 def padded_curve(model, batches, learning_rate, name):
-    """What a model whose embedding has a padding_idx makes of batches in which that token occurs."""
+    """Returns what a model whose embedding has a padding_idx makes of batches in which that token occurs."""
     table = model.get_input_embeddings()
     table = table.modules_to_save.default if hasattr(table, "modules_to_save") else table
     row = table.padding_idx

@@ -115,7 +115,7 @@ def load_model(folder, pad=None):
     return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **overrides)
 
 
-# What TRL does, written down as it happens.
+# Records what TRL does, as it happens.
 
 def number(value):
     """In seven digits; None for NaN."""
@@ -185,7 +185,7 @@ class Recorder:
         return loss
 
     def check_bounds(self, inputs):
-        """How near anything comes to where a comparison turns over."""
+        """Returns how near anything comes to where a comparison turns over."""
         logps, entropies, _ = (x if x is None else x.detach() for x in self.made_logps)
         mask, advantages = inputs["completion_mask"], inputs["advantages"][:, None]
         distances = []
@@ -215,7 +215,7 @@ class Recorder:
 
 
 class OnlineDPORecorder(OnlineDPOTrainer):
-    """Of one micro-step a step, or the objective/* could not be replaced."""
+    """A recorder that wants one micro-step a step, or the objective/* could not be replaced."""
 
     def start_record(self):
         self.rounds, self.micro_steps, self.prompt_ids, self.nearest, self.objectives = [], [], {}, math.inf, []
@@ -393,7 +393,7 @@ def write_case(out, one, tokenizer):
 
 
 def summary(trainer, steps):
-    """What to look at when cases change: whether the case does what it is there for."""
+    """Prints what to look at when cases change: whether the case does what it is there for."""
     completions = [c for one in trainer.rounds for c in one["completions"]]
     stopped = sum(c["finish_reason"] == "stop" for c in completions)
     keys = ("loss", "grad_norm", "clip_ratio/low_mean", "clip_ratio/high_mean", "cispo_clip_ratio", "kl", "entropy", "entropy_coef", "frac_reward_zero_std")

@@ -64,14 +64,14 @@ def purpose(header):
             break
         lines.append(line.lstrip("/ "))
     first = " ".join(lines).split("  ")[0].removeprefix("Returns ")
-    # What ends a sentence, but for the titles of papers in parentheses.
+    # The end of a sentence, but for the titles of papers in parentheses.
     ends = [at.start() for at in re.finditer(r"(?<=\w)[.:](?= [A-Z]|$)", first)]
     end = next((at for at in ends if first.count("(", 0, at) == first.count(")", 0, at)), len(first))
     return first[:end].rstrip(".").replace("|", "\\|")
 
 
 def purpose_of(name, folder, header):
-    """What an operation computes: by the comment of its builder function, or of the folder, where that says it."""
+    """Returns what an operation computes: by the comment of its builder function, or of the folder, where that says it."""
     if name.endswith("_grad"):
         return f"the gradient of `{name.removesuffix('_grad')}`"
     lines = header.splitlines()

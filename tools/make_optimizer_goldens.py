@@ -144,7 +144,7 @@ def record_torchao(optimizer_of, options):
         gradient = torch.randint(-999, 1000, (elements,), generator=generator)
         gradient[256:512] = 0  # a whole block
         result["gradients"].append(gradient.tolist())
-        # What step() compiles.
+        # The function that step() compiles.
         single_param_adam(weight.detach(), gradient / 1024 * scale, torch.tensor(float(step)), moments["exp_avg"],
                           moments["exp_avg_sq"], None, torch.tensor(options["learning_rate"]), options["beta1"],
                           options["beta2"], options["weight_decay"], options["eps"], True, False)
@@ -187,7 +187,7 @@ def bf16_cases():
 
 
 def schedule_free_cases():
-    """What is trained (y), how far z is from it, and what is evaluated (x). The library warms up by itself; a schedule
+    """Returns what is trained (y), how far z is from it, and what is evaluated (x). The library warms up by itself; a schedule
     changes the rate beside that, as transformers' Trainer has it."""
     import schedulefree
 

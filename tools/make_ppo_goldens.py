@@ -158,7 +158,7 @@ class Recorder:
         return made
 
     def look_at_bounds(self, ids, logits, values):
-        """How near ratios and values come to where they are clipped."""
+        """Returns how near ratios and values come to where they are clipped."""
         taken = self.rounds[-1]["taken"]
         numbers = self.rounds[-1]["order"][taken:taken + len(ids)]
         self.rounds[-1]["taken"] += len(ids)

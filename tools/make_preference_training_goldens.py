@@ -266,7 +266,7 @@ def reward_cases():
 
 TRAINERS = {"dpo": (DPOTrainer, DPOConfig), "kto": (KTOTrainer, KTOConfig), "orpo": (ORPOTrainer, ORPOConfig), "cpo": (CPOTrainer, CPOConfig),
             "reward": (RewardTrainer, RewardConfig)}
-# Of cases that say nothing else. Where a prompt fills the length, DPO and KTO drop the row and ORPO divides by zero; a reward model drops what is longer.
+# The defaults of cases that say nothing else. Where a prompt fills the length, DPO and KTO drop the row and ORPO divides by zero; a reward model drops what is longer.
 MAX_LENGTH = {"dpo": 40, "kto": 40, "orpo": 65, "cpo": 65, "reward": 60}
 
 

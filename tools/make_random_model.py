@@ -112,7 +112,7 @@ def to_bf16(values):
 
 
 def write_values(file, numbers, name, shape):
-    """Of a tensor: ones for a norm, zeros for a bias, else the random numbers over and over."""
+    """Returns the numbers of a tensor: ones for a norm, zeros for a bias, else the random numbers over and over."""
     left = 2 * math.prod(shape)
     if name.endswith(("norm.weight", "bias")):
         numbers = to_bf16([0.0 if name.endswith("bias") else 1.0]) * math.prod(shape)

@@ -182,7 +182,7 @@ def make(folder, name):
 
     model = load()
     shape = shapes[0]
-    # Of a shape that no row has where there is no image beside it.
+    # Has a shape that no row has where there is no image beside it.
     noise = torch.randn(shape, generator=generator)
     text, negative = torch.randn(4, config["text_dim"], generator=generator), torch.zeros(1, config["text_dim"])
     latents = sample(model, rows[0], text, negative, noise)

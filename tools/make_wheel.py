@@ -21,11 +21,11 @@ from pathlib import Path
 
 NAME = "spillway-train"
 SUMMARY = "Fine-tunes language models in less memory than they seem to need: a planner and a trainer"
-# What every Linux with that glibc has: the C library's parts, and of gcc's what PEP 600's policies count on.
+# The libraries that every Linux with that glibc has: the C library's parts, and of gcc's what PEP 600's policies count on.
 SYSTEM = re.compile(r"^(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+)|linux-vdso)\.so")
 # GLIBCXX_3.4.N up to which a manylinux policy counts on libstdc++, and the policy's glibc.
 LIBSTDCXX = [(24, (2, 28)), (29, (2, 34)), (30, (2, 35)), (32, (2, 38)), (33, (2, 39)), (10**6, (2, 42))]
-# What is opened only in jobs of several ranks, with the MPI of the system that it runs on.
+# The libraries that are opened only in jobs of several ranks, with the MPI of the system that it runs on.
 NEEDS_MPI = "libspillway_mpi.so"
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "spillway_train"
 

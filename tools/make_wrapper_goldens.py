@@ -90,7 +90,7 @@ def main():
     transformers.logging.disable_progress_bar()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    # What make_goldens calls to load and adapt a folder.
+    # The functions that make_goldens calls to load and adapt a folder.
     goldens.load, goldens.write_adapter = load, write_adapter
     batches = goldens.make_batches()
     for seed, (name, spec) in enumerate(specs().items()):

@@ -36,7 +36,7 @@ def measure(dtype, name):
         start = time.perf_counter()
         output = model.generate(**inputs, max_new_tokens=tokens, do_sample=False)
         seconds = time.perf_counter() - start
-        # What follows the end of an answer is padding, which is the same token here.
+        # Behind the end of an answer there is padding, which is the same token here.
         return seconds, int((output[:, inputs["input_ids"].shape[1]:] != tokenizer.eos_token_id).sum())
 
     generate(2)

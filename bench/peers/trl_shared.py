@@ -1,4 +1,4 @@
-"""What the peers that train with TRL have in common. Import it once the threads are set in the environment."""
+"""The parts that the peers that train with TRL have in common. Import it once the threads are set in the environment."""
 
 import time
 
@@ -41,7 +41,7 @@ def trainer_arguments(args, clock):
 
 
 def config_arguments(args):
-    """Those of any trainer's config: nothing saved, nothing reported, AdamW at a constant rate."""
+    """Returns the arguments of any trainer's config: nothing saved, nothing reported, AdamW at a constant rate."""
     return {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "use_cpu": True, "max_steps": args.steps,
             "learning_rate": args.learning_rate, "lr_scheduler_type": "constant", "weight_decay": 0.0,
             "optim": "adamw_torch_fused", "bf16": False, "gradient_checkpointing": args.gradient_checkpointing,
@@ -59,7 +59,7 @@ def peak_rss_bytes():
 
 
 def measured(args, clock):
-    """What every peer prints."""
+    """Prints the results that every peer prints."""
     return {"program": f"trl {trl.__version__}, peft {peft.__version__}, torch {torch.__version__}",
             "threads": args.threads, "step_seconds": clock.seconds, "losses": clock.logged("loss"),
             "peak_rss_bytes": peak_rss_bytes()}

@@ -16,7 +16,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 @dataclass(frozen=True)
 class Generation:
-    """What a model has written. str() of it is the text."""
+    """The text that a model has written. str() of it is the text."""
 
     text: str
     ids: List[int]

@@ -1,4 +1,4 @@
-"""What `spillway plan` says, as objects."""
+"""The answers of `spillway plan`, as objects."""
 
 import html
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def choices(self) -> List[Dict[str, Any]]:
-        """What happens to each block."""
+        """The treatment of each block."""
         return list(self.json.get("choices", []))
 
     @property
@@ -112,7 +112,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Fit:
-    """What of a model fits on a machine: a row for each method and budget, the fastest plan first."""
+    """The ways to train a model that fit on a machine: a row for each method and budget, the fastest plan first."""
 
     model: str
     machine: str

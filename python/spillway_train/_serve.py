@@ -33,7 +33,7 @@ class Server:
 
     @property
     def base_url(self) -> str:
-        """What OpenAI's client takes as base_url: "http://127.0.0.1:PORT/v1"; empty before the `with` and behind it."""
+        """The base_url for OpenAI's client: "http://127.0.0.1:PORT/v1"; empty before the `with` and behind it."""
         return self._base_url
 
     @property

@@ -64,7 +64,7 @@ class Run:
 
     @property
     def log(self) -> str:
-        """What the program has said so far: the plan, notes and messages."""
+        """The output of the program so far: the plan, notes and messages."""
         with self._changed:
             return "".join(line + "\n" for line in self._log)
 
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def total_steps(self) -> int:
-        """How many steps the whole run has; waits as output_dir does."""
+        """The number of steps of the whole run; waits as output_dir does."""
         return int(self._begun()["total_steps"])
 
     @property

@@ -50,7 +50,7 @@ def find(wanted):
     return found
 
 def clean(value):
-    """What JSON has of a value: null for NaN, a text for what is no number or list."""
+    """Returns a value as JSON has it: null for NaN, a text for what is no number or list."""
     if value is None or isinstance(value, (int, str)):
         return value
     if isinstance(value, float):
@@ -94,7 +94,7 @@ class Call:
             return dict(failure(error, self.function), id=self.request["id"])
 
 def failure(error, function=None):
-    """What went wrong and where: the last line of the function's own file on the way there."""
+    """Returns what went wrong and where: the last line of the function's own file on the way there."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     frames = [at for at in traceback.extract_tb(error.__traceback__) if at.filename not in (SCRIPT, importlib.__file__)]
     places = [(one.filename, one.lineno) for one in frames]

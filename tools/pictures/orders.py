@@ -22,7 +22,7 @@ def vertical():
 
 
 def stays(before, cell):
-    """Whether the weights are still there: in one pass over a layer, and in the last layer from one pass to the other."""
+    """Returns true if the weights are still there: in one pass over a layer, and in the last layer from one pass to the other."""
     return before[0] == cell[0] and (before[1] == cell[1] or cell[1] == "backward")
 
 

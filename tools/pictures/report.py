@@ -1,4 +1,4 @@
-"""What pictures take out of report.json, or out of the page that `spillway plan --html` writes, which holds the same."""
+"""Reads what pictures take out of report.json, or out of the page that `spillway plan --html` writes, which holds the same."""
 
 import json
 import re

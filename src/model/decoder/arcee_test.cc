@@ -1,4 +1,4 @@
-// What Arcee's config.json says.
+// Reading Arcee's config.json.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

@@ -14,7 +14,7 @@
 
 namespace spillway {
 
-// What config.json may call an activation; the first is what it means where it says nothing.
+// The names that config.json may give an activation; the first is the default.
 using ActivationNames = std::span<const std::string_view>;
 inline constexpr std::string_view kSiluNames[] = {"silu", "swish"}, kGeluTanhNames[] = {"gelu_pytorch_tanh"},
                                   kReluSquaredNames[] = {"relu2"};
@@ -87,7 +87,7 @@ extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kP
 
 // "LlamaForSequenceClassification", or "LlamaForTokenClassification" of tokens.
 [[nodiscard]] std::string classifier_name(const Architecture& architecture, bool is_of_tokens);
-// Whether config.json names that of an architecture.
+// Returns true if config.json names a classifier: of tokens, or of whole sequences.
 [[nodiscard]] bool is_classifier(const JsonField& json, bool is_of_tokens);
 
 }  // namespace spillway

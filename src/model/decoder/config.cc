@@ -107,7 +107,7 @@ std::optional<int64_t> read_padding_idx(const JsonField& json, const Architectur
   return id && *id < rows ? id : std::nullopt;
 }
 
-// What would silently change the numbers if it were passed over.
+// Throws InputError for a setting that would silently change the numbers if it were passed over.
 void refuse_unsupported_decoder(const JsonField& json, const Architecture& architecture) {
   const std::string_view key = architecture.activation_key;
   const std::span<const std::string_view> names = architecture.activation_names;

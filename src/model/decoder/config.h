@@ -1,5 +1,5 @@
-// What a Hugging Face config.json says about a decoder: read in the styles of transformers 4 and 5, every default
-// filled in, every number checked, so that the rest of the program can rely on it.
+// Reads what a Hugging Face config.json says about a decoder, in the styles of transformers 4 and 5: every default is
+// filled in and every number checked, so that the rest of the program can rely on it.
 #pragma once
 
 #include <cstdint>

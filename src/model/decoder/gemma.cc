@@ -19,7 +19,7 @@ double cap_of(const JsonField& json, std::string_view key, double missing) {
   return none ? 0 : json[key].real_or(missing, 1e-3, 1e9);
 }
 
-// What all of them read.
+// Reads the keys of all Gemmas.
 void read_gemma(const JsonField& json, DecoderConfig& config) {
   if (json["use_bidirectional_attention"].boolean_or(false)) {
     throw input_error(json.where(),
@@ -32,7 +32,8 @@ void read_gemma(const JsonField& json, DecoderConfig& config) {
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
 }
 
-// What one says of its activation in two keys: transformers 4 goes by hidden_activation, transformers 5 by hidden_act.
+// Reads the activation, for which there are two keys: transformers 4 goes by hidden_activation, transformers 5 by
+// hidden_act.
 void read_gemma1(const JsonField& json, DecoderConfig& config) {
   const std::string other = json["hidden_activation"].string_or(kGeluTanhNames[0]);
   if (other != kGeluTanhNames[0]) {

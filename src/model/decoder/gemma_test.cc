@@ -1,4 +1,4 @@
-// What the config.json of the first Gemma says.
+// Reading the config.json of the first Gemma.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -192,7 +192,8 @@ void ConfigMaker::add_sizes() {
   config_["vocab_size"] = embedding->shape[0];
 }
 
-// What is told of some biases here holds for all: another file has tensors too many or too few.
+// Adds the keys of biases. The tensors of one layer tell of all layers: a file in which they differ has tensors too many
+// or too few.
 void ConfigMaker::add_biases() {
   if (!family_.biases.vary) return;
   const auto has_bias = [&](std::string_view tensor) {
@@ -225,7 +226,7 @@ void ConfigMaker::add_mixture() {
 void ConfigMaker::add_keys() {
   for (const GgufKey& key : family_.keys)
     if (const double* value = find_real(key.gguf)) config_[std::string(key.config)] = shortest(*value);
-  // What llama.cpp takes for granted is no key of its files. Only Gemma's configs have a say in it.
+  // The scale of scores is no key of llama.cpp's files, which derives it; only Gemma's configs name it.
   if (family_.layers_of_wide_scale > 0) {
     const bool is_wide = config_["num_hidden_layers"] == family_.layers_of_wide_scale;
     config_["query_pre_attn_scalar"] =

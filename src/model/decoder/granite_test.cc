@@ -1,4 +1,4 @@
-// What Granite's config.json says.
+// Reading Granite's config.json.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

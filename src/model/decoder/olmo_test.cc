@@ -1,4 +1,4 @@
-// What the configs of OLMo say, and what its layers are.
+// Reading the configs of OLMo, and the layers that follow.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

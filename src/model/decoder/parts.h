@@ -31,7 +31,7 @@ struct ExpertLoad {
   ValueId offsets = kNone;  // those of sort_pairs
 };
 
-// What heads are rotated by.
+// The inputs from which the rotation of heads follows.
 struct RotationInputs {
   ValueId positions = kNone;    // i32 [T]
   ValueId seq_offsets = kNone;  // i32 [sequences + 1]; kNone: all sequences are taken for `longest` tokens long

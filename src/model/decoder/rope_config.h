@@ -1,4 +1,4 @@
-// How a decoder turns its heads by their positions: what config.json says of it in the styles of transformers 4 and 5,
+// Describes how a decoder turns its heads by their positions: what config.json says of it in the styles of transformers 4 and 5,
 // and the angles that follow.
 #pragma once
 
@@ -38,7 +38,7 @@ struct RopeConfig {
 // there. Throws InputError for what is malformed or not known.
 void read_ropes(const JsonField& json, const Architecture& architecture, DecoderConfig& config);
 
-// How many elements of a head turn: even, and at least 2.
+// Returns the number of elements of a head that turn: even, and at least 2.
 [[nodiscard]] int64_t rotary_size(const RopeConfig& rope, int64_t head_dim);
 
 // The angle that each pair of elements turns a position: f32 [rotary_size / 2], as transformers computes it. `is_long`:

@@ -1,4 +1,4 @@
-// What Seed-OSS' config.json says.
+// Reading Seed-OSS' config.json.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -49,7 +49,7 @@ TEST_CASE("Seed-OSS' dropouts are refused by their keys, those that it has where
         "[config.json] expected residual_dropout 0, got 0.2; write overrides_of_model_config: "
         "{residual_dropout: 0} into the config of the run");
   CHECK(error({{"attention_dropout", 0}, {"residual_dropout", 0}}).empty());
-  // What is not trained is read as it is: nothing else has dropout.
+  // Dropout applies to trained layers alone: frozen ones are read as they are.
   const auto model = [](const json& dropouts) {
     return make_decoder(parse_decoder_config(config_text(dropouts, "SeedOssForCausalLM"), "config.json"));
   };

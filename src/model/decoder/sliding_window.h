@@ -1,4 +1,4 @@
-// Which layers see only a window of the tokens before: what config.json says of it.
+// Reads from config.json which layers see only a window of the tokens before.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ inline constexpr int64_t kMaxPositions = int64_t{1} << 40;
 // Gives all layers the same window.
 void set_windows(int64_t window, DecoderConfig& config);
 
-// Those of `layer_types`, which must name as many layers as there are, full_attention or sliding_attention. `window`: 0
-// for none, which is an error at json.where() beside a layer that has one; `needed` are the keys that say how long it
+// Sets the windows from `layer_types`, which must name as many layers as there are, full_attention or
+// sliding_attention. `window`: 0 for none, which is an error at json.where() beside a layer that has one; `needed` are the keys that say how long it
 // is.
 void set_layer_windows(const JsonField& json, const std::vector<std::string>& layer_types, int64_t window,
                        std::string_view needed, DecoderConfig& config);

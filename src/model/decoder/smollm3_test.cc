@@ -1,4 +1,4 @@
-// What SmolLM3's config.json says.
+// Reading SmolLM3's config.json.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

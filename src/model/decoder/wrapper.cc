@@ -36,7 +36,7 @@ void refuse_other_text(std::string_view wrapper, std::string_view where) {
   }
 }
 
-// What transformers' class of the text model takes for sizes that are left out.
+// Adds the sizes that are left out, as transformers' class of the text model has them.
 void add_default_sizes(const Architecture& architecture, nlohmann::json& text) {
   const Architecture::Sizes& sizes = architecture.default_sizes;
   for (const auto& [key, size] : {std::pair("vocab_size", sizes.vocab_size),

@@ -11,7 +11,7 @@
 
 namespace spillway {
 
-// What config.json says of its model of text.
+// The part of a config.json that describes its model of text.
 struct TextConfig {
   nlohmann::json json;  // as if that stood alone
   std::string where;    // that names it in errors
@@ -20,8 +20,8 @@ struct TextConfig {
   bool files_say_tie = false;
 };
 
-// Of a wrapper its text_config: what that leaves out is as transformers' class has it, and ids of tokens, dtype, ties
-// and codes count that stand beside it. Throws InputError for a text_config of no known model, by its name, and for a
+// Returns the text_config of a wrapper: what that leaves out is as transformers' class has it, and ids of tokens, dtype,
+// ties and codes count that stand beside it. Throws InputError for a text_config of no known model, by its name, and for a
 // wrapper in which that computes something else.
 [[nodiscard]] TextConfig read_text_config(std::string_view config_json, std::string_view where);
 

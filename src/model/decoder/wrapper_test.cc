@@ -27,7 +27,7 @@ const fs::path kWrappers = kGoldenModels / "../wrappers";
 
 std::string wrapper_error(const json& config) { return config_error(config.dump()); }
 
-// Of a folder with that config.json, and the weights of a golden one.
+// Makes the model of a folder with a golden config.json that has `changes`, and the golden weights.
 ModelPtr model_with(const std::string& golden, const json& changes, const TemporaryFolder& folder) {
   const fs::path to = folder.path() / golden;
   fs::remove_all(to);

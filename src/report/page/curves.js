@@ -33,7 +33,7 @@ function shortNumber(value, digits = 4) {
   return size !== 0 && size < 0.01 ? value.toExponential(2) : value.toFixed(digits);
 }
 
-// What a run says of itself, step by step: {name, training, evaluation} with points [step, value], null where a number is not
+// The numbers of a run, step by step: {name, training, evaluation} with points [step, value], null where a number is not
 // finite.
 function drawOverRun(target, title, { name, training, evaluation }, height = kCurve.height) {
   const width = Math.max(280, target.clientWidth);
@@ -77,7 +77,7 @@ function drawLoss() {
   drawOverRun(target, "Loss over the run", { name: "loss", training: report.loss, evaluation: report.eval_loss });
 }
 
-// What steps had beside the loss.
+// The metrics of steps beside the loss.
 function drawRates() {
   const charts = [["learning rate", report.learning_rate], ["gradient norm", report.grad_norm], ["tokens/s", report.step_tokens_per_second]]
     .filter(([, points]) => points?.some((point) => point[1] !== null));

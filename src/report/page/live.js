@@ -1,4 +1,4 @@
-// How far the run is, and newer numbers while it goes on: asked of the server that the page came from (`spillway watch`).
+// Shows the progress of a run, and newer numbers while it goes on, from the server that the page came from (`spillway watch`).
 
 const kRefreshMs = 2000;
 const canRefresh = isWatched();

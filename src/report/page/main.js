@@ -21,7 +21,7 @@ for (const button of document.querySelectorAll("[data-zoom]")) {
   button.addEventListener("click", () => (factor ? zoomBy(factor) : showPart(0, view.seconds())));
 }
 
-// Of a job that generates what it is trained on, the pictures are of a whole round or of a training step.
+// A job that generates what it is trained on has pictures of a whole round and of a training step.
 const whats = ["round", "step"];
 const whatButtons = [...document.querySelectorAll(".what")].flatMap((box) => whats.map((what) => {
   const button = element("button", { type: "button" }, what === "round" ? "a whole round" : "a training step");

@@ -1,6 +1,6 @@
 // The memory of each tier over one step or round: a stack by kind of value, under the arena and the budget.
 
-// Of what there are pictures, which clock they follow, and which part of the time they show.
+// The things that have pictures, the clock they follow, and the part of the time they show.
 const view = {
   what: report.round ? "round" : "step",
   get timeline() { return this.what === "round" ? report.round.timeline : report.timeline; },

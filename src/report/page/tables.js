@@ -112,7 +112,7 @@ function table(head, rows) {
     element("tbody", {}, ...rows));
 }
 
-// What is missing, and what would fit: only of a plan that does not.
+// The memory that a plan lacks, and the changes that would fit; absent for a plan that fits.
 function drawShortage() {
   if (!report.shortage) return;
   const { missing, nearest } = report.shortage, section = document.getElementById("shortage");
@@ -184,7 +184,7 @@ function drawSamples() {
   document.getElementById("samples").hidden = false;
 }
 
-// What a round consists of, and what it takes.
+// The parts of a round and their times.
 function drawRound() {
   const section = document.getElementById("round");
   section.hidden = !report.round;
