@@ -42,11 +42,15 @@ TEST_CASE("20 steps of LoRA follow peft with torch's AdamW") {
 }
 
 // Gemma 2 caps logits.
-TEST_CASE("tokens that count by their probability train as torch's autograd has it") {
-  for (const std::string model : {"llama2", "gemma2"}) {
+TEST_CASE(
+    "tokens that count by their probability, or by the entropy of the likeliest, train as torch's autograd has it") {
+  const train::ObjectivePtr entropy = train::entropy_weighted_text_objective({.alpha = 1.5, .top = 7});
+  for (const auto& [model, objective] : {std::pair("llama2", train::weighted_text_objective()),
+                                         {"gemma2", train::weighted_text_objective()},
+                                         {"gemma2", entropy}}) {
     CAPTURE(model);
-    check_gradients(model, {.is_dft = true});
-    check_curve(model, {.is_dft = true});
+    check_gradients(model, {.objective = objective});
+    check_curve(model, {.objective = objective});
   }
 }
 

@@ -15,6 +15,7 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/golden.json         loss, gradient norms, training curves, greedy generation (see `make_goldens`)
     NAME/golden_grads.safetensors, NAME/golden_full.safetensors    for FULL_DETAIL: gradients and final weights, complete
     NAME/golden_dft.json     for DFT: loss and training where each token's loss counts by its probability (TRL's loss_type dft)
+    NAME/golden_eaft.json    for EAFT: the same where it counts by the entropy of the likeliest tokens (axolotl's use_eaft)
     NAME/golden_balance.json    for BALANCED: loss and training with output_router_logits and that router_aux_loss_coef; its
                              "aux_loss" is that of a micro-batch, and its gradient a mean over those of a step (TRL)
     NAME/adapter/            a PEFT folder to start LoRA from
@@ -51,6 +52,7 @@ WARMUP = 3
 NUMBERED = 12  # the first models, whose seed is their place
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 DFT = {"llama2", "gemma2"}
+EAFT = {"gemma2"}
 BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5}
 # A token that occurs often in the batches, and the last row of the table; see `padded_goldens`.
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
@@ -249,9 +251,20 @@ def load_balancing_loss(model, router_logits):
     return function(tuple(torch.cat(layer) for layer in zip(*router_logits)), model.num_experts, model.num_experts_per_tok)
 
 
-def sum_of_losses(model, batch, dft=False, router_logits=None):
+def probability(logits, losses):
+    """DFT's weights of tokens: the probability that a loss stands for."""
+    return torch.exp(-losses)
+
+
+def top_entropy(logits, losses, k=7, alpha=1.5):
+    """EAFT's weights of tokens, as axolotl's monkeypatch/loss/eaft.py has them."""
+    p = torch.topk(logits.float(), k=k, dim=-1)[0].softmax(dim=-1)
+    return torch.pow(-(p * torch.log(p + 1e-10)).sum(dim=-1), alpha)
+
+
+def sum_of_losses(model, batch, weight=None, router_logits=None):
     """Sum of the negative log-likelihoods of a batch's targets, and how many there are. labels[0] is never a target.
-    With `dft` each counts by the probability that it stands for, a constant to gradients. Appends to `router_logits`."""
+    Each counts by its `weight`, a constant to gradients. Appends to `router_logits`."""
     total, targets = torch.zeros(()), 0
     for sequence in batch:
         output = model(input_ids=torch.tensor([sequence["input_ids"]]))
@@ -261,21 +274,21 @@ def sum_of_losses(model, batch, dft=False, router_logits=None):
         labels = torch.tensor(sequence["labels"])[1:]
         if (labels != -100).any():
             losses = torch.nn.functional.cross_entropy(logits[:-1], labels, ignore_index=-100, reduction="none")
-            if dft:
-                losses = losses * torch.exp(-losses.detach()) * (labels != -100)
+            if weight:
+                losses = losses * weight(logits[:-1].detach(), losses.detach()) * (labels != -100)
             total = total + losses.sum()
             targets += int((labels != -100).sum())
     return total, targets
 
 
-def backward(model, micro_batches, dft=False):
+def backward(model, micro_batches, weight=None):
     """Accumulates the gradient of the mean over all targets of the step; returns that mean. Beside it, the gradient of
     the mean over the micro-batches of the load-balancing loss, where the model has it."""
     targets = sum(label != -100 for batch in micro_batches for s in batch for label in s["labels"][1:])
     loss = 0.0
     for batch in micro_batches:
         router_logits = [] if getattr(model.config, "output_router_logits", False) else None
-        total, _ = sum_of_losses(model, batch, dft, router_logits)
+        total, _ = sum_of_losses(model, batch, weight, router_logits)
         share = total / targets
         if router_logits is not None:
             model.last_aux_loss = load_balancing_loss(model, router_logits)
@@ -309,9 +322,9 @@ def trainable(model):
     return {plain_name(n): p for n, p in model.named_parameters() if p.requires_grad}
 
 
-def check_values(model, batch, dft=False):
+def check_values(model, batch, weight=None):
     model.zero_grad()
-    loss = backward(model, [batch], dft)
+    loss = backward(model, [batch], weight)
     grads = {n: (torch.zeros_like(p) if p.grad is None else p.grad.clone()) for n, p in trainable(model).items()}
     grads = as_in_files(model, grads)
     norms = {n: g.norm().item() for n, g in grads.items()}
@@ -325,7 +338,7 @@ def digest(before, after):
             "samples": [flat[i * (flat.numel() - 1) // 7].item() for i in range(8)]}
 
 
-def train(model, steps, learning_rate, dft=False):
+def train(model, steps, learning_rate, weight=None):
     """torch's AdamW as transformers' Trainer sets it up: no decay on norms and biases, linear schedule with warmup."""
     parameters = trainable(model)
     before = {n: p.detach().clone() for n, p in parameters.items()}
@@ -337,7 +350,7 @@ def train(model, steps, learning_rate, dft=False):
     curve = {"loss": [], "grad_norm": [], "learning_rate": []}
     for micro_batches in steps:
         optimizer.zero_grad()
-        curve["loss"].append(backward(model, micro_batches, dft))
+        curve["loss"].append(backward(model, micro_batches, weight))
         curve["grad_norm"].append(torch.nn.utils.clip_grad_norm_(parameters.values(), 1.0).item())
         curve["learning_rate"].append(schedule.get_last_lr()[0])
         optimizer.step()
@@ -437,10 +450,10 @@ def padded_goldens(folder, batches):
         (folder / "golden_saved_padded.json").write_text(compact({"pad_token_id": pad, **golden}))
 
 
-def dft_goldens(folder, batches):
-    check, _ = check_values(load(folder), batches["check"], dft=True)
-    curve, _ = train(load(folder), batches["train"], learning_rate=4e-3, dft=True)
-    (folder / "golden_dft.json").write_text(compact({"check": check, "full": curve}))
+def weighted_goldens(folder, batches, name, weight):
+    check, _ = check_values(load(folder), batches["check"], weight)
+    curve, _ = train(load(folder), batches["train"], learning_rate=4e-3, weight=weight)
+    (folder / f"golden_{name}.json").write_text(compact({"check": check, "full": curve}))
 
 
 def balance_goldens(folder, batches):
@@ -471,7 +484,9 @@ def make_goldens(folder, batches, seed):
     if name in SAVED:
         saved_goldens(folder, batches, seed)
     if name in DFT:
-        dft_goldens(folder, batches)
+        weighted_goldens(folder, batches, "dft", probability)
+    if name in EAFT:
+        weighted_goldens(folder, batches, "eaft", top_entropy)
     if name in BALANCED:
         balance_goldens(folder, batches)
     if name in PADDED:

@@ -46,8 +46,14 @@ enum class SavedOutputs { kAttention, kProducts };  // entries of selective_chec
 enum class LayerType { kFullAttention, kSlidingAttention, kOther };
 enum class PlanMode { kAuto, kFixed };
 
-// The training loss of text: cross-entropy per token, optionally weighted by the token's probability (TRL's dft).
-enum class TextLoss : uint8_t { kCrossEntropy, kWeightedByProbability };
+// The training loss of text: cross-entropy per token, optionally weighted by the token's probability (TRL's dft) or by
+// the entropy of the likeliest tokens (axolotl's EAFT).
+enum class TextLoss : uint8_t { kCrossEntropy, kWeightedByProbability, kWeightedByEntropy };
+// The weight of a token's loss in EAFT: the entropy of the `top` likeliest tokens, to the power of `alpha`.
+struct EntropyWeight {
+  double alpha = 1;
+  int64_t top = 20;
+};
 
 #include "config/keys/settings_begin.inc"
 struct ModelKeys {
@@ -334,7 +340,8 @@ struct Config {
   std::optional<QuantisationSettings> quantisation;
   SaidQuantisation said_quantisation;
   TextLoss text_loss = TextLoss::kCrossEntropy;
-  double label_smoothing = 0;  // of the cross-entropy of text
+  EntropyWeight entropy_weight;  // of TextLoss::kWeightedByEntropy
+  double label_smoothing = 0;    // of the cross-entropy of text
   std::optional<DistillationSettings> distillation;
   // At most one of these; without both, text is learned.
   std::optional<PreferenceSettings> preference;

@@ -109,6 +109,13 @@ TEST_CASE("float32 is bf16: false, and use_dft a loss of text") {
   CHECK(load("use_dft: false\n").config.text_loss == TextLoss::kCrossEntropy);
   CHECK(error_of("use_dft: true\ndpo_loss_type: nll\n").find("expected dpo_loss_type: dft beside it") !=
         std::string::npos);
+  const Config eaft = load("use_eaft: true\neaft_alpha: 2\neaft_k: 30\nlabel_smoothing_factor: 0.1\n").config;
+  CHECK(eaft.text_loss == TextLoss::kWeightedByEntropy);
+  CHECK(eaft.entropy_weight.alpha == 2);
+  CHECK(eaft.entropy_weight.top == 30);
+  CHECK(eaft.label_smoothing == 0);
+  CHECK(error_of("use_eaft: true\nuse_dft: true\n").find("expected no other loss of text beside it") !=
+        std::string::npos);
   CHECK(load("label_smoothing_factor: 0.1\n").config.label_smoothing == 0.1);
   CHECK(load("label_smoothing_factor: 0.1\nuse_dft: true\n").config.label_smoothing == 0);
   CHECK(

@@ -63,6 +63,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.said_quantisation = said_quantisation(r);
   config.preference = resolve_preference(r, use);
   config.text_loss = resolve_text_loss(r);
+  config.entropy_weight = {r.keys.eaft_alpha, r.keys.eaft_k};
   config.label_smoothing = resolve_label_smoothing(r, config.text_loss);
   config.distillation = resolve_distillation(r, config.text_loss);
   config.online = resolve_online(r, config.ranks, config.batches, config.data.rows);

@@ -17,7 +17,8 @@ std::optional<DistillationSettings> resolve_distillation(const Resolution& r, Te
     throw input_error(r.where(kKey), "expected rows of text for a teacher, got {} beside it; remove one of them",
                       keys.rl == Rl::kNone ? "a reward model" : "rl");
   if (loss != TextLoss::kCrossEntropy)
-    throw input_error(r.where(kKey), "expected cross-entropy beside the teacher's loss, got dft; remove one of them");
+    throw input_error(r.where(kKey), "expected cross-entropy beside the teacher's loss, got {}; remove one of them",
+                      loss == TextLoss::kWeightedByEntropy ? "use_eaft: true" : "dft");
   if (keys.teacher_model_name_or_path.empty())
     throw input_error(r.where(kKey),
                       "expected the teacher's folder, got none; write it as teacher_model_name_or_path "

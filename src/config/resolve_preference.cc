@@ -267,8 +267,13 @@ TextLoss resolve_text_loss(const Resolution& r) {
   const std::vector<std::string>& names = r.keys.dpo_loss_type;
   if (has_preferences(r.keys) || is_online(r.keys)) {
     if (r.keys.use_dft) r.ignore("use_dft", "it is a loss of text");
+    if (r.keys.use_eaft) r.ignore("use_eaft", "it is a loss of text");
     return TextLoss::kCrossEntropy;
   }
+  if (r.keys.use_eaft && (r.keys.use_dft || !names.empty()))
+    throw input_error(r.where("use_eaft"), "expected no other loss of text beside it, got {}; remove one",
+                      r.keys.use_dft ? "use_dft: true" : "dpo_loss_type: " + print_value(names));
+  if (r.keys.use_eaft) return TextLoss::kWeightedByEntropy;
   if (r.keys.use_dft && !names.empty() && names != std::vector<std::string>{"dft"})
     throw input_error(r.where("use_dft"), "expected dpo_loss_type: dft beside it, got {}; remove one",
                       print_value(names));
@@ -290,8 +295,10 @@ double resolve_label_smoothing(const Resolution& r, TextLoss loss) {
     if (r.keys.label_smoothing_factor > 0) r.ignore(kKey, "it smooths the loss of text, as in TRL");
     return 0;
   }
-  if (loss != TextLoss::kWeightedByProbability) return r.keys.label_smoothing_factor;
-  if (r.keys.label_smoothing_factor > 0) r.ignore(kKey, "dft is computed without it, as in TRL");
+  if (loss == TextLoss::kCrossEntropy) return r.keys.label_smoothing_factor;
+  if (r.keys.label_smoothing_factor > 0)
+    r.ignore(kKey, loss == TextLoss::kWeightedByProbability ? "dft is computed without it, as in TRL"
+                                                            : "eaft is computed without it, as in axolotl");
   return 0;
 }
 

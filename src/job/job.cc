@@ -272,7 +272,8 @@ std::string make_title(const Job& job, const Machine& machine) {
   const std::string name = folder.filename().string();
   const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
   std::string objective;
-  if (job.config.text_loss == config::TextLoss::kWeightedByProbability) objective = "dft · ";
+  if (job.config.text_loss != config::TextLoss::kCrossEntropy)
+    objective = fmt::format("{} · ", job.graph.objective->name());
   if (job.config.distillation) objective = "kd · ";
   if (job.config.preference) objective = fmt::format("{} · ", job.config.preference->name);
   if (job.config.online) objective = fmt::format("{} · ", job.config.online->name);
@@ -350,6 +351,8 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   take_base(parameters, job);
   check_reinitialised(job);
   if (config.text_loss == config::TextLoss::kWeightedByProbability) job.graph.objective = weighted_text_objective();
+  if (config.text_loss == config::TextLoss::kWeightedByEntropy)
+    job.graph.objective = entropy_weighted_text_objective(config.entropy_weight);
   if (config.label_smoothing > 0) job.graph.objective = smoothed_text_objective(config.label_smoothing);
   if (config.distillation) {
     job.graph.objective = distillation_objective(*config.distillation);

@@ -18,6 +18,10 @@
 #include "objectives/metrics.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
+namespace spillway::config {
+struct EntropyWeight;
+}  // namespace spillway::config
+
 namespace spillway::train {
 
 // The axis of the rows of the data, in graphs of objectives that have rows; it follows the axis of tokens.
@@ -144,5 +148,8 @@ using ObjectivePtr = std::shared_ptr<const Objective>;
 [[nodiscard]] ObjectivePtr smoothed_text_objective(double label_smoothing);
 // The same with each token's loss weighted by the token's probability (DFT).
 [[nodiscard]] const ObjectivePtr& weighted_text_objective();
+// The same with each token's loss weighted by the entropy of the likeliest tokens (EAFT). An accumulated step divides
+// the sum by all targets, weighted or not.
+[[nodiscard]] ObjectivePtr entropy_weighted_text_objective(const config::EntropyWeight& weight);
 
 }  // namespace spillway::train

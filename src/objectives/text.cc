@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/config.h"
 #include "objectives/objective.h"
 #include "ops/linear_log_prob/linear_log_prob.h"
 #include "ops/pointwise/pointwise.h"
@@ -59,18 +60,16 @@ class Text : public Objective {
   double label_smoothing_;
 };
 
-// DFT (Wu et al., On the Generalization of SFT, 2025): a token's cross-entropy is weighted by the token's probability,
-// without a gradient of the weight, as in TRL.
-class WeightedText final : public Text {
- public:
-  [[nodiscard]] std::string_view name() const override { return "dft"; }
+namespace pw = ops::pointwise;
 
+// A token's cross-entropy is weighted by a number that has no gradient.
+class WeightedText : public Text {
+ public:
   [[nodiscard]] Loss append(Builder& builder, const ObjectiveInputs& in, ValueId scale) const override {
-    namespace pw = ops::pointwise;
     const ModelGraph& model = in.model();
     const ops::LogProb tokens =
-        ops::linear_log_prob(builder, model.hidden, model.head, in.column("labels"), 1, model.logit_cap);
-    const ValueId weight = pw::detach(builder, pw::exp(builder, tokens.log_prob));
+        ops::linear_log_prob(builder, model.hidden, model.head, in.column("labels"), 1, model.logit_cap, top_logits());
+    const ValueId weight = pw::detach(builder, append_weight(builder, tokens));
     const ValueId sum = ops::row_sum(builder, pw::mul(builder, tokens.log_prob, weight));
     const ValueId loss = pw::mul(builder, pw::affine(builder, sum, -1), scale);
     return {loss, {ops::row_sum(builder, tokens.is_likeliest), ops::row_sum(builder, tokens.log_prob)}};
@@ -87,13 +86,50 @@ class WeightedText final : public Text {
     into.push_back({"perplexity", std::exp(-sums.mean(kLogProb))});
     into.push_back({kAccuracy, sums.mean(kAccuracy), true});
   }
+
+ private:
+  // Returns the `top` of linear_log_prob.
+  [[nodiscard]] virtual int64_t top_logits() const { return 0; }
+  // Returns each token's weight: f32 [T].
+  [[nodiscard]] virtual ValueId append_weight(Builder& builder, const ops::LogProb& tokens) const = 0;
+};
+
+// DFT (Wu et al., On the Generalization of SFT, 2025): the weight is the token's probability, as in TRL.
+class ProbabilityWeightedText final : public WeightedText {
+  [[nodiscard]] std::string_view name() const override { return "dft"; }
+  [[nodiscard]] ValueId append_weight(Builder& builder, const ops::LogProb& tokens) const override {
+    return pw::exp(builder, tokens.log_prob);
+  }
+};
+
+// EAFT: the weight is the entropy of the likeliest tokens to the power of alpha, as in axolotl.
+class EntropyWeightedText final : public WeightedText {
+ public:
+  explicit EntropyWeightedText(const config::EntropyWeight& weight) : weight_(weight) {}
+
+  [[nodiscard]] std::string_view name() const override { return "eaft"; }
+
+ private:
+  [[nodiscard]] int64_t top_logits() const override { return weight_.top; }
+  [[nodiscard]] ValueId append_weight(Builder& builder, const ops::LogProb& tokens) const override {
+    if (weight_.alpha == 1) return tokens.top_entropy;
+    constexpr double kLeast = 1e-30;  // has a logarithm
+    const ValueId log = pw::log(builder, pw::max_with(builder, tokens.top_entropy, kLeast));
+    return pw::exp(builder, pw::affine(builder, log, weight_.alpha));
+  }
+
+  config::EntropyWeight weight_;
 };
 
 }  // namespace
 
 const ObjectivePtr& weighted_text_objective() {
-  static const ObjectivePtr kText = std::make_shared<WeightedText>();
+  static const ObjectivePtr kText = std::make_shared<ProbabilityWeightedText>();
   return kText;
+}
+
+ObjectivePtr entropy_weighted_text_objective(const config::EntropyWeight& weight) {
+  return std::make_shared<EntropyWeightedText>(weight);
 }
 
 ObjectivePtr smoothed_text_objective(double label_smoothing) { return std::make_shared<Text>(label_smoothing); }

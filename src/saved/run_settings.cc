@@ -69,7 +69,12 @@ void add_sync(RunSettings& settings, const std::optional<config::ReferenceSync>&
 
 // Uses TRL's name of the loss, since axolotl's is for preferences.
 void add_text_loss(RunSettings& settings, const config::Config& config) {
-  settings["loss_type"] = config.text_loss == config::TextLoss::kWeightedByProbability ? "dft" : "nll";
+  constexpr std::string_view kNames[] = {"nll", "dft", "eaft"};  // by TextLoss
+  settings["loss_type"] = kNames[static_cast<size_t>(config.text_loss)];
+  if (config.text_loss == config::TextLoss::kWeightedByEntropy) {
+    settings["eaft_alpha"] = config::print_value(config.entropy_weight.alpha);
+    settings["eaft_k"] = config::print_value(config.entropy_weight.top);
+  }
   settings["label_smoothing_factor"] = config::print_value(config.label_smoothing);
   settings["kd_trainer"] = config::print_value(config.distillation.has_value());
   if (!config.distillation) return;

@@ -166,13 +166,13 @@ bool read_scores(const fs::path& path, std::span<const ScoredRows> all, const Ob
 // Reads the file on rank 0, and gives the others the scores. Returns false if the file is missing or incomplete.
 bool read_on_first(const fs::path& path, std::span<const ScoredRows> all, const Objective& objective, Ranks& ranks) {
   const std::string text = ranks.of_first([&] {
-    TextWriter text;
-    text.add(read_scores(path, all, objective));
+    TextWriter writer;
+    writer.add(read_scores(path, all, objective));
     for (const ScoredRows& rows : all) {
       if (!ranks.are_several()) break;
-      for (const ReferenceScores::Column& column : rows.scores.columns) text.add_list(column.values);
+      for (const ReferenceScores::Column& column : rows.scores.columns) writer.add_list(column.values);
     }
-    return text.take();
+    return writer.take();
   });
   TextReader reader(text);
   if (!reader.take<bool>()) return false;

@@ -1,6 +1,7 @@
 #include "tests/support/model_parity.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -63,8 +64,11 @@ Golden golden_of(const std::string& model, const TinySetup& setup) {
     REQUIRE(golden["router_aux_loss_coef"].get<double>() == setup.router_aux_loss_coef);
     return {golden["check"], golden["curve"]};
   }
-  const json all = read_json(folder / (setup.is_dft ? "golden_dft.json" : "golden.json"));
-  if (setup.is_dft) return {all["check"], all["full"]};
+  if (setup.objective) {
+    const json weighted = read_json(folder / fmt::format("golden_{}.json", setup.objective->name()));
+    return {weighted["check"], weighted["full"]};
+  }
+  const json all = read_json(folder / "golden.json");
   if (adapter.empty())
     return {all["check"], all["full"], 0, folder / "golden_grads.safetensors", folder / "golden_full.safetensors"};
   if (adapter == "adapter")

@@ -75,11 +75,11 @@ struct TinySetup {
   std::optional<LoraStart> start = {};  // a fresh adapter with the options of that folder's
   std::optional<ActivationPolicy> activations = ActivationPolicy::kKeep;
   DType dtype = DType::kF32;
-  double dropout = 0;                 // of the adapter
-  double noise = 0;                   // on embeddings: neftune_noise_alpha
-  double router_aux_loss_coef = 0;    // of a mixture
-  bool is_dft = false;                // each token counts by its probability
-  std::string config_overrides = {};  // keys that replace those of config.json
+  double dropout = 0;                  // of the adapter
+  double noise = 0;                    // on embeddings: neftune_noise_alpha
+  double router_aux_loss_coef = 0;     // of a mixture
+  train::ObjectivePtr objective = {};  // of tokens that have weights; null: plain text
+  std::string config_overrides = {};   // keys that replace those of config.json
   bool accumulates = true;
   int64_t micro_batches = 1;  // that the graph computes together, layer by layer
   int threads = 2;
@@ -118,7 +118,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
       job.config.adapter->model_dir.clear();
     }
   }
-  if (setup.is_dft) job.graph.objective = train::weighted_text_objective();
+  if (setup.objective) job.graph.objective = setup.objective;
   job.graph.optimizer = setup.optimizer;
   job.graph.optimizer_options =
       ops::options_of(*setup.optimizer, {{"weight_decay", 0.01}, {"momentum", 0.9}, {"min_8bit_size", 256}});

@@ -34,13 +34,14 @@ LogitShape backward_shape(TypeList inputs, const Attributes& attributes) {
 
 ValueType numbers_of(const ValueType& x) { return {DType::kF32, {x.shape[0]}, x.axis}; }
 
-std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
+std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType &x = *inputs[kX], &w = *inputs[kW];
   expect_real(kName, "x", x);
   expect_rank(kName, "x", x, 2);
   expect_same(kName, "w", w, {x.dtype, {w.shape[0], x.shape[1]}});
   expect_row_numbers(kName, "labels", *inputs[kLabels], DType::kI32, x);
-  return std::vector<ValueType>(kLogProbOutputs, numbers_of(x));
+  const bool has_top = attributes.integer("top") > 0;
+  return std::vector<ValueType>(kLogProbOutputs - (has_top ? 0 : 1), numbers_of(x));
 }
 
 std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes) {
@@ -74,7 +75,8 @@ void add_cap(Attributes& attributes, double cap) {
 }
 
 void vjp(VjpContext& context) {
-  for (const Output output : {kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut}) {
+  for (const Output output : {kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut, kTopEntropyOut}) {
+    if (output == kTopEntropyOut && context.attributes().integer("top") == 0) continue;
     if (context.cotangent(static_cast<int>(output)) != kNone)
       throw input_error(kName, "expected a loss of log-probabilities and entropies, got one of output {}; detach it",
                         static_cast<int>(output));
@@ -109,16 +111,18 @@ const OpDef kLinearLogProb{
 }  // namespace
 }  // namespace linear_log_prob_op
 
-LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature, double logit_cap) {
+LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature, double logit_cap,
+                        int64_t top) {
   using namespace linear_log_prob_op;
-  Attributes attributes{{"temperature", temperature}};
+  Attributes attributes{{"temperature", temperature}, {"top", top}};
   add_cap(attributes, logit_cap);
   const std::vector<ValueId> outputs = builder.append(kLinearLogProb, {x, w, labels}, std::move(attributes));
   return {.log_prob = outputs[kLogProbOut],
           .entropy = outputs[kEntropyOut],
           .mean_logit = outputs[kMeanLogitOut],
           .is_likeliest = outputs[kIsLikeliestOut],
-          .log_square_sum = outputs[kLogSquareSumOut]};
+          .log_square_sum = outputs[kLogSquareSumOut],
+          .top_entropy = top > 0 ? outputs[kTopEntropyOut] : kNone};
 }
 
 }  // namespace spillway::ops

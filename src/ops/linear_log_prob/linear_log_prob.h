@@ -15,7 +15,11 @@ struct LogProb {
   ValueId mean_logit = kNone;      // of x w^T / temperature, over the vocabulary
   ValueId is_likeliest = kNone;    // 1 if the label has the largest logit, be it one of several; else 0
   ValueId log_square_sum = kNone;  // log of the sum of p^2 over the vocabulary
+  ValueId top_entropy = kNone;     // of the softmax over the `top` largest logits alone; kNone if top is 0
 };
+
+// The largest `top` of linear_log_prob.
+inline constexpr int64_t kMostTopLogits = 256;
 
 //   x       [T, D] f32 or bf16, per token
 //   w       [V, D] of the same dtype
@@ -24,8 +28,8 @@ struct LogProb {
 // The backward pass computes the logits again, from one saved number per token beside the outputs. Logits, their
 // maximum and sum of exponentials are f32; the gradient of the logits has x's dtype, that of w is f32. With a logit_cap
 // above 0 a logit l is logit_cap * tanh(l / logit_cap) before its temperature, as in Gemma 2. Throws InputError if a
-// gradient goes through an output that has none. REQUIRES: temperature is above zero.
+// gradient goes through an output that has none. REQUIRES: temperature is above zero; 0 <= top <= kMostTopLogits.
 [[nodiscard]] LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature = 1,
-                                      double logit_cap = 0);
+                                      double logit_cap = 0, int64_t top = 0);
 
 }  // namespace spillway::ops

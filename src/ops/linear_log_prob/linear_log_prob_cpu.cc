@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+
 #include "base/sizes.h"
 #include "ops/simd.h"
 
@@ -5,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "ops/linear_log_prob/linear_log_prob_cpu.cc"
 #include <hwy/foreach_target.h>
 
+#include "ops/linear_log_prob/linear_log_prob.h"
 #include "ops/linear_log_prob/operands.h"
 #include "ops/logits/chunked_logits-inl.h"
 
@@ -21,20 +27,50 @@ float inverse_temperature(const KernelArgs& args) {
   return static_cast<float>(1 / args.attributes.real("temperature"));
 }
 
+// Returns the entropy of the softmax over the `top` largest of a row's logits.
+float top_entropy_of(const float* logits, int64_t vocabulary, int64_t top) {
+  std::array<float, kMostTopLogits> heap;  // the smallest is in front
+  float* const begin = heap.data();
+  float* const end = begin + std::min(top, vocabulary);
+  std::copy(logits, logits + (end - begin), begin);
+  std::make_heap(begin, end, std::greater<>());
+  const auto offer = [&](int64_t at, int64_t count) {
+    for (const float logit : std::span(logits + at, static_cast<size_t>(count))) {
+      if (!(logit > *begin)) continue;
+      std::pop_heap(begin, end, std::greater<>());
+      end[-1] = logit;
+      std::push_heap(begin, end, std::greater<>());
+    }
+  };
+  int64_t at = end - begin;
+  for (; at + lanes() <= vocabulary; at += lanes())
+    if (!hn::AllFalse(Floats(), hn::Gt(load(logits + at), constant(*begin)))) offer(at, lanes());
+  offer(at, vocabulary - at);
+  const double largest = *std::max_element(begin, end);
+  double total = 0, weighted = 0;
+  for (const float* logit = begin; logit != end; ++logit) {
+    const double below = *logit - largest, power = std::exp(below);
+    total += power;
+    weighted += power * below;
+  }
+  return static_cast<float>(std::max(0.0, std::log(total) - weighted / total));
+}
+
 using RowNumbers = std::array<float, linear_log_prob_op::kLogProbOutputs>;  // by Output
 
 // Computes the entropy as log(total) - mean of (logit - largest), which is exact if one token has all of the
 // probability.
-RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, const LogitCap& cap, float inverse) {
+RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, const LogitCap& cap, float inverse,
+                          int64_t top) {
   using namespace linear_log_prob_op;
   cap_row(logits, vocabulary, cap);
   divide_row(logits, vocabulary, inverse);
   const LogSum sum = log_sum_of(logits, vocabulary);
-  const Vector top = constant(sum.largest);
+  const Vector largest = constant(sum.largest);
   const auto [weighted, squares, all] = sums_of<3>(
       logits, vocabulary,
       [&](Vector v, Vector* sums) HWY_ATTR {
-        const Vector below = hn::Sub(v, top), power = hn::Exp(Floats(), below);
+        const Vector below = hn::Sub(v, largest), power = hn::Exp(Floats(), below);
         sums[0] = hn::Add(sums[0], hn::Mul(power, below));
         sums[1] = hn::Add(sums[1], hn::Mul(power, power));
         sums[2] = hn::Add(sums[2], v);
@@ -54,6 +90,7 @@ RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, cons
   result[kMeanLogitOut] = static_cast<float>(all / static_cast<double>(vocabulary));
   result[kIsLikeliestOut] = logits[label] >= sum.largest ? 1.0f : 0.0f;
   result[kLogSquareSumOut] = static_cast<float>(std::log(squares) - 2 * log_total);
+  if (top > 0) result[kTopEntropyOut] = top_entropy_of(logits, vocabulary, top);
   return result;
 }
 
@@ -62,11 +99,12 @@ void linear_log_prob(const KernelArgs& args) {
   const TensorView &x = args.inputs[kX], &w = args.inputs[kW], &labels = args.inputs[kLabels];
   const float inverse = inverse_temperature(args);
   const LogitCap cap(args.attributes);
+  const int64_t top = args.attributes.integer("top");
   for (const TensorView& output : args.outputs) fill_memory(output.data, 0, output.bytes());
   with_real(x.dtype, [&]<typename T>(T*) {
     ChunkedLogits<T>(args, {.x = x, .w = w, .labels = labels}).run([&](float* logits, int64_t, int64_t token) {
-      const RowNumbers row = numbers_of_row(logits, w.shape[0], labels.as<int32_t>()[token], cap, inverse);
-      for (size_t i = 0; i < kLogProbOutputs; ++i) args.outputs[i].as<float>()[token] = row[i];
+      const RowNumbers row = numbers_of_row(logits, w.shape[0], labels.as<int32_t>()[token], cap, inverse, top);
+      for (size_t i = 0; i < args.outputs.size(); ++i) args.outputs[i].as<float>()[token] = row[i];
     });
   });
 }

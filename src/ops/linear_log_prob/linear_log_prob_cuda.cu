@@ -15,10 +15,38 @@ float inverse_temperature(const KernelArgs& args) {
   return static_cast<float>(1 / args.attributes.real("temperature"));
 }
 
-// The results by Output: numbers of one token each, from the chunk's first on.
+// The results by Output: numbers of one token each, from the chunk's first on. One that is absent is null.
 struct RowResults {
   float* at[kLogProbOutputs];
 };
+
+// Returns the entropy of the softmax over the `top` largest of a row's logits, which it visits in order: a pass over
+// the row for each that differs. All threads get the result.
+template <int kWidth>
+__device__ float top_entropy_of(const float* row, int64_t vocabulary, int64_t top, float maximum) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float bound = kInfinity, total = 0, weighted = 0;
+  for (int64_t left = std::min(top, vocabulary); left > 0;) {
+    float largest = -kInfinity, count = 0;
+    cuda::for_each_vector<kWidth>(vocabulary, threadIdx.x, kThreads, [&](cuda::Span<kWidth> span) {
+      const cuda::Floats<kWidth> x = cuda::load(row, span);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        if (i >= span.count || !(x[i] < bound) || x[i] < largest) continue;
+        count = x[i] > largest ? 1.0f : count + 1;
+        largest = x[i];
+      }
+    });
+    bound = cuda::block_reduce<kThreads>(largest, -kInfinity, cuda::Max());
+    count = cuda::block_sum<kThreads>(largest == bound ? count : 0.0f);
+    if (bound == -kInfinity) break;
+    const float taken = fminf(count, static_cast<float>(left)), below = bound - maximum, power = taken * expf(below);
+    total += power;
+    weighted += power * below;
+    left -= static_cast<int64_t>(taken);
+  }
+  return fmaxf(0.0f, logf(total) - weighted / total);
+}
 
 template <int kWidth>
 __device__ void divide_row(float* row, int64_t vocabulary, float inverse) {
@@ -33,12 +61,12 @@ __device__ void divide_row(float* row, int64_t vocabulary, float inverse) {
 }
 
 template <int kWidth>
-__global__ void __launch_bounds__(kThreads)
-    log_prob_kernel(float* logits, const int32_t* labels, int64_t vocabulary, float inverse, RowResults results) {
+__global__ void __launch_bounds__(kThreads) log_prob_kernel(float* logits, const int32_t* labels, int64_t vocabulary,
+                                                            float inverse, int64_t top, RowResults results) {
   float* row = logits + int64_t{blockIdx.x} * vocabulary;
   const int32_t label = labels[blockIdx.x];
   if (label < 0) {
-    if (threadIdx.x < kLogProbOutputs) results.at[threadIdx.x][blockIdx.x] = 0;
+    if (threadIdx.x < kLogProbOutputs && results.at[threadIdx.x] != nullptr) results.at[threadIdx.x][blockIdx.x] = 0;
     return;
   }
   cuda::require(label < vocabulary);
@@ -59,6 +87,7 @@ __global__ void __launch_bounds__(kThreads)
   mean = cuda::block_sum<kThreads>(mean);
   squares = cuda::block_sum<kThreads>(squares);
   all = cuda::block_sum<kThreads>(all);
+  const float top_entropy = top > 0 ? top_entropy_of<kWidth>(row, vocabulary, top, maximum) : 0.0f;
   if (threadIdx.x != 0) return;
   results.at[kLogProbOut][blockIdx.x] = row[label] - log_sum;
   results.at[kEntropyOut][blockIdx.x] = -mean;
@@ -66,6 +95,7 @@ __global__ void __launch_bounds__(kThreads)
   results.at[kMeanLogitOut][blockIdx.x] = all / static_cast<float>(vocabulary);
   results.at[kIsLikeliestOut][blockIdx.x] = row[label] >= maximum ? 1.0f : 0.0f;
   results.at[kLogSquareSumOut][blockIdx.x] = logf(squares);
+  if (top > 0) results.at[kTopEntropyOut][blockIdx.x] = top_entropy;
 }
 
 // The cotangents of the chunk's tokens; one that is absent is null.
@@ -105,10 +135,10 @@ void run_log_prob(const KernelArgs& args) {
   const auto* labels = args.inputs[kLabels].as<int32_t>();
   CudaChunkedLogits<T> chunks(args, {.x = args.inputs[kX], .w = args.inputs[kW]});
   chunks.run([&](float* logits, T*, int64_t begin, int64_t count) {
-    RowResults results;
-    for (size_t i = 0; i < kLogProbOutputs; ++i) results.at[i] = args.outputs[i].as<float>() + begin;
+    RowResults results{};
+    for (size_t i = 0; i < args.outputs.size(); ++i) results.at[i] = args.outputs[i].as<float>() + begin;
     cuda::launch(log_prob_kernel<cuda::kVector<T>>, {count, kThreads}, args.stream, logits, labels + begin,
-                 chunks.shape().vocabulary, inverse_temperature(args), results);
+                 chunks.shape().vocabulary, inverse_temperature(args), args.attributes.integer("top"), results);
   });
 }
 

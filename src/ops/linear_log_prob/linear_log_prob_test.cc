@@ -24,11 +24,12 @@ struct LogProbCase {
   double temperature = 1;
   int64_t every = 0;  // of so many tokens one has a label; 0: two of three have
   double cap = 0;
+  int64_t top = 0;
 };
 
 // The numbers of each token's distribution; zeros without a label.
 struct Distribution {
-  double log_prob = 0, entropy = 0, mean_logit = 0, is_likeliest = 0, log_square_sum = 0;
+  double log_prob = 0, entropy = 0, mean_logit = 0, is_likeliest = 0, log_square_sum = 0, top_entropy = 0;
 };
 
 std::vector<Distribution> distributions(const LogProbCase& c, const std::vector<Numbers>& in) {
@@ -61,6 +62,11 @@ std::vector<Distribution> distributions(const LogProbCase& c, const std::vector<
     d.log_prob = own - std::log(total);
     d.is_likeliest = own == *std::max_element(logits.begin(), logits.end()) ? 1 : 0;
     d.log_square_sum = std::log(squares);
+    std::sort(logits.begin(), logits.end(), std::greater<>());
+    logits.resize(static_cast<size_t>(std::min(c.top, c.vocabulary)));
+    total = 0;
+    for (const double logit : logits) total += std::exp(logit);
+    for (const double logit : logits) d.top_entropy -= std::exp(logit) / total * (logit - std::log(total));
     result.push_back(d);
   }
   return result;
@@ -120,13 +126,15 @@ TEST_CASE("what metrics want of each token's distribution equals that in float64
   };
   for (const Output& output : {Output{&LogProb::mean_logit, &Distribution::mean_logit},
                                Output{&LogProb::is_likeliest, &Distribution::is_likeliest},
-                               Output{&LogProb::log_square_sum, &Distribution::log_square_sum}}) {
-    for (const LogProbCase& c : {LogProbCase{7, 5, 11}, {20, 6, 3, DType::kF32, 0.7}, {9, 8, 700, DType::kBF16}}) {
+                               Output{&LogProb::log_square_sum, &Distribution::log_square_sum},
+                               Output{&LogProb::top_entropy, &Distribution::top_entropy}}) {
+    for (LogProbCase c : {LogProbCase{7, 5, 11}, {20, 6, 3, DType::kF32, 0.7}, {9, 8, 700, DType::kBF16}}) {
+      c.top = 5;
       CAPTURE(c.vocabulary);
       OperationCase test = make_case(c, Wanted::kBoth);
       for (OperandCase& operand : test.inputs) operand.differentiate = false;
       test.build = [=](Builder& b, const std::vector<ValueId>& in) {
-        return linear_log_prob(b, in[0], in[1], in[2], c.temperature).*output.built;
+        return linear_log_prob(b, in[0], in[1], in[2], c.temperature, 0, c.top).*output.built;
       };
       test.reference = [=](const std::vector<Numbers>& in) {
         Numbers result;

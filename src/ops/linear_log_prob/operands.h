@@ -9,9 +9,17 @@ namespace spillway::ops {
 namespace linear_log_prob_op {
 enum Input : int { kX, kW, kLabels, kLogSum, kEntropy, kLogProbCotangent, kEntropyCotangent };
 // The outputs of linear_log_prob. The third is saved for the gradient: the logarithm of the sum of exponentials. Those
-// behind it have no gradient.
-enum Output : int { kLogProbOut, kEntropyOut, kLogSumOut, kMeanLogitOut, kIsLikeliestOut, kLogSquareSumOut };
-constexpr size_t kLogProbOutputs = 6;
+// behind it have no gradient. The last is there if the attribute `top` is not 0.
+enum Output : int {
+  kLogProbOut,
+  kEntropyOut,
+  kLogSumOut,
+  kMeanLogitOut,
+  kIsLikeliestOut,
+  kLogSquareSumOut,
+  kTopEntropyOut
+};
+constexpr size_t kLogProbOutputs = 7;
 }  // namespace linear_log_prob_op
 
 }  // namespace spillway::ops
