@@ -161,10 +161,20 @@ TEST_CASE("an answer is found behind the question, and an empty one is refused")
   REQUIRE(loaded.rows.size() == 1);
   CHECK(loaded.rows[0].completions[0].front() == 3);
   CHECK(loaded.rows[0].completions[0].size() <= 2);
+  // The template's own words behind the question have the answer, too.
+  rows.config.chat_template_jinja = "{% for m in messages %}{{ 'b d ' if m.role != 'user' }}{{ m.content }} {% endfor %}";
+  CHECK(rows.load(options).rows[0].completions[0] == loaded.rows[0].completions[0]);
   std::ofstream(rows.config.path)
       << R"({"messages": [{"role": "user", "content": "a"}], "chosen": "", "rejected": "c"})";
   CHECK_THROWS_WITH_AS((void)rows.load(options), doctest::Contains("expected an answer in 'chosen', got an empty one"),
                        InputError);
+}
+
+TEST_CASE("a prompt of messages wants answers as messages") {
+  Rows rows(R"({"prompt": [{"role": "user", "content": "a"}], "chosen": "b", "rejected": "c"})"
+            "\n");
+  CHECK_THROWS_WITH_AS((void)rows.load({.objective = Objective::kPairs}),
+                       doctest::Contains("expected 'prompt' as text like 'chosen', got messages"), InputError);
 }
 
 TEST_CASE("written preference rows have the names that trainers read") {

@@ -26,9 +26,9 @@ bool is_other_rate(const TrainingGraph& training, ValueId id) {
                      [&](const OtherRate& one) { return one.value == id; });
 }
 
-bool is_scale(const TrainingGraph& training, ValueId id) {
+bool is_weight_of_loss(const TrainingGraph& training, ValueId id) {
   return std::any_of(training.group.begin(), training.group.end(),
-                     [&](const MicroBatchValues& values) { return values.scale == id; });
+                     [&](const MicroBatchValues& v) { return v.scale == id || v.router_loss_weight == id; });
 }
 
 // Returns the columns of the micro-batch that has the value as one; those of the first if none has.
@@ -50,7 +50,7 @@ class TypicalValues {
   void fill_training(const TrainingGraph& training, ValueId id, const TensorView& view, int64_t tokens) const {
     if (id == training.step) {
       *view.as<int32_t>() = 1;
-    } else if (is_scale(training, id)) {
+    } else if (is_weight_of_loss(training, id)) {
       *view.as<float>() = 1.0f / static_cast<float>(tokens);
     } else if (id == training.learning_rate || is_other_rate(training, id)) {
       *view.as<float>() = 1e-4f;

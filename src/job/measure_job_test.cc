@@ -65,7 +65,7 @@ TEST_CASE("operations that read indices, such as the experts of tokens, are meas
   const FixedCpuShare quiet(1);
   for (const char* model : {"qwen3_moe", "qwen2_moe"}) {
     CAPTURE(std::string(model));
-    const train::Job job = tiny_job(kGoldenModels / model, {.dtype = DType::kBF16});
+    const train::Job job = tiny_job(kGoldenModels / model, {.dtype = DType::kBF16, .router_aux_loss_coef = 0.5});
     const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
     Machine machine{.threads = 2};
     train::measure_job(job, training, machine);

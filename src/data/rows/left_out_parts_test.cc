@@ -186,6 +186,27 @@ TEST_CASE("preferences and prompts are held to the same") {
       R"({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "alpha"}],
           "chosen": {"role": "assistant", "content": "beta"}, "rejected": {"role": "assistant", "content": "gamma"}})";
   CHECK(count(built(typed, pairs, messages)[0], LeftOutKind::kSystem) == 1);
+  // Of messages this type reads role and content, as axolotl's does.
+  const char* more = R"({"messages": [{"role": "user", "content": "alpha"},
+                      {"role": "assistant", "content": "beta", "tool_calls": [{"function": {"name": "f"}}]}],
+          "chosen": [{"role": "assistant", "content": "beta"}, {"role": "user", "content": "gamma"},
+                     {"role": "assistant", "content": "beta"}],
+          "rejected": {"role": "assistant", "content": "gamma"}})";
+  CHECK(count(built(typed, pairs, more)[0], LeftOutKind::kToolCalls) == 1);
+  CHECK(count(built(typed, pairs, more)[0], LeftOutKind::kUser) == 1);
+  CHECK(count(built(typed, pairs, more)[0], LeftOutKind::kAssistant) == 1);
+  CHECK(build_error(typed, pairs, R"({"messages": [{"role": "user", "content": "alpha"}],
+          "chosen": {"role": "assistant", "content": "beta", "reasoning_content": "gamma"},
+          "rejected": {"role": "assistant", "content": "gamma"}})")
+            .find("expected an answer with role and content alone for a type of chat_template, got reasoning_content") !=
+        std::string::npos);
+  typed.type.name = "chatml.ultra";
+  CHECK(build_error(typed, pairs, R"({"prompt": "alpha",
+        "chosen": [{"role": "system", "content": "beta"}, {"role": "user", "content": "alpha"},
+                   {"role": "assistant", "content": "beta"}],
+        "rejected": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "no"}]})")
+            .find("expected the assistant as the second of 'chosen', which this type reads, got \"user\"") !=
+        std::string::npos);
   // These read two messages of an answer, as axolotl's do.
   for (const char* type : {"chatml.ultra", "llama3.argilla_chat"}) {
     typed.type.name = type;

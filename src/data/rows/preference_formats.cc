@@ -147,6 +147,12 @@ class MarkedFormat : public PreferenceFormat {
     } else {
       const bool last = variant_.answer == Answer::kLastMessage;
       const Json messages = list_column(record, column, last ? 1 : 2);
+      const auto role = last ? messages[0].end() : messages[1].find("role");
+      if (!last && role != messages[1].end() && *role != Json("assistant"))
+        throw input_error(record.where,
+                          "expected the assistant as the second of '{}', which this type reads, got {}; write type: "
+                          "chat_template.argilla_chat, or leave out the messages before",
+                          column, role->dump());
       text = content_of(record, last ? messages.back() : messages[1], column);
     }
     return text + std::string(marks_.end);
@@ -176,11 +182,17 @@ class TemplateFormat : public PreferenceFormat {
     const std::string& chosen = config_.field_chosen;
     Json messages = in_chosen_ ? list_column(record, chosen, 1) : prompt_messages(record);
     if (in_chosen_) messages.erase(messages.size() - 1);
-    for (Json& message : messages) message = mapped(record, message, in_chosen_ ? chosen : config_.field_messages);
     PreferenceExample example;
+    take_unread(record, messages, is_not_learned, example.left_out);
+    const Json said = messages;
+    for (Json& message : messages) message = mapped(record, message, in_chosen_ ? chosen : config_.field_messages);
     example.prompt = renderer_.render(record, messages, {}, true, is_not_learned, example.left_out).text;
     for (const std::string& column : {chosen, config_.field_rejected}) {
-      example.completions.push_back(answer(record, answer_message(record, column), column));
+      count_earlier(record, column, said, example.left_out);
+      const Json message = answer_message(record, column);
+      take_unread(
+          record, Json::array({message}), [](size_t) { return true; }, example.left_out);
+      example.completions.push_back(answer(record, mapped(record, message, column), column));
     }
     return example;
   }
@@ -197,18 +209,45 @@ class TemplateFormat : public PreferenceFormat {
     return {{names.at("role"), role}, {names.at("content"), content}};
   }
 
-  // Returns the answer: a text, a message, or the last of several messages.
+  // Speaks of what messages have beside role and content, which this type does not read, as axolotl's does not. Throws
+  // InputError if it is of an answer.
+  static void take_unread(const Record& record, const Json& messages, const IsLearned& is_learned,
+                          LeftOutParts& left_out) {
+    for (size_t i = 0; i < messages.size(); ++i) {
+      for (const char* key : {"tool_calls", "reasoning_content"}) {
+        const auto found = messages[i].is_object() ? messages[i].find(key) : messages[i].end();
+        if (found == messages[i].end() || found->is_null() || found->empty()) continue;
+        if (is_learned(i))
+          throw input_error(record.where,
+                            "expected an answer with role and content alone for a type of chat_template, got {}; leave "
+                            "out `type`, so that the template shows them, or remove them",
+                            key);
+        const bool is_call = std::string_view(key) == "tool_calls";
+        const text::MessagePart part = is_call ? text::MessagePart::kToolCall : text::MessagePart::kThought;
+        left_out.add(text::kind_of({.message = i, .part = part}, messages), 1);
+      }
+    }
+  }
+
+  // Counts the messages before an answer that the prompt does not have.
+  static void count_earlier(const Record& record, const std::string& column, const Json& prompt,
+                            LeftOutParts& left_out) {
+    const auto found = record.fields.find(column);
+    if (found == record.fields.end() || !found->is_array()) return;
+    for (size_t i = 0; i + 1 < found->size(); ++i) {
+      if (std::find(prompt.begin(), prompt.end(), (*found)[i]) == prompt.end())
+        left_out.add(text::kind_of({.message = i}, *found), 1);
+    }
+  }
+
+  // Returns the answer as the row has it: a text as a message, a message, or the last of several.
   [[nodiscard]] Json answer_message(const Record& record, const std::string& column) const {
     const Json& value =
         required_field(record, column, column == config_.field_chosen ? "field_chosen" : "field_rejected");
-    Json message = value;
-    if (value.is_string()) message = message_as_in_rows("assistant", value);
-    if (value.is_array()) {
-      if (value.empty())
-        throw input_error(record.where, "expected a message in '{}', got none; correct the row", column);
-      message = value.back();
-    }
-    return mapped(record, message, column);
+    if (value.is_string()) return message_as_in_rows("assistant", value);
+    if (!value.is_array()) return value;
+    if (value.empty()) throw input_error(record.where, "expected a message in '{}', got none; correct the row", column);
+    return value.back();
   }
 
   [[nodiscard]] Json mapped(const Record& record, const Json& message, std::string_view column) const {
@@ -224,19 +263,26 @@ class TemplateFormat : public PreferenceFormat {
     const std::string content = text_of(record, message["content"], column);
     if (content.empty())
       throw input_error(record.where, "expected an answer in '{}', got an empty one; remove the row", column);
-    constexpr std::string_view kQuestion = "[[dummy_message]]";
-    const Json turns = Json::array({{{"role", "user"}, {"content", kQuestion}}, message});
-    const std::string text = renderer_.render(record, turns, {}, false).text;
-    // The answer's text may also occur in what the template writes before it.
-    const size_t question = text.find(kQuestion);
-    const size_t at = text.find(content, question == std::string::npos ? 0 : question + kQuestion.size());
-    if (at == std::string::npos) {
+    const std::string text = turn_text(record, message["role"], content);
+    // The answer's text may also occur in what the template writes around it: another text stands where it begins.
+    constexpr const char* kOther = "[[other_answer]]";
+    const std::string other = turn_text(record, message["role"], kOther);
+    const size_t at = other.find(kOther);
+    if (at == std::string::npos || text.compare(0, at, other, 0, at) != 0 ||
+        text.compare(at, content.size(), content) != 0) {
       throw input_error(record.where,
                         "expected a template that shows the answer in '{}' as it is, got another; choose "
                         "another chat_template",
                         column);
     }
     return std::string(text::jinja::strip(std::string_view(text).substr(at), false, true, nullptr));
+  }
+
+  // Returns a question and an answer as the template writes them.
+  [[nodiscard]] std::string turn_text(const Record& record, const Json& role, const std::string& content) const {
+    const Json turns = Json::array(
+        {{{"role", "user"}, {"content", "[[dummy_message]]"}}, {{"role", role}, {"content", content}}});
+    return renderer_.render(record, turns, {}, false).text;
   }
 
   DatasetConfig config_;
