@@ -162,7 +162,8 @@ TEST_CASE("an answer is found behind the question, and an empty one is refused")
   CHECK(loaded.rows[0].completions[0].front() == 3);
   CHECK(loaded.rows[0].completions[0].size() <= 2);
   // The template's own words behind the question have the answer, too.
-  rows.config.chat_template_jinja = "{% for m in messages %}{{ 'b d ' if m.role != 'user' }}{{ m.content }} {% endfor %}";
+  rows.config.chat_template_jinja =
+      "{% for m in messages %}{{ 'b d ' if m.role != 'user' }}{{ m.content }} {% endfor %}";
   CHECK(rows.load(options).rows[0].completions[0] == loaded.rows[0].completions[0]);
   std::ofstream(rows.config.path)
       << R"({"messages": [{"role": "user", "content": "a"}], "chosen": "", "rejected": "c"})";

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/index.h"
 #include "data/batch.h"
 
 namespace spillway::train {
@@ -114,6 +115,31 @@ std::string ends_remedy(const std::vector<data::DatasetConfig>& datasets, const 
          "(chatml); in rows of text, write it behind the answer";
 }
 
+// Warns of preferences from which a model learns little: all prompts are empty but for a BOS, or answers are the same.
+void warn_of_preferences(std::string_view key, data::Objective objective, const data::RowTable& rows,
+                         std::vector<std::string>& warnings) {
+  if (!data::has_completions(objective) || objective == data::Objective::kReward || rows.empty()) return;
+  int64_t empty = 0, equal = 0;
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const int32_t prompt = rows.value("prompt_tokens", i);
+    empty += prompt <= 1 ? 1 : 0;
+    if (objective == data::Objective::kUnpaired) continue;
+    const std::span<const int32_t> ids = rows.ids(rows.row(i));
+    const int64_t chosen = rows.value("chosen_tokens", i), rest = std::ssize(ids) - prompt - chosen;
+    equal += std::ranges::equal(subspan_of(ids, prompt, chosen), subspan_of(ids, prompt + chosen, rest)) ? 1 : 0;
+  }
+  if (empty == rows.size())
+    warnings.push_back(
+        fmt::format("{}: the prompt is empty in all {} rows; name its column in field_prompt, or choose "
+                    "a type that reads it",
+                    key, rows.size()));
+  if (equal > 0)
+    warnings.push_back(
+        fmt::format("{}: the chosen and the rejected answer are the same in {} of {} rows, from which "
+                    "nothing is learned",
+                    key, equal, rows.size()));
+}
+
 }  // namespace
 
 std::vector<std::string> data_warnings(std::string_view key, const std::vector<data::DatasetConfig>& datasets,
@@ -135,6 +161,7 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
                     "stop; {}",
                     key, summary.answers, ends_remedy(datasets, options, summary)));
   }
+  warn_of_preferences(key, options.objective, read.rows, warnings);
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
                                     [&](const auto& dataset) { return masks_prompts(dataset, options); });
   if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;

@@ -99,6 +99,22 @@ TEST_CASE("where the limits of prompts and completions cut rows, the warning nam
   CHECK(has(warning(), "truncated to 64 tokens"));
 }
 
+TEST_CASE("preferences whose prompts are all empty, or whose answers are the same, are warnings") {
+  const data::RowOptions options{.objective = data::Objective::kPairs};
+  std::vector<data::Row> rows(2);
+  rows[0] = {.input_ids = {1, 5, 6, 7}, .values = {1, 2}};
+  rows[1] = {.input_ids = {1, 5, 6, 5, 6}, .values = {1, 2}};
+  const auto warnings = [&] {
+    const data::Dataset read{data::RowTable(rows, data::kPairColumns), {.rows = 2}};
+    return data_warnings("datasets", of_type(""), options, read);
+  };
+  REQUIRE(warnings().size() == 2);
+  CHECK(has(warnings()[0], "datasets: the prompt is empty in all 2 rows; name its column in field_prompt"));
+  CHECK(has(warnings()[1], "the chosen and the rejected answer are the same in 1 of 2 rows"));
+  rows[1] = {.input_ids = {1, 2, 6, 5, 6}, .values = {2, 1}};
+  CHECK(warnings().empty());
+}
+
 TEST_CASE("targets everywhere are a warning where the config masks prompts, and only there") {
   data::RowOptions options;
   const auto count = [&](const std::vector<data::DatasetConfig>& datasets, int masked) {

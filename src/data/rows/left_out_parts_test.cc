@@ -195,11 +195,12 @@ TEST_CASE("preferences and prompts are held to the same") {
   CHECK(count(built(typed, pairs, more)[0], LeftOutKind::kToolCalls) == 1);
   CHECK(count(built(typed, pairs, more)[0], LeftOutKind::kUser) == 1);
   CHECK(count(built(typed, pairs, more)[0], LeftOutKind::kAssistant) == 1);
-  CHECK(build_error(typed, pairs, R"({"messages": [{"role": "user", "content": "alpha"}],
+  CHECK(
+      build_error(typed, pairs, R"({"messages": [{"role": "user", "content": "alpha"}],
           "chosen": {"role": "assistant", "content": "beta", "reasoning_content": "gamma"},
           "rejected": {"role": "assistant", "content": "gamma"}})")
-            .find("expected an answer with role and content alone for a type of chat_template, got reasoning_content") !=
-        std::string::npos);
+          .find("expected an answer with role and content alone for a type of chat_template, got reasoning_content") !=
+      std::string::npos);
   typed.type.name = "chatml.ultra";
   CHECK(build_error(typed, pairs, R"({"prompt": "alpha",
         "chosen": [{"role": "system", "content": "beta"}, {"role": "user", "content": "alpha"},

@@ -280,8 +280,8 @@ class TemplateFormat : public PreferenceFormat {
 
   // Returns a question and an answer as the template writes them.
   [[nodiscard]] std::string turn_text(const Record& record, const Json& role, const std::string& content) const {
-    const Json turns = Json::array(
-        {{{"role", "user"}, {"content", "[[dummy_message]]"}}, {{"role", role}, {"content", content}}});
+    const Json turns =
+        Json::array({{{"role", "user"}, {"content", "[[dummy_message]]"}}, {{"role", role}, {"content", content}}});
     return renderer_.render(record, turns, {}, false).text;
   }
 

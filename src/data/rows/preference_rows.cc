@@ -86,9 +86,9 @@ class PreferenceColumns : public PreferenceFormat {
                           config_.field_chosen, config_.field_rejected);
     }
     if (example.prompt.is_array() && !chat)
-      throw input_error(record.where, "expected '{}' as text like '{}', got messages; write the answers as messages, too",
-                        config_.field_prompt,
-                        completions.size() == 1 ? config_.field_completion : config_.field_chosen);
+      throw input_error(
+          record.where, "expected '{}' as text like '{}', got messages; write the answers as messages, too",
+          config_.field_prompt, completions.size() == 1 ? config_.field_completion : config_.field_chosen);
     // A text prompt beside conversations only repeats their beginning.
     const bool has_prompt = !example.prompt.is_null() && example.prompt.is_array() == chat;
     if (has_prompt) return;
