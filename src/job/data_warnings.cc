@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "base/index.h"
+#include "base/sizes.h"
 #include "data/batch.h"
 
 namespace spillway::train {
