@@ -194,9 +194,11 @@ TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embed
 
 TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part of what is split") {
   const WideModel model;
-  const auto held = [](const TinyJob& job, const std::string& name, const char* kind) {
-    const nlohmann::json plan = nlohmann::json::parse(read_file(job.output(name) / "plan.json", 1 << 24));
-    return plan["ranks"][0]["holds"]["device"][kind].get<int64_t>();
+  const auto plan_of = [](const TinyJob& job, const std::string& name) {
+    return nlohmann::json::parse(read_file(job.output(name) / "plan.json", 1 << 24));
+  };
+  const auto held = [&](const TinyJob& job, const std::string& name, const char* kind) {
+    return plan_of(job, name)["ranks"][0]["holds"]["device"][kind].get<int64_t>();
   };
   const Arguments full = {"--adapter", "none"};
   for (const Arguments& kind : {full, Arguments{"--adapter", "qlora", "--load_in_4bit", "true"},
@@ -214,6 +216,13 @@ TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part
       check_same_results(job.output("one"), job.output(name));
     }
     if (kind != full) continue;
+    // Two groups of two ranks hold what two ranks do.
+    for (const std::string& error :
+         train_over_ranks(4, job, "hybrid", shared + Arguments{"--zero_stage", "3", "--dp_shard_size", "2"}))
+      CHECK(error == "");
+    check_same_results(job.output("one"), job.output("hybrid"));
+    CHECK(plan_of(job, "hybrid")["dp_shard_size"] == 2);
+    CHECK(held(job, "hybrid", "optimizer_state") == held(job, "stage_3", "optimizer_state"));
     CHECK(held(job, "stage_2", "optimizer_state") < 0.7 * held(job, "stage_0", "optimizer_state"));
     CHECK(held(job, "stage_3", "trainable_weight") < 0.7 * held(job, "stage_2", "trainable_weight"));
     const nlohmann::json report = nlohmann::json::parse(read_file(job.output("stage_3") / "report.json", 1 << 24));
@@ -299,11 +308,14 @@ TEST_CASE("what ranks generate together, and learn from it, has the bytes of one
       Arguments{"--trl.num_generations", "2", "--trl.num_generations_eval", "4", "--trl.beta", "0.1",
                 "--trl.num_iterations",  "2"};
   CHECK(train_over_ranks(1, job, "one", shared).empty());
-  for (const char* stage : {"0", "3"}) {
-    CAPTURE(std::string(stage));
-    const std::string name = std::string("stage_") + stage;
-    for (const std::string& error : train_over_ranks(2, job, name, shared + Arguments{"--zero_stage", stage}))
-      CHECK(error == "");
+  // Of weights in parts, either all are gathered for a round, or those of a layer for each token position.
+  const Arguments kinds[] = {{"--zero_stage", "0"},
+                             {"--zero_stage", "3", "--ds3_gather_for_generation", "true"},
+                             {"--zero_stage", "3", "--ds3_gather_for_generation", "false"}};
+  for (const Arguments& kind : kinds) {
+    const std::string name = "stage_" + kind[1] + kind.back();
+    CAPTURE(name);
+    for (const std::string& error : train_over_ranks(2, job, name, shared + kind)) CHECK(error == "");
     check_same_results(job.output("one"), job.output(name));
   }
 }
@@ -351,6 +363,16 @@ TEST_CASE("the program trains on two ranks under mpirun, and a signal to one ran
   INFO(run.err);
   CHECK(run.status == 0);
   check_same_results(job.output("one"), job.output("two"));
+
+  // Each rank generates for some prompts, while weights come from both for each token position.
+  const Arguments online = model.arguments() + of_prompts(job, "grpo", {1, 0, 0.5, 0, 0, 1, 1, 0}) +
+                           Arguments{"--trl.num_generations", "2", "--max_steps", "3"};
+  CHECK(run_spillway(job.train("one_online", online + Arguments{"--gradient_accumulation_steps", "4"})).status == 0);
+  const Finished two = run_spillway(job.train(
+      "two_online", online + Arguments{"--ranks", "2", "--zero_stage", "3", "--ds3_gather_for_generation", "false"}));
+  INFO(two.err);
+  CHECK(two.status == 0);
+  check_same_results(job.output("one_online"), job.output("two_online"));
 
   Process stopped(job.train("stopped", {"--ranks", "2", "--max_steps", "100000", "--save_steps", "50000"}));
   const fs::path metrics = job.output("stopped") / "metrics.jsonl";

@@ -115,7 +115,7 @@ TEST_CASE("what a video config says must be possible") {
   check_video_refused(refused_video(model, "adapter: lora\nlora_r: 4\nlora_target_modules: [to_z]"),
                       "(to_q, to_k, to_v, to_out.0, proj, net.2), got 'to_z'");
   check_video_refused(refused_video(model, "betas: \"0.9\""), "expected two numbers");
-  check_video_refused(refused_video(model, "hsdp_shard_dim: 2"), "hsdp_shard_dim");
+  check_video_refused(refused_video(model, "hsdp_shard_dim: 0"), "hsdp_shard_dim");
   check_video_refused(refused_video(model, "data_path: a:x"), "expected datasets or data_path, got both");
 }
 

@@ -175,6 +175,8 @@ class RankOfTraining {
     });
     if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
       throw input_error("num_processes", "expected {} ranks, got one process; write --ranks {}", count, count);
+    config::RankSettings& settings = loaded_.config.ranks;
+    if (settings.shards_by_host) settings.split_over(ranks_.neighbours_on_a_host());
     ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
     config::hide_secrets(loaded_);
     progress_.hint("planning");

@@ -364,7 +364,8 @@ class TrainingRun {
     nlohmann::ordered_json report = last_report(outcome);
     if (ranks_.are_several()) {
       report["world_size"] = ranks_.size();
-      report["zero_stage"] = job_.config.ranks.zero_stage;
+      report["zero_stage"] = planned_.context.zero_stage;
+      if (const int64_t copies = planned_.context.copies; copies > 1) report["dp_shard_size"] = ranks_.size() / copies;
       report["ranks"] = rank_reports_;
     }
     write_file(output_ / "report.json", print_report(report));

@@ -161,11 +161,15 @@ void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdi
   merge_paths(section, settings);
   const int64_t ranks = ranks_of(settings, loaded);
   if (ranks == 1) {
-    for (const char* key : {"zero_optimization.stage", "sequence_parallel_size", "communication_data_type"})
+    for (const char* key : {"zero_optimization.stage", "zero_optimization.mics_shard_size", "sequence_parallel_size",
+                            "communication_data_type"})
       verdicts.ignore(fmt::format("deepspeed.{}", key), kNothingToShard);
   } else {
     constexpr const char* kType = "deepspeed.communication_data_type";
     verdicts.attempt(kType, kType, [&] { check_gradient_type(section); });
+    constexpr const char* kShards = "zero_optimization.mics_shard_size";
+    if (const ForeignSetting* shards = find_foreign(section, kShards); shards && number_of(shards->value) > 0)
+      merge_setting(settings, {find_key("dp_shard_size"), kShards, shards->place, shards->value});
   }
   merge_batch(section, ranks, settings);
   merge_optim_args(section, settings);

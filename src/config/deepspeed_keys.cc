@@ -137,7 +137,7 @@ constexpr ForeignKey kKeys[] = {
     {"zero_optimization.zero_quantized_nontrainable_weights", kRefused, kInexact},
     {"zero_optimization.zero_quantized_gradients", kRefused, kInexact},
     {"zero_optimization.zeropp_loco_param", kIgnored, ""},
-    {"zero_optimization.mics_shard_size", kIgnored, ""},
+    {"zero_optimization.mics_shard_size", kSpecial, "dp_shard_size"},
     {"zero_optimization.mics_hierarchical_params_gather", kIgnored, ""},
     {"zero_optimization.memory_efficient_linear", kIgnored, ""},
     {"zero_optimization.pipeline_loading_checkpoint", kIgnored, ""},

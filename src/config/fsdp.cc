@@ -104,23 +104,24 @@ void add_verdict(const std::string& word, bool is_alone, Verdicts& verdicts) {
   if (!is_sharding) return verdicts.add(key, key, Verdict::kIgnored, "the plan places everything");
   if (is_alone) return verdicts.add(key, key, Verdict::kIgnored, kNothingToShard);
   verdicts.add(key, key, Verdict::kSupported,
-               word.starts_with("hybrid") ? "is zero_stage, over all ranks" : "is zero_stage");
+               word.starts_with("hybrid") ? "is zero_stage and dp_shard_size, the ranks of a host" : "is zero_stage");
 }
 
-// Returns what FSDP splits, as a stage of ZeRO.
-const char* stage_of(std::span<const std::string> words, std::span<const ForeignSetting> section) {
+// Returns what FSDP splits, and over which ranks.
+Sharding sharding_of(std::span<const std::string> words, std::span<const ForeignSetting> section) {
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
   const ForeignSetting* said = find_foreign(section, "sharding_strategy");
   const ForeignSetting* reshards = find_foreign(section, "reshard_after_forward");
   if (said == nullptr) said = reshards;  // which the first version reads as the strategy's name
-  const char* stage = "3";
+  Sharding sharding = kShardings[0];
   for (const Sharding& one : kShardings) {
     const bool is_said =
         said != nullptr && (said->value.text == one.number || lower_case(said->value.text) == one.word);
-    if (has(one.word) || is_said) stage = one.stage;
+    if (has(one.word) || is_said) sharding = one;
   }
   const bool keeps_weights = reshards != nullptr && boolean_of(reshards->value) == false;
-  return keeps_weights && stage == std::string_view("3") ? "2" : stage;
+  if (keeps_weights && sharding.stage == std::string_view("3")) sharding.stage = "2";
+  return sharding;
 }
 
 // FSDP's own checkpointing comes in place of the trainer's, which people therefore turn off beside it.
@@ -140,7 +141,7 @@ void merge_checkpointing(std::span<const ForeignSetting> section, std::vector<Se
 
 }  // namespace
 
-void merge_fsdp(std::vector<Setting>& settings, const LoadedConfig& loaded, Verdicts& verdicts) {
+void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded, Verdicts& verdicts) {
   const Setting* words_setting = find_setting(settings, "fsdp");
   const Setting* section_setting = find_setting(settings, "fsdp_config");
   std::vector<std::string> words;
@@ -167,7 +168,9 @@ void merge_fsdp(std::vector<Setting>& settings, const LoadedConfig& loaded, Verd
     for (const char* key : {"reshard_after_forward", "sharding_strategy"})
       verdicts.ignore(fmt::format("fsdp_config.{}", key), kNothingToShard);
   }
-  merge_setting(settings, {find_key("zero_stage"), place.path, place, YamlNode::scalar(stage_of(words, section))});
+  const Sharding sharding = sharding_of(words, section);
+  merge_setting(settings, {find_key("zero_stage"), place.path, place, YamlNode::scalar(sharding.stage)});
+  loaded.shards_by_host = sharding.word.starts_with("hybrid");
   merge_checkpointing(section, settings);
   const ForeignSetting* flag = find_foreign(section, "offload_params");
   if (flag == nullptr) flag = find_foreign(section, "cpu_offload");

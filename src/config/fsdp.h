@@ -11,6 +11,6 @@ namespace spillway::config {
 
 // Does nothing without either key. Unknown keys and values that contradict the settings are wrong; throws InputError
 // for unknown words and a `deepspeed:` beside them.
-void merge_fsdp(std::vector<Setting>& settings, const LoadedConfig& loaded, Verdicts& verdicts);
+void merge_fsdp(std::vector<Setting>& settings, LoadedConfig& loaded, Verdicts& verdicts);
 
 }  // namespace spillway::config

@@ -16,6 +16,7 @@
 #include "config/foreign_section.h"
 #include "config/fsdp.h"
 #include "config/other_trainers.h"
+#include "config/parallelism.h"
 #include "config/resolve.h"
 #include "config/settings.h"
 #include "config/yaml.h"
@@ -124,6 +125,7 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   Verdicts sections;
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
   sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, loaded, sections); });
+  sections.attempt("parallelism_config", "parallelism_config", [&] { merge_parallelism(settings, loaded, sections); });
   sections.attempt("push_dataset_to_hub", "push_dataset_to_hub", [&] { check_push(settings); });
   if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
   read_settings(settings, &loaded.keys, loaded.verdicts);

@@ -48,6 +48,7 @@ struct LoadedConfig {
   std::vector<std::string> ignored;
   // What a key was taken to mean, a sentence each.
   std::vector<std::string> notes;
+  bool shards_by_host = false;  // FSDP's hybrid_shard: states are split over the ranks of a host
   // Canonical name of every key with a value -> where it stands, as messages show it.
   std::map<std::string, std::string, std::less<>> given;
   // The same of every key that stands there without one.

@@ -94,7 +94,8 @@ TEST_CASE("what is said of FSDP's words depends on the number of ranks") {
   };
   CHECK(verdict_on("fsdp: [full_shard]\n", "fsdp.full_shard", 2) == "supported: is zero_stage");
   CHECK(verdict_on("fsdp: [full_shard]\n", "fsdp.full_shard", 0) == "ignored: on one rank there is nothing to shard");
-  CHECK(verdict_on("fsdp: [hybrid_shard]\n", "fsdp.hybrid_shard", 2) == "supported: is zero_stage, over all ranks");
+  CHECK(verdict_on("fsdp: [hybrid_shard]\n", "fsdp.hybrid_shard", 2) ==
+        "supported: is zero_stage and dp_shard_size, the ranks of a host");
   const std::string_view section = "fsdp_config: {reshard_after_forward: false}\n";
   CHECK(verdict_on(section, "fsdp_config.reshard_after_forward", 2) == "supported: is zero_stage");
   CHECK(verdict_on(section, "fsdp_config.reshard_after_forward", 0).find("ignored: on one rank") == 0);
@@ -104,9 +105,52 @@ TEST_CASE("what is said of FSDP's words depends on the number of ranks") {
         std::string::npos);
 }
 
+TEST_CASE("states are split over groups of ranks, by everybody's words") {
+  struct Split {
+    int stage;
+    int64_t copies;
+    bool chooses = false, by_host = false;
+    bool operator==(const Split&) const = default;
+  };
+  const auto split_of = [](std::string_view more, int64_t ranks = 4) {
+    const RankSettings one = load_for_ranks(more, ranks).config.ranks;
+    return Split{one.zero_stage, one.copies, one.chooses_stage, one.shards_by_host};
+  };
+  CHECK(split_of("") == Split{2, 1, true});
+  CHECK(split_of("zero_stage: 2\n") == Split{2, 1});
+  CHECK(split_of("dp_shard_size: 2\n") == Split{2, 2, true});
+  CHECK(split_of("dp_replicate_size: 2\nzero_stage: 3\n") == Split{3, 2});
+  CHECK(split_of("hsdp_replicate_dim: 2\nhsdp_shard_dim: -1\nzero_stage: 3\n") == Split{3, 2});
+  CHECK(split_of("hsdp_replicate_dim: 2\nhsdp_shard_dim: 2\nzero_stage: 1\n") == Split{1, 2});
+  CHECK(split_of("deepspeed: {zero_optimization: {stage: 3, mics_shard_size: 2}}\n") == Split{3, 2});
+  CHECK(split_of("deepspeed: {zero_optimization: {stage: 3, mics_shard_size: -1}}\n") == Split{3, 1});
+  CHECK(split_of("parallelism_config: {dp_shard_size: 2, dp_replicate_size: 2, cp_size: 1}\n") == Split{2, 2, true});
+  CHECK(split_of("parallelism_config: {parallelism_config_dp_shard_size: 2}\nzero_stage: 3\n") == Split{3, 2});
+  CHECK(split_of("fsdp: [hybrid_shard]\n") == Split{3, 1, false, true});
+  CHECK(split_of("fsdp_config: {sharding_strategy: HYBRID_SHARD_ZERO2}\n") == Split{2, 1, false, true});
+  CHECK(split_of("fsdp: [hybrid_shard]\ndp_shard_size: 2\n") == Split{3, 2});
+  // As many copies as ranks split nothing, which is stage 0; and it splits over all ranks what it does.
+  CHECK(split_of("dp_replicate_size: 4\n") == Split{0, 1});
+  CHECK(split_of("dp_shard_size: 1\nzero_stage: 3\n") == Split{0, 1});
+  CHECK(load_for_ranks("dp_shard_size: 1\nzero_stage: 3\n", 4).notes.size() == 1);
+  CHECK(split_of("dp_shard_size: 2\nzero_stage: 0\n") == Split{0, 1});
+  CHECK(split_of("dp_shard_size: 4\ndp_replicate_size: 1\n") == Split{2, 1, true});
+  RankSettings of_hosts = load_for_ranks("fsdp: [hybrid_shard]\n", 4).config.ranks;
+  of_hosts.split_over(2);
+  CHECK(of_hosts.copies == 2);
+  CHECK(ranks_error("dp_shard_size: 0\n", 4).find("expected -1 or an integer of at least 1, got 0") !=
+        std::string::npos);
+  CHECK(ranks_error("hsdp_shard_dim: 3\n", 4).find("hsdp_shard_dim] expected a divisor") != std::string::npos);
+  CHECK(ranks_error("deepspeed: {zero_optimization: {stage: 3, mics_shard_size: 3}}\n", 4)
+            .find("mics_shard_size] expected a divisor") != std::string::npos);
+  CHECK(ranks_error("parallelism_config: {dp_shard: 2}\n", 4).find("did you mean dp_shard_size?") !=
+        std::string::npos);
+}
+
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
   for (const char* line : {"context_parallel_size: 2", "sp_size: 2", "deepspeed: {sequence_parallel_size: 2}",
-                           "tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}"}) {
+                           "tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}",
+                           "parallelism_config: {sp_size: 2, cp_size: 1}", "parallelism_config: {tp_size: 2}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line)).empty());
     CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);
@@ -125,8 +169,7 @@ TEST_CASE("what several ranks cannot split yet says so, and one rank does withou
         "ranks, products that ranks share are not yet supported");
   const std::string streams = "ds3_gather_for_generation: false\n";
   CHECK(first_problem(check_online(streams, 2)).empty());
-  CHECK(first_problem(check_online(streams + "zero_stage: 3\n", 2)).find("for_generation] expected true") !=
-        std::string::npos);
+  CHECK(first_problem(check_online(streams + "zero_stage: 3\n", 2)).empty());
   CHECK(ranks_error("zero_stage: 5\n").find("[c.yml:6: zero_stage] expected auto, 0, 1, 2 or 3, got '5'") == 0);
   CHECK(ranks_error("zero_stage: 1\ndeepspeed: {zero_optimization: {stage: 2}}\n").find("mean the same") !=
         std::string::npos);

@@ -113,7 +113,8 @@ void take_eval_length(const BatchSettings& batches, data::DataSettings& data) {
 // config has for rows of their own.
 int64_t accumulation_of(const Resolution& r, int64_t count) {
   const int64_t own = own_accumulation_of(r);
-  const int64_t ranks = count > 1 ? count : r.keys.dp_shard_size * r.keys.dp_replicate_size;
+  const int64_t shards = std::max<int64_t>(1, r.keys.dp_shard_size.value_or(1));
+  const int64_t ranks = count > 1 ? count : shards * r.keys.dp_replicate_size;
   if (ranks == 1) return own;
   constexpr int64_t kMost = 1 << 20;
   if (ranks > kMost / own) {

@@ -26,15 +26,10 @@ void check_split(const Resolution& r) {
                                "ranks share are",
                                size));
   }
-  if (r.given("parallelism_config"))
-    r.not_yet("parallelism_config", "num_processes and dp_shard_size in its place, got a mapping; its sizes are");
-  if (is_online(keys) && keys.zero_stage == ZeroStage::kWeights && keys.ds3_gather_for_generation == false)
-    r.not_yet("ds3_gather_for_generation",
-              "true beside zero_stage: 3, got false; weights that ranks gather for each token position are");
 }
 
 // Gradients are in parts at every stage, as their sums in the order of micro-batches need them; whoever splits the
-// optimizer's state, too, sends less than who does not.
+// optimizer's state, too, sends less than who does not. So 2 sends least of all, and auto begins there.
 int zero_stage_of(ZeroStage said) {
   switch (said) {
     case ZeroStage::kNothing:
@@ -51,26 +46,49 @@ int zero_stage_of(ZeroStage said) {
 }
 
 // Throws InputError where the sizes of data parallelism are not those of the ranks.
-void check_parallel_sizes(const Resolution& r, int64_t ranks) {
-  const Spelled& keys = r.keys;
-  for (const auto& [key, size] :
-       {std::pair{"dp_shard_size", keys.dp_shard_size}, {"dp_replicate_size", keys.dp_replicate_size}}) {
+void check_parallel_sizes(const Resolution& r, int64_t shards, int64_t ranks) {
+  const int64_t copies = r.keys.dp_replicate_size;
+  for (const auto& [key, size] : {std::pair{"dp_shard_size", shards}, {"dp_replicate_size", copies}}) {
     if (ranks % size == 0) continue;
     throw input_error(r.where(key), "expected a divisor of the number of ranks, {}, got {}; change it, or remove it",
                       ranks, size);
   }
-  const int64_t product = keys.dp_shard_size * keys.dp_replicate_size;
-  if (!r.given("dp_shard_size") || !r.given("dp_replicate_size") || product == ranks) return;
+  if (!r.given("dp_replicate_size") || shards * copies == ranks) return;
   throw input_error(r.where("dp_replicate_size"),
                     "expected dp_shard_size x dp_replicate_size to be the number of ranks, {}, got {} x {}; change "
                     "one of them",
-                    ranks, keys.dp_shard_size, keys.dp_replicate_size);
+                    ranks, shards, copies);
+}
+
+// Sets the number of groups that have all states. Where a group is one rank, nothing is split.
+void take_copies(const Resolution& r, RankSettings& ranks) {
+  const Spelled& keys = r.keys;
+  const int64_t said = keys.dp_shard_size.value_or(-1);
+  const int64_t rest = ranks.count % keys.dp_replicate_size == 0 ? ranks.count / keys.dp_replicate_size : ranks.count;
+  const int64_t shards = said > 0 ? said : rest;
+  check_parallel_sizes(r, shards, ranks.count);
+  ranks.shards_by_host = r.loaded.shards_by_host && said < 1 && !r.given("dp_replicate_size");
+  if (shards == 1 && keys.zero_stage != ZeroStage::kAuto && ranks.zero_stage > 0)
+    r.note("zero_stage: groups of one rank have nothing to split, which is zero_stage: 0");
+  ranks.split_over(shards);
 }
 
 }  // namespace
 
+void RankSettings::split_over(int64_t shards) {
+  if (shards == 1) {
+    zero_stage = 0;
+    chooses_stage = false;
+  }
+  // Stage 0 splits the sums of gradients alone, over all ranks.
+  copies = zero_stage > 0 ? count / shards : 1;
+}
+
 RankSettings resolve_ranks(const Resolution& r) {
   const Spelled& keys = r.keys;
+  if (keys.dp_shard_size == 0)
+    throw input_error(r.where("dp_shard_size"),
+                      "expected -1 or an integer of at least 1, got 0; change it, or remove it");
   const int64_t started = r.loaded.source.ranks;
   const bool is_video = r.given("num_gpus") && keys.num_gpus;
   r.exclude("num_processes", true, "num_gpus", true);
@@ -85,14 +103,10 @@ RankSettings resolve_ranks(const Resolution& r) {
     ignore_what_ranks_split(r);
     return ranks;
   }
-  check_parallel_sizes(r, ranks.count);
   check_split(r);
   ranks.zero_stage = zero_stage_of(keys.zero_stage);
-  if (keys.dp_replicate_size > 1)
-    r.note(
-        fmt::format("dp_replicate_size: states are split over all {} ranks, which takes less memory than copies of "
-                    "them; results are the same",
-                    ranks.count));
+  ranks.chooses_stage = keys.zero_stage == ZeroStage::kAuto;
+  take_copies(r, ranks);
   return ranks;
 }
 

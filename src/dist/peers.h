@@ -32,16 +32,17 @@ class Peers {
   [[nodiscard]] virtual std::string_view host(int rank) const = 0;
 
   // Adds the contributions of ranks 0 to contributors - 1 to this rank's part, in order of rank (a reduce-scatter whose
-  // bits do not depend on an algorithm): with `begin` of cut_of(whole.size(), size()),
+  // bits do not depend on an algorithm): with the cut's begin(rank()),
   //   part[i] = ((part[i] + whole_0[begin + i]) + whole_1[begin + i]) + ...
   // `whole` is this rank's contribution; its values are not read where rank() >= contributors. `part` has room for
   // count(rank()) elements at least; what is behind those stays. The two do not overlap.
-  // REQUIRES: 0 <= contributors <= size(); whole.size() and contributors are alike on all ranks.
-  virtual void fold(std::span<const float> whole, std::span<float> part, int contributors) = 0;
+  // REQUIRES: 0 <= contributors <= size(); `whole` has the cut's elements, the cut's ranks divide size(), and cut and
+  // contributors are alike on all ranks. Ranks that have the same part have the same values in it.
+  virtual void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, int contributors) = 0;
 
-  // Sets `whole`, of elements of so many bytes, to the parts of all ranks (an all-gather). `part` has count(rank())
-  // elements at least, of which what is behind those is ignored. The two do not overlap. REQUIRES: `whole` has the
-  // cut's elements, its cut is over size() ranks, and cut and element are alike on all ranks.
+  // Sets `whole`, of elements of so many bytes, to the parts of all ranks of this rank's group (an all-gather). `part`
+  // has count(rank()) elements at least, of which what is behind those is ignored. The two do not overlap. REQUIRES:
+  // `whole` has the cut's elements, the cut's ranks divide size(), and cut and element are alike on all ranks.
   virtual void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
                       int64_t elem_bytes) = 0;
 

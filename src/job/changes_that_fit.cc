@@ -98,6 +98,7 @@ class SuggestionSearch {
     try {
       config::Config config = config::load_changed(loaded_.source, overrides).config;
       use_model_folders(config, hub::FolderUse::kConfig);
+      if (config.ranks.shards_by_host) config.ranks = job_.config.ranks;
       return make_job(config, machine_, {.now = job_.now, .rows = &job_});
     } catch (const InputError&) {
       return {};  // a key beside it does not go with it
@@ -131,7 +132,7 @@ class SuggestionSearch {
     ++searches_;
     const PlannedJob planned = plan_job(*changed, machine_);
     Trial& trial = trials_[text] = trial_of(planned.plan, planned.context, text);
-    trial.fits = trial.fits && shortage_beside(planned).empty();
+    trial.fits = train::fits(planned);
     const auto rank = [this](const Trial& of) { return std::pair(needed_bytes(of), of.change.text.size()); };
     if (combination.more_memory.empty() && rank(trial) < rank(*nearest_)) nearest_ = &trial;
     return &trial;

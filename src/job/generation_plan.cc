@@ -60,22 +60,22 @@ infer::ParameterNames weights_elsewhere(const PlannedJob& planned) {
 
 void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
   const infer::ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : infer::ParameterNames{};
-  // Ranks decode without each other: they gather all weights first.
-  const bool are_split = !planned.training.split_weights.empty();
-  const std::optional<bool> asked = !in.job.online ? false : are_split ? true : in.job.config.online->gathers_weights;
+  const std::optional<bool> asked = !in.job.online ? false : in.job.config.online->gathers_weights;
   const auto take = [&](Programs programs) {
     std::move(programs.begin(), programs.end(), std::back_inserter(planned.beside));
   };
   if (asked == true && !elsewhere.empty()) {
     Programs gathered = as_many_as_fit(in, planned, elsewhere);
-    const bool has_choice = !fits(gathered) && !are_split;
-    planned.streamed_bytes = has_choice ? peak_bytes(as_many_as_fit(in, planned), Tier::kDevice) : 0;
+    planned.streamed_bytes = !fits(gathered) ? peak_bytes(as_many_as_fit(in, planned), Tier::kDevice) : 0;
     return take(std::move(gathered));
   }
   Programs streamed = as_many_as_fit(in, planned);
   if (elsewhere.empty() || asked) return take(std::move(streamed));
   Budget budget = in.budget;
-  if (!budget.device) budget.device = std::max(planned.plan.peaks[0].bytes, peak_bytes(streamed, Tier::kDevice));
+  // Weights that other ranks have take longer to stream than to gather, wherever there is room.
+  const bool are_split = !planned.training.split_weights.empty();
+  if (!budget.device && !are_split)
+    budget.device = std::max(planned.plan.peaks[0].bytes, peak_bytes(streamed, Tier::kDevice));
   Programs gathered = as_many_as_fit({in.job, in.machine, budget, in.policy}, planned, elsewhere);
   const auto seconds = [&](const Programs& programs) { return forecast_round(in.job, programs, in.machine).seconds; };
   const bool is_gathered = fits(gathered) && (!fits(streamed) || seconds(gathered) < seconds(streamed));

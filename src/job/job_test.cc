@@ -6,6 +6,7 @@
 #include "base/temporary_folder.h"
 #include "config/load.h"
 #include "io/file.h"
+#include "job/planned_job.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
 
@@ -63,4 +64,34 @@ TEST_CASE("the coefficient of the load-balancing loss is the run's, else that of
   CHECK(coefficient("qwen3", "router_aux_loss_coef: 0.0") == 0);
   CHECK_THROWS_WITH((void)coefficient("qwen3", "router_aux_loss_coef: 0.5"),
                     doctest::Contains("[router_aux_loss_coef] expected 0 for a model without routers"));
+}
+
+TEST_CASE("zero_stage: auto splits weights where nothing that sends less fits the budgets") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "config.json",
+             R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": 64,
+    "intermediate_size": 256, "max_position_embeddings": 64, "num_attention_heads": 2, "num_hidden_layers": 8,
+    "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true,
+    "vocab_size": 300})");
+  const auto planned = [&](const std::string& stage, int64_t device) {
+    const std::string text = fmt::format(
+        "base_model: {}\noutput_dir: unused\nlearning_rate: 1\ndatasets: [{{path: unused}}]\nnum_processes: 2\n"
+        "sequence_len: 8\nmemory: {{device: {}, host: 0, disk: 0}}\nzero_stage: {}\n",
+        folder.path().string(), device, stage);
+    const config::Config config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
+    return train::plan_job(train::make_job(config, tiered_machine()), tiered_machine());
+  };
+  const int64_t least = planned("3", 1).plan.peaks[0].bytes;
+  CHECK_FALSE(fits(planned("2", least)));
+  const train::PlannedJob split = planned("auto", least), wide = planned("auto", 1 << 30);
+  CHECK(fits(split));
+  CHECK(split.context.zero_stage == 3);
+  CHECK_FALSE(split.training.split_weights.empty());
+  CHECK(fits(wide));
+  CHECK(wide.context.zero_stage == 2);
+  CHECK(wide.training.split_weights.empty());
+  // Where neither fits, what is missing is that of the one that needs less.
+  const train::PlannedJob none = planned("auto", least / 2);
+  CHECK_FALSE(fits(none));
+  CHECK(none.context.zero_stage == 3);
 }

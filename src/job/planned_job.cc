@@ -168,12 +168,25 @@ std::string shortage_beside(const PlannedJob& planned) {
   return "";
 }
 
+bool fits(const PlannedJob& planned) { return planned.plan.fits && shortage_beside(planned).empty(); }
+
 void check_fits(const PlannedJob& planned) {
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
   if (const std::string missing = shortage_beside(planned); !missing.empty()) throw InputError(missing);
 }
 
 namespace {
+
+// Returns the bytes that all budgets lack.
+int64_t missing_bytes(const PlannedJob& planned) {
+  const Budget& budget = planned.context.budget;
+  int64_t sum = 0;
+  for (const Tier tier : kEachBudgetedTier) {
+    const int64_t beside = peak_bytes(planned.beside, tier);
+    sum += std::max(nth(planned.plan.missing_bytes, tier), beside - budget.of(tier).value_or(beside));
+  }
+  return sum;
+}
 
 // Checks that the micro-batches of a group share nothing but sums.
 void check_group(const TrainingGraph& training) {
@@ -194,6 +207,7 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
                     .budget = job.budget,
                     .ranks = job.config.ranks.count,
                     .zero_stage = job.config.ranks.zero_stage,
+                    .copies = job.config.ranks.copies,
                     .accumulation = micro_batches_of_rank(job),
                     .group = job.graph.micro_batches,
                     .updates = updates_per_step(job)};
@@ -245,7 +259,17 @@ PlannedJob plan_job(const Job& job, const Machine& machine) {
 
 PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
                     std::vector<FrontierPoint>* frontier) {
-  return plan_programs(job, machine, std::move(training), frontier, {}, true);
+  PlannedJob planned = plan_programs(job, machine, std::move(training), frontier, {}, true);
+  if (!job.config.ranks.chooses_stage || fits(planned)) return planned;
+  Job split = job;
+  split.config.ranks.zero_stage = 3;
+  split.graph.splits_weights = true;
+  std::vector<FrontierPoint> points;
+  PlannedJob smaller = plan_programs(split, machine, build_training_graph(*job.model, split.graph),
+                                     frontier != nullptr ? &points : nullptr, {}, true);
+  if (!fits(smaller) && missing_bytes(smaller) >= missing_bytes(planned)) return planned;
+  if (frontier != nullptr) *frontier = std::move(points);
+  return smaller;
 }
 
 PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training, const TrainingPlanner& planner) {

@@ -36,8 +36,12 @@ struct PlannedJob {
 // Returns a message that says what is missing if training fits its budget and another program of the job does not; else
 // an empty string.
 [[nodiscard]] std::string shortage_beside(const PlannedJob& planned);
+// Returns true if training and all other programs fit.
+[[nodiscard]] bool fits(const PlannedJob& planned);
 // Throws InputError that says what is missing, and what would fit, if training or another program does not fit.
 void check_fits(const PlannedJob& planned);
+// Plans all programs of a job. Where the job leaves its stage of ZeRO to the plan (RankSettings::chooses_stage) and the
+// one that sends least does not fit, weights are split, too: PlanContext::zero_stage says what the plan took.
 [[nodiscard]] PlannedJob plan_job(const Job& job, const Machine& machine);
 // The same with `training`, the result of build_training_graph() for the job. `frontier` is as in make_plan(); it is
 // not in the context yet.

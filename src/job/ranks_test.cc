@@ -35,6 +35,7 @@ struct Setup {
   DType dtype = DType::kF32;
   bool splits_states = false, splits_weights = false, masters = true;
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
+  int copies = 1;
 };
 
 // Its matrices are cut into several blocks of parts; its norms lie on one rank.
@@ -45,6 +46,7 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
   if (setup.lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
   options.accumulates = true;
   options.ranks = ranks;
+  options.copies = ranks > 1 ? setup.copies : 1;
   options.splits_states = setup.splits_states;
   options.splits_weights = setup.splits_weights;
   options.masters = setup.masters;
@@ -279,6 +281,27 @@ TEST_CASE("ranks that gather weights as they need them have the bits of one") {
   check_ranks(split({.dtype = DType::kBF16, .optimizer = &ops::kMuon}), at_home, {2});
   for (const Homes& homes : {Homes{"disk", Tier::kDisk, Tier::kDisk}, Homes{"host", Tier::kHost, Tier::kHost}})
     check_ranks(split({.dtype = DType::kBF16}), homes, {2});
+}
+
+TEST_CASE("groups of ranks that each have all parts have the bits of one rank") {
+  const Homes at_home{"device", Tier::kDevice, Tier::kDevice};
+  const Setup states{.dtype = DType::kBF16, .splits_states = true, .copies = 2};
+  check_ranks(states, at_home, {4, 6});
+  Setup weights = states;
+  weights.splits_weights = true;
+  check_ranks(weights, {"host", Tier::kHost, Tier::kHost}, {4});
+  weights.lora = true;
+  check_ranks(weights, at_home, {4});
+  const auto bytes_of = [&](int ranks, int copies) {
+    Setup setup = weights;
+    setup.copies = copies;
+    const Graph graph = graph_for(setup, ranks).graph;
+    int64_t bytes = 0;
+    for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
+      if (graph.is_persistent(id)) bytes += graph.value(id).type.bytes();
+    return bytes;
+  };
+  CHECK(bytes_of(4, 2) == bytes_of(2, 1));
 }
 
 TEST_CASE("a rank has a part of what an optimizer keeps, where the optimizer can work on parts") {

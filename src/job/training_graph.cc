@@ -62,6 +62,8 @@ class TrainingGraphBuilder {
   [[nodiscard]] SectionId last_section() const { return static_cast<SectionId>(graph().sections.size() - 1); }
 
   [[nodiscard]] bool is_split() const { return options_.ranks > 1; }
+  // Returns the number of ranks that have different parts.
+  [[nodiscard]] int shards() const { return options_.ranks / options_.copies; }
 
   ValueId scalar(const char* name, DType dtype) { return b_.input(name, {dtype, {1}}, ValueKind::kBatch); }
 
@@ -176,9 +178,9 @@ class TrainingGraphBuilder {
     const auto is_of_rows = [](const ops::StateSpec& spec) { return ops::elems_of(spec.extent) == 0; };
     if (std::any_of(schema.values.begin(), schema.values.end(), is_of_rows)) return false;
     ops::TrainedTensor tensor = ops::trained_tensor(b_, t.weight);
-    if (cut_of(tensor.shape.elems(), options_.ranks).part_elems >= tensor.shape.elems()) return false;
+    if (cut_of(tensor.shape.elems(), shards()).part_elems >= tensor.shape.elems()) return false;
     for (const ops::RowSlice& rows : slices_of(tensor.shape, kCutBlock, true)) {
-      const Cut cut = cut_of(ops::shape_of(rows, graph().value(t.weight).type.shape).elems(), options_.ranks);
+      const Cut cut = cut_of(ops::shape_of(rows, graph().value(t.weight).type.shape).elems(), shards());
       tensor.shape = {cut.part_elems};
       ops::StateSchema of_part = options_.optimizer->states(options_.optimizer_options, tensor);
       if (is_bf16_alone) of_part = ops::bf16_states(std::move(of_part));
@@ -212,9 +214,9 @@ class TrainingGraphBuilder {
 
   // A persistent value beside a weight, of which each rank has a part.
   ValueId part(std::string name, ValueId weight, const ValueType& whole, ValueKind kind, int64_t unit = kCutBlock) {
-    const ValueId id = state(std::move(name), weight, ops::part_type(whole, options_.ranks, unit), kind);
+    const ValueId id = state(std::move(name), weight, ops::part_type(whole, shards(), unit), kind);
     b_.split(id);
-    result_.parts.emplace(id, cut_of(whole.shape.elems(), options_.ranks, unit));
+    result_.parts.emplace(id, cut_of(whole.shape.elems(), shards(), unit));
     return id;
   }
 
@@ -230,7 +232,7 @@ class TrainingGraphBuilder {
       const TrainedWeight& t = result_.trained[i];
       std::vector<ValueId>& sums = sums_.emplace_back();
       const auto add = [&](ValueId accumulator, const ops::RowSlice& rows) {
-        sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, options_.ranks));
+        sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, shards(), options_.copies));
         b_.update(accumulator, sums.back());
       };
       if (t.is_split()) {
@@ -255,19 +257,19 @@ class TrainingGraphBuilder {
       const Value& value = graph().value(id);
       const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
       if (!graph().is_persistent(id) || !is_weight || kept.contains(id)) continue;
-      const Cut cut = cut_of(value.type.shape.elems(), options_.ranks);
+      const Cut cut = cut_of(value.type.shape.elems(), shards());
       if (cut.part_elems >= cut.elems) continue;
       result_.parts.emplace(id, cut);
       result_.split_weights.insert(value.name);
     }
-    train::split_weights(result_.graph, options_.ranks, result_.split_weights);
+    train::split_weights(result_.graph, shards(), result_.split_weights);
   }
 
   // Returns the whole of a sum; where ranks have parts of it, they gather it.
   ValueId whole_sum(size_t i) {
     if (wholes_[i] != kNone) return wholes_[i];
     const Shape& shape = graph().value(gradients_[i].weight).type.shape;
-    return is_split() ? ops::all_gather(b_, gradients_[i].gradient, shape, options_.ranks) : gradients_[i].gradient;
+    return is_split() ? ops::all_gather(b_, gradients_[i].gradient, shape, shards()) : gradients_[i].gradient;
   }
   // Returns true if one rank has all of a sum, which then stays whole from the norm to the update.
   [[nodiscard]] bool is_in_one_part(size_t i) const {
@@ -336,7 +338,7 @@ class TrainingGraphBuilder {
       const ValueId squares = ops::block_squares(b_, sums_[i][s]);
       const ValueId sum = t.is_split() ? t.slices[s].accumulator : t.accumulator;
       const int64_t blocks = div_ceil(result_.parts.at(sum).elems, kCutBlock);
-      result.push_back(ops::all_gather(b_, squares, {blocks}, options_.ranks, 1));
+      result.push_back(ops::all_gather(b_, squares, {blocks}, shards(), 1));
     }
     return result;
   }
@@ -401,7 +403,7 @@ class TrainingGraphBuilder {
       if (is_in_place) continue;
       s + 1 < t.slices.size() ? take_part(i, s + 1, weight) : take_part(i + 1, 0);
       b_.set_block(graph().value(t.weight).block);
-      const ValueId whole = ops::all_gather_rows(b_, next, weight, rows, options_.ranks);
+      const ValueId whole = ops::all_gather_rows(b_, next, weight, rows, shards());
       b_.update(weight, whole);
       weight = whole;
     }
@@ -415,7 +417,7 @@ class TrainingGraphBuilder {
     if (i == result_.trained.size()) return;
     const TrainedWeight& t = result_.trained[i];
     b_.set_block(graph().value(t.weight).block);
-    next_part_ = ops::own_part(b_, weight == kNone ? t.weight : weight, t.slices[s].rows, options_.ranks);
+    next_part_ = ops::own_part(b_, weight == kNone ? t.weight : weight, t.slices[s].rows, shards());
   }
 
   // Appends the update of a slice; `operands` are those that slices share. Returns the next version of the weight.

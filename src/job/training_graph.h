@@ -54,6 +54,7 @@ struct TrainingGraphOptions {
   int64_t micro_batches = 1;    // that the graph computes block by block (micro_batch_group); several accumulate
   bool is_whole_step = false;   // these are all of a step, so that no sum is left from one run to the next
   int ranks = 1;                // of which each adds the gradients of its micro-batches; several accumulate
+  int copies = 1;               // groups of neighbouring ranks, of which each has all of what is split
   bool splits_states = false;   // each of several ranks has and updates a part of the optimizer's state
   bool splits_weights = false;  // beside that, each has a part of the weights, frozen ones too
   int64_t state_slice_elems = kStateSliceElems;
@@ -140,7 +141,7 @@ struct TrainingGraph {
 // kCutBlock elements, or that is no larger than a part, keeps whole states on all ranks, and so do optimizers with
 // numbers of the step and weights that are rounded stochastically. With splits_weights, passes over a micro-batch
 // gather weights (job/split_weights.h), and the parts are updated where they are. REQUIRES: options.accumulates, if
-// there are several ranks or several micro-batches, and not several of both.
+// there are several ranks or several micro-batches, and not several of both; several ranks in each of the copies.
 //
 // Without accumulation, and in a graph of a whole step, the norm of a gradient is computed in the backward section as
 // soon as the gradient is ready. Without clipping, the optimizer's operations are placed there, too, and only the total

@@ -39,8 +39,10 @@ class MessageTransport final : public Transport {
     return finish();
   }
 
-  std::span<const std::byte* const> all_gather(Bytes mine, std::span<const int64_t> in_bytes) override {
-    begin([&](int) { return mine; }, in_bytes);
+  std::span<const std::byte* const> all_gather(Bytes mine, std::span<const int64_t> in_bytes,
+                                               RankGroup group) override {
+    const auto is_of_group = [&](int rank) { return rank >= group.first && rank < group.first + group.size; };
+    begin([&](int rank) { return is_of_group(rank) ? mine : Bytes(); }, in_bytes);
     return finish();
   }
 

@@ -66,8 +66,10 @@ class MpiPeers final : public Peers {
   [[nodiscard]] int size() const override { return facts_.size; }
   [[nodiscard]] std::string_view host(int rank) const override { return nth(facts_.hosts, rank); }
 
-  void fold(std::span<const float> whole, std::span<float> part, int contributors) override {
-    const Cut cut = cut_of(static_cast<int64_t>(whole.size()), size());
+  // In each group of ranks that have all parts, contributions go to the rank with the part. A sum goes from group to
+  // group, as their contributions follow each other, and from the last to all.
+  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, int contributors) override {
+    const int group = cut.group_of(rank()), last_group = size() - cut.ranks;
     const int64_t step = transport_->max_piece_bytes() / static_cast<int64_t>(sizeof(float));
     for (int64_t at = 0; at < cut.part_elems; at += step) {
       // The elements of rank i's part that are in this piece.
@@ -75,31 +77,42 @@ class MpiPeers final : public Peers {
         const int64_t begin = std::min(at, cut.count(i)), end = std::min(at + step, cut.count(i));
         return whole.subspan(static_cast<size_t>(cut.begin(i) + begin), static_cast<size_t>(end - begin));
       };
-      const auto mine = static_cast<int64_t>(piece(rank()).size());
-      for (int i = 0; i < size(); ++i) {
-        nth(out_, i) = rank() < contributors ? std::as_bytes(piece(i)) : Bytes();
-        nth(in_bytes_, i) = i < contributors ? mine * static_cast<int64_t>(sizeof(float)) : 0;
+      const size_t mine = piece(rank()).size();
+      const auto bytes = static_cast<int64_t>(mine * sizeof(float));
+      clear_sizes();
+      for (int i = group; i < group + cut.ranks; ++i) {
+        if (rank() < contributors) nth(out_, i) = std::as_bytes(piece(i));
+        nth(in_bytes_, i) = i < contributors ? bytes : 0;
       }
       const auto in = tried([&] { return transport_->all_to_all(out_, in_bytes_); });
       contributions_.clear();
-      for (int i = 0; i < contributors; ++i)
+      for (int i = group; i < std::min(group + cut.ranks, contributors); ++i)
         contributions_.push_back(i == rank() ? piece(i).data() : reinterpret_cast<const float*>(nth(in, i)));
-      if (mine > 0) fold_in_order(part.subspan(static_cast<size_t>(at), static_cast<size_t>(mine)), contributions_);
+      if (last_group > 0) keep_contributions(mine);
+      const std::span<float> sum = mine == 0 ? std::span<float>() : part.subspan(static_cast<size_t>(at), mine);
+      for (int from = 0; from < last_group; from += cut.ranks) {
+        if (from == group) fold_in_order(sum, contributions_);
+        send_sum(sum, from + rank() - group, {from + cut.ranks + rank() - group, 1}, cut.ranks);
+      }
+      if (group == last_group) fold_in_order(sum, contributions_);
+      if (last_group > 0) send_sum(sum, last_group + rank() - group, {rank() - group, last_group}, cut.ranks);
     }
   }
 
   void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
               int64_t elem_bytes) override {
     const int64_t step = transport_->max_common_bytes();
+    const RankGroup group{cut.group_of(rank()), cut.ranks};
     for (int64_t at = 0; at < cut.part_elems * elem_bytes; at += step) {
-      for (int i = 0; i < size(); ++i) {
+      clear_sizes();
+      for (int i = group.first; i < group.first + group.size; ++i) {
         const int64_t bytes = cut.count(i) * elem_bytes;
         nth(in_bytes_, i) = std::min(at + step, bytes) - std::min(at, bytes);
       }
       const auto mine = static_cast<size_t>(nth(in_bytes_, rank()));
       const Bytes piece = mine == 0 ? Bytes() : part.subspan(static_cast<size_t>(at), mine);
-      const auto in = tried([&] { return transport_->all_gather(piece, in_bytes_); });
-      for (int i = 0; i < size(); ++i) {
+      const auto in = tried([&] { return transport_->all_gather(piece, in_bytes_, group); });
+      for (int i = group.first; i < group.first + group.size; ++i) {
         const auto bytes = static_cast<size_t>(nth(in_bytes_, i));
         if (bytes > 0)
           std::memcpy(whole.data() + cut.begin(i) * elem_bytes + at, i == rank() ? piece.data() : nth(in, i), bytes);
@@ -114,7 +127,7 @@ class MpiPeers final : public Peers {
     std::memcpy(first.data(), &length, sizeof(length));
     mine.copy(reinterpret_cast<char*>(first.data() + sizeof(length)), kShortMessage);
     std::fill(in_bytes_.begin(), in_bytes_.end(), static_cast<int64_t>(first.size()));
-    auto in = tried([&] { return transport_->all_gather(first, in_bytes_); });
+    auto in = tried([&] { return transport_->all_gather(first, in_bytes_, everyone()); });
     std::vector<uint64_t> lengths(out_.size());
     uint64_t longest = 0;
     for (int i = 0; i < size(); ++i) {
@@ -130,7 +143,7 @@ class MpiPeers final : public Peers {
       for (int i = 0; i < size(); ++i)
         nth(in_bytes_, i) = static_cast<int64_t>(std::min(at + step, nth(lengths, i)) - std::min(at, nth(lengths, i)));
       const std::string_view piece = mine.substr(std::min(at, mine.size()), step);
-      in = tried([&] { return transport_->all_gather(std::as_bytes(std::span(piece)), in_bytes_); });
+      in = tried([&] { return transport_->all_gather(std::as_bytes(std::span(piece)), in_bytes_, everyone()); });
       for (int i = 0; i < size(); ++i)
         nth(messages_, i)
             .append(i == rank() ? piece.data() : reinterpret_cast<const char*>(nth(in, i)),
@@ -151,6 +164,34 @@ class MpiPeers final : public Peers {
   }
 
  private:
+  [[nodiscard]] RankGroup everyone() const { return {0, size()}; }
+
+  void clear_sizes() {
+    std::fill(out_.begin(), out_.end(), Bytes());
+    std::fill(in_bytes_.begin(), in_bytes_.end(), 0);
+  }
+
+  // Copies the contributions of other ranks, which are there until the next call of the transport.
+  void keep_contributions(size_t elems) {
+    kept_.resize(contributions_.size() * elems);
+    for (size_t i = 0; i < contributions_.size(); ++i) {
+      float* const to = kept_.data() + i * elems;
+      std::copy_n(contributions_[i], elems, to);
+      contributions_[i] = to;
+    }
+  }
+
+  // Gives rank `from`'s sum to ranks first, first + stride, ... below first + size of `to`, into theirs.
+  void send_sum(std::span<float> sum, int from, RankGroup to, int stride) {
+    clear_sizes();
+    const bool receives = rank() >= to.first && rank() < to.first + to.size && (rank() - to.first) % stride == 0;
+    if (receives) nth(in_bytes_, from) = static_cast<int64_t>(sum.size_bytes());
+    if (rank() == from)
+      for (int i = to.first; i < to.first + to.size; i += stride) nth(out_, i) = std::as_bytes(sum);
+    const auto in = tried([&] { return transport_->all_to_all(out_, in_bytes_); });
+    if (receives && !sum.empty()) std::memcpy(sum.data(), nth(in, from), sum.size_bytes());
+  }
+
   template <typename Call>
   std::span<const std::byte* const> tried(const Call& call) {
     try {
@@ -168,6 +209,7 @@ class MpiPeers final : public Peers {
   std::vector<Bytes> out_;
   std::vector<int64_t> in_bytes_;
   std::vector<const float*> contributions_;
+  std::vector<float> kept_;  // contributions, while a sum goes from group to group
   std::vector<std::string> messages_;
 };
 

@@ -12,6 +12,11 @@ namespace spillway {
 
 using Bytes = std::span<const std::byte>;
 
+// Ranks `first` to `first` + `size` - 1.
+struct RankGroup {
+  int first = 0, size = 1;
+};
+
 class Transport {
  public:
   Transport() = default;
@@ -27,8 +32,9 @@ class Transport {
   // rank is neither read nor set. REQUIRES: in_bytes[i] is the size of rank i's piece for this one.
   [[nodiscard]] virtual std::span<const std::byte* const> all_to_all(std::span<const Bytes> out,
                                                                      std::span<const int64_t> in_bytes) = 0;
-  // Gives `mine` to all; otherwise the same.
-  [[nodiscard]] virtual std::span<const std::byte* const> all_gather(Bytes mine, std::span<const int64_t> in_bytes) = 0;
+  // Gives `mine` to the ranks of a group that has this one; otherwise the same, where in_bytes is 0 for all others.
+  [[nodiscard]] virtual std::span<const std::byte* const> all_gather(Bytes mine, std::span<const int64_t> in_bytes,
+                                                                     RankGroup group) = 0;
 };
 
 // The facts of the job that transports need.

@@ -93,7 +93,7 @@ class WindowTransport final : public Transport {
     return share(facts_.rank * max_piece_bytes());
   }
 
-  std::span<const std::byte* const> all_gather(Bytes mine, std::span<const int64_t>) override {
+  std::span<const std::byte* const> all_gather(Bytes mine, std::span<const int64_t>, RankGroup) override {
     std::byte* const slot = begin();
     if (!mine.empty()) std::memcpy(slot, mine.data(), mine.size());
     return share(0);

@@ -19,6 +19,7 @@ struct PlanContext {
   Budget budget;       // as the user set it; the plan may have been given less
   int64_t ranks = 1;   // that run the plan, each with micro-batches of its own
   int zero_stage = 0;  // of ZeRO: what these ranks split
+  int64_t copies = 1;  // groups of these ranks, of which each has all of what is split
   int64_t accumulation = 1;  // micro-batches of a rank per update of the weights
   int64_t group = 1;         // of these, those that a run of the sections computes block by block
   int64_t updates = 1;       // per step

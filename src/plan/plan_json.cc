@@ -93,6 +93,7 @@ ordered_json reference_json(const PlanContext::Reference& reference) {
 void add_ranks(const Graph& graph, const Plan& plan, const PlanContext& context, ordered_json& json) {
   json["world_size"] = context.ranks;
   json["zero_stage"] = context.zero_stage;
+  if (context.copies > 1) json["dp_shard_size"] = context.ranks / context.copies;
   const RankShare share = rank_share(graph, plan.program, context);
   ordered_json holds = ordered_json::object();
   for (const Tier tier : kEachTier) {

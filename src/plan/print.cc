@@ -261,10 +261,11 @@ std::string ranks_text(const Graph& graph, const Plan& plan, const PlanContext& 
     return format_bytes(bytes);
   };
   return fmt::format(
-      "ranks    {} with zero_stage {}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
+      "ranks    {} with zero_stage {}{}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
       "step\n",
-      context.ranks, context.zero_stage, held(ValueKind::kOptimizerState), held(ValueKind::kGradient),
-      format_bytes(share.sent_bytes_per_step));
+      context.ranks, context.zero_stage,
+      context.copies > 1 ? fmt::format(" over {} of them", context.ranks / context.copies) : "",
+      held(ValueKind::kOptimizerState), held(ValueKind::kGradient), format_bytes(share.sent_bytes_per_step));
 }
 
 // Says the order of the micro-batches unless nothing else was considered, and what the other orders would cost.

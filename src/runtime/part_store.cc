@@ -21,7 +21,7 @@ constexpr int64_t kPieceElems = kMiB;
 class PartStore::PartWriter final : public Writer {
  public:
   PartWriter(std::unique_ptr<Writer> own, const Cut& cut, int rank, int64_t elem_bytes)
-      : own_(std::move(own)), cut_(cut), begin_(cut.begin(rank)), end_(cut.begin(rank + 1)), elem_bytes_(elem_bytes) {}
+      : own_(std::move(own)), cut_(cut), begin_(cut.begin(rank)), end_(cut.end(rank)), elem_bytes_(elem_bytes) {}
 
   void append(const void* elements, int64_t count) override {
     const int64_t first = std::clamp(begin_, done_, done_ + count), last = std::clamp(end_, done_, done_ + count);

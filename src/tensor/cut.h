@@ -10,14 +10,18 @@ namespace spillway {
 // (256) and of 4-bit codes (64) divide.
 inline constexpr int64_t kCutBlock = 4096;
 
-// Rank r holds elements [begin(r), begin(r) + count(r)). All ranks have room for `part_elems`, so that they have the
-// same layout; the last parts may be shorter, or empty.
+// Rank r holds elements [begin(r), end(r)). All ranks have room for `part_elems`, so that they have the same layout;
+// the last parts may be shorter, or empty. A job may have several times `ranks`: each group of so many neighbours then has
+// all parts, and rank r that of rank r mod `ranks`.
 struct Cut {
   int64_t elems = 0, part_elems = 0;
   int ranks = 1;
 
-  [[nodiscard]] constexpr int64_t begin(int rank) const { return std::min(elems, rank * part_elems); }
-  [[nodiscard]] constexpr int64_t count(int rank) const { return begin(rank + 1) - begin(rank); }
+  [[nodiscard]] constexpr int64_t begin(int rank) const { return std::min(elems, rank % ranks * part_elems); }
+  [[nodiscard]] constexpr int64_t end(int rank) const { return std::min(elems, (rank % ranks + 1) * part_elems); }
+  [[nodiscard]] constexpr int64_t count(int rank) const { return end(rank) - begin(rank); }
+  // Returns the first rank of the group that a rank is in.
+  [[nodiscard]] constexpr int group_of(int rank) const { return rank - rank % ranks; }
 
   friend bool operator==(const Cut&, const Cut&) = default;
 };

@@ -38,3 +38,13 @@ TEST_CASE("with more ranks than blocks the last ranks have nothing") {
   CHECK(cut.count(2) == 0);
   CHECK(cut.begin(3) == 5000);
 }
+
+TEST_CASE("each group of neighbours has all parts") {
+  const Cut cut = cut_of(4096 * 3 + 5, 2);
+  for (const int rank : {0, 1, 2, 3, 4, 5}) {
+    CHECK(cut.begin(rank) == rank % 2 * 8192);
+    CHECK(cut.end(rank) == (rank % 2 == 0 ? 8192 : 4096 * 3 + 5));
+    CHECK(cut.count(rank) == cut.end(rank) - cut.begin(rank));
+    CHECK(cut.group_of(rank) == rank / 2 * 2);
+  }
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 #include <string_view>
 
 #include "base/index.h"
@@ -45,6 +46,13 @@ int Ranks::on_this_host() const {
   int count = 0;
   for (int other = 0; other < size(); ++other) count += peers_->host(other) == peers_->host(rank());
   return count;
+}
+
+int Ranks::neighbours_on_a_host() const {
+  int together = size();
+  for (int other = 1; other < size(); ++other)
+    if (peers_->host(other) != peers_->host(other - 1)) together = std::gcd(together, other);
+  return together;
 }
 
 std::string Ranks::name_of(int rank) const { return fmt::format("rank {} on {}", rank, peers_->host(rank)); }

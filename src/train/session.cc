@@ -254,8 +254,14 @@ std::span<const std::vector<double>> TrainingSession::score(std::span<const infe
   return reference_scores_;
 }
 
+bool TrainingSession::generation_gathers() const {
+  const auto& decode = planned_.find(JobProgram::Kind::kDecode)->plan.program.instructions;
+  return std::any_of(decode.begin(), decode.end(), [](const Instruction& one) { return one.lane == Lane::kPeer; });
+}
+
 std::vector<infer::Generated> TrainingSession::generate(std::span<const infer::Prompt> prompts,
-                                                        const infer::GenerationOptions& options) {
+                                                        const infer::GenerationOptions& options,
+                                                        const std::function<bool(bool)>& any_rank) {
   using Kind = JobProgram::Kind;
   const JobProgram &decoding = *planned_.find(Kind::kDecode), &prompting = *planned_.find(Kind::kPrompt);
   const JobProgram* const gathering = planned_.find(Kind::kGather);
@@ -263,9 +269,12 @@ std::vector<infer::Generated> TrainingSession::generate(std::span<const infer::P
   Executor* const gather = gathering != nullptr ? &started(*gathering) : nullptr;
   const Traced traced_decode(&decode), traced_prompt(&prompt), traced_gather(gather);
   if (gather != nullptr) gather->run(0);
-  return infer::generate(
-      {{decoding.graph, decoding.cached, decode}, {prompting.graph, prompting.cached, prompt}, decoding.choice, pool_},
-      prompts, options);
+  return infer::generate({{decoding.graph, decoding.cached, decode},
+                          {prompting.graph, prompting.cached, prompt},
+                          decoding.choice,
+                          pool_,
+                          any_rank},
+                         prompts, options);
 }
 
 std::span<const float> TrainingSession::score_texts(size_t model, const data::MicroBatch& texts) {
@@ -300,7 +309,8 @@ int64_t TrainingSession::generation_bytes_streamed() const {
   for (size_t i = 0; i < beside_.size(); ++i) {
     if (!beside_[i] || !planned_.beside[i].generates()) continue;
     const LaneProfile& lanes = beside_[i]->lanes();
-    bytes += std::max(lanes.totals(Lane::kHostToDevice).bytes, lanes.totals(Lane::kDiskRead).bytes);
+    bytes += std::max({lanes.totals(Lane::kHostToDevice).bytes, lanes.totals(Lane::kDiskRead).bytes,
+                       lanes.totals(Lane::kPeer).bytes});
   }
   return bytes;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,9 +79,13 @@ class TrainingSession {
   // Returns the keys of the model's own metrics, whose numbers are the last of observed(); none after evaluate().
   [[nodiscard]] std::span<const std::string_view> model_metrics() const { return model_metrics_; }
   // Generates with the current weights. The first call starts the lanes of two more programs. REQUIRES: the job
-  // generates, and its programs have capacity for each prompt.
+  // generates, and its programs have capacity for each prompt. If the programs gather weights, each of several ranks
+  // calls it, with prompts of its own and `any_rank` (GenerationPrograms), or all with the same prompts.
   std::vector<infer::Generated> generate(std::span<const infer::Prompt> prompts,
-                                         const infer::GenerationOptions& options);
+                                         const infer::GenerationOptions& options,
+                                         const std::function<bool(bool)>& any_rank = nullptr);
+  // Returns true if generation gathers weights from several ranks in each of its runs.
+  [[nodiscard]] bool generation_gathers() const;
   // Returns the largest Executor::measured_peak_bytes() of all programs that ran, by tier.
   [[nodiscard]] std::array<int64_t, kTiers> measured_peak_bytes() const;
   // Returns the same since the last call of this function.
@@ -88,7 +93,7 @@ class TrainingSession {
   // Returns the lane profile of each of PlannedJob::beside, null for one that has not run. The trace (ExecutorOptions)
   // covers its first runs in the last generate(), score() or score_texts().
   [[nodiscard]] std::vector<const LaneProfile*> profiles() const;
-  // Returns the bytes that generation has moved to the device from other tiers so far.
+  // Returns the bytes that generation has moved to the device from other tiers, or between ranks, so far.
   [[nodiscard]] int64_t generation_bytes_streamed() const;
   // Answers the job's sample prompts. Answers end with the tokenizer's end tokens and with `ends`. REQUIRES: the job
   // has sample prompts.

@@ -191,23 +191,22 @@ void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution&
 }
 
 // Trains on micro-batch `first` of an update and those behind it, one on each rank, and adds what they contribute in
-// their order. A rank that has none runs the last one, too; its gradients are not added.
+// their order. The gradients of a rank that runs the last one once more are not added.
 void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
   const int64_t count = std::min<int64_t>(ranks_.size(), totals.micro_batches - first);
-  const int64_t own = first + std::min<int64_t>(ranks_.rank(), count - 1);
   const int64_t begin = update * totals.micro_batches + first;
-  const auto forward = [&] {
-    ranks_.agree([&] { feed_->prepare(begin, begin + count); });
-    return contributions(totals, update, own);
-  };
-  const std::span<const std::string> texts = update == 0 ? or_save(forward) : forward();
-  for (const std::string& text : subspan_of(texts, 0, count)) {
+  const auto add = [&](int64_t, std::string_view text) {
     const Contribution one = contribution_from(text, metric_keys_);
     step.loss += one.loss / static_cast<double>(totals.updates);
     step.tokens += one.tokens;
     for (const auto& [mean, weight] : one.metrics) sums_.add(mean, weight);
     feed_->add_observed(one.observed);
-  }
+  };
+  const auto forward = [&] {
+    ranks_.agree([&] { feed_->prepare(begin, begin + count); });
+    ranks_.deal(count, [&](int64_t i) { return contribution(totals, update, first + i); }, add);
+  };
+  update == 0 ? or_save(forward) : forward();
   session_.backward_step(static_cast<int>(count));
 }
 

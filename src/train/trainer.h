@@ -111,7 +111,7 @@ class Trainer {
   void learn_group(const StepTotals& totals, int64_t first, Contribution& step);
   void sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step);
   void first_with_parts(const std::function<void()>& body);
-  [[nodiscard]] std::span<const std::string> contributions(const StepTotals& totals, int64_t update, int64_t own);
+  [[nodiscard]] std::string contribution(const StepTotals& totals, int64_t update, int64_t number);
   [[nodiscard]] std::span<const Metric> step_metrics();
   [[nodiscard]] bool evaluate();
   void evaluate_kept(TrainingOutcome& outcome);

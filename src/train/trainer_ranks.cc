@@ -34,22 +34,19 @@ std::string collectives_checksum(const PlannedJob& planned) {
 
 }  // namespace
 
-// Runs the forward pass of micro-batch `own`, and returns the contributions of all ranks as texts. Ranks that gather
+// Runs the forward pass of micro-batch `number` of an update, and returns its contribution as a text. Ranks that gather
 // weights on the way begin it together, or not at all.
-std::span<const std::string> Trainer::contributions(const StepTotals& totals, int64_t update, int64_t own) {
+std::string Trainer::contribution(const StepTotals& totals, int64_t update, int64_t number) {
   std::span<const data::MicroBatch> streams;
-  const auto fetch = [&] { streams = feed_->micro_batch(update * totals.micro_batches + own); };
-  if (job_.graph.splits_weights) ranks_.agree(fetch);
-  return ranks_.exchange([&] {
-    if (!job_.graph.splits_weights) fetch();
-    const float scale = job_.graph.objective->scale(totals);
-    const double loss = session_.forward_step(BatchStreams(streams).list(), scale, own);
-    Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
-    MetricSums sums;
-    sums.record(&mine.metrics);
-    mine.observed = feed_->observe(observe(job_, session_, streams, loss / scale, sums));
-    return to_text(mine);
-  });
+  const auto fetch = [&] { streams = feed_->micro_batch(update * totals.micro_batches + number); };
+  session_.training().split_weights.empty() ? fetch() : ranks_.agree(fetch);
+  const float scale = job_.graph.objective->scale(totals);
+  const double loss = session_.forward_step(BatchStreams(streams).list(), scale, number);
+  Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
+  MetricSums sums;
+  sums.record(&mine.metrics);
+  mine.observed = feed_->observe(observe(job_, session_, streams, loss / scale, sums));
+  return to_text(mine);
 }
 
 // Runs `body` on rank 0, which may read all persistent values: the others give it their parts.
@@ -66,7 +63,9 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
     for (const auto& [key, value] : position_.settings) facts[key] = value;
     facts["datasets"] = fmt::format("{} rows {}{}", position_.rows, position_.rows_checksum, position_.stream_identity);
     facts["base_model"] = base_checksum(position_.base);
-    if (job_.graph.splits_weights) facts["plan"] = collectives_checksum(session_.planned());
+    const PlanContext& plan = session_.planned().context;
+    facts["zero_stage"] = fmt::format("{} over {} ranks", plan.zero_stage, plan.ranks / plan.copies);
+    if (!session_.training().split_weights.empty()) facts["plan"] = collectives_checksum(session_.planned());
     facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
     return json_text(facts);
   });

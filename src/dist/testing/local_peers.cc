@@ -61,8 +61,7 @@ class LocalPeers final : public Peers {
   [[nodiscard]] int size() const override { return static_cast<int>(job_->ranks.size()); }
   [[nodiscard]] std::string_view host(int) const override { return kLocalHost; }
 
-  void fold(std::span<const float> whole, std::span<float> part, int contributors) override {
-    const Cut cut = cut_of(static_cast<int64_t>(whole.size()), size());
+  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, int contributors) override {
     collective({"fold", cut.elems, contributors, whole.data()}, [&] {
       std::vector<const float*> contributions;
       for (int i = 0; i < contributors; ++i)
@@ -74,7 +73,7 @@ class LocalPeers final : public Peers {
   void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
               int64_t elem_bytes) override {
     collective({"gather", cut.elems, cut.part_elems * elem_bytes, part.data()}, [&] {
-      for (int i = 0; i < size(); ++i) {
+      for (int i = cut.group_of(rank_); i < cut.group_of(rank_) + cut.ranks; ++i) {
         if (cut.count(i) > 0)
           std::memcpy(whole.data() + cut.begin(i) * elem_bytes, nth(job_->ranks, i).call.data,
                       static_cast<size_t>(cut.count(i) * elem_bytes));

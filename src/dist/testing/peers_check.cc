@@ -28,8 +28,8 @@ std::span<const T> part_of(const std::vector<T>& whole, const Cut& cut, int rank
                                   static_cast<size_t>(cut.count(rank) * width));
 }
 
-void check_fold(Peers& peers, int64_t elems, int contributors) {
-  const Cut cut = cut_of(elems, peers.size());
+void check_fold(Peers& peers, const Cut& cut, int contributors) {
+  const int64_t elems = cut.elems;
   std::vector<float> expected = numbers_of(elems, 99), part(static_cast<size_t>(cut.part_elems), -7);
   const std::span<const float> before = part_of(expected, cut, peers.rank());
   std::copy(before.begin(), before.end(), part.begin());
@@ -40,12 +40,12 @@ void check_fold(Peers& peers, int64_t elems, int contributors) {
   // The values of who does not contribute are not read.
   const std::vector<float> mine = peers.rank() < contributors ? numbers_of(elems, peers.rank())
                                                               : std::vector<float>(static_cast<size_t>(elems), NAN);
-  peers.fold(mine, part, contributors);
+  peers.fold(mine, part, cut, contributors);
   const std::span<const float> after = part_of(expected, cut, peers.rank());
   if (!std::equal(after.begin(), after.end(), part.begin()) ||
       std::count(part.begin() + static_cast<int64_t>(after.size()), part.end(), -7.0F) !=
           static_cast<int64_t>(part.size() - after.size()))
-    throw std::runtime_error(fmt::format("fold of {} from {} differs", elems, contributors));
+    throw std::runtime_error(fmt::format("fold of {} over {} from {} differs", elems, cut.ranks, contributors));
 }
 
 void check_gather(Peers& peers, const Cut& cut, int64_t elem_bytes) {
@@ -74,15 +74,19 @@ void check_exchange(Peers& peers, size_t length) {
 }  // namespace
 
 void check_peers(Peers& peers) {
-  for (const int64_t elems : {0, 1, 5000, 4096 * 4, 4096 * 9 + 17}) {
-    for (int contributors = 0; contributors <= peers.size(); ++contributors) check_fold(peers, elems, contributors);
-    for (const int64_t elem_bytes : {1, 2, 4}) {
-      check_gather(peers, cut_of(elems, peers.size()), elem_bytes);
-      check_gather(peers, cut_of(elems, peers.size(), 16), elem_bytes);
+  for (int ranks = 1; ranks <= peers.size(); ++ranks) {
+    if (peers.size() % ranks != 0) continue;
+    for (const int64_t elems : {0, 1, 5000, 4096 * 4, 4096 * 9 + 17}) {
+      for (int contributors = 0; contributors <= peers.size(); ++contributors)
+        check_fold(peers, cut_of(elems, ranks), contributors);
+      for (const int64_t elem_bytes : {1, 2, 4}) {
+        check_gather(peers, cut_of(elems, ranks), elem_bytes);
+        check_gather(peers, cut_of(elems, ranks, 16), elem_bytes);
+      }
     }
+    check_fold(peers, cut_of(600001, ranks), peers.size());  // several pieces
+    check_gather(peers, cut_of(600001, ranks), 4);
   }
-  check_fold(peers, 600001, peers.size());  // several pieces
-  check_gather(peers, cut_of(600001, peers.size()), 4);
   for (const size_t length : {0, 1, 500, 1016, 1017, 5000, 600000}) check_exchange(peers, length);
 }
 

@@ -156,7 +156,7 @@ void Decoder::read_prompts(int64_t runs) {
       pieces.push_back({&sequence, tokens});
       room -= tokens;
     }
-    if (pieces.empty()) return;
+    if (!programs_.have_work(!pieces.empty())) return;
     run(programs_.prompt, pieces);
     copy_what_is_read();
   }
@@ -164,7 +164,7 @@ void Decoder::read_prompts(int64_t runs) {
 
 std::vector<Chosen> Decoder::decode() {
   const std::vector<Row> rows = next_rows();
-  if (rows.empty()) return {};
+  if (!programs_.have_work(!rows.empty())) return {};
   std::vector<Piece> pieces;
   for (const Row& row : rows) pieces.push_back({row.sequence, 1});
   ask_for_choices(rows);

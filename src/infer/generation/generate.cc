@@ -14,10 +14,15 @@ namespace {
 class Continuations {
  public:
   Continuations(const GenerationPrograms& programs, std::span<const Prompt> prompts, const GenerationOptions& options)
-      : decoder_(programs), prompts_(prompts), options_(options), answers_(prompts.size()), done_(prompts.size()) {}
+      : programs_(programs),
+        decoder_(programs),
+        prompts_(prompts),
+        options_(options),
+        answers_(prompts.size()),
+        done_(prompts.size()) {}
 
   std::vector<Generated> answer() {
-    while (answered_ < prompts_.size()) {
+    while (programs_.have_work(answered_ < prompts_.size())) {
       admit();
       decoder_.read_prompts();
       for (const Chosen& chosen : decoder_.decode()) take(chosen);
@@ -66,6 +71,7 @@ class Continuations {
     }
   }
 
+  const GenerationPrograms& programs_;
   Decoder decoder_;
   std::span<const Prompt> prompts_;
   const GenerationOptions& options_;

@@ -57,9 +57,16 @@ struct GenerationPrograms {
   One decode, prompt;
   const TokenChoice& choice;
   ThreadPool& pool;
+  // Of programs that gather weights from several ranks, which all run them equally often: returns true if any rank
+  // passes true. Called on all ranks before each run; one that has nothing to decode runs it without rows.
+  std::function<bool(bool mine)> any_rank = nullptr;
+
+  // Returns true if this rank, or any that runs the programs with it, has work.
+  [[nodiscard]] bool have_work(bool mine) const { return any_rank ? any_rank(mine) : mine; }
 };
 
-// Returns the answers in the order of the prompts. REQUIRES: no prompt is empty, its ids are in the vocabulary, and
+// Returns the answers in the order of the prompts. A rank may have none, if others have some. REQUIRES: no prompt is
+// empty, its ids are in the vocabulary, and
 // each fits the caches of the graphs.
 [[nodiscard]] std::vector<Generated> generate(const GenerationPrograms& programs, std::span<const Prompt> prompts,
                                               const GenerationOptions& options);

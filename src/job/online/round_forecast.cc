@@ -10,11 +10,11 @@
 namespace spillway::train {
 namespace {
 
-// Returns the bytes that one run moves to the device from other tiers.
+// Returns the bytes that one run moves to the device from other tiers, or between ranks.
 double streamed_bytes(const Plan& plan) {
   const auto& lanes = plan.simulation.lanes;
-  const double from_host = nth(lanes, Lane::kHostToDevice).bytes;
-  return std::max(from_host, nth(lanes, Lane::kDiskRead).bytes);
+  return std::max({nth(lanes, Lane::kHostToDevice).bytes, nth(lanes, Lane::kDiskRead).bytes,
+                   nth(lanes, Lane::kPeer).bytes});
 }
 
 int64_t cache_bytes(const JobProgram& decode) {

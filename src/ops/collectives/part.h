@@ -12,8 +12,8 @@ namespace spillway::ops {
   return {whole.dtype, {cut_of(whole.shape.elems(), ranks, unit).part_elems}};
 }
 
-// Returns the most bytes that a rank sends where every rank's tensor goes to its parts, or gets where the parts go to
-// every rank: all but the smallest part.
+// Returns the most bytes that a rank of a group sends where every rank's tensor goes to its parts, or gets where the
+// parts go to every rank: all but the smallest part.
 [[nodiscard]] inline double exchanged_bytes(const Cut& cut, DType dtype) {
   return static_cast<double>((cut.elems - cut.count(cut.ranks - 1)) * size_of(dtype));
 }

@@ -1,5 +1,6 @@
 #include "train/online/generated_rounds.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -144,7 +145,13 @@ void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer)
     options.on_answer = [&](size_t done, const infer::Generated&) {
       progress_(static_cast<int64_t>(done) + 1, std::ssize(own));
     };
-  for (const std::string& text : ranks_.exchange([&] { return to_text(session_.generate(own, options)); }))
+  std::function<bool(bool)> any_rank;
+  if (session_.generation_gathers())
+    any_rank = [&](bool mine) {
+      const std::span<const std::string> all = ranks_.exchange([&] { return std::string(mine ? "more" : ""); });
+      return std::any_of(all.begin(), all.end(), [](const std::string& one) { return !one.empty(); });
+    };
+  for (const std::string& text : ranks_.exchange([&] { return to_text(session_.generate(own, options, any_rank)); }))
     add_completions(text, request.prompts, answer);
 }
 

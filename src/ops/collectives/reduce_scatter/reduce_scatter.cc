@@ -23,16 +23,18 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 // Counts the rows, and the part as read and written.
 Cost cost(TypeList inputs, TypeList, const Attributes& attributes) {
   const Cut cut = cut_rows(attributes, inputs[kWhole]->shape).cut;
-  return {.bytes = static_cast<double>(cut.elems * size_of(DType::kF32) + 2 * inputs[kPart]->bytes()),
-          .sent_bytes = exchanged_bytes(cut, DType::kF32)};
+  const auto others = static_cast<double>(attributes.integer("copies") - 1);  // to which a sum goes in the end
+  const auto part = static_cast<double>(inputs[kPart]->bytes());
+  return {.bytes = static_cast<double>(cut.elems * size_of(DType::kF32)) + 2 * part,
+          .sent_bytes = exchanged_bytes(cut, DType::kF32) + others * part};
 }
 
 void run(const CollectiveArgs& args) {
   const TensorView &whole = args.inputs[kWhole], &part = args.inputs[kPart], &sum = args.outputs[0];
   if (sum.data != part.data) copy_memory(sum.as<std::byte>(), part.as<std::byte>(), part.bytes());
-  const ElementRange rows = elements_of(slice_of(args.attributes), whole.shape);
-  args.peers.fold(span_of(whole.as<const float>() + rows.begin, rows.end - rows.begin),
-                  span_of(sum.as<float>(), sum.elems()), args.contributors);
+  const auto [rows, cut] = cut_rows(args.attributes, whole.shape);
+  args.peers.fold(span_of(whole.as<const float>() + rows.begin, cut.elems), span_of(sum.as<float>(), sum.elems()), cut,
+                  args.contributors);
 }
 
 const OpDef kReduceScatter{
@@ -41,8 +43,10 @@ const OpDef kReduceScatter{
 }  // namespace
 }  // namespace reduce_scatter_op
 
-ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, const RowSlice& rows, int ranks) {
-  return builder.append_one(reduce_scatter_op::kReduceScatter, {whole, part}, attributes_of(rows, ranks));
+ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, const RowSlice& rows, int ranks, int copies) {
+  Attributes attributes = attributes_of(rows, ranks);
+  attributes.add("copies", int64_t{copies});
+  return builder.append_one(reduce_scatter_op::kReduceScatter, {whole, part}, std::move(attributes));
 }
 
 ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, int ranks) {
