@@ -181,7 +181,7 @@ struct Avx2 {
 using Rows = std::make_integer_sequence<int, 6>;
 constexpr auto kTiles = multiply_tiles<Avx2, 2>(Rows()), kNarrowTiles = multiply_tiles<Avx2, 1>(Rows());
 // Uses two vectors a row: one would leave a chain of multiply-adds alone with its latency.
-constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6, 2>(18);
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6, 2>(18, 12);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 16,
                                             .wide = kTiles.data(),
