@@ -29,8 +29,7 @@ struct alignas(64) BlockFloats {
   float at[kStateBlock + kMaxLanes];
 };
 
-// Whether the 16 values of a map fit into two vectors, and half of them into one, so that they are looked up in
-// registers.
+// True where a vector has eight lanes: two hold the 16 values of a map, which are looked up in registers then.
 constexpr bool kMapsInRegisters = HWY_MAX_BYTES == 32;
 
 #if HWY_MAX_BYTES == 32
