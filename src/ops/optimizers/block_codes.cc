@@ -15,6 +15,7 @@ class CodeOf {
   explicit CodeOf(const BlockCodes& codes) : count_(codes.count()) {
     for (int i = 0; i + 1 < count_; ++i) bounds_.push_back(upper_bound_of(codes.values, i, codes.rule));
   }
+  [[nodiscard]] const std::vector<float>& bounds() const { return bounds_; }
   [[nodiscard]] uint32_t operator()(uint32_t magnitude, bool negative) const {
     const auto size = std::bit_cast<float>(magnitude);
     const float x = negative ? -size : size;
@@ -49,6 +50,7 @@ EncodeTable::EncodeTable(const BlockCodes& codes) {
   lowest = static_cast<int32_t>(std::bit_cast<uint32_t>(0x1p-24F) >> shift);
   cells = static_cast<int32_t>(std::bit_cast<uint32_t>(1.0F) >> shift) - lowest + 1;
   const CodeOf code_of(codes);
+  bounds = code_of.bounds();
   for (const bool negative : {false, true}) {
     if (negative && !codes.is_signed) break;
     for (int32_t cell = 0; cell < cells; ++cell) {

@@ -96,6 +96,7 @@ struct EncodeTable {
   int32_t lowest;                 // the first cell, which has all smaller numbers, too
   int32_t cells;                  // those of one sign; negative numbers' come behind
   std::vector<uint32_t> entries;  // unsigned maps have those of one sign
+  std::vector<float> bounds;      // the largest numbers of all codes but the last
 
   explicit EncodeTable(const BlockCodes& codes);
 };

@@ -7,6 +7,8 @@
 #define SPILLWAY_OPS_BLOCK_UPDATE_INL_H
 #endif
 
+#include <cstring>
+
 #include "base/sizes.h"
 #include "ops/optimizers/block_update.h"
 #include "ops/optimizers/update-inl.h"
@@ -27,11 +29,74 @@ struct alignas(64) BlockFloats {
   float at[kStateBlock + kMaxLanes];
 };
 
-// Writes the values of `count` codes, with zeros behind up to a whole vector. Loads them one by one: on many CPUs a
-// gather is slower than the loads that it consists of.
+// True where a vector has eight lanes: two hold the 16 values of a map, which are looked up in registers then.
+constexpr bool kMapsInRegisters = HWY_MAX_BYTES == 32;
+
+#if HWY_MAX_BYTES == 32
+// Returns entry `index` of eight.
+HWY_INLINE Vector look_up(Vector table, WordVector index) {
+  const WordVector entry = hn::And(index, hn::Set(Words(), 7));
+  return hn::TableLookupLanes(table, hn::IndicesFromVec(Floats(), hn::BitCast(SignedWords(), entry)));
+}
+
+// Does what decode_block does, for a whole block of 4-bit codes.
+inline void decode_nibbles(const uint8_t* codes, const float* values, float* to) {
+  const Words words;
+  alignas(32) static constexpr uint32_t kShifts[] = {4, 0, 12, 8, 20, 16, 28, 24};
+  const WordVector shifts = hn::Load(words, kShifts), eight = hn::Set(words, 8);
+  const Vector first = hn::LoadU(Floats(), values), last = hn::LoadU(Floats(), values + 8);
+  for (int64_t i = 0; i < kStateBlock; i += 8) {
+    uint32_t word;
+    std::memcpy(&word, codes + i / 2, sizeof(word));
+    const WordVector code = hn::Shr(hn::Set(words, word), shifts);
+    const auto is_last = hn::RebindMask(Floats(), hn::TestBit(code, eight));
+    hn::Store(hn::IfThenElse(is_last, look_up(last, code), look_up(first, code)), Floats(), to + i);
+  }
+}
+
+// Encodes a whole block in 4 bits: looks for the code among the maps' bounds, half of those left at a time.
+inline void encode_nibbles(const BlockCodes& codes, float block_divisor, const float* moments, uint8_t* to) {
+  const Words words;
+  const float* const bounds = encode_table(codes).bounds.data();
+  alignas(32) float quarters[8] = {}, eighths[8];
+  for (int i = 0; i < 8; ++i) {
+    eighths[i] = bounds[2 * i];
+    if (i < 4) quarters[i] = bounds[4 * i + 1];
+  }
+  const Vector divisor = constant(block_divisor), middle = constant(bounds[7]), low = constant(bounds[3]),
+               high = constant(bounds[11]), quarter = hn::Load(Floats(), quarters),
+               eighth = hn::Load(Floats(), eighths);
+  // Returns 2 * code + 1 where x is above the bound, else 2 * code.
+  const auto append = [&](WordVector code, Vector x, Vector bound) HWY_ATTR {
+    return hn::Sub(hn::Add(code, code), hn::BitCast(words, hn::VecFromMask(Floats(), hn::Gt(x, bound))));
+  };
+  for (int64_t i = 0; i < kStateBlock; i += 8) {
+    const Vector x = hn::Div(hn::Load(Floats(), moments + i), divisor);
+    const auto above = hn::Gt(x, middle);
+    WordVector code = append(hn::Zero(words), x, middle);
+    code = append(code, x, hn::IfThenElse(above, high, low));
+    code = append(code, x, look_up(quarter, code));
+    code = append(code, x, look_up(eighth, code));
+    // The first of two neighbours goes to the upper half of their byte.
+    const hn::Repartition<uint64_t, Words> pairs;
+    const auto pair = hn::BitCast(pairs, code);
+    const auto byte = hn::Or(hn::ShiftLeft<4>(pair), hn::ShiftRight<32>(pair));
+    const hn::Rebind<uint8_t, decltype(pairs)> bytes;
+    hn::StoreU(hn::TruncateTo(bytes, byte), bytes, to + i / 2);
+  }
+}
+#else
+inline void decode_nibbles(const uint8_t*, const float*, float*) {}
+inline void encode_nibbles(const BlockCodes&, float, const float*, uint8_t*) {}
+#endif
+
+// Writes the values of `count` codes, with zeros behind up to a whole vector. Loads those of bytes one by one: on many
+// CPUs a gather is slower than the loads that it consists of.
 inline void decode_block(const uint8_t* codes, int bits, int64_t count, const float* values, float* to) {
   if (bits == 8) {
     for (int64_t i = 0; i < count; ++i) to[i] = values[codes[i]];
+  } else if (kMapsInRegisters && count == kStateBlock) {
+    return decode_nibbles(codes, values, to);
   } else {
     for (int64_t i = 0; i < count; i += 2) {
       to[i] = values[codes[i / 2] >> 4];
@@ -95,6 +160,10 @@ void encode_all(const Encoder& encoder, const float* moments, int64_t count, uin
 inline float encode_block(const BlockCodes& codes, const BlockFloats& moments, float absmax, int64_t count,
                           uint8_t* to) {
   const BlockScale scale = block_scale(absmax, codes.rule);
+  if (kMapsInRegisters && codes.bits == 4 && count == kStateBlock) {
+    encode_nibbles(codes, scale.divisor, moments.at, to);
+    return scale.stored;
+  }
   const Encoder encoder(codes, scale.divisor);
   BlockBytes buffer;
   const bool in_place = codes.bits == 8 && count == kStateBlock;

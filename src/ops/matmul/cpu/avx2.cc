@@ -76,17 +76,41 @@ struct Avx2 {
     std::memcpy(to, copy, static_cast<size_t>(count) * sizeof(bf16));
   }
 
+  // Stores two vectors with one packing, and looks for NaN in both at once.
+  static void store_two(bf16* to, Vector first, Vector second) {
+    if (_mm256_movemask_ps(_mm256_cmp_ps(first, second, _CMP_UNORD_Q)) != 0) {
+      store(to, first);
+      store(to + kLanes, second);
+      return;
+    }
+    const __m256i words = _mm256_packus_epi32(rounded_halves(first), rounded_halves(second));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(words, 0xD8));
+  }
+  static void store_two(float* to, Vector first, Vector second) {
+    store(to, first);
+    store(to + kLanes, second);
+  }
+  // Returns numbers, none of them NaN, rounded to bf16, in the lower halves of words.
+  static __m256i rounded_halves(Vector value) {
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd), 16);
+  }
+
   static Vector pair_up(const bf16*, const bf16*, int64_t) { return zero(); }  // never called: no dot product of pairs
 
   // Loads four words of 8 rows: quad[i] gets word i of each. Rows 4 * l + i make the lanes l of a vector as they are
   // loaded, so that it only remains to transpose 4 x 4 words within lanes.
   [[gnu::always_inline]] static void load_quad(const char* corner, int64_t row_bytes, Vector (&quad)[4]) {
+    load_quad_of([=](int row) { return corner + row * row_bytes; }, quad);
+  }
+  // Does the same with rows of any distance; row(i) returns the address of row i's words.
+  template <typename Row>
+  [[gnu::always_inline]] static void load_quad_of(const Row& row, Vector (&quad)[4]) {
     Vector rows[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const auto lane = [&](int l) {
-        return _mm_loadu_ps(reinterpret_cast<const float*>(corner + (4 * l + i) * row_bytes));
-      };
+      const auto lane = [&](int l) { return _mm_loadu_ps(reinterpret_cast<const float*>(row(4 * l + i))); };
       rows[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(lane(0)), lane(1), 1);
     }
     const auto& [a, b, c, d] = rows;
@@ -157,7 +181,7 @@ struct Avx2 {
 using Rows = std::make_integer_sequence<int, 6>;
 constexpr auto kTiles = multiply_tiles<Avx2, 2>(Rows()), kNarrowTiles = multiply_tiles<Avx2, 1>(Rows());
 // Uses two vectors a row: one would leave a chain of multiply-adds alone with its latency.
-constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6, 2>(18);
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx2, 6, 2>(18, 12);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 16,
                                             .wide = kTiles.data(),

@@ -33,7 +33,7 @@ void release_amx_tiles();
 
 namespace {
 
-constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx512, 14, 1>(28);
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_f32<Avx512, 14, 1>(28, 28);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 14,
                                             .columns = 32,
                                             .wide = kTiles.data(),

@@ -95,13 +95,15 @@ struct Streaming {
 Streaming choose_streaming(const MatmulKernels::Tiles& tiles, const MatmulOperand& right, int64_t m, int64_t n,
                            int64_t k) {
   const MatmulKernels::Streamed* const streamed = tiles.streamed;
-  if (streamed == nullptr || m > streamed->max_rows || !right.source.k_contiguous) return {};
+  if (streamed == nullptr || !right.source.k_contiguous) return {};
+  const bool widened =
+      right.decoder == nullptr && right.source.format == PanelFormat::kF32 && right.source.dtype == DType::kBF16;
+  if (m > (widened ? streamed->max_widened_rows : streamed->max_rows)) return {};
   if (right.decoder != nullptr) {
     const MatmulKernels::CodedTile* const coded = choose_coded(tiles, right, k);
     return {.coded = coded, .columns = coded != nullptr ? streamed->code_columns : 0};
   }
   if (n < streamed->element_columns) return {};
-  const bool widened = right.source.format == PanelFormat::kF32 && right.source.dtype == DType::kBF16;
   return {.elements = widened ? streamed->widened : streamed->elements, .columns = streamed->element_columns};
 }
 

@@ -223,18 +223,19 @@ struct F32Codes {
 
 // Return the tiles without codes, and with them.
 template <typename Isa, int kRows, int kVectors>
-constexpr MatmulKernels::Streamed streamed_elements(int64_t max_rows) {
+constexpr MatmulKernels::Streamed streamed_elements(int64_t max_rows, int64_t max_widened_rows) {
   using Tiles = F32Elements<Isa, kRows, kVectors>;
   return {.max_rows = max_rows,
+          .max_widened_rows = max_widened_rows,
           .element_columns = kVectors * Isa::kLanes,
           .code_columns = Isa::kLanes,
           .elements = Tiles::kWhole.data(),
           .widened = Tiles::kWidened.data()};
 }
 template <typename Isa, int kRows, int kVectors>
-constexpr MatmulKernels::Streamed streamed_f32(int64_t max_rows) {
+constexpr MatmulKernels::Streamed streamed_f32(int64_t max_rows, int64_t max_widened_rows) {
   using Tiles = F32Codes<Isa, kRows>;
-  MatmulKernels::Streamed result = streamed_elements<Isa, kRows, kVectors>(max_rows);
+  MatmulKernels::Streamed result = streamed_elements<Isa, kRows, kVectors>(max_rows, max_widened_rows);
   result.four_bits = Tiles::kFourBits.data();
   result.four_bits_to_bf16 = Tiles::kFourBitsToBf16.data();
   result.eight_bits = Tiles::kEightBits.data();

@@ -97,6 +97,7 @@ struct MatmulKernels {
   // are of as many rows as a Tile, [r - 1] of r rows.
   struct Streamed {
     int64_t max_rows = 0;                                         // of a product, measured: some tiles' worth
+    int64_t max_widened_rows = 0;                                 // the same where bf16 is read as f32
     int element_columns = 0, code_columns = 0;                    // of a tile: those of a whole Tile, or half of them
     const StreamedTile *elements = nullptr, *widened = nullptr;   // of the format; of bf16 as f32
     const CodedTile *four_bits = nullptr, *eight_bits = nullptr;  // not rounded, or as the format is

@@ -87,7 +87,7 @@ struct Portable {
 
 using Rows = std::make_integer_sequence<int, 6>;
 constexpr auto kTiles = multiply_tiles<Portable, 2>(Rows()), kNarrowTiles = multiply_tiles<Portable, 1>(Rows());
-constexpr MatmulKernels::Streamed kF32Streamed = streamed_elements<Portable, 4, 1>(4);
+constexpr MatmulKernels::Streamed kF32Streamed = streamed_elements<Portable, 4, 1>(4, 4);
 constexpr MatmulKernels::Tiles kF32Tiles = {.rows = 6,
                                             .columns = 8,
                                             .wide = kTiles.data(),

@@ -5,7 +5,8 @@
 // Isa must give: Vector, kLanes, zero, load / store of f32 (with a count: the rest reads as zero and is not written),
 // load / store of bf16 (rounding to nearest even), load_halves (bits), broadcast, add, multiply_add, transpose, pair_up
 // (two rows of bf16 to pairs), keep (the first lanes, zeros behind them). It may give faster ones than these:
-// store_two, store_pairs, load_quad (four words of kLanes rows, transposed).
+// store_two, store_pairs, load_quad (four words of kLanes rows, transposed), load_quad_of (the same of any rows; with
+// it come lower and upper, a bf16 of each word as f32).
 #pragma once
 
 #include <array>
@@ -155,6 +156,41 @@ class Ahead {
   int64_t row_bytes_, pieces_, rows_, turn_ = 0;
 };
 
+// Loads kLanes rows of 2 * kLanes bf16: block[i] gets element i of each as f32. Moves the words before they are
+// widened: a pair of elements at a time.
+template <typename Isa>
+[[gnu::always_inline]] inline void load_widened_pairs(const char* corner, const int64_t (&row_bytes)[Isa::kLanes],
+                                                      typename Isa::Vector (&block)[2 * Isa::kLanes]) {
+#pragma GCC unroll 4
+  for (int word = 0; word < Isa::kLanes; word += 4) {
+    typename Isa::Vector quad[4];
+    Isa::load_quad_of([&](int row) { return corner + row_bytes[row] + 4 * word; }, quad);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      block[2 * (word + i)] = Isa::lower(quad[i]);
+      block[2 * (word + i) + 1] = Isa::upper(quad[i]);
+    }
+  }
+}
+
+template <typename Isa>
+constexpr bool kWidensPairs = requires(const char* (*row)(int), typename Isa::Vector (&quad)[4]) {
+  Isa::load_quad_of(row, quad);
+};
+
+// Stores rows of a panel, `width` apart, in whole vectors but for the last one's lanes from `last_lanes` on.
+template <typename Isa, int kRows>
+[[gnu::always_inline]] inline void store_rows(const typename Isa::Vector (&rows)[kRows], int64_t last_lanes,
+                                              int64_t width, float* out) {
+#pragma GCC unroll 32
+  for (int i = 0; i + 1 < kRows; ++i) Isa::store(out + i * width, rows[i]);
+  if (last_lanes == Isa::kLanes) {
+    Isa::store(out + (kRows - 1) * width, rows[kRows - 1]);
+  } else {
+    Isa::store(out + (kRows - 1) * width, rows[kRows - 1], last_lanes);
+  }
+}
+
 // Packs sources whose vectors lie along memory rows: kLanes rows at a time are read along k and transposed in
 // registers.
 template <typename Isa>
@@ -173,8 +209,22 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
     for (int64_t lane = 0; lane < kLanes; ++lane) {
       row_bytes[lane] = (valid > 0 ? at_most(lane, valid - 1) : 0) * row_stride;
     }
-    Ahead<Isa::kLanes> ahead(row_stride, block_bytes);
-    for (int64_t unit0 = 0; unit0 < units; unit0 += kLanes) {
+    // Whole vectors, of which those behind `lanes` fall into the next row, which is stored later.
+    const bool whole = lanes == kLanes || (range.width == lanes && rows_may_overlap<Isa>(lanes));
+    const bool in_pairs = kWidensPairs<Isa> && words.widen && whole && valid == lanes;
+    Ahead<Isa::kLanes> ahead(row_stride, in_pairs ? 2 * block_bytes : block_bytes);
+    int64_t unit0 = 0;
+    if constexpr (kWidensPairs<Isa>) {
+      for (; in_pairs && unit0 + 2 * kLanes <= units; unit0 += 2 * kLanes) {
+        const char* corner = base + unit0 * words.elem_bytes;
+        ahead.ask(corner, (range.k_begin + unit0) * words.elem_bytes);
+        typename Isa::Vector block[2 * kLanes];
+        load_widened_pairs<Isa>(corner, row_bytes, block);
+        const int64_t last = unit0 + 2 * kLanes == units ? lanes : kLanes;
+        store_rows<Isa>(block, last, range.width, panel + unit0 * range.width + lane0);
+      }
+    }
+    for (; unit0 < units; unit0 += kLanes) {
       const int64_t steps = at_most(units - unit0, kLanes),
                     here = at_most(elems - unit0 * words.unit_elems, steps * words.unit_elems);
       const char* corner = base + unit0 * words.unit_elems * words.elem_bytes;
@@ -186,11 +236,8 @@ void pack_along_k(const PanelSource& source, const PanelRange& range, float* pan
         load_block<Isa>(corner, row_bytes, valid == lanes ? kLanes : valid, here, words, block);
       }
       float* out = panel + unit0 * range.width + lane0;
-      const bool is_last = unit0 + steps == units;
-      const bool may_overlap = range.width == lanes && rows_may_overlap<Isa>(lanes) && !is_last;
-      if (steps == kLanes && (lanes == kLanes || may_overlap)) {
-#pragma GCC unroll 16
-        for (int step = 0; step < kLanes; ++step) Isa::store(out + step * range.width, block[step]);
+      if (steps == kLanes && whole) {
+        store_rows<Isa>(block, unit0 + steps == units ? lanes : kLanes, range.width, out);
       } else {
         for (int64_t step = 0; step < steps; ++step) Isa::store(out + step * range.width, block[step], lanes);
       }
