@@ -34,6 +34,7 @@ enum class ParameterRole : uint8_t {
   kRowSquares,  // [out_features]: the squared norms of the rows of the module's weight (model/row_squares.h)
   kLoraStart,   // f32, what a factor started as where the base is without it: nothing reads it but what saves
   kConstant,    // computed from the config
+  kBuffer,      // of the model's files: forward passes read it, no training changes it
 };
 
 // The initial value of a weight in a model's files.
@@ -91,7 +92,9 @@ struct Parameter {
   // Returns true if a written model folder holds it, which includes new scores.
   [[nodiscard]] bool is_written() const { return is_of_model() || is_score(); }
   [[nodiscard]] bool is_score() const { return role == ParameterRole::kScore || role == ParameterRole::kScoreBias; }
-  [[nodiscard]] bool is_of_mixture() const { return role == ParameterRole::kExpert || role == ParameterRole::kRouter; }
+  [[nodiscard]] bool is_of_mixture() const {
+    return role == ParameterRole::kExpert || role == ParameterRole::kRouter || role == ParameterRole::kBuffer;
+  }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
   [[nodiscard]] bool has_row_per_token() const {
     return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "model/decoder/feed_forward.h"
@@ -36,8 +37,7 @@ class MixtureBuilder {
   // the narrower of its sides.
   [[nodiscard]] ValueId experts(ValueId x, ValueId residual) {
     const ValueId logits = router_logits(x);
-    const ops::Routes routes =
-        ops::route(builder(), logits, {.top_k = mixture_.top_k, .normalises = mixture_.normalises});
+    const ops::Routes routes = ops::route(builder(), logits, routing());
     const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
     note_load(logits, pairs);
     const int64_t width = parts_.config().hidden_size;
@@ -49,11 +49,12 @@ class MixtureBuilder {
                              residual);
   }
 
-  // Returns residual + sigmoid(shared_expert_gate(x)) * shared_expert(x).
+  // Returns residual + shared_expert(x), with a gate times sigmoid(shared_expert_gate(x)).
   [[nodiscard]] ValueId shared_expert(ValueId x, ValueId residual) {
     const FeedForward description{.inner = mixture_.shared_inner};
-    const FeedForwardPart expert(parts_, description, module_ + ".shared_expert");
+    const FeedForwardPart expert(parts_, description, fmt::format("{}.{}", module_, mixture_.shared_expert));
     const ValueId inner = expert.inner(x);
+    if (!mixture_.shared_has_gate) return parts_.layers().linear(expert.down_projection(), inner, residual);
     const LinearLayer gate{
         .module = module_ + ".shared_expert_gate", .in_features = parts_.config().hidden_size, .out_features = 1};
     const ValueId logit = ops::cast(builder(), parts_.layers().linear(gate, x), DType::kF32);
@@ -69,6 +70,19 @@ class MixtureBuilder {
     const ValueId weight = parts_.layers().weight(ParameterRole::kRouter, module_ + ".gate",
                                                   {mixture_.experts, parts_.config().hidden_size});
     return ops::matmul(builder(), x, weight, {.transpose_b = true, .out_dtype = DType::kF32});
+  }
+
+  [[nodiscard]] ops::RouteOptions routing() {
+    ops::RouteOptions result = mixture_.route;
+    if (!mixture_.choice_bias.empty()) {
+      const std::string gate = module_ + ".gate";
+      Parameter bias = parts_.layers().named_parameter(
+          ParameterRole::kBuffer, fmt::format("{}.{}", gate, mixture_.choice_bias), gate, {mixture_.experts});
+      bias.dtype = DType::kF32;
+      bias.trained = false;
+      result.bias = parts_.layers().add(std::move(bias)).value();
+    }
+    return result;
   }
 
   // Notes how evenly experts are used, for what all layers compute together.
@@ -88,7 +102,7 @@ class MixtureBuilder {
       std::vector<ValueId> weights;
       for (int64_t expert = first; expert < std::min(first + together, mixture_.experts); ++expert)
         weights.push_back(weight_of(expert, name, shape));
-      result = ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.top_k, weights,
+      result = ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.route.top_k, weights,
                                    {.first_expert = first, .addend = result});
     }
     return result;
@@ -127,7 +141,7 @@ void append_expert_loads(DecoderParts& parts, ModelGraph& model) {
     loss.weight = builder.input("batch.router_loss_weight", {DType::kF32, {1}}, ValueKind::kBatch);
     const auto& layers = parts.config().layers;
     const auto mixed = std::find_if(layers.begin(), layers.end(), [](const DecoderLayer& l) { return l.mixture; });
-    const ops::BalanceLoss balance = ops::balance_loss(builder, pool, mixed->mixture->top_k, loss.weight);
+    const ops::BalanceLoss balance = ops::balance_loss(builder, pool, mixed->mixture->route.top_k, loss.weight);
     loss.weighted = balance.weighted;
     model.metrics.push_back({"aux_loss", balance.loss});
   }
