@@ -111,6 +111,28 @@ TEST_CASE("groups in which experts cannot be chosen are refused by name") {
   CHECK(has(error_of({{"n_routed_experts", nullptr}}), "n_routed_experts"));
 }
 
+TEST_CASE("gpt-oss has fused experts, sinks, and a window in every second layer") {
+  const DecoderConfig config = read_decoder_config(kGoldenModels / "gpt_oss");
+  CHECK(windows_of(config) == std::vector<int64_t>{6, 0, 6});
+  CHECK(config.layers[0].mixture->fused->limit == doctest::Approx(0.8));
+  CHECK(config.layers[2].attention.has_sinks);
+  const ParameterTable parameters = parameters_of(*read_model(kGoldenModels / "gpt_oss"));
+  const Parameter* const weight = parameters.find("model.layers.1.mlp.experts.5.gate_up_proj.weight");
+  REQUIRE(weight != nullptr);
+  CHECK(weight->shape == Shape{32, 40});
+  CHECK(weight->slab == 5);
+  CHECK(weight->written_name() == "model.layers.1.mlp.experts.gate_up_proj");
+  CHECK(weight->written_shape() == Shape{8, 32, 40});
+  // The router's shape is compared first.
+  CHECK(has(weights_error("gpt_oss", R"({"num_local_experts": 9})"), "model.layers.0.mlp.router.weight"));
+  const auto error_of = [](const json& changes) {
+    json all = {{"model_type", "gpt_oss"}, {"num_local_experts", 8}, {"num_experts_per_tok", 2}};
+    all.update(changes);
+    return config_error(all, "GptOssForCausalLM");
+  };
+  CHECK(has(error_of({{"rope_scaling", nullptr}}), "expected rope_scaling, which gpt-oss stretches its rope by"));
+}
+
 TEST_CASE("layers that predict several tokens are carried over, and a router's bias is never trained") {
   const ParameterTable parameters =
       parameters_of(*read_model(kGoldenModels / "glm4_moe", R"({"num_nextn_predict_layers": 1})"));
