@@ -40,7 +40,7 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (ArceeConfig, Cohere2Config, CohereConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, GraniteConfig, LlamaConfig,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, GptOssConfig, GraniteConfig, LlamaConfig,
                           Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig, SmolLM3Config)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -59,7 +59,7 @@ PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
 PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
-LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION}
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION}
 # The names of an expert's three projections in files, and the module that has the experts, where not as in Qwen.
 EXPERT_NAMES = {"mixtral": ("block_sparse_moe", "w1", "w3", "w2")}
 # modules_to_save, and rows of the embedding.
@@ -162,6 +162,16 @@ def model_specs():
         "qwen2_moe": (Qwen2MoeConfig(**SMALL, num_key_value_heads=2, moe_intermediate_size=20, num_experts=8,
                                      shared_expert_intermediate_size=24, num_experts_per_tok=3, decoder_sparse_step=2,
                                      use_sliding_window=True, sliding_window=6, rope_parameters=plain), torch.float32, None, 4),
+        # A feed-forward, then mixtures: two of four groups for a token, which has three experts, and one that all share.
+        "glm4_moe": (Glm4MoeConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=16, use_qk_norm=True,
+                                   moe_intermediate_size=12, n_routed_experts=8, num_experts_per_tok=3, n_group=4,
+                                   topk_group=2, routed_scaling_factor=1.7, first_k_dense_replace=1, num_mtp_layers=0,
+                                   rope_parameters={**plain, "partial_rotary_factor": 0.5}), torch.float32, None, 5),
+        # A window, none, a window; clamps that gates and ups reach.
+        "gpt_oss": (GptOssConfig(**{**SMALL, "intermediate_size": 20, "num_hidden_layers": 3}, num_key_value_heads=2,
+                                 head_dim=16, num_local_experts=8, num_experts_per_tok=4, sliding_window=6, swiglu_limit=0.8,
+                                 rope_parameters={**yarn, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}),
+                    torch.bfloat16, None, 5),
         # The layer in the middle sees everything, and rotates nothing.
         "cohere2": (Cohere2Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6, logit_scale=0.6,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"],
@@ -203,9 +213,12 @@ def randomise(model, seed):
     around_zero = model.config.model_type.startswith("gemma")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if parameter.dim() == 1:
+            if parameter.dim() == 1 or name.endswith("_proj_bias"):
                 noise = torch.randn(parameter.shape, generator=generator) * 0.2
                 parameter.copy_(noise if around_zero or name.endswith("bias") else 1 + noise)
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.copy_(torch.randn(buffer.shape, generator=generator) * 0.2)
 
 
 def write_config_in_style_of_4(folder):
@@ -304,11 +317,15 @@ def plain_name(name):
 
 
 def as_in_files(model, tensors):
-    """Tensors by names as files have them: transformers holds the projections of all experts of a layer in two."""
+    """Tensors by names as files have them: transformers holds the projections of all experts of a layer in two. Those of
+    gpt-oss are fused in files, too, and get names of one expert each."""
     mlp, gate, up, down = EXPERT_NAMES.get(model.config.model_type, ("mlp", "gate_proj", "up_proj", "down_proj"))
     result = {}
     for name, tensor in tensors.items():
-        if ".mlp.experts." in name:
+        if model.config.model_type == "gpt_oss" and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            stem, kind = name.rsplit(".", 1)
+            result |= {f"{stem}.{e}.{kind}.weight": own for e, own in enumerate(tensor)}
+        elif ".mlp.experts." in name and model.config.model_type != "gpt_oss":
             stem, kind = name.replace(".mlp.", f".{mlp}.").rsplit(".", 1)
             for e, own in enumerate(tensor):
                 parts = dict(zip((gate, up), own.chunk(2))) if kind == "gate_up_proj" else {down: own}

@@ -80,7 +80,7 @@ void start_anew(const Job& job, const TrainingGraph& training, const TrainedWeig
 
 void read_trained(const SafetensorsFolder& folder, const std::string& tensor, const TrainingGraph& training,
                   const TrainedWeight& t, ValueStore& store) {
-  StoredWeight stored(folder, tensor);
+  StoredWeight stored(folder, tensor, training.parameter_of(t).first_elem());
   write_exact(store, training, t, folder.file_of(tensor).string(),
               [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
 }

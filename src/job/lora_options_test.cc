@@ -40,7 +40,7 @@ TEST_CASE("lora_target_linear is refused where it would mean experts, and means 
     return lora_targets(parameters_of(*model), lora_options(all_linear({}), model, notes), "lora_target_modules")
         .size();
   };
-  for (const char* name : {"qwen3_moe", "mixtral", "olmoe"})
+  for (const char* name : {"qwen3_moe", "mixtral", "olmoe", "glm4_moe"})
     CHECK_THROWS_WITH_AS((void)targets(name), doctest::Contains("[lora_target_linear] expected false"), InputError);
   CHECK(targets("qwen2_moe") == 4 + 3 + 4 + 3 + 1);
 }

@@ -166,8 +166,18 @@ const TensorSpec* MergedWeights::find(std::string_view name) const {
 std::vector<float> MergedWeights::read(const TensorSpec& tensor, ThreadPool& pool) const {
   const Parameter* p = parameters_.find_written(tensor.name);  // null for what the base has besides
   if (p == nullptr || !p->is_written()) return read_stored({base_, tensor.name}, tensor.elems());
-  if (!adapter_) return read_stored({base_, *p}, tensor.elems());
-  return merged_weight(*p, parameters_, *lora_, base_, *adapter_, pool);
+  const auto read_weight = [&](const Parameter& weight) {
+    if (!adapter_) return read_stored({base_, weight}, weight.shape.elems());
+    return merged_weight(weight, parameters_, *lora_, base_, *adapter_, pool);
+  };
+  if (!p->is_slab()) return read_weight(*p);
+  std::vector<float> slabs;
+  for (const Parameter& weight : parameters_) {
+    if (!weight.is_slab() || weight.written_name() != tensor.name) continue;
+    const std::vector<float> own = read_weight(weight);
+    slabs.insert(slabs.end(), own.begin(), own.end());
+  }
+  return slabs;
 }
 
 }  // namespace spillway

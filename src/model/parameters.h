@@ -34,13 +34,15 @@ enum class ParameterRole : uint8_t {
   kRowSquares,  // [out_features]: the squared norms of the rows of the module's weight (model/row_squares.h)
   kLoraStart,   // f32, what a factor started as where the base is without it: nothing reads it but what saves
   kConstant,    // computed from the config
+  kSinks,       // [heads], logits that join the softmaxes of attention
+  kBuffer,      // of the model's files: forward passes read it, no training changes it
 };
 
 // The initial value of a weight in a model's files.
 struct ParameterSource {
   std::string name;
-  // Its rank differs from the weight's if the weight is a view of it. It may have fewer rows than the weight: the
-  // others are those of added tokens.
+  // Its rank differs from the weight's if the weight is a view of it, or one of its slabs. It may have fewer rows than
+  // the weight: the others are those of added tokens.
   Shape shape;
   StoragePtr storage =
       dense_storage();  // as the files have it; loading encodes or decodes where the graph's is another
@@ -61,6 +63,7 @@ struct Parameter {
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
   bool is_meant_by_targets = false;  // an expert's, for which PEFT takes target names of its projection, too
+  int64_t slab = -1;  // of its source's first dimension, of which it is this one, as fused experts are; -1: it is all
   StoragePtr storage = dense_storage();
   std::string name_in_files;    // of a model that is written, where it is another one
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
@@ -75,6 +78,10 @@ struct Parameter {
     return values[0];
   }
   [[nodiscard]] WeightSpec spec() const { return {shape, dtype}; }
+  [[nodiscard]] bool is_slab() const { return slab >= 0; }
+  // Returns the element of a tensor of its source, or of a part of it, with which a weight of `elems` elements begins.
+  [[nodiscard]] int64_t first_elem(int64_t elems) const { return is_slab() ? slab * elems : 0; }
+  [[nodiscard]] int64_t first_elem() const { return first_elem(shape.elems()); }
   // The tensors of a model's files that hold it. REQUIRES: is_of_model().
   [[nodiscard]] std::vector<ParameterTensor> tensors() const {
     return source.storage->tensors(source.name, {source.shape, dtype});
@@ -91,7 +98,9 @@ struct Parameter {
   // Returns true if a written model folder holds it, which includes new scores.
   [[nodiscard]] bool is_written() const { return is_of_model() || is_score(); }
   [[nodiscard]] bool is_score() const { return role == ParameterRole::kScore || role == ParameterRole::kScoreBias; }
-  [[nodiscard]] bool is_of_mixture() const { return role == ParameterRole::kExpert || role == ParameterRole::kRouter; }
+  [[nodiscard]] bool is_of_mixture() const {
+    return role == ParameterRole::kExpert || role == ParameterRole::kRouter || role == ParameterRole::kBuffer;
+  }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
   [[nodiscard]] bool has_row_per_token() const {
     return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;

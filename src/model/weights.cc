@@ -89,12 +89,13 @@ bool equal_values(const SafetensorsFolder& folder, std::string_view a, std::stri
   return true;
 }
 
-// Reads a stored tensor in pieces and drops them: reading refuses what is not finite.
-void check_values(const SafetensorsFolder& folder, const StoredTensor& tensor) {
+// Reads a weight in pieces and drops them: reading refuses what is not finite.
+void check_values(const SafetensorsFolder& folder, const Parameter& p) {
   std::vector<float> piece(kPieceElems);
-  for (int64_t first = 0; first < tensor.elems(); first += kPieceElems) {
-    folder.read(tensor.name, first, std::min(kPieceElems, tensor.elems() - first), *tensor.dtype(), piece.data());
-  }
+  const DType dtype = folder.find(p.source.name)->dtype().value();
+  const int64_t end = p.first_elem() + p.shape.elems();
+  for (int64_t first = p.first_elem(); first < end; first += kPieceElems)
+    folder.read(p.source.name, first, std::min(kPieceElems, end - first), dtype, piece.data());
 }
 
 void read_weight(const SafetensorsFolder& folder, std::string_view tensor, ValueId value, ValueStore& store) {
@@ -108,7 +109,7 @@ void check_part(const SafetensorsFolder& folder, const Parameter& p, size_t part
   auto piece = make_vector<std::byte>(std::min(kPieceElems, elems) * size_of(type.dtype));
   for (int64_t first = 0; first < elems; first += kPieceElems) {
     const TensorView view{piece.data(), type.dtype, {std::min(kPieceElems, elems - first)}};
-    p.storage->read(folder, p.source.name, p.spec(), part, view, first);
+    p.storage->read(folder, p.source.name, p.spec(), part, view, p.first_elem(elems) + first);
   }
 }
 
@@ -120,8 +121,9 @@ void read_parts(const SafetensorsFolder& folder, const Parameter& p, ValueStore&
       check_part(folder, p, part, parts[part]);
       continue;
     }
+    const int64_t begin = p.first_elem(parts[part].shape.elems());
     store.write(p.values[part], [&](const TensorView& piece, int64_t first) {
-      p.storage->read(folder, p.source.name, p.spec(), part, piece, first);
+      p.storage->read(folder, p.source.name, p.spec(), part, piece, begin + first);
     });
   }
 }
@@ -143,7 +145,7 @@ void load_weight(const SafetensorsFolder& folder, const Parameter& p, ValueStore
                  std::optional<ThreadPool>& pool) {
   if (p.storage->is_coded() && p.is_stored_as_used()) return read_parts(folder, p, store);
   if (p.storage->is_coded()) return encode_weight(folder, p, store, pool ? *pool : pool.emplace(available_cpus()));
-  if (store.is_in_files(p.value())) return check_values(folder, *folder.find(p.source.name));
+  if (store.is_in_files(p.value())) return check_values(folder, p);
   StoredWeight weight(folder, p);
   store.write(p.value(), [&](const TensorView& piece, int64_t first) { weight.read(piece, first); });
 }
@@ -157,12 +159,13 @@ void for_copies(const ParameterTable& parameters, const SafetensorsFolder& folde
 
 }  // namespace
 
-StoredWeight::StoredWeight(const SafetensorsFolder& folder, std::string_view name)
-    : folder_(folder), name_(name), stored_elems_(folder.find(name)->elems()) {}
+StoredWeight::StoredWeight(const SafetensorsFolder& folder, std::string_view name, int64_t begin)
+    : folder_(folder), name_(name), begin_(begin), stored_elems_(folder.find(name)->elems() - begin) {}
 
 StoredWeight::StoredWeight(const SafetensorsFolder& folder, const Parameter& p)
-    : folder_(folder), name_(p.source.name), stored_elems_(p.source.shape.elems()) {
-  const WeightSpec stored{p.source.shape, p.dtype};
+    : folder_(folder), name_(p.source.name), begin_(p.first_elem()) {
+  const WeightSpec stored{p.is_slab() ? p.shape : p.source.shape, p.dtype};
+  stored_elems_ = stored.shape.elems();
   const Storage& storage = *p.source.storage;
   if (!storage.is_coded()) return;
   std::vector<std::vector<std::byte>> contents;
@@ -170,7 +173,7 @@ StoredWeight::StoredWeight(const SafetensorsFolder& folder, const Parameter& p)
   for (const StoragePart& part : storage.parts(stored)) {
     TensorView view{nullptr, part.dtype, part.shape};
     view.data = contents.emplace_back(make_vector<std::byte>(view.bytes())).data();
-    storage.read(folder, name_, stored, parts.size(), view, 0);
+    storage.read(folder, name_, stored, parts.size(), view, p.first_elem(view.elems()));
     parts.push_back(view);
   }
   resize(decoded_, stored_elems_);
@@ -195,7 +198,7 @@ void StoredWeight::read(const TensorView& piece, int64_t first) {
     return;
   }
   const int64_t stored = std::clamp(stored_elems_ - first, int64_t{0}, piece.elems());
-  if (stored > 0) folder_.read(name_, first, stored, piece.dtype, piece.data);
+  if (stored > 0) folder_.read(name_, begin_ + first, stored, piece.dtype, piece.data);
   if (stored == piece.elems()) return;
   if (mean_.empty()) compute_mean();
   auto values = make_vector<float>(piece.elems() - stored);

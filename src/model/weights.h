@@ -28,8 +28,8 @@ namespace spillway {
 // of the stored ones, as transformers initialises it (except for noise of 1e-9 of their covariance).
 class StoredWeight {
  public:
-  // REQUIRES: the folder has `name`, and outlives this object.
-  StoredWeight(const SafetensorsFolder& folder, std::string_view name);
+  // Reads from element `begin` of a tensor on. REQUIRES: the folder has `name`, and outlives this object.
+  StoredWeight(const SafetensorsFolder& folder, std::string_view name, int64_t begin = 0);
   // Reads the source of a parameter; a quantised one is decoded as a whole, into memory.
   StoredWeight(const SafetensorsFolder& folder, const Parameter& parameter);
   // Reads elements [first, first + piece.elems()) in the piece's dtype.
@@ -40,7 +40,7 @@ class StoredWeight {
 
   const SafetensorsFolder& folder_;
   std::string name_;
-  int64_t stored_elems_;
+  int64_t begin_, stored_elems_;
   std::vector<float> mean_;     // of the rows; empty until it is needed
   std::vector<float> decoded_;  // the elements of a coded weight
 };

@@ -1,5 +1,6 @@
 #include "saved/saved_model.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <span>
@@ -135,8 +136,12 @@ TensorSums save_adapters(const std::filesystem::path& folder, const ModelInTrain
 struct WrittenTensor {
   const Parameter* parameter;
   const TrainedWeight* trained;  // null: it is written as the run has it
-  TensorSpec spec;
+  TensorSpec spec;               // of several weights, if they are slabs of it
+
+  // Returns true for one weight of each tensor.
+  [[nodiscard]] bool names_tensor() const { return parameter->slab <= 0; }
 };
+// Returns the tensors, the slabs of each in their order.
 std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGraph& training) {
   std::vector<WrittenTensor> tensors;
   const auto add = [&](const Parameter& p, const TrainedWeight* trained) {
@@ -148,6 +153,9 @@ std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGr
   for (const Parameter& p : training.model.parameters) {
     if (p.is_of_model() && !p.trained) add(p, nullptr);
   }
+  std::stable_sort(tensors.begin(), tensors.end(), [](const WrittenTensor& a, const WrittenTensor& b) {
+    return a.parameter->slab < b.parameter->slab;
+  });
   return tensors;
 }
 
@@ -157,7 +165,8 @@ TensorSums write_weights(const std::filesystem::path& folder, const ModelInTrain
   const auto& [job, base, training, store] = model;
   const std::vector<WrittenTensor> tensors = model_tensors(base, training);
   std::vector<TensorSpec> specs;
-  for (const WrittenTensor& tensor : tensors) specs.push_back(tensor.spec);
+  for (const WrittenTensor& tensor : tensors)
+    if (tensor.names_tensor()) specs.push_back(tensor.spec);
   specs.insert(specs.end(), base.tensors_of_wrapper_parts.begin(), base.tensors_of_wrapper_parts.end());
   SafetensorsFolderWriter writer(folder, specs, SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout_of(*job.model)));
@@ -196,7 +205,8 @@ int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& 
   if (const std::optional<LoraOptions>& lora = job.graph.model.lora) {
     for (const TensorSpec& spec : adapter_specs(job, training, lora->beside_unchanged_base())) bytes += spec.bytes();
   } else {
-    for (const WrittenTensor& tensor : model_tensors(base, training)) bytes += tensor.spec.bytes();
+    for (const WrittenTensor& tensor : model_tensors(base, training))
+      if (tensor.names_tensor()) bytes += tensor.spec.bytes();
     for (const TensorSpec& tensor : base.tensors_of_wrapper_parts) bytes += tensor.bytes();
   }
   return job.graph.ema ? 2 * bytes : bytes;

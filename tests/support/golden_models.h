@@ -13,6 +13,6 @@ inline constexpr const char* kTinyModels[] = {
     "llama2",     "llama32",   "llama_linear", "llama_bias", "mistral",    "qwen2",         "qwen2_tied", "qwen3",
     "qwen3_tied", "gemma2",    "gemma3",       "phi3",       "qwen3_yarn", "phi3_longrope", "glm4",       "ministral3",
     "granite",    "smollm3",   "olmo2",        "arcee",      "seed_oss",   "gemma",         "olmo3",      "cohere",
-    "cohere2",    "qwen3_moe", "mixtral",      "olmoe",      "qwen2_moe"};
+    "cohere2",    "qwen3_moe", "mixtral",      "olmoe",      "qwen2_moe",  "glm4_moe",      "gpt_oss"};
 
 }  // namespace spillway::testing

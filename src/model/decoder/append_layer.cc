@@ -90,6 +90,13 @@ class LayerBuilder {
       heads.k = parts_.norm(heads.k, prefix_ + "self_attn.k_norm", keys);
     }
     if (attention.rope) parts_.rotate(heads, *attention.rope);
+    if (attention.has_sinks) {
+      const std::string module = prefix_ + "self_attn";
+      heads.sinks =
+          parts_.layers()
+              .add(parts_.layers().named_parameter(ParameterRole::kSinks, module + ".sinks", module, {attention.heads}))
+              .value();
+    }
     return heads;
   }
 

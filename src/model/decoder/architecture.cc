@@ -17,7 +17,7 @@ constexpr std::array kArchitectures = {
     &architectures::kMinistral3, &architectures::kGranite, &architectures::kSmolLm3, &architectures::kOlmo2,
     &architectures::kArcee,      &architectures::kSeedOss, &architectures::kGemma,   &architectures::kOlmo3,
     &architectures::kCohere,     &architectures::kCohere2, &architectures::kMixtral, &architectures::kQwen2Moe,
-    &architectures::kQwen3Moe,   &architectures::kOlmoe};
+    &architectures::kQwen3Moe,   &architectures::kOlmoe,   &architectures::kGlm4Moe, &architectures::kGptOss};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

@@ -39,8 +39,9 @@ struct DecoderConfig {
   double initializer_range = 0.02;
   bool copies_head = false;       // the files tie the head; here it is a weight of its own that starts as the embedding
   std::vector<RopeConfig> ropes;  // that layers name by their place: the one of all, or a second one of windows
-  double embedding_scale = 1;     // of the embedding's rows
-  double residual_scale = 1;      // of what a branch adds to the stream
+  bool has_unread_layers = false;  // files may hold layers behind the model's own, which no forward pass reads
+  double embedding_scale = 1;      // of the embedding's rows
+  double residual_scale = 1;       // of what a branch adds to the stream
   double logit_scale = 1;
   double logit_soft_cap = 0;  // of scaled logits; 0: none
   // As TextModel's, which a model that scores is without, as in transformers.

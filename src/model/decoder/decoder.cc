@@ -153,7 +153,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   DecoderParts parts(layers, config_, {.positions = positions, .seq_offsets = offsets, .longest = options.tokens});
   result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
     return ops::attention(builder, heads.q, heads.k, heads.v, offsets,
-                          attention_options(nth(config_.layers, layer).attention, options));
+                          attention_options(nth(config_.layers, layer).attention, options), heads.sinks);
   });
   append_expert_loads(parts, result);
   result.head = parts.head();
@@ -169,9 +169,9 @@ ValueId Decoder::attend(Builder& builder, const ModelOptions& options, const Cac
   const std::vector<ValueId>& latest = states.append(layer, index, {heads.k, heads.v});
   const ops::CacheOperands cache{latest[0], latest[1], inputs.first, inputs.own};
   const ops::AttentionOptions attention = attention_options(layer.attention, options);
-  if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention);
+  if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention, heads.sinks);
   if (index + 1 == std::ssize(config_.layers)) return kNone;
-  return ops::cached_attention(builder, heads.q, cache, attention);
+  return ops::cached_attention(builder, heads.q, cache, attention, heads.sinks);
 }
 
 CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& options, int64_t rows,

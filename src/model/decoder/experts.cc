@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "model/decoder/feed_forward.h"
 #include "ops/add/add.h"
+#include "ops/add_expert_bias/add_expert_bias.h"
 #include "ops/balance_loss/balance_loss.h"
 #include "ops/cast/cast.h"
+#include "ops/clamped_swiglu/clamped_swiglu.h"
 #include "ops/combine_rows/combine_rows.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/grouped_linear/grouped_linear.h"
@@ -36,12 +39,13 @@ class MixtureBuilder {
   // the narrower of its sides.
   [[nodiscard]] ValueId experts(ValueId x, ValueId residual) {
     const ValueId logits = router_logits(x);
-    const ops::Routes routes =
-        ops::route(builder(), logits, {.top_k = mixture_.top_k, .normalises = mixture_.normalises});
+    const ops::Routes routes = ops::route(builder(), logits, routing());
     const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
     note_load(logits, pairs);
     const int64_t width = parts_.config().hidden_size;
     const ValueId rows = ops::gather_rows(builder(), x, pairs);
+    if (mixture_.fused)
+      return ops::combine_rows(builder(), fused_experts(rows, routes.weights, pairs), pairs, residual);
     const ValueId gate = product(mixture_.gate_proj, {mixture_.inner, width}, rows, pairs);
     const ValueId up = product(mixture_.up_proj, {mixture_.inner, width}, rows, pairs);
     const ValueId inner = ops::weigh_rows(builder(), ops::swiglu(builder(), gate, up), routes.weights, pairs);
@@ -49,11 +53,12 @@ class MixtureBuilder {
                              residual);
   }
 
-  // Returns residual + sigmoid(shared_expert_gate(x)) * shared_expert(x).
+  // Returns residual + shared_expert(x), with a gate times sigmoid(shared_expert_gate(x)).
   [[nodiscard]] ValueId shared_expert(ValueId x, ValueId residual) {
     const FeedForward description{.inner = mixture_.shared_inner};
-    const FeedForwardPart expert(parts_, description, module_ + ".shared_expert");
+    const FeedForwardPart expert(parts_, description, fmt::format("{}.{}", module_, mixture_.shared_expert));
     const ValueId inner = expert.inner(x);
+    if (!mixture_.shared_has_gate) return parts_.layers().linear(expert.down_projection(), inner, residual);
     const LinearLayer gate{
         .module = module_ + ".shared_expert_gate", .in_features = parts_.config().hidden_size, .out_features = 1};
     const ValueId logit = ops::cast(builder(), parts_.layers().linear(gate, x), DType::kF32);
@@ -66,9 +71,47 @@ class MixtureBuilder {
 
   // Logits and all that follows from them are f32.
   [[nodiscard]] ValueId router_logits(ValueId x) {
-    const ValueId weight = parts_.layers().weight(ParameterRole::kRouter, module_ + ".gate",
-                                                  {mixture_.experts, parts_.config().hidden_size});
-    return ops::matmul(builder(), x, weight, {.transpose_b = true, .out_dtype = DType::kF32});
+    const std::string router = fmt::format("{}.{}", module_, mixture_.router);
+    const ValueId weight =
+        parts_.layers().weight(ParameterRole::kRouter, router, {mixture_.experts, parts_.config().hidden_size});
+    const ValueId bias =
+        mixture_.fused ? parts_.layers().weight(ParameterRole::kBias, router, {mixture_.experts}) : kNone;
+    return ops::matmul(builder(), x, weight, {.transpose_b = true, .bias = bias, .out_dtype = DType::kF32});
+  }
+
+  [[nodiscard]] ops::RouteOptions routing() {
+    ops::RouteOptions result = mixture_.route;
+    if (!mixture_.choice_bias.empty()) {
+      const std::string gate = fmt::format("{}.{}", module_, mixture_.router);
+      Parameter bias = parts_.layers().named_parameter(
+          ParameterRole::kBuffer, fmt::format("{}.{}", gate, mixture_.choice_bias), gate, {mixture_.experts});
+      bias.dtype = DType::kF32;
+      bias.trained = false;
+      result.bias = parts_.layers().add(std::move(bias)).value();
+    }
+    return result;
+  }
+
+  // Returns the rows of pairs that fused experts make of rows, times their weights: the weights come last, since biases
+  // count by them, too.
+  [[nodiscard]] ValueId fused_experts(ValueId rows, ValueId weights, const ops::SortedPairs& pairs) {
+    const int64_t width = parts_.config().hidden_size, inner = mixture_.inner;
+    const auto project = [&](std::string_view name, const Shape& shape, ValueId x) {
+      const ValueId bias = expert_biases(name, shape[1]);
+      return ops::add_expert_bias(builder(), product(name, shape, x, pairs), bias, pairs.offsets);
+    };
+    const ValueId gate_up = project("gate_up_proj", {width, 2 * inner}, rows);
+    const ValueId activated =
+        ops::clamped_swiglu(builder(), gate_up, {.alpha = mixture_.fused->alpha, .limit = mixture_.fused->limit});
+    return ops::weigh_rows(builder(), project("down_proj", {inner, width}, activated), weights, pairs);
+  }
+
+  // Returns the biases of all experts of the layer, [experts, width].
+  [[nodiscard]] ValueId expert_biases(std::string_view projection, int64_t width) {
+    const std::string module = module_ + ".experts";
+    Parameter biases = parts_.layers().named_parameter(
+        ParameterRole::kBias, fmt::format("{}.{}_bias", module, projection), module, {mixture_.experts, width});
+    return parts_.layers().add(std::move(biases)).value();
   }
 
   // Notes how evenly experts are used, for what all layers compute together.
@@ -88,8 +131,9 @@ class MixtureBuilder {
       std::vector<ValueId> weights;
       for (int64_t expert = first; expert < std::min(first + together, mixture_.experts); ++expert)
         weights.push_back(weight_of(expert, name, shape));
-      result = ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.top_k, weights,
-                                   {.first_expert = first, .addend = result});
+      result =
+          ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.route.top_k, weights,
+                              {.first_expert = first, .addend = result, .are_in_by_out = mixture_.fused.has_value()});
     }
     return result;
   }
@@ -98,6 +142,12 @@ class MixtureBuilder {
     const std::string module = fmt::format("{}.experts.{}.{}", module_, expert, name);
     Parameter weight = parts_.layers().base_parameter(ParameterRole::kExpert, module, shape);
     weight.is_meant_by_targets = mixture_.targets_mean_experts;
+    if (mixture_.fused) {
+      weight.name_in_files = weight.source.name =
+          parts_.layers().names().in_files(fmt::format("{}.experts.{}", module_, name));
+      weight.source.shape = {mixture_.experts, shape[0], shape[1]};
+      weight.slab = expert;
+    }
     return parts_.layers().add(std::move(weight)).value();
   }
 
@@ -127,7 +177,7 @@ void append_expert_loads(DecoderParts& parts, ModelGraph& model) {
     loss.weight = builder.input("batch.router_loss_weight", {DType::kF32, {1}}, ValueKind::kBatch);
     const auto& layers = parts.config().layers;
     const auto mixed = std::find_if(layers.begin(), layers.end(), [](const DecoderLayer& l) { return l.mixture; });
-    const ops::BalanceLoss balance = ops::balance_loss(builder, pool, mixed->mixture->top_k, loss.weight);
+    const ops::BalanceLoss balance = ops::balance_loss(builder, pool, mixed->mixture->route.top_k, loss.weight);
     loss.weighted = balance.weighted;
     model.metrics.push_back({"aux_loss", balance.loss});
   }

@@ -182,8 +182,9 @@ class Check {
     const std::optional<Mixture>& mixture = nth(config_.layers, index).mixture;
     if (!mixture)
       refuse("mlp_only_layers, decoder_sparse_step", "experts in all layers", fmt::format("none in layer {}", index));
-    if (mixture->normalises != family_.mixture.normalises)
-      refuse("norm_topk_prob", family_.mixture.normalises ? "true" : "false", mixture->normalises ? "true" : "false");
+    if (mixture->route.normalises != family_.mixture.normalises)
+      refuse("norm_topk_prob", family_.mixture.normalises ? "true" : "false",
+             mixture->route.normalises ? "true" : "false");
   }
 
   void window(int64_t index) const {
@@ -269,7 +270,7 @@ class Describer {
 
   void add_mixture(const Mixture& mixture) {
     size("expert_count", mixture.experts);
-    size("expert_used_count", mixture.top_k);
+    size("expert_used_count", mixture.route.top_k);
     if (family_.mixture.states_inner_width) size("expert_feed_forward_length", mixture.inner);
     if (mixture.shared_inner > 0) size("expert_shared_feed_forward_length", mixture.shared_inner);
   }

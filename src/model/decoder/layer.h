@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/route/route.h"
+
 namespace spillway {
 
 class Model;
@@ -37,6 +39,7 @@ struct Attention {
   std::optional<HeadNorm> head_norm;           // empty: queries and keys have no norms
   bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
   bool qkv_bias = false, output_bias = false;  // of q_proj, k_proj and v_proj; of o_proj
+  bool has_sinks = false;                      // a learned logit of each head joins its softmaxes (gpt-oss)
 
   // Return the number of columns of all queries, and of all keys.
   [[nodiscard]] int64_t query_width() const { return heads * head_dim; }
@@ -53,17 +56,26 @@ struct FeedForward {
   bool bias = false;      // of all its projections
 };
 
-// A mixture of experts in place of the feed-forward: for each token, the sum of its top_k experts' down_proj(silu(
+// Experts whose projections are fused in files (gpt-oss): gate_up_proj [experts, hidden_size, 2 * inner], whose columns
+// are gates and ups in turn, and down_proj [experts, inner, hidden_size]. All have biases, as the router has, and the
+// activation is ops::clamped_swiglu.
+struct FusedExperts {
+  double alpha = 0, limit = 0;
+};
+
+// A mixture of experts in place of the feed-forward: for each token, the sum of its chosen experts' down_proj(silu(
 // gate_proj(x)) * up_proj(x)), each times its weight, and of the shared expert's.
 struct Mixture {
-  int64_t experts = 0;       // 1 to ops::kMaxExperts
-  int64_t top_k = 0;         // 1 to experts
-  int64_t inner = 0;         // of an expert
-  bool normalises = false;   // the weights of a token's experts are divided by their sum
-  int64_t shared_inner = 0;  // of the shared expert, whose weight is sigmoid(shared_expert_gate(x)); 0: there is none
+  int64_t experts = 0;           // 1 to ops::kMaxExperts
+  int64_t inner = 0;             // of an expert
+  ops::RouteOptions route;       // its bias is the buffer choice_bias of the router
+  int64_t shared_inner = 0;      // of the shared expert; 0: there is none
+  bool shared_has_gate = false;  // the shared expert's weight is sigmoid(shared_expert_gate(x)), else 1
+  std::optional<FusedExperts> fused;
   bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
-  // The names of its modules inside the layer.
+  // The names of its modules inside the layer, and of the router's buffer, if it has one.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
+  std::string_view router = "gate", shared_expert = "shared_expert", choice_bias{};
 };
 
 // The number of rows of a state.

@@ -9,7 +9,7 @@ namespace {
 void read_mixtral(const JsonField& json, DecoderConfig& config) {
   if (!json["sliding_window"].is_null()) set_windows(window_of(json), config);
   Mixture mixture = read_mixture(json, "intermediate_size");
-  mixture.normalises = true;
+  mixture.route.normalises = true;
   mixture.module = "block_sparse_moe";
   mixture.gate_proj = "w1";
   mixture.up_proj = "w3";

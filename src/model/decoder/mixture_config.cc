@@ -1,5 +1,9 @@
 #include "model/decoder/mixture_config.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -10,20 +14,61 @@ namespace spillway {
 namespace {
 
 constexpr int64_t kMaxInner = int64_t{1} << 20;
-constexpr double kMaxCoefficient = 1e6;
+constexpr double kMaxCoefficient = 1e6, kMinRouteScale = 1e-6, kMaxRouteScale = 1e6;
+
+// Returns the key of the number of experts.
+std::string_view experts_key_of(const JsonField& json) {
+  constexpr std::string_view kKeys[] = {"num_experts", "num_local_experts", "n_routed_experts"};
+  const auto* const found = std::find_if(std::begin(kKeys), std::end(kKeys), [&](auto key) { return json.has(key); });
+  return found == std::end(kKeys) ? kKeys[0] : *found;
+}
+
+// Throws InputError for groups in which there are no such choices.
+void check_groups(const JsonField& json, const Mixture& mixture) {
+  const ops::RouteOptions& route = mixture.route;
+  const auto check = [&](bool is_right, std::string_view expected, int64_t got) {
+    if (!is_right) throw input_error(json.where(), "expected {}, got {}; check both numbers", expected, got);
+  };
+  check(mixture.experts % route.groups == 0,
+        fmt::format("n_group to divide {} = {}", experts_key_of(json), mixture.experts), route.groups);
+  const int64_t size = mixture.experts / route.groups;
+  check(size >= route.best_of_group,
+        fmt::format("groups of at least {} experts, whose scores make a group's", route.best_of_group), size);
+  check(route.top_groups <= route.groups, fmt::format("topk_group of at most n_group = {}", route.groups),
+        route.top_groups);
+  check(route.top_k <= route.top_groups * size,
+        fmt::format("num_experts_per_tok of at most the {} experts of topk_group groups", route.top_groups * size),
+        route.top_k);
+}
 
 }  // namespace
 
 Mixture read_mixture(const JsonField& json, std::string_view inner_key) {
-  constexpr std::string_view kExperts = "num_experts", kLocalExperts = "num_local_experts";
-  const std::string_view experts_key = json.has(kLocalExperts) && !json.has(kExperts) ? kLocalExperts : kExperts;
+  const std::string_view experts_key = experts_key_of(json);
   Mixture mixture;
   mixture.experts = json[experts_key].integer(1, ops::kMaxExperts);
-  mixture.top_k = json["num_experts_per_tok"].integer(1, ops::kMaxExperts);
+  mixture.route.top_k = json["num_experts_per_tok"].integer(1, ops::kMaxExperts);
   mixture.inner = json[inner_key].integer(1, kMaxInner);
-  if (mixture.top_k <= mixture.experts) return mixture;
+  if (mixture.route.top_k <= mixture.experts) return mixture;
   throw input_error(json.where(), "expected num_experts_per_tok of at most {} = {}, got {}; check both numbers",
-                    experts_key, mixture.experts, mixture.top_k);
+                    experts_key, mixture.experts, mixture.route.top_k);
+}
+
+Mixture read_grouped_mixture(const JsonField& json) {
+  Mixture mixture = read_mixture(json, "moe_intermediate_size");
+  ops::RouteOptions& route = mixture.route;
+  route.score = ops::RouteScore::kSigmoid;
+  route.normalises = json["norm_topk_prob"].boolean_or(true);
+  route.epsilon = route.normalises ? 1e-20 : 0;
+  route.scale = json["routed_scaling_factor"].real_or(1, kMinRouteScale, kMaxRouteScale);
+  route.groups = json["n_group"].integer_or(1, 1, ops::kMaxExperts);
+  route.top_groups = json["topk_group"].integer_or(1, 1, ops::kMaxExperts);
+  route.best_of_group = 2;
+  check_groups(json, mixture);
+  mixture.shared_inner = mixture.inner * json["n_shared_experts"].integer_or(1, 0, ops::kMaxExperts);
+  mixture.shared_expert = "shared_experts";
+  mixture.choice_bias = "e_score_correction_bias";
+  return mixture;
 }
 
 void set_mixtures(const Mixture& mixture, DecoderConfig& config) {
@@ -40,6 +85,12 @@ void set_mixtures_by_step(const JsonField& json, const Mixture& mixture, Decoder
   for (int64_t layer = 0; layer < layers; ++layer) {
     if (!dense.contains(layer) && (layer + 1) % step == 0) nth(config.layers, layer).mixture = mixture;
   }
+}
+
+void set_mixtures_behind_dense(const JsonField& json, const Mixture& mixture, DecoderConfig& config) {
+  const auto layers = std::ssize(config.layers);
+  for (int64_t layer = json["first_k_dense_replace"].integer_or(1, 0, layers); layer < layers; ++layer)
+    nth(config.layers, layer).mixture = mixture;
 }
 
 void read_router_training(const JsonField& json, double missing, DecoderConfig& config) {

@@ -9,15 +9,23 @@
 
 namespace spillway {
 
-// Reads the numbers of a mixture: the experts by num_experts or num_local_experts, those of a token by
-// num_experts_per_tok, and their width by `inner_key`. Throws InputError for more experts of a token than there are.
+// Reads the numbers of a mixture: the experts by num_experts, num_local_experts or n_routed_experts, those of a token
+// by num_experts_per_tok, and their width by `inner_key`. Throws InputError for more experts of a token than there are.
 [[nodiscard]] Mixture read_mixture(const JsonField& json, std::string_view inner_key);
+
+// Reads a mixture whose router scores each expert by itself and chooses within groups of neighbours, with the experts
+// that all tokens share as one (DeepSeek V3, GLM-4.5). Throws InputError for groups that do not divide the experts, or
+// that have too few for a token.
+[[nodiscard]] Mixture read_grouped_mixture(const JsonField& json);
 
 // Gives all layers a mixture.
 void set_mixtures(const Mixture& mixture, DecoderConfig& config);
 
 // Gives one to every decoder_sparse_step-th layer but to those of mlp_only_layers (Qwen).
 void set_mixtures_by_step(const JsonField& json, const Mixture& mixture, DecoderConfig& config);
+
+// Gives one to all layers but the first first_k_dense_replace.
+void set_mixtures_behind_dense(const JsonField& json, const Mixture& mixture, DecoderConfig& config);
 
 // transformers' coefficient of the load-balancing loss, where a file leaves it out, of all but OLMoE.
 inline constexpr double kRouterAuxLossCoef = 0.001;

@@ -56,19 +56,25 @@ TEST_CASE("folders of mixtures say which layers have experts, how many, and what
   const DecoderConfig qwen3 = read_decoder_config(kGoldenModels / "qwen3_moe");
   CHECK(mixtures_of(qwen3) == std::vector<bool>{true, false, true});
   CHECK(qwen3.layers[0].mixture->experts == 8);
-  CHECK(qwen3.layers[0].mixture->top_k == 3);
+  CHECK(qwen3.layers[0].mixture->route.top_k == 3);
   CHECK(qwen3.layers[0].mixture->inner == 20);
-  CHECK(qwen3.layers[0].mixture->normalises);
+  CHECK(qwen3.layers[0].mixture->route.normalises);
   CHECK(qwen3.layers[1].feed_forward.inner == 48);
   const DecoderConfig qwen2 = read_decoder_config(kGoldenModels / "qwen2_moe");
   CHECK(mixtures_of(qwen2) == std::vector<bool>{false, true});
   CHECK(qwen2.layers[1].mixture->shared_inner == 24);
-  CHECK(!qwen2.layers[1].mixture->normalises);
+  CHECK(!qwen2.layers[1].mixture->route.normalises);
   CHECK(windows_of(qwen2) == std::vector<int64_t>{6, 0});
   const DecoderConfig mixtral = read_decoder_config(kGoldenModels / "mixtral");
   CHECK(mixtral.layers[0].mixture->down_proj == "w2");
   CHECK(windows_of(mixtral) == std::vector<int64_t>{6, 6});
-  CHECK(!read_decoder_config(kGoldenModels / "olmoe").layers[1].mixture->normalises);
+  CHECK(!read_decoder_config(kGoldenModels / "olmoe").layers[1].mixture->route.normalises);
+  const DecoderConfig glm4 = read_decoder_config(kGoldenModels / "glm4_moe");
+  CHECK(mixtures_of(glm4) == std::vector<bool>{false, true, true});
+  CHECK(glm4.layers[1].mixture->shared_inner == 12);
+  CHECK(!glm4.layers[1].mixture->shared_has_gate);
+  CHECK(glm4.layers[1].mixture->route.groups == 4);
+  CHECK(glm4.layers[1].attention.head_norm == HeadNorm::kEachHead);
   const Graph graph = graph_of_tiny("qwen3_moe");
   CHECK(count_ops(graph, "grouped_linear") == 2 * 3);
   CHECK(count_ops(graph, "swiglu") == 3);
@@ -85,6 +91,60 @@ TEST_CASE("numbers of a mixture that cannot be are refused by name") {
   CHECK(has(error_of_changes({{"decoder_sparse_step", 0}}), "decoder_sparse_step"));
   CHECK(has(config_error({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"clip_qkv", 6.0}}, "OlmoeForCausalLM"),
             "expected clip_qkv null, got 6"));
+}
+
+TEST_CASE("groups in which experts cannot be chosen are refused by name") {
+  const auto error_of = [](json changes) {
+    json all = {{"model_type", "glm4_moe"},    {"n_routed_experts", 12}, {"num_experts_per_tok", 4},
+                {"moe_intermediate_size", 20}, {"n_group", 4},           {"topk_group", 2},
+                {"first_k_dense_replace", 1}};
+    all.update(changes);
+    return config_error(all, "Glm4MoeForCausalLM");
+  };
+  CHECK(error_of({{"n_group", 5}}) ==
+        "[config.json] expected n_group to divide n_routed_experts = 12, got 5; check both numbers");
+  CHECK(has(error_of({{"n_group", 12}}), "expected groups of at least 2 experts, whose scores make a group's, got 1"));
+  CHECK(has(error_of({{"topk_group", 5}}), "expected topk_group of at most n_group = 4, got 5"));
+  CHECK(
+      has(error_of({{"topk_group", 1}}), "expected num_experts_per_tok of at most the 3 experts of topk_group groups"));
+  CHECK(has(error_of({{"first_k_dense_replace", 99}}), "first_k_dense_replace"));
+  CHECK(has(error_of({{"n_routed_experts", nullptr}}), "n_routed_experts"));
+}
+
+TEST_CASE("gpt-oss has fused experts, sinks, and a window in every second layer") {
+  const DecoderConfig config = read_decoder_config(kGoldenModels / "gpt_oss");
+  CHECK(windows_of(config) == std::vector<int64_t>{6, 0, 6});
+  CHECK(config.layers[0].mixture->fused->limit == doctest::Approx(0.8));
+  CHECK(config.layers[2].attention.has_sinks);
+  const ParameterTable parameters = parameters_of(*read_model(kGoldenModels / "gpt_oss"));
+  const Parameter* const weight = parameters.find("model.layers.1.mlp.experts.5.gate_up_proj.weight");
+  REQUIRE(weight != nullptr);
+  CHECK(weight->shape == Shape{32, 40});
+  CHECK(weight->slab == 5);
+  CHECK(weight->written_name() == "model.layers.1.mlp.experts.gate_up_proj");
+  CHECK(weight->written_shape() == Shape{8, 32, 40});
+  // The router's shape is compared first.
+  CHECK(has(weights_error("gpt_oss", R"({"num_local_experts": 9})"), "model.layers.0.mlp.router.weight"));
+  const auto error_of = [](const json& changes) {
+    json all = {{"model_type", "gpt_oss"}, {"num_local_experts", 8}, {"num_experts_per_tok", 2}};
+    all.update(changes);
+    return config_error(all, "GptOssForCausalLM");
+  };
+  CHECK(has(error_of({{"rope_scaling", nullptr}}), "expected rope_scaling, which gpt-oss stretches its rope by"));
+}
+
+TEST_CASE("layers that predict several tokens are carried over, and a router's bias is never trained") {
+  const ParameterTable parameters =
+      parameters_of(*read_model(kGoldenModels / "glm4_moe", R"({"num_nextn_predict_layers": 1})"));
+  CHECK(parameters.is_of_other_part("model.layers.3.eh_proj.weight"));
+  CHECK(!parameters.is_of_other_part("model.layers.2.mlp.gate.weight"));
+  const ParameterTable trained =
+      parameters_of(*read_model(kGoldenModels / "glm4_moe"), {.dtype = DType::kBF16, .train_base = true});
+  const Parameter* const bias = trained.find("model.layers.1.mlp.gate.e_score_correction_bias");
+  REQUIRE(bias != nullptr);
+  CHECK(!bias->trained);
+  CHECK(bias->dtype == DType::kF32);
+  CHECK(trained.find("model.layers.1.mlp.gate.weight")->trained);
 }
 
 TEST_CASE("what training a router would need and is not computed is noted, and refused by training alone") {

@@ -13,7 +13,7 @@ void read_olmoe(const JsonField& json, DecoderConfig& config) {
     throw input_error(json.where(), "expected clip_qkv null, got {}; use a model without it",
                       json["clip_qkv"].number());
   Mixture mixture = read_mixture(json, "intermediate_size");
-  mixture.normalises = json["norm_topk_prob"].boolean_or(false);
+  mixture.route.normalises = json["norm_topk_prob"].boolean_or(false);
   set_mixtures(mixture, config);
   read_router_training(json, 0.01, config);
 }

@@ -1,5 +1,6 @@
 #include "model/decoder/parts.h"
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,19 @@
 #include "ops/scale/scale.h"
 
 namespace spillway {
+namespace {
+
+// Returns what the names of all tensors in files begin with but those of layers behind the model's own.
+std::vector<std::string> own_beginnings(const DecoderConfig& config, const WeightNames& names) {
+  std::vector<std::string> result;
+  for (const std::string_view outside : {"model.embed_tokens.", "model.norm.", "lm_head."})
+    result.push_back(names.in_files(outside));
+  for (int64_t layer = 0; layer < std::ssize(config.layers); ++layer)
+    result.push_back(names.in_files(layer_prefix(layer)));
+  return result;
+}
+
+}  // namespace
 
 DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const RotationInputs& inputs)
     : layers_(layers), config_(config), inputs_(inputs), rotations_(config.ropes.size()) {
@@ -23,6 +37,7 @@ DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const Ro
   }
   // Old Llama files keep them.
   layers.parameters().ignore_ending("rotary_emb.inv_freq");
+  if (config.has_unread_layers) layers.parameters().set_own_beginnings(own_beginnings(config, layers.names()));
 }
 
 // The names tell apart what differs, since the graphs of a job share constants by their names.

@@ -23,7 +23,7 @@ void read_alternate_windows(const JsonField& json, DecoderConfig& config) {
 }
 
 void read_mixtures(const JsonField& json, Mixture mixture, DecoderConfig& config) {
-  mixture.normalises = json["norm_topk_prob"].boolean_or(false);
+  mixture.route.normalises = json["norm_topk_prob"].boolean_or(false);
   set_mixtures_by_step(json, mixture, config);
   read_router_training(json, kRouterAuxLossCoef, config);
 }
@@ -33,6 +33,7 @@ void read_qwen2_moe(const JsonField& json, DecoderConfig& config) {
   read_alternate_windows(json, config);
   Mixture mixture = read_mixture(json, "moe_intermediate_size");
   mixture.shared_inner = json["shared_expert_intermediate_size"].integer(1, kMaxSharedInner);
+  mixture.shared_has_gate = true;
   mixture.targets_mean_experts = false;
   read_mixtures(json, mixture, config);
 }

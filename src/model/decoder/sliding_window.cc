@@ -41,9 +41,9 @@ void set_layer_windows(const JsonField& json, const std::vector<std::string>& la
   }
 }
 
-int64_t window_of(const JsonField& json) {
+int64_t window_of(const JsonField& json, int64_t missing) {
   const bool none = json.has("sliding_window") && json["sliding_window"].is_null();
-  return none ? 0 : json["sliding_window"].integer_or(4096, 1, kMaxPositions);
+  return none ? 0 : json["sliding_window"].integer_or(missing, 1, kMaxPositions);
 }
 
 void set_windows(int64_t window, DecoderConfig& config) {
@@ -62,13 +62,13 @@ void read_layer_windows(const JsonField& json, DecoderConfig& config) {
   }
 }
 
-void read_patterned_windows(const JsonField& json, int64_t pattern, DecoderConfig& config) {
+void read_patterned_windows(const JsonField& json, int64_t pattern, DecoderConfig& config, int64_t missing) {
   std::vector<std::string> layer_types = json["layer_types"].strings_or_none();
   if (layer_types.empty()) {
     for (int64_t layer = 1; layer <= std::ssize(config.layers); ++layer)
       layer_types.emplace_back(layer % pattern == 0 ? kFullAttention : kSlidingAttention);
   }
-  set_layer_windows(json, layer_types, window_of(json), "sliding_window", config);
+  set_layer_windows(json, layer_types, window_of(json, missing), "sliding_window", config);
 }
 
 }  // namespace spillway

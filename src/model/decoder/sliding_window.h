@@ -14,8 +14,8 @@ namespace spillway {
 // The bound of positions and windows.
 inline constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
-// `sliding_window`; 0 for an explicit null.
-[[nodiscard]] int64_t window_of(const JsonField& json);
+// Returns `sliding_window`, `missing` where the file leaves it out; 0 for an explicit null.
+[[nodiscard]] int64_t window_of(const JsonField& json, int64_t missing = 4096);
 
 // Gives all layers the same window.
 void set_windows(int64_t window, DecoderConfig& config);
@@ -30,7 +30,7 @@ void set_layer_windows(const JsonField& json, const std::vector<std::string>& la
 // from max_window_layers on.
 void read_layer_windows(const JsonField& json, DecoderConfig& config);
 
-// Gemma's: for the layers that layer_types names or, without it, all but every `pattern`-th.
-void read_patterned_windows(const JsonField& json, int64_t pattern, DecoderConfig& config);
+// Gemma's: for the layers that layer_types names or, without it, all but every `pattern`-th. `missing`: as above.
+void read_patterned_windows(const JsonField& json, int64_t pattern, DecoderConfig& config, int64_t missing = 4096);
 
 }  // namespace spillway

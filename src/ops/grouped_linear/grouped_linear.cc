@@ -1,5 +1,6 @@
 #include "ops/grouped_linear/grouped_linear.h"
 
+#include <utility>
 #include <vector>
 
 #include "backend/kernel.h"
@@ -157,24 +158,25 @@ ValueId append_product(Builder& builder, ValueId x, ValueId offsets, std::span<c
       {{"pairs", sizes.pairs}, {"first_expert", sizes.first}, {"transposed", int64_t{sizes.transposed}}});
 }
 
-// An expert's weight gets its gradient by an operation of its own, as it gets an update of its own.
+// An expert's weight gets its gradient by an operation of its own, as it gets an update of its own: dY' X of weights
+// [O, I], X' dY of others.
 void vjp(VjpContext& context) {
   Builder& builder = context.builder();
   const ValueId x = context.input(kX), offsets = context.input(kOffsets), dy = context.cotangent(0);
   Sizes sizes = sizes_of(builder.type(x).shape, context.input_type(kFirstWeight).shape, context.attributes());
-  SPILLWAY_CHECK(sizes.transposed, "the gradient of a gradient");
   std::vector<ValueId> weights;
   for (int i = kFirstWeight; i < context.inputs(); ++i) weights.push_back(context.input(i));
   if (context.wants(kX)) {
     Sizes back = sizes;
-    back.transposed = false;
+    back.transposed = !sizes.transposed;
     const ValueId addend = context.take_addend(kX);
     context.add(kX, append_product(builder, dy, offsets, weights, back, addend));
   }
   for (int i = kFirstWeight; i < context.inputs(); ++i) {
     if (!context.wants(i)) continue;
     const ValueId addend = context.take_addend(i);
-    context.add(i, builder.append_one(kGroupedLinearGrad, {x, dy, offsets, addend},
+    const auto [columns, rows] = sizes.transposed ? std::pair(x, dy) : std::pair(dy, x);
+    context.add(i, builder.append_one(kGroupedLinearGrad, {columns, rows, offsets, addend},
                                       {{"pairs", sizes.pairs},
                                        {"first_expert", sizes.first + i - kFirstWeight},
                                        {"dtype", static_cast<int64_t>(context.gradient_dtype(i))}}));
@@ -189,8 +191,8 @@ ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pai
                        std::span<const ValueId> weights, const GroupedLinearOptions& options) {
   SPILLWAY_CHECK(!weights.empty(), "a product with no expert");
   return grouped_linear_op::append_product(
-      builder, x, offsets, weights, {.pairs = pairs_per_token, .first = options.first_expert, .transposed = true},
-      options.addend);
+      builder, x, offsets, weights,
+      {.pairs = pairs_per_token, .first = options.first_expert, .transposed = !options.are_in_by_out}, options.addend);
 }
 
 }  // namespace spillway::ops

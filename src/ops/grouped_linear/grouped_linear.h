@@ -9,8 +9,9 @@
 namespace spillway::ops {
 
 struct GroupedLinearOptions {
-  int64_t first_expert = 0;  // the expert of the first weight
-  ValueId addend = kNone;    // of the result's type; the result may take its place
+  int64_t first_expert = 0;    // the expert of the first weight
+  ValueId addend = kNone;      // of the result's type; the result may take its place
+  bool are_in_by_out = false;  // weights are [I, O], as gpt-oss has them, else [O, I]
 };
 
 // Returns rows of pairs [T, k * O] in the dtype of x: of x, f32 or bf16 [T, k * I], sorted by expert (sort_pairs), the

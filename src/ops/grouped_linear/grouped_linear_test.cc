@@ -20,17 +20,19 @@ struct GroupedCase {
   int64_t together = 5;  // experts of an operation
   DType dtype = DType::kF32, weights = DType::kF32;
   Numbers chosen = {};  // the experts of tokens; empty: random ones
+  bool are_in_by_out = false;
 };
 
 // Appends the product with all experts, `together` in each operation.
 ValueId append_products(Builder& b, ValueId x, ValueId experts, const std::vector<ValueId>& weights, int64_t pairs,
-                        int64_t together) {
+                        int64_t together, bool are_in_by_out = false) {
   const auto count = std::ssize(weights);
   const ops::SortedPairs sorted = ops::sort_pairs(b, experts, count);
   ValueId result = kNone;
   for (int64_t first = 0; first < count; first += together) {
     const std::vector<ValueId> own(weights.begin() + first, weights.begin() + std::min(count, first + together));
-    result = ops::grouped_linear(b, x, sorted.offsets, pairs, own, {.first_expert = first, .addend = result});
+    result = ops::grouped_linear(b, x, sorted.offsets, pairs, own,
+                                 {.first_expert = first, .addend = result, .are_in_by_out = are_in_by_out});
   }
   return result;
 }
@@ -42,7 +44,8 @@ std::vector<OperandCase> operands_of(const GroupedCase& c) {
       {{c.dtype, {kGroupedTokens, c.pairs * c.in}, kTokenAxis}, random_numbers(kGroupedTokens * c.pairs * c.in, 2)}};
   if (!c.chosen.empty()) operands[0].numbers = c.chosen;
   for (int64_t e = 0; e < c.experts; ++e)
-    operands.push_back({{c.weights, {c.out, c.in}}, random_numbers(c.out * c.in, 10 + static_cast<uint64_t>(e))});
+    operands.push_back({{c.weights, c.are_in_by_out ? Shape{c.in, c.out} : Shape{c.out, c.in}},
+                        random_numbers(c.out * c.in, 10 + static_cast<uint64_t>(e))});
   return operands;
 }
 
@@ -53,9 +56,9 @@ Numbers grouped_reference(const GroupedCase& c, const std::vector<Numbers>& in) 
     const Numbers row = row_of(in[1], place, c.in);
     const Numbers& weight = in[2 + static_cast<size_t>(in[0][order[place]])];
     for (int64_t o = 0; o < c.out; ++o) {
-      const Numbers of_output = row_of(weight, static_cast<size_t>(o), c.in);
+      const auto at = [&](int64_t i) { return static_cast<size_t>(c.are_in_by_out ? i * c.out + o : o * c.in + i); };
       double sum = 0;
-      for (size_t i = 0; i < row.size(); ++i) sum += row[i] * of_output[i];
+      for (int64_t i = 0; i < c.in; ++i) sum += row[static_cast<size_t>(i)] * weight[at(i)];
       out.push_back(sum);
     }
   }
@@ -63,13 +66,14 @@ Numbers grouped_reference(const GroupedCase& c, const std::vector<Numbers>& in) 
 }
 
 void check_grouped(const GroupedCase& c) {
-  check_operation({.tokens = kGroupedTokens,
-                   .inputs = operands_of(c),
-                   .build =
-                       [=](Builder& b, const std::vector<ValueId>& in) {
-                         return append_products(b, in[1], in[0], {in.begin() + 2, in.end()}, c.pairs, c.together);
-                       },
-                   .reference = [=](const std::vector<Numbers>& in) { return grouped_reference(c, in); }});
+  check_operation(
+      {.tokens = kGroupedTokens,
+       .inputs = operands_of(c),
+       .build =
+           [=](Builder& b, const std::vector<ValueId>& in) {
+             return append_products(b, in[1], in[0], {in.begin() + 2, in.end()}, c.pairs, c.together, c.are_in_by_out);
+           },
+       .reference = [=](const std::vector<Numbers>& in) { return grouped_reference(c, in); }});
 }
 
 // Returns what operations with `together` experts each make.
@@ -95,6 +99,8 @@ TEST_CASE("rows are multiplied by their expert's weight, and weights get the gra
   check_grouped({.dtype = DType::kBF16, .weights = DType::kBF16});
   check_grouped({.together = 3, .dtype = DType::kBF16, .weights = DType::kBF16});
   check_grouped({.pairs = 1, .experts = 3, .in = 70, .out = 66, .together = 2});
+  check_grouped({.together = 2, .are_in_by_out = true});
+  check_grouped({.in = 70, .out = 66, .dtype = DType::kBF16, .weights = DType::kBF16, .are_in_by_out = true});
 }
 
 TEST_CASE("all rows may be one expert's, and experts may have none or one") {
