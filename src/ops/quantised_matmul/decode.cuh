@@ -1,4 +1,4 @@
-// How elements of a weight that is kept as codes are made from these, on a GPU: as on the CPU, each operation rounds.
+// Decodes elements of a weight that is kept as codes, on a GPU: as on the CPU, each operation rounds.
 #pragma once
 
 #include <algorithm>
