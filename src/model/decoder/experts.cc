@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/decoder/feed_forward.h"
@@ -11,6 +13,7 @@
 #include "ops/cast/cast.h"
 #include "ops/combine_rows/combine_rows.h"
 #include "ops/gather_rows/gather_rows.h"
+#include "ops/grouped_factor/grouped_factor.h"
 #include "ops/grouped_linear/grouped_linear.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
@@ -30,7 +33,10 @@ int64_t experts_together(const Mixture& mixture) { return std::max<int64_t>(1, m
 class MixtureBuilder {
  public:
   MixtureBuilder(DecoderParts& parts, const Mixture& mixture, const std::string& prefix)
-      : parts_(parts), mixture_(mixture), module_(prefix + std::string(mixture.module)) {}
+      : parts_(parts),
+        mixture_(mixture),
+        module_(prefix + std::string(mixture.module)),
+        tensors_(parts.layers().names().path(prefix + std::string(mixture.transformers_module))) {}
 
   // Returns residual + the weighted sum of each token's experts. Weights are put on what the last product takes, as
   // the narrower of its sides.
@@ -40,12 +46,14 @@ class MixtureBuilder {
         ops::route(builder(), logits, {.top_k = mixture_.top_k, .normalises = mixture_.normalises});
     const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
     note_load(logits, pairs);
-    const int64_t width = parts_.config().hidden_size;
+    const int64_t width = parts_.config().hidden_size, inner_width = mixture_.inner;
     const ValueId rows = ops::gather_rows(builder(), x, pairs);
-    const ValueId gate = product(mixture_.gate_proj, {mixture_.inner, width}, rows, pairs);
-    const ValueId up = product(mixture_.up_proj, {mixture_.inner, width}, rows, pairs);
+    const Adapter first = adapter(experts_tensor("gate_up_proj", {2 * inner_width, width}), rows, pairs);
+    const ValueId gate = product(mixture_.gate_proj, {inner_width, width}, rows, pairs, first);
+    const ValueId up = product(mixture_.up_proj, {inner_width, width}, rows, pairs, first, inner_width);
     const ValueId inner = ops::weigh_rows(builder(), ops::swiglu(builder(), gate, up), routes.weights, pairs);
-    return ops::combine_rows(builder(), product(mixture_.down_proj, {width, mixture_.inner}, inner, pairs), pairs,
+    const Adapter second = adapter(experts_tensor("down_proj", {width, inner_width}), inner, pairs);
+    return ops::combine_rows(builder(), product(mixture_.down_proj, {width, inner_width}, inner, pairs, second), pairs,
                              residual);
   }
 
@@ -62,13 +70,35 @@ class MixtureBuilder {
   }
 
  private:
+  // An adapter on the experts' products of some rows.
+  struct Adapter {
+    MixtureTensor tensor;
+    Layers::Factors factors;
+    ValueId low = kNone;  // the rows' products with A; kNone: there is no adapter
+  };
+
   [[nodiscard]] Builder& builder() { return parts_.layers().builder(); }
+
+  [[nodiscard]] MixtureTensor experts_tensor(std::string_view name, const Shape& shape) const {
+    return {.name = fmt::format("{}.experts.{}", tensors_, name),
+            .shape = shape,
+            .experts = mixture_.experts,
+            .has_old_name = mixture_.targets_mean_experts};
+  }
 
   // Logits and all that follows from them are f32.
   [[nodiscard]] ValueId router_logits(ValueId x) {
-    const ValueId weight = parts_.layers().weight(ParameterRole::kRouter, module_ + ".gate",
-                                                  {mixture_.experts, parts_.config().hidden_size});
-    return ops::matmul(builder(), x, weight, {.transpose_b = true, .out_dtype = DType::kF32});
+    Layers& layers = parts_.layers();
+    const Shape shape = {mixture_.experts, parts_.config().hidden_size};
+    Parameter weight = layers.base_parameter(ParameterRole::kRouter, module_ + ".gate", shape);
+    weight.tensor = {.name = tensors_ + ".gate.weight", .shape = shape, .has_old_name = mixture_.targets_mean_experts};
+    const MixtureTensor tensor = weight.tensor;
+    const ValueId w = layers.add(std::move(weight)).value();
+    ops::MatmulOptions options{.transpose_b = true, .out_dtype = DType::kF32};
+    if (const Layers::Factors factors = layers.factors(tensor); factors.a != kNone)
+      options.addend = ops::matmul(builder(), ops::linear(builder(), x, factors.a), factors.b,
+                                   {.transpose_b = true, .alpha = factors.scale, .out_dtype = DType::kF32});
+    return ops::matmul(builder(), x, w, options);
   }
 
   // Notes how evenly experts are used, for what all layers compute together.
@@ -78,32 +108,55 @@ class MixtureBuilder {
         {has_loss ? ops::router_load(builder(), logits, pairs.offsets) : kNone, pairs.offsets});
   }
 
-  // Returns the products of rows of pairs with their experts' weights, each of `shape`: by one operation, or where
-  // experts stream by several, each of which writes its experts' rows into what the ones before it made.
-  [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows,
-                                const ops::SortedPairs& pairs) {
+  [[nodiscard]] Adapter adapter(MixtureTensor tensor, ValueId rows, const ops::SortedPairs& pairs) {
+    Adapter result{.tensor = std::move(tensor)};
+    result.factors = parts_.layers().factors(result.tensor);
+    if (result.factors.a != kNone)
+      result.low = ops::grouped_factor_a(builder(), rows, pairs.offsets, mixture_.top_k, result.factors.a);
+    return result;
+  }
+
+  // Returns the products of rows of pairs with their experts' weights, each of `shape`, and with the adapter's update of
+  // these, which are rows [first_row, ...) of the adapter's tensor: by one operation, or where experts stream by
+  // several, each of which adds its experts' rows to what the ones before it made.
+  [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows, const ops::SortedPairs& pairs,
+                                const Adapter& adapter, int64_t first_row = 0) {
     const int64_t together = parts_.layers().options().streams_experts ? experts_together(mixture_) : mixture_.experts;
     ValueId result = kNone;
+    if (adapter.low != kNone)
+      result = ops::grouped_factor_b(builder(), adapter.low, pairs.offsets, mixture_.top_k, adapter.factors.b,
+                                     {.first = first_row, .count = shape[0]}, adapter.factors.scale);
+    MixtureTensor tensor = adapter.tensor;
+    tensor.first_row = first_row;
     for (int64_t first = 0; first < mixture_.experts; first += together) {
-      std::vector<ValueId> weights;
-      for (int64_t expert = first; expert < std::min(first + together, mixture_.experts); ++expert)
-        weights.push_back(weight_of(expert, name, shape));
-      result = ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.top_k, weights,
-                                   {.first_expert = first, .addend = result});
+      Parameter weight;  // of the last of these experts; they are alike
+      std::vector<ValueId> parts;
+      for (int64_t expert = first; expert < std::min(first + together, mixture_.experts); ++expert) {
+        tensor.expert = expert;
+        weight = add_weight(tensor, name, shape);
+        parts.insert(parts.end(), weight.values.begin(), weight.values.end());
+      }
+      result = weight.storage->grouped_linear(builder(), rows, pairs.offsets, mixture_.top_k, weight.spec(), parts,
+                                              {.first_expert = first, .addend = result});
     }
     return result;
   }
 
-  [[nodiscard]] ValueId weight_of(int64_t expert, std::string_view name, const Shape& shape) {
-    const std::string module = fmt::format("{}.experts.{}.{}", module_, expert, name);
-    Parameter weight = parts_.layers().base_parameter(ParameterRole::kExpert, module, shape);
-    weight.is_meant_by_targets = mixture_.targets_mean_experts;
-    return parts_.layers().add(std::move(weight)).value();
+  [[nodiscard]] const Parameter& add_weight(const MixtureTensor& tensor, std::string_view name, const Shape& shape) {
+    Layers& layers = parts_.layers();
+    const std::string module = module_ + ".experts";
+    Parameter weight = layers.base_parameter(ParameterRole::kExpert,
+                                             fmt::format("{}.{}.{}", module, tensor.expert, name), shape);
+    weight.tensor = tensor;
+    const std::optional<LinearStorage>& storage = layers.options().linear_storage;
+    if (storage && !weight.trained) weight.storage = storage->of_experts(layers.names().path(module));
+    return layers.add(std::move(weight));
   }
 
   DecoderParts& parts_;
   const Mixture& mixture_;
   std::string module_;
+  std::string tensors_;  // the module by its name in transformers
 };
 
 }  // namespace

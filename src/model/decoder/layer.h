@@ -62,8 +62,9 @@ struct Mixture {
   bool normalises = false;   // the weights of a token's experts are divided by their sum
   int64_t shared_inner = 0;  // of the shared expert, whose weight is sigmoid(shared_expert_gate(x)); 0: there is none
   bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
-  // The names of its modules inside the layer.
+  // The names of its modules inside the layer, and what transformers calls the first.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
+  std::string_view transformers_module = "mlp";
 };
 
 // The number of rows of a state.
