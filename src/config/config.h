@@ -114,8 +114,8 @@ struct AdapterSettings {
   double dropout = 0;
   bool rslora = false, dora = false;
   bool says_dropout = false, disables_dropout = false;  // whether a key says `dropout`; whether nothing is dropped
-  TargetModules target_modules;  // empty, without target_linear: q_proj and v_proj, or those of model_dir
-  bool target_linear = false;    // all linear modules but the head
+  TargetModules target_modules;                // empty, without target_linear: q_proj and v_proj, or those of model_dir
+  bool target_linear = false;                  // all linear modules but the head
   std::vector<std::string> target_parameters;  // tensors of mixtures
   std::vector<PatternNumber> rank_pattern, alpha_pattern;  // of several that match the first counts
   std::vector<int64_t> layers_to_transform;                // empty: all

@@ -47,8 +47,7 @@ TEST_CASE("a quantised base needs an adapter and one width, and follows bnb_conf
         std::string::npos);
   CHECK(error_of("adapter: lora\nlora_r: 8\nquantize_moe_experts: true\n") ==
         "[c.yml:8: quantize_moe_experts] expected load_in_4bit or load_in_8bit beside it, got neither; set one");
-  CHECK(error_of(qlora + "lora_target_linear: true\n").find("expected lora_target_linear: false") !=
-        std::string::npos);
+  CHECK(error_of(qlora + "lora_target_linear: true\n").find("expected lora_target_linear: false") != std::string::npos);
   CHECK(error_of("adapter: qlora\nlora_r: 8\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_typ: nf4}\n")
             .find("did you mean bnb_config_kwargs.bnb_4bit_quant_type?") != std::string::npos);
   CHECK(error_of("adapter: qlora\nlora_r: 8\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_type: nf3}\n")

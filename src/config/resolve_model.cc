@@ -14,10 +14,9 @@ namespace {
 void ignore_adapter_keys(const Resolution& r) {
   for (const char* key :
        {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_target_parameters",
-        "lora_modules_to_save",
-        "lora_fan_in_fan_out", "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern",
-        "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits",
-        "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
+        "lora_modules_to_save", "lora_fan_in_fan_out", "peft_use_rslora", "peft_use_dora", "lora_rank_pattern",
+        "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
+        "peft.loftq_config.loftq_bits", "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
   }
 }

@@ -109,8 +109,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     name_first_of_lists(parameters, lora.target_modules);
   }
   std::set<std::string, std::less<>> doubled;
-  if (!targets.names.empty() || adapter.target_linear)
-    doubled = name_targets(parameters, adapter.target_linear, lora);
+  if (!targets.names.empty() || adapter.target_linear) doubled = name_targets(parameters, adapter.target_linear, lora);
   lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
   lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
   lora.layers_pattern = adapter.layers_pattern;

@@ -74,8 +74,7 @@ std::string_view last_name(std::string_view path) { return path.substr(path.rfin
 
 // Takes the modules of tensors of mixtures out of `stored`, and returns the paths of these tensors. A module has one
 // tensor, or PEFT has wrapped gate_up_proj first, and then down_proj.
-std::set<std::string, std::less<>> take_tensors(const LoraOptions& listed,
-                                                std::set<std::string, std::less<>>& stored) {
+std::set<std::string, std::less<>> take_tensors(const LoraOptions& listed, std::set<std::string, std::less<>>& stored) {
   std::set<std::string, std::less<>> tensors;
   if (listed.target_parameters.empty()) return tensors;
   constexpr std::string_view kInner = ".base_layer";

@@ -46,7 +46,8 @@ void add_tensor_product(std::vector<float>& weight, const Parameter& p, const Lo
                DType::kF32, factors.a.data());
   adapter.read(tensor_factor_name(lora, tensor.name, 'B'), tensor.first_row * rank * tensor.experts, std::ssize(all_b),
                DType::kF32, all_b.data());
-  for (int64_t i = 0; i < std::ssize(factors.b); ++i) nth(factors.b, i) = nth(all_b, i * tensor.experts + tensor.expert);
+  for (int64_t i = 0; i < std::ssize(factors.b); ++i)
+    nth(factors.b, i) = nth(all_b, i * tensor.experts + tensor.expert);
   add_low_rank_product(weight, factors, lora.scale_of(tensor.name), rows, pool);
 }
 

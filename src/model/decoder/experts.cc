@@ -116,8 +116,8 @@ class MixtureBuilder {
     return result;
   }
 
-  // Returns the products of rows of pairs with their experts' weights, each of `shape`, and with the adapter's update of
-  // these, which are rows [first_row, ...) of the adapter's tensor: by one operation, or where experts stream by
+  // Returns the products of rows of pairs with their experts' weights, each of `shape`, and with the adapter's update
+  // of these, which are rows [first_row, ...) of the adapter's tensor: by one operation, or where experts stream by
   // several, each of which adds its experts' rows to what the ones before it made.
   [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows, const ops::SortedPairs& pairs,
                                 const Adapter& adapter, int64_t first_row = 0) {
@@ -145,8 +145,8 @@ class MixtureBuilder {
   [[nodiscard]] const Parameter& add_weight(const MixtureTensor& tensor, std::string_view name, const Shape& shape) {
     Layers& layers = parts_.layers();
     const std::string module = module_ + ".experts";
-    Parameter weight = layers.base_parameter(ParameterRole::kExpert,
-                                             fmt::format("{}.{}.{}", module, tensor.expert, name), shape);
+    Parameter weight =
+        layers.base_parameter(ParameterRole::kExpert, fmt::format("{}.{}.{}", module, tensor.expert, name), shape);
     weight.tensor = tensor;
     const std::optional<LinearStorage>& storage = layers.options().linear_storage;
     if (storage && !weight.trained) weight.storage = storage->of_experts(layers.names().path(module));

@@ -145,7 +145,7 @@ void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
   throw input_error((adapter / "adapter_config.json").string(),
                     "expected low-rank factors of linear layers alone, which a GGUF adapter holds, got {}; "
                     "export the merged model (--gguf)",
-                    lora.dora                          ? "DoRA's magnitudes"
+                    lora.dora                         ? "DoRA's magnitudes"
                     : !lora.target_parameters.empty() ? "target_parameters"
                                                       : "modules_to_save");
 }

@@ -47,8 +47,7 @@ void expect_rows(std::string_view op, std::string_view what, const ValueType& ro
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType& x = *inputs[kX];
-  const Sizes sizes =
-      sizes_of(expect_factor(kName, *inputs[kOffsets], *inputs[kFactor], attributes), attributes);
+  const Sizes sizes = sizes_of(expect_factor(kName, *inputs[kOffsets], *inputs[kFactor], attributes), attributes);
   expect_rows(kName, "x", x, sizes.pairs * sizes.in);
   const ValueType out{x.dtype, {x.shape[0], sizes.pairs * sizes.out}, x.axis};
   if (inputs[kAddend] != nullptr) expect_same(kName, "addend", *inputs[kAddend], out);
@@ -166,8 +165,8 @@ void vjp(VjpContext& context) {
   if (context.wants(kX)) {
     attributes.set("transposed", int64_t{0});
     const ValueId addend = context.take_addend(kX);
-    context.add(kX, builder.append_one(kGroupedFactor, {dy, offsets, addend, context.input(kFactor)},
-                                       std::move(attributes)));
+    context.add(
+        kX, builder.append_one(kGroupedFactor, {dy, offsets, addend, context.input(kFactor)}, std::move(attributes)));
   }
   if (context.wants(kAddend)) add_cotangent(context, kAddend, dy);
 }

@@ -8,9 +8,7 @@
 namespace spillway::ops {
 namespace {
 
-using namespace grouped_factor_op;
-using grouped_linear_op::multiply_rows, grouped_linear_op::product_over_rows, grouped_linear_op::RowRange,
-    grouped_linear_op::rows_at, grouped_linear_op::rows_of;
+using grouped_factor_op::FactorLayout;
 
 constexpr int64_t kFactorGrain = 16;  // rows of a factor
 
@@ -42,6 +40,7 @@ void write_rows_beside(const FactorLayout& matrix, const TensorView& addend, con
 }  // namespace
 
 void grouped_factor_cpu(const KernelArgs& args) {
+  using namespace grouped_factor_op;
   const TensorView& factor = args.inputs[kFactor];
   const int64_t experts = args.inputs[kOffsets].elems() - 1;
   const FactorLayout matrix = layout_of(factor.shape, experts, args.attributes);
@@ -56,7 +55,7 @@ void grouped_factor_cpu(const KernelArgs& args) {
     workspace += align_up(packed_elems(matrix, experts) * size_of(factor.dtype), 64);
   }
   const int64_t bytes = matrix.rows * matrix.columns * size_of(factor.dtype);
-  multiply_rows(
+  grouped_linear_op::multiply_rows(
       args, sizes_of(matrix, args.attributes), experts,
       [&](int64_t expert) {
         return cpu::Matrix{from + expert * bytes, factor.dtype, matrix.columns};
@@ -65,6 +64,8 @@ void grouped_factor_cpu(const KernelArgs& args) {
 }
 
 void grouped_factor_grad_cpu(const KernelArgs& args) {
+  using namespace grouped_factor_op;
+  using grouped_linear_op::RowRange, grouped_linear_op::rows_at, grouped_linear_op::rows_of;
   const TensorView &x = args.inputs[kGradX], &dy = args.inputs[kDy], &addend = args.inputs[kGradAddend],
                    &out = args.outputs[0];
   const int64_t experts = args.inputs[kGradOffsets].elems() - 1, pairs = args.attributes.integer("pairs");

@@ -38,15 +38,14 @@ __global__ void __launch_bounds__(kThreads)
   cuda::require(begin >= 0 && begin <= end && end <= rows);
   const TileOperand<Elements<X>> left{{dy + begin * matrix.rows}, matrix.rows, 1, matrix.rows};
   const TileOperand<Elements<X>> right{{x + begin * matrix.columns}, matrix.columns, 1, matrix.columns};
-  grouped_linear_op::multiply_tile(
-      left, right, tile / column_tiles * kTile, tile % column_tiles * kTile, end - begin,
-      [&](int64_t row, int64_t column, float sum) {
-        const int64_t at =
-            matrix.first + expert * matrix.expert_stride + row * matrix.row_stride + column * matrix.column_stride;
-        sum *= alpha;
-        if (addend != nullptr) sum += to_float(addend[at]);
-        out[at] = cuda::from_float<Out>(sum);
-      });
+  grouped_linear_op::multiply_tile(left, right, tile / column_tiles * kTile, tile % column_tiles * kTile, end - begin,
+                                   [&](int64_t row, int64_t column, float sum) {
+                                     const int64_t at = matrix.first + expert * matrix.expert_stride +
+                                                        row * matrix.row_stride + column * matrix.column_stride;
+                                     sum *= alpha;
+                                     if (addend != nullptr) sum += to_float(addend[at]);
+                                     out[at] = cuda::from_float<Out>(sum);
+                                   });
 }
 
 }  // namespace
@@ -76,8 +75,8 @@ void grouped_factor_grad_cuda(const KernelArgs& args) {
     with_real(addend.dtype, [&]<typename Addend>(Addend*) {
       with_real(x.dtype, [&]<typename X>(X*) {
         cuda::launch(grouped_factor_grad_kernel<X, Out, Addend>, {experts * tiles, kThreads}, args.stream, x.as<X>(),
-                     dy.as<X>(), args.inputs[kGradOffsets].as<int32_t>(),
-                     x.shape[0] * args.attributes.integer("pairs"), matrix, alpha, addend.as<Addend>(), out.as<Out>());
+                     dy.as<X>(), args.inputs[kGradOffsets].as<int32_t>(), x.shape[0] * args.attributes.integer("pairs"),
+                     matrix, alpha, addend.as<Addend>(), out.as<Out>());
       });
     });
   });

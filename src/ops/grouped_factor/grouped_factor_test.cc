@@ -52,8 +52,7 @@ Numbers factor_reference(const FactorCase& c, const std::vector<Numbers>& in, in
     const auto expert = static_cast<int64_t>(in[0][order[place]]);
     for (int64_t i = first; i < first + count; ++i) {
       double sum = 0;
-      for (int64_t k = 0; k < c.in; ++k)
-        sum += update_of(c, in[2], in[3], expert, i, k) * row[static_cast<size_t>(k)];
+      for (int64_t k = 0; k < c.in; ++k) sum += update_of(c, in[2], in[3], expert, i, k) * row[static_cast<size_t>(k)];
       out.push_back(kFactorScale * sum);
     }
   }
@@ -62,28 +61,27 @@ Numbers factor_reference(const FactorCase& c, const std::vector<Numbers>& in, in
 
 // A product with all of B, or of its first rows and of the others, each by itself, side by side in the sum below.
 void check_factors(const FactorCase& c) {
-  check_operation(
-      {.tokens = kFactorTokens,
-       .inputs = factor_operands(c),
-       .build =
-           [=](Builder& b, const std::vector<ValueId>& in) {
-             const ops::SortedPairs sorted = ops::sort_pairs(b, in[0], c.experts);
-             const ValueId low = ops::grouped_factor_a(b, in[1], sorted.offsets, c.pairs, in[2]);
-             const auto rows = [&](const ops::FactorRows& of) {
-               return ops::grouped_factor_b(b, low, sorted.offsets, c.pairs, in[3], of, kFactorScale);
-             };
-             if (c.second == 0) return rows({0, c.out});
-             return ops::add(b, rows({0, c.out}), rows({c.second, c.out}));
-           },
-       .reference =
-           [=](const std::vector<Numbers>& in) {
-             Numbers out = factor_reference(c, in, 0, c.out);
-             if (c.second == 0) return out;
-             const Numbers more = factor_reference(c, in, c.second, c.out);
-             for (size_t i = 0; i < out.size(); ++i) out[i] += more[i];
-             return out;
-           },
-       .gradient_tolerance = 2e-5});
+  check_operation({.tokens = kFactorTokens,
+                   .inputs = factor_operands(c),
+                   .build =
+                       [=](Builder& b, const std::vector<ValueId>& in) {
+                         const ops::SortedPairs sorted = ops::sort_pairs(b, in[0], c.experts);
+                         const ValueId low = ops::grouped_factor_a(b, in[1], sorted.offsets, c.pairs, in[2]);
+                         const auto rows = [&](const ops::FactorRows& of) {
+                           return ops::grouped_factor_b(b, low, sorted.offsets, c.pairs, in[3], of, kFactorScale);
+                         };
+                         if (c.second == 0) return rows({0, c.out});
+                         return ops::add(b, rows({0, c.out}), rows({c.second, c.out}));
+                       },
+                   .reference =
+                       [=](const std::vector<Numbers>& in) {
+                         Numbers out = factor_reference(c, in, 0, c.out);
+                         if (c.second == 0) return out;
+                         const Numbers more = factor_reference(c, in, c.second, c.out);
+                         for (size_t i = 0; i < out.size(); ++i) out[i] += more[i];
+                         return out;
+                       },
+                   .gradient_tolerance = 2e-5});
 }
 
 }  // namespace

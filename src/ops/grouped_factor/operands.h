@@ -14,8 +14,8 @@ static_assert(int{kX} == int{grouped_linear_op::kX} && int{kOffsets} == int{grou
 // The inputs of the factor's gradient; the addend may be absent.
 enum GradInput : int { kGradX, kDy, kGradOffsets, kGradAddend };
 
-// An expert's matrix [rows, columns] in a factor: its element (i, j) is at expert * expert_stride + i * row_stride + j *
-// column_stride + first.
+// An expert's matrix [rows, columns] in a factor: its element (i, j) is at expert * expert_stride + i * row_stride + j
+// * column_stride + first.
 struct FactorLayout {
   int64_t rows = 0, columns = 0;
   int64_t expert_stride = 0, row_stride = 0, column_stride = 0, first = 0;
@@ -42,7 +42,8 @@ struct FactorLayout {
           .first = attributes.integer("first_row") * factor[1]};
 }
 
-// Returns the sizes of the product of rows with an expert's matrix, by the attribute "transposed" or with its transpose.
+// Returns the sizes of the product of rows with an expert's matrix, by the attribute "transposed" or with its
+// transpose.
 [[nodiscard]] inline Sizes sizes_of(const FactorLayout& matrix, const Attributes& attributes) {
   const bool transposed = attributes.integer_or("transposed", 1) != 0;
   return {.pairs = attributes.integer("pairs"),

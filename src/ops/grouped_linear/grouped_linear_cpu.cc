@@ -6,10 +6,13 @@ void grouped_linear_cpu(const KernelArgs& args) {
   using namespace grouped_linear_op;
   const std::span<const TensorView> weights = args.inputs.subspan(kFirstWeight);
   const Sizes sizes = sizes_of(args.inputs[kX].shape, weights[0].shape, args.attributes);
-  multiply_rows(args, sizes, std::ssize(weights), [&](int64_t i) {
-    const TensorView& weight = weights[static_cast<size_t>(i)];
-    return cpu::Matrix{weight.data, weight.dtype, weight.shape[1]};
-  }, args.workspace);
+  multiply_rows(
+      args, sizes, std::ssize(weights),
+      [&](int64_t i) {
+        const TensorView& weight = weights[static_cast<size_t>(i)];
+        return cpu::Matrix{weight.data, weight.dtype, weight.shape[1]};
+      },
+      args.workspace);
 }
 
 // dW = dY' X over the expert's rows, of which there may be none.

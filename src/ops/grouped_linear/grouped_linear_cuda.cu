@@ -41,9 +41,8 @@ void grouped_linear_cuda(const KernelArgs& args) {
   const std::span<const TensorView> weights = args.inputs.subspan(kFirstWeight);
   const Sizes sizes = sizes_of(args.inputs[kX].shape, weights[0].shape, args.attributes);
   with_real(args.inputs[kX].dtype, [&]<typename X>(X*) {
-    with_real(weights[0].dtype, [&]<typename W>(W*) {
-      launch_products<X>(args, sizes, std::ssize(weights), DenseWeights<W>{});
-    });
+    with_real(weights[0].dtype,
+              [&]<typename W>(W*) { launch_products<X>(args, sizes, std::ssize(weights), DenseWeights<W>{}); });
   });
 }
 

@@ -27,8 +27,8 @@ struct RowRange {
 }
 
 // Writes the rows of other experts: the addend's, or zeros.
-inline void write_other_rows(const TensorView& addend, const TensorView& out, int64_t width, int64_t rows, const RowRange& own,
-                      ThreadPool& threads) {
+inline void write_other_rows(const TensorView& addend, const TensorView& out, int64_t width, int64_t rows,
+                             const RowRange& own, ThreadPool& threads) {
   for (const RowRange& range : {RowRange{0, own.begin}, RowRange{own.end, rows}}) {
     if (range.begin == range.end) continue;
     const TensorView to = rows_at(out, width, range);
@@ -40,8 +40,8 @@ inline void write_other_rows(const TensorView& addend, const TensorView& out, in
   }
 }
 
-// Multiplies the rows of `experts` experts from sizes.first on by the matrices that matrix_of(i) returns, in `workspace`:
-// alpha * rows op(matrix) + addend, for the inputs of grouped_linear.
+// Multiplies the rows of `experts` experts from sizes.first on by the matrices that matrix_of(i) returns, in
+// `workspace`: alpha * rows op(matrix) + addend, for the inputs of grouped_linear.
 template <typename MatrixOf>
 void multiply_rows(const KernelArgs& args, const Sizes& sizes, int64_t experts, const MatrixOf& matrix_of,
                    std::byte* workspace, float alpha = 1) {

@@ -1,5 +1,5 @@
-// Linear layers of experts whose weights are kept as codes. No weight exists as a whole: the kernels decode the tiles of a
-// product.
+// Linear layers of experts whose weights are kept as codes. No weight exists as a whole: the kernels decode the tiles
+// of a product.
 #pragma once
 
 #include <cstdint>

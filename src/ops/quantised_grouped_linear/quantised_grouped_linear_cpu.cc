@@ -9,11 +9,14 @@ void quantised_grouped_linear_cpu(const KernelArgs& args) {
   const Sizes sizes = sizes_of(args.inputs[kX].shape, weights.shape, args.attributes);
   QuantisedWeight weight;
   cpu::MatrixDecoder decoder;
-  multiply_rows(args, sizes, weights.experts(std::ssize(args.inputs)), [&](int64_t i) {
-    weight = weights.weight_of(args, i);
-    decoder = decoder_of(weight);
-    return cpu::Matrix{nullptr, args.inputs[kX].dtype, weight.columns, &decoder};
-  }, args.workspace);
+  multiply_rows(
+      args, sizes, weights.experts(std::ssize(args.inputs)),
+      [&](int64_t i) {
+        weight = weights.weight_of(args, i);
+        decoder = decoder_of(weight);
+        return cpu::Matrix{nullptr, args.inputs[kX].dtype, weight.columns, &decoder};
+      },
+      args.workspace);
 }
 
 }  // namespace spillway::ops

@@ -1,4 +1,5 @@
-// Products of experts (ops/grouped_linear/tiles.cuh) of which a block decodes the tiles that it reads. Not yet measured.
+// Products of experts (ops/grouped_linear/tiles.cuh) of which a block decodes the tiles that it reads. Not yet
+// measured.
 #include "ops/grouped_linear/tiles.cuh"
 #include "ops/quantised_grouped_linear/operands.h"
 #include "ops/quantised_matmul/decode.cuh"
