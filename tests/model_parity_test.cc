@@ -41,6 +41,16 @@ TEST_CASE("20 steps of LoRA follow peft with torch's AdamW") {
   check_curve("llama2", {.adapter = "adapter_rslora"});
 }
 
+// PEFT's all-linear: attention, routers and experts, whose gate and up have twice the rank.
+TEST_CASE("factors of experts and routers follow peft") {
+  for (const std::string model : {"mixtral", "qwen3_moe", "olmoe"}) {
+    CAPTURE(model);
+    check_gradients(model, {.adapter = "adapter_experts"});
+    check_curve(model, {.adapter = "adapter_experts"});
+  }
+  check_bf16_curve("olmoe", {.adapter = "adapter_experts"});
+}
+
 // Gemma 2 caps logits.
 TEST_CASE(
     "tokens that count by their probability, or by the entropy of the likeliest, train as torch's autograd has it") {

@@ -26,7 +26,7 @@ TEST_CASE("every mode gives the losses and weights of the plain run of a mixture
 TEST_CASE("experts that stream give the losses and weights of the plain run, bit for bit, trained and frozen") {
   const std::string kLines[] = {"expert_offload: host\ngradient_checkpointing: true\n", "expert_offload: disk\n",
                                 "expert_offload: host\noptimizer_offload: host\ngradient_offload: host\n"};
-  for (const char* adapter : {"", "adapter"}) {
+  for (const char* adapter : {"", "adapter", "adapter_experts"}) {
     const ModeJobs jobs({.adapter = adapter, .dtype = DType::kBF16, .accumulates = false, .threads = 1}, "qwen3_moe");
     const TinyOutcome plain = jobs.outcome(kPlainJob);
     for (const std::string& lines : kLines) {

@@ -60,6 +60,22 @@ TEST_CASE("a model whose layers are codes trains as the one that these stand for
   }
 }
 
+TEST_CASE("a mixture whose experts are codes trains as the one that these stand for, wherever the codes live") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const StoragePtr& storage : quantised_storages(dtype)) {
+      CAPTURE(name_of(dtype));
+      CAPTURE(storage->name());
+      const CodedModel model(kGoldenModels / "qwen3_moe", storage, true);
+      TinySetup setup = lora_setup(dtype);
+      setup.linear_storage = {.storage = storage, .has_experts = true};
+      const ModeJobs encoded(setup, model.original().string());
+      const auto expected = ModeJobs(lora_setup(dtype), model.decoded().string()).outcome(kPlainJob);
+      CHECK(encoded.outcome(kPlainJob) == expected);
+      CHECK(encoded.outcome("expert_offload: disk\n") == expected);
+    }
+  }
+}
+
 TEST_CASE("beside codes DoRA trains as beside what they stand for, bit for bit, and so it merges") {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const StoragePtr& storage : quantised_storages(dtype)) {

@@ -24,6 +24,8 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/golden_padded.json    for PADDED: loss, gradient norms, training, and the final `row` of the embedding, where
                              config.json's pad_token_id is a token that occurs in the text
     NAME/golden_saved_padded.json    the same with what adapter_saved trains in full
+    NAME/adapter_experts/, NAME/golden_experts.json    for EXPERTS: LoRA on all that PEFT's "all-linear" means, which is
+                                       attention, routers and experts; "merged" is what merge_and_unload makes of it
     NAME/adapter_saved/, NAME/golden_saved.json    for SAVED: LoRA beside modules that are trained in full, perhaps with
                                        new rows of the embedding; "merged" is what merge_and_unload makes of the adapter
 """
@@ -60,6 +62,8 @@ PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION}
+# Mixtures with adapters on experts and routers.
+EXPERTS = {"qwen3_moe", "mixtral", "olmoe"}
 # The names of an expert's three projections in files, and the module that has the experts, where not as in Qwen.
 EXPERT_NAMES = {"mixtral": ("block_sparse_moe", "w1", "w3", "w2")}
 # modules_to_save, and rows of the embedding.
@@ -322,7 +326,9 @@ def as_in_files(model, tensors):
     mlp, gate, up, down = EXPERT_NAMES.get(model.config.model_type, ("mlp", "gate_proj", "up_proj", "down_proj"))
     result = {}
     for name, tensor in tensors.items():
-        if model.config.model_type == "gpt_oss" and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+        if ".lora_" in name:
+            result[name] = tensor
+        elif model.config.model_type == "gpt_oss" and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             stem, kind = name.rsplit(".", 1)
             result |= {f"{stem}.{e}.{kind}.weight": own for e, own in enumerate(tensor)}
         elif ".mlp.experts." in name and model.config.model_type != "gpt_oss":
@@ -405,11 +411,11 @@ def load_with_rows(folder, rows):
     return model
 
 
-def write_adapter(folder, target, seed, rslora, saved=None, rows=VOCAB):
+def write_adapter(folder, target, seed, rslora, saved=None, rows=VOCAB, targets=None):
     model = load_with_rows(folder, rows)
     torch.manual_seed(seed)
     adapted = peft.get_peft_model(model, peft.LoraConfig(
-        r=4, lora_alpha=8, target_modules=LORA_TARGETS.get(folder.name, "all-linear"), use_rslora=rslora,
+        r=4, lora_alpha=8, target_modules=targets or LORA_TARGETS.get(folder.name, "all-linear"), use_rslora=rslora,
         modules_to_save=saved, task_type="CAUSAL_LM"))
     with torch.no_grad():
         for name, parameter in trainable(adapted).items():
@@ -424,7 +430,8 @@ def save_adapter(adapted, target):
     path = target / "adapter_config.json"
     config = json.loads(path.read_text())
     config["base_model_name_or_path"] = None
-    config["target_modules"] = sorted(config["target_modules"])
+    for key in ("target_modules", "target_parameters"):
+        config[key] = sorted(config[key] or [])
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
@@ -442,6 +449,16 @@ def saved_goldens(folder, batches, seed):
     merged = peft.PeftModel.from_pretrained(load_with_rows(folder, rows), adapter).merge_and_unload()
     golden["merged"] = {name: digest(torch.zeros(()), tensor) for name, tensor in merged.state_dict().items()}
     (folder / "golden_saved.json").write_text(compact(golden))
+
+
+def experts_goldens(folder, batches, seed):
+    adapter = folder / "adapter_experts"
+    write_adapter(folder, adapter, seed, rslora=False, targets="all-linear")
+    golden, _ = lora_goldens(folder, adapter, batches)
+    merged = peft.PeftModel.from_pretrained(load(folder), adapter).merge_and_unload()
+    weights = as_in_files(merged, dict(merged.named_parameters()))
+    golden["merged"] = {name: digest(torch.zeros(()), tensor.detach()) for name, tensor in weights.items() if ".mlp." in name or "_moe." in name}
+    (folder / "golden_experts.json").write_text(compact(golden))
 
 
 def padded_curve(model, batches, learning_rate, name):
@@ -498,6 +515,8 @@ def make_goldens(folder, batches, seed):
     if name == "llama2":
         write_adapter(folder, folder / "adapter_rslora", seed, rslora=True)
         golden["rslora"], _ = lora_goldens(folder, folder / "adapter_rslora", batches)
+    if name in EXPERTS:
+        experts_goldens(folder, batches, seed)
     if name in SAVED:
         saved_goldens(folder, batches, seed)
     if name in DFT:

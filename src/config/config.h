@@ -120,8 +120,9 @@ struct AdapterSettings {
   double dropout = 0;
   bool rslora = false, dora = false;
   bool says_dropout = false, disables_dropout = false;  // whether a key says `dropout`; whether nothing is dropped
-  TargetModules target_modules;  // empty, without target_linear: q_proj and v_proj, or those of model_dir
-  bool target_linear = false;    // all linear modules but the head
+  TargetModules target_modules;                // empty, without target_linear: q_proj and v_proj, or those of model_dir
+  bool target_linear = false;                  // all linear modules but the head
+  std::vector<std::string> target_parameters;  // tensors of mixtures
   std::vector<PatternNumber> rank_pattern, alpha_pattern;  // of several that match the first counts
   std::vector<int64_t> layers_to_transform;                // empty: all
   std::vector<std::string> layers_pattern;                 // names of the list of layers; empty: any
@@ -136,6 +137,7 @@ struct AdapterSettings {
 struct QuantisationSettings {
   WeightCoding coding = WeightCoding::kNf4;
   bool double_quant = true;  // of 4 bits
+  bool has_experts = false;  // the experts of mixtures are, too
   // Modules that are not: regular expressions for the start of a path up to a dot or its end, or its end as it is.
   std::vector<std::string> skip_modules;
 };

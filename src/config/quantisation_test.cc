@@ -41,6 +41,13 @@ TEST_CASE("a quantised base needs an adapter and one width, and follows bnb_conf
         "[c.yml:6: load_in_4bit] expected an adapter beside load_in_4bit, got none; set adapter: qlora: quantised "
         "weights are not trained");
   CHECK(error_of("load_in_8bit: true\n").find("set adapter: lora") != std::string::npos);
+  const std::string qlora = "adapter: qlora\nlora_r: 8\nload_in_4bit: true\nquantize_moe_experts: true\n";
+  CHECK(load(qlora).config.quantisation->has_experts);
+  CHECK(error_of("quantize_moe_experts: true\n").find("expected an adapter beside quantised experts") !=
+        std::string::npos);
+  CHECK(error_of("adapter: lora\nlora_r: 8\nquantize_moe_experts: true\n") ==
+        "[c.yml:8: quantize_moe_experts] expected load_in_4bit or load_in_8bit beside it, got neither; set one");
+  CHECK(error_of(qlora + "lora_target_linear: true\n").find("expected lora_target_linear: false") != std::string::npos);
   CHECK(error_of("adapter: qlora\nlora_r: 8\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_typ: nf4}\n")
             .find("did you mean bnb_config_kwargs.bnb_4bit_quant_type?") != std::string::npos);
   CHECK(error_of("adapter: qlora\nlora_r: 8\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_type: nf3}\n")

@@ -13,10 +13,10 @@ namespace {
 
 void ignore_adapter_keys(const Resolution& r) {
   for (const char* key :
-       {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_modules_to_save",
-        "lora_fan_in_fan_out", "peft_use_rslora", "peft_use_dora", "lora_rank_pattern", "lora_alpha_pattern",
-        "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights", "peft.loftq_config.loftq_bits",
-        "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
+       {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_target_parameters",
+        "lora_modules_to_save", "lora_fan_in_fan_out", "peft_use_rslora", "peft_use_dora", "lora_rank_pattern",
+        "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
+        "peft.loftq_config.loftq_bits", "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
     r.ignore(key, "adapter is off");
   }
 }
@@ -220,6 +220,7 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                           .disables_dropout = disables_dropout(keys),
                           .target_modules = keys.lora_target_modules,
                           .target_linear = keys.lora_target_linear,
+                          .target_parameters = keys.lora_target_parameters,
                           .loraplus_lr_ratio = keys.loraplus_lr_ratio,
                           .modules_to_save = keys.lora_modules_to_save,
                           .model_dir = keys.lora_model_dir};
@@ -237,6 +238,25 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
   if (!r.given("lora_alpha") && is_fresh) adapter.alpha = static_cast<double>(adapter.r);
   return adapter;
 }
+
+namespace {
+
+// Throws InputError, as axolotl does, where experts cannot be quantised.
+void check_quantised_experts(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.quantize_moe_experts) return;
+  const std::string where = r.where("quantize_moe_experts");
+  if (keys.adapter == Adapter::kNone)
+    throw input_error(where, "expected an adapter beside quantised experts, which are not trained, got none; {}",
+                      "set adapter: qlora, or remove the key");
+  if (!keys.load_in_4bit && !keys.load_in_8bit)
+    throw input_error(where, "expected load_in_4bit or load_in_8bit beside it, got neither; set one");
+  if (keys.lora_target_linear)
+    throw input_error(where, "expected lora_target_linear: false beside quantised experts, got true; {}",
+                      "name modules in lora_target_modules");
+}
+
+}  // namespace
 
 std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
   const Spelled& keys = r.keys;
@@ -256,6 +276,7 @@ std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
                       "not trained",
                       width, four_bits ? "qlora" : "lora");
   }
+  check_quantised_experts(r);
   for (const char* name : {"bnb_config_kwargs.bnb_4bit_quant_type", "bnb_config_kwargs.bnb_4bit_use_double_quant"}) {
     if (!four_bits) r.ignore(name, "load_in_4bit is off");
   }
@@ -265,6 +286,7 @@ std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r) {
   }
   return QuantisationSettings{.coding = eight_bits ? WeightCoding::kInt8 : keys.bnb_quant_type,
                               .double_quant = keys.bnb_use_double_quant,
+                              .has_experts = keys.quantize_moe_experts,
                               .skip_modules = keys.bnb_skip_modules};
 }
 

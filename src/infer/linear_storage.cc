@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/values.h"
@@ -34,6 +35,7 @@ void add_skipped(const ParameterTable& parameters, const std::string& entry,
                  std::set<std::string, std::less<>>& modules) {
   for_skipped(parameters, entry, [&](const Parameter& p) {
     if (p.role == ParameterRole::kLinear) modules.insert(p.module);
+    if (p.role == ParameterRole::kExpert) modules.emplace(experts_module(p.module));
   });
 }
 
@@ -75,6 +77,28 @@ void check_said(const config::SaidQuantisation& said, const ParameterTable& para
   if (said.skip_modules) check_same_modules(*said.skip_modules, parameters);
 }
 
+bool has_experts(const ParameterTable& parameters) {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& p) { return p.role == ParameterRole::kExpert; });
+}
+
+// Says what the experts take of a base whose linear layers are quantised, where they are not; or nothing.
+std::string note_on_experts(const ParameterTable& parameters) {
+  int64_t bytes = 0;
+  bool is_coded = false;
+  DType dtype = DType::kF32;
+  for (const Parameter& p : parameters) {
+    is_coded |= p.storage->is_coded();
+    if (p.role != ParameterRole::kExpert) continue;
+    if (p.storage->is_coded()) return {};
+    bytes += p.shape.elems() * size_of(p.dtype);
+    dtype = p.dtype;
+  }
+  if (!is_coded || bytes == 0) return {};
+  return fmt::format("experts stay in {} and take {}: quantize_moe_experts: true quantises them, too", name_of(dtype),
+                     format_bytes(bytes));
+}
+
 // Returns the storage of PEFT's loftq_init: adapted layers in NF4 without nested scales, or in int8.
 LinearStorage loftq_storage(int64_t bits, const ParameterTable& parameters, DType dtype) {
   LinearStorage result{.storage = quantised_storage({.coding = bits == 8 ? WeightCoding::kInt8 : WeightCoding::kNf4,
@@ -112,6 +136,10 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
   if (has_codes) check_said(config.said_quantisation, parameters, *coded->source.storage);
   if (!config.quantisation) return {};
   const bool eight_bits = config.quantisation->coding == WeightCoding::kInt8;
+  if (has_codes && config.quantisation->has_experts && has_experts(parameters))
+    throw input_error("quantize_moe_experts",
+                      "expected a model whose files hold its weights, got {}; name the model before it was quantised",
+                      coded->source.storage->name());
   if (has_codes) {
     const std::string_view theirs = coded->source.storage->name();
     if ((theirs == name_of(WeightCoding::kInt8)) == eight_bits) return {};
@@ -120,7 +148,8 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
   }
   LinearStorage result{.storage = quantised_storage({.coding = config.quantisation->coding,
                                                      .double_quant = config.quantisation->double_quant,
-                                                     .weight_dtype = dtype})};
+                                                     .weight_dtype = dtype}),
+                       .has_experts = config.quantisation->has_experts};
   for (const std::string& entry : config.quantisation->skip_modules)
     add_skipped(parameters, entry, result.dense_modules);
   return result;
@@ -136,6 +165,9 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
       if (!is_known) notes.push_back(skips_nothing(entry));
     }
   }
+  if (config.quantisation && config.quantisation->has_experts && !has_experts(parameters))
+    notes.emplace_back("ignored: quantize_moe_experts (the model has no experts)");
+  if (std::string note = note_on_experts(parameters); !note.empty()) notes.push_back(std::move(note));
   if (!config.adapter || config.adapter->model_dir.empty()) return notes;
   if (const auto change = find_base_change(config.adapter->model_dir, parameters))
     notes.push_back(fmt::format("warning: lora_model_dir: {}", change->text(config.adapter->model_dir)));

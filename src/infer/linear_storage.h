@@ -17,8 +17,9 @@ namespace spillway::infer {
                                                           const ParameterTable& parameters, DType dtype);
 
 // Returns notes for the user about the storage of the base, one per line: entries of llm_int8_skip_modules that match
-// no module, and an adapter of lora_model_dir that was trained over another storage. `parameters` are the job's,
-// adapter included. Throws InputError for an adapter folder that cannot be read.
+// no module, what the experts of a quantised base take that are not, and an adapter of lora_model_dir that was trained
+// over another storage. `parameters` are the job's, adapter included. Throws InputError for an adapter folder that
+// cannot be read.
 [[nodiscard]] std::vector<std::string> notes_on_base(const config::Config& config, const ParameterTable& parameters);
 
 // Throws InputError if a quantised base would be trained.

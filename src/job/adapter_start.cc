@@ -132,7 +132,8 @@ void check_adapter_start(const ParameterTable& parameters, const LoraOptions& lo
 
 bool loads_with_weight(const ParameterTable& parameters, const Parameter& trained) {
   if (!trained.is_factor() && trained.role != ParameterRole::kMagnitude) return false;
-  return parameters.find(trained.module + ".weight")->loads_with_adapter;
+  const Parameter* weight = parameters.find(trained.module + ".weight");  // null for a tensor of a mixture
+  return weight != nullptr && weight->loads_with_adapter;
 }
 
 void load_adapter_starts(const Job& job, const TrainingGraph& training, const SafetensorsFolder& base,

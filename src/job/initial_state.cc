@@ -46,7 +46,7 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
     } else if (job.graph.model.lora->start != LoraStart::kGaussian) {
       initialise_lora_a(values, first, p, seed);
     } else {
-      initialise_normal(values, first, p, 1 / static_cast<double>(p.shape[0]), seed);
+      initialise_normal(values, first, p, 1 / static_cast<double>(job.graph.model.lora->rank_of(p.module)), seed);
     }
   };
   write_exact(store, training, t, p.name,

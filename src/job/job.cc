@@ -256,8 +256,9 @@ std::string adapter_text(const TrainingGraphOptions& options) {
     return weights == 0 ? "full fine-tuning" : fmt::format("full fine-tuning of {} weights", weights);
   }
   const LoraOptions& lora = *options.model.lora;
-  std::string targets = "all linear";
-  if (!lora.target_modules.empty()) targets = fmt::format("{}", fmt::join(lora.target_modules, ", "));
+  std::set<std::string, std::less<>> names = lora.target_modules;
+  names.insert(lora.target_parameters.begin(), lora.target_parameters.end());
+  std::string targets = names.empty() ? "all linear" : fmt::format("{}", fmt::join(names, ", "));
   if (!lora.modules_to_save.empty()) targets += fmt::format(" + {}", fmt::join(lora.modules_to_save, ", "));
   const std::string base =
       options.model.linear_storage ? fmt::format(" over {}", options.model.linear_storage->storage->name()) : "";

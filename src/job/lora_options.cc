@@ -60,16 +60,6 @@ std::set<std::string, std::less<>> usual_targets(const Model& model) {
   return {names.begin(), names.end()};
 }
 
-// PEFT's all-linear means the experts and routers of most mixtures, too.
-void refuse_all_linear(const ParameterTable& parameters) {
-  for (const Parameter& p : parameters) {
-    if (!p.is_meant_by_targets) continue;
-    throw input_error("lora_target_linear",
-                      "expected false for a model whose experts it means, which get no adapter yet, got true; {}",
-                      "set lora_target_modules: [q_proj, k_proj, v_proj, o_proj]");
-  }
-}
-
 // The first layer of a list of modules can also be named by the list: FastVideo's `to_out` is diffusers' `to_out.0`.
 void name_first_of_lists(const ParameterTable& parameters, std::set<std::string, std::less<>>& targets) {
   std::set<std::string, std::less<>> known;
@@ -84,32 +74,53 @@ void name_first_of_lists(const ParameterTable& parameters, std::set<std::string,
   targets = std::move(named);
 }
 
+// Gives names of modules PEFT's meaning, or all linear layers in their place. Returns the tensors of twice the rank.
+std::set<std::string, std::less<>> name_targets(const ParameterTable& parameters, bool all_linear, LoraOptions& lora) {
+  std::set<std::string, std::less<>> doubled = name_tensors(parameters, lora, "lora_target_modules");
+  if (!all_linear) return doubled;
+  // As in axolotl both keys apply: a named module is one of the linear layers anyway, or is not a layer.
+  (void)lora_targets(parameters, lora, "lora_target_modules");
+  lora.target_modules.clear();
+  LoraOptions all{.r = lora.r};
+  doubled = name_tensors(parameters, all, "lora_target_linear");
+  lora.target_modules = std::move(all.target_modules);
+  lora.target_parameters.merge(all.target_parameters);
+  if (lora.target_modules.empty() && !lora.target_parameters.empty()) {
+    const std::vector<std::string> modules = lora_targets(parameters, {}, "lora_target_linear");
+    lora.target_modules = {modules.begin(), modules.end()};
+  }
+  return doubled;
+}
+
 LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
   LoraOptions lora{.r = adapter.r,
                    .alpha = adapter.alpha,
                    .rslora = adapter.rslora,
                    .dora = adapter.dora,
                    .dropout = adapter.dropout};
+  const ParameterTable parameters = parameters_of(model);
   const config::TargetModules& targets = adapter.target_modules;
+  lora.target_parameters = {adapter.target_parameters.begin(), adapter.target_parameters.end()};
   if (!targets.pattern.empty()) {
-    lora.target_modules = modules_matching(parameters_of(model), targets.pattern, "lora_target_modules");
+    lora.target_modules = modules_matching(parameters, targets.pattern, "lora_target_modules");
   } else if (!targets.names.empty() || !adapter.target_linear) {
     lora.target_modules = {targets.names.begin(), targets.names.end()};
-    if (lora.target_modules.empty()) lora.target_modules = usual_targets(model);
-    name_first_of_lists(parameters_of(model), lora.target_modules);
+    if (lora.target_modules.empty() && lora.target_parameters.empty()) lora.target_modules = usual_targets(model);
+    name_first_of_lists(parameters, lora.target_modules);
   }
-  if (adapter.target_linear) {
-    refuse_all_linear(parameters_of(model));
-    // As in axolotl both keys apply: a named module is one of the linear layers anyway, or is not a layer.
-    (void)lora_targets(parameters_of(model), lora, "lora_target_modules");
-    lora.target_modules.clear();
-  }
+  std::set<std::string, std::less<>> doubled;
+  if (!targets.names.empty() || adapter.target_linear) doubled = name_targets(parameters, adapter.target_linear, lora);
   lora.modules_to_save = {adapter.modules_to_save.begin(), adapter.modules_to_save.end()};
   lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
   lora.layers_pattern = adapter.layers_pattern;
   lora.start = static_cast<LoraStart>(adapter.init.start);
   lora.start_iterations = adapter.init.iterations;
-  resolve_patterns(adapter, parameters_of(model), lora);
+  resolve_patterns(adapter, parameters, lora);
+  for (const std::string& tensor : doubled) {
+    lora.ranks.emplace(tensor, 2 * lora.r);
+    lora.alphas.emplace(tensor, 2 * lora.alpha);
+  }
+  check_target_tensors(parameters, lora, "lora_target_parameters");
   return lora;
 }
 

@@ -1,6 +1,10 @@
 #include "job/lora_options.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "model/adapter.h"
@@ -33,14 +37,63 @@ TEST_CASE("beside lora_target_linear what lora_target_modules names is one of al
                        doctest::Contains("[lora_target_modules] expected a pattern that matches layers"), InputError);
 }
 
-TEST_CASE("lora_target_linear is refused where it would mean experts, and means linear layers of Qwen2's mixture") {
-  const auto targets = [](const char* name) {
-    ModelPtr model = read_model(std::string(SPILLWAY_SOURCE_DIR "/tests/golden/models/") + name);
-    std::vector<std::string> notes;
-    return lora_targets(parameters_of(*model), lora_options(all_linear({}), model, notes), "lora_target_modules")
-        .size();
+namespace {
+
+LoraOptions mixture_options(const char* name, const config::AdapterSettings& adapter) {
+  ModelPtr model = read_model(std::string(SPILLWAY_SOURCE_DIR "/tests/golden/models/") + name);
+  std::vector<std::string> notes;
+  return lora_options(adapter, model, notes);
+}
+
+}  // namespace
+
+// PEFT 0.21 has made adapter_experts/adapter_config.json of these models from all-linear.
+TEST_CASE("lora_target_linear means attention, routers and experts of most mixtures, as in PEFT") {
+  for (const char* name : {"qwen3_moe", "mixtral", "olmoe"}) {
+    CAPTURE(name);
+    const LoraOptions lora = mixture_options(name, all_linear({}));
+    const std::string folder = fmt::format("{}/tests/golden/models/{}", SPILLWAY_SOURCE_DIR, name);
+    const LoraOptions theirs = read_adapter_options(folder + "/adapter_experts");
+    const ParameterTable parameters = parameters_of(*read_model(folder));
+    CHECK(lora.target_modules == std::set<std::string, std::less<>>{"k_proj", "o_proj", "q_proj", "v_proj"});
+    CHECK(lora.target_parameters == theirs.target_parameters);
+    const std::vector<std::string> targets = lora_targets(parameters, lora, "ours");
+    CHECK(targets == lora_targets(parameters, theirs, "theirs"));
+    for (const std::string& target : targets) {
+      CHECK(lora.rank_of(target) == theirs.rank_of(target));
+      CHECK(2 * lora.alpha_of(target) == theirs.alpha_of(target));  // of 8, where ours is 4
+    }
+  }
+  const LoraOptions qwen2 = mixture_options("qwen2_moe", all_linear({}));
+  CHECK(lora_targets(parameters_of(*read_model(SPILLWAY_SOURCE_DIR "/tests/golden/models/qwen2_moe")), qwen2, "key")
+            .size() == 4 + 3 + 4 + 3 + 1);
+}
+
+TEST_CASE("names of projections of single experts mean the tensors of all, gate and up together") {
+  const auto named = [](std::vector<std::string> names) {
+    return config::AdapterSettings{.r = 4, .alpha = 4, .target_modules = {.names = std::move(names)}};
   };
-  for (const char* name : {"qwen3_moe", "mixtral", "olmoe", "glm4_moe"})
-    CHECK_THROWS_WITH_AS((void)targets(name), doctest::Contains("[lora_target_linear] expected false"), InputError);
-  CHECK(targets("qwen2_moe") == 4 + 3 + 4 + 3 + 1);
+  const LoraOptions lora = mixture_options("mixtral", named({"q_proj", "w1", "w2", "w3", "gate"}));
+  CHECK(lora.target_modules == std::set<std::string, std::less<>>{"q_proj"});
+  CHECK(lora.target_parameters == std::set<std::string, std::less<>>{"down_proj", "gate.weight", "gate_up_proj"});
+  CHECK(lora.rank_of("model.layers.1.mlp.experts.gate_up_proj") == 8);
+  CHECK(lora.rank_of("model.layers.1.mlp.experts.down_proj") == 4);
+  CHECK_THROWS_WITH_AS((void)mixture_options("qwen3_moe", named({"q_proj", "up_proj"})),
+                       doctest::Contains("[lora_target_modules] expected gate_proj and up_proj together"), InputError);
+  // Dense layers of such a model get none.
+  const LoraOptions down = mixture_options("qwen3_moe", named({"down_proj"}));
+  CHECK(down.target_modules.empty());
+  CHECK(!is_adapted(down, "model.layers.1.mlp.down_proj"));
+  CHECK(is_adapted_tensor(down, "model.layers.0.mlp.experts.down_proj"));
+}
+
+TEST_CASE("lora_target_parameters alone adapt no linear layer, and must be there") {
+  config::AdapterSettings adapter{.r = 4, .alpha = 4, .target_parameters = {"mlp.experts.down_proj"}};
+  CHECK(mixture_options("qwen2_moe", adapter).target_modules.empty());
+  CHECK_THROWS_WITH_AS((void)mixture_options("llama2", adapter),
+                       doctest::Contains("[lora_target_parameters] expected tensors of experts or routers"),
+                       InputError);
+  adapter.dropout = 0.1;
+  CHECK_THROWS_WITH_AS((void)mixture_options("olmoe", adapter),
+                       doctest::Contains("[lora_target_parameters] expected no dropout"), InputError);
 }

@@ -24,10 +24,9 @@ namespace spillway {
 namespace {
 
 // Keys of PEFT's LoraConfig under which the numbers would differ from those of plain LoRA.
-constexpr std::array<std::string_view, 9> kUnsupported = {
-    "use_qalora",        "lora_bias",           "fan_in_fan_out",
-    "target_parameters", "layer_replication",   "trainable_token_indices",
-    "use_bdlora",        "ensure_weight_tying", "alora_invocation_tokens"};
+constexpr std::array<std::string_view, 8> kUnsupported = {
+    "use_qalora", "lora_bias",           "fan_in_fan_out",         "layer_replication", "trainable_token_indices",
+    "use_bdlora", "ensure_weight_tying", "alora_invocation_tokens"};
 // Values of init_lora_weights (as prefixes) with which PEFT takes a part out of the base weights before it trains.
 constexpr std::array<std::string_view, 5> kChangesBase = {"pissa", "corda", "olora", "loftq", "lora_ga"};
 constexpr int64_t kMaxRank = 65536;
@@ -71,6 +70,32 @@ std::set<std::string, std::less<>> stored_targets(const std::filesystem::path& f
   return result;
 }
 
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+// Takes the modules of tensors of mixtures out of `stored`, and returns the paths of these tensors. A module has one
+// tensor, or PEFT has wrapped gate_up_proj first, and then down_proj.
+std::set<std::string, std::less<>> take_tensors(const LoraOptions& listed, std::set<std::string, std::less<>>& stored) {
+  std::set<std::string, std::less<>> tensors;
+  if (listed.target_parameters.empty()) return tensors;
+  constexpr std::string_view kInner = ".base_layer";
+  std::erase_if(stored, [&](const std::string& path) {
+    const bool is_inner = path.ends_with(kInner);
+    const std::string module = is_inner ? path.substr(0, path.size() - kInner.size()) : path;
+    const bool is_outer = !is_inner && stored.contains(fmt::format("{}{}", path, kInner));
+    for (const std::string_view name : {"gate_up_proj", "down_proj", "weight"}) {
+      if (name == (is_inner ? "down_proj" : is_outer ? "gate_up_proj" : "")) continue;
+      std::string tensor = fmt::format("{}.{}", module, name);
+      if (!is_adapted_tensor(listed, tensor)) continue;
+      // A short name such as down_proj means the tensors of experts alone.
+      if (name != "weight" && last_name(module) != "experts") continue;
+      tensors.insert(std::move(tensor));
+      return true;
+    }
+    return false;
+  });
+  return tensors;
+}
+
 // PEFT leaves tensors of layers that target_modules does not name aside: the file and the config are of two trainings.
 void check_listed(const LoraOptions& listed, const std::set<std::string, std::less<>>& stored, std::string_view where) {
   for (const std::string& module : stored) {
@@ -80,7 +105,8 @@ void check_listed(const LoraOptions& listed, const std::set<std::string, std::le
   }
 }
 
-// The rows of each A are the rank, which a config may leave out where it is PEFT's default.
+// The rows of each A are the rank, which a config may leave out where it is PEFT's default; of a tensor of experts so
+// many times the rank, which the model's tensors are compared with.
 void check_rank(const LoraOptions& lora, const std::filesystem::path& folder, const std::string& where) {
   const SafetensorsFolder file = open_adapter(folder);
   for (const std::string& module : lora.target_modules) {
@@ -109,8 +135,6 @@ std::map<std::string, Number, std::less<>> numbers_by_module(const JsonField& pa
   return result;
 }
 
-std::string_view last_name(std::string_view path) { return path.substr(path.rfind('.') + 1); }
-
 // A number by module as patterns: the last name of a kind of layer where it holds for all that are adapted, else paths.
 template <typename Number>
 nlohmann::ordered_json patterns_of(const std::map<std::string, Number, std::less<>>& numbers,
@@ -137,22 +161,41 @@ std::vector<std::string_view> linear_modules(const ParameterTable& parameters) {
   return result;
 }
 
-// Throws InputError if the names of target modules mean experts, to PEFT, which have no adapters here.
+// Throws InputError if the names of target modules mean single experts, which transformers 5 has in tensors of all.
 void refuse_experts(const ParameterTable& parameters, const LoraOptions& lora, std::string_view where) {
   for (const Parameter& p : parameters) {
-    if (!p.is_meant_by_targets) continue;
+    if (!p.tensor.has_old_name) continue;
     for (const std::string_view name : names_of_path(p.module)) {
       if (!lora.target_modules.contains(name)) continue;
-      throw input_error(where, "expected linear layers outside of experts, which get no adapter yet, got {}; name {}",
-                        quote(name), "those of attention, q_proj, k_proj, v_proj, o_proj");
+      throw input_error(where, "expected linear layers, and experts by the name of their tensor, {}, got {}; {}",
+                        p.tensor.name, quote(name), "convert the adapter with PEFT 0.21, or name others");
     }
   }
+}
+
+// The tensors of mixtures that `lora` adapts, each once, in the order of the model.
+std::vector<const MixtureTensor*> adapted_tensors(const ParameterTable& parameters, const LoraOptions& lora) {
+  std::vector<const MixtureTensor*> result;
+  std::set<std::string_view> known;
+  for (const Parameter& p : parameters) {
+    const std::string_view name = p.tensor.name;
+    if (!name.empty() && is_adapted_tensor(lora, name) && known.insert(name).second) result.push_back(&p.tensor);
+  }
+  return result;
+}
+
+// The modules of the linear layers that `lora` adapts.
+std::vector<std::string> linear_targets(const ParameterTable& parameters, const LoraOptions& lora) {
+  std::vector<std::string> result;
+  for (const std::string_view module : linear_modules(parameters))
+    if (is_adapted(lora, module)) result.emplace_back(module);
+  return result;
 }
 
 // "q_proj" for each kind of layer that is adapted in every block; whole names where some block differs, and where the
 // model has other parts.
 std::set<std::string> target_names(const ParameterTable& parameters, const LoraOptions& lora) {
-  const std::vector<std::string> targets = lora_targets(parameters, lora, "lora_target_modules");
+  const std::vector<std::string> targets = linear_targets(parameters, lora);
   std::map<std::string_view, int64_t> left;  // layers of a kind that are not adapted
   std::set<std::string> full, brief;
   for (const std::string_view module : linear_modules(parameters)) {
@@ -189,18 +232,77 @@ std::vector<std::string> last_names(const ParameterTable& parameters) {
 std::vector<std::string> lora_targets(const ParameterTable& parameters, const LoraOptions& lora,
                                       std::string_view where) {
   refuse_experts(parameters, lora, where);
-  std::vector<std::string> result;
   std::set<std::string_view> known;
-  for (const std::string_view module : linear_modules(parameters)) {
+  for (const std::string_view module : linear_modules(parameters))
     for (const std::string_view name : names_of_path(module)) known.insert(name);
-    if (is_adapted(lora, module)) result.emplace_back(module);
-  }
   for (const std::string& target : lora.target_modules) {
     if (known.contains(target)) continue;
     throw input_error(where, "expected linear layers of the blocks ({}), got {}; name layers that this model has",
                       fmt::join(last_names(parameters), ", "), quote(target));
   }
+  std::vector<std::string> result = linear_targets(parameters, lora);
+  for (const MixtureTensor* tensor : adapted_tensors(parameters, lora)) result.push_back(tensor->name);
   return result;
+}
+
+std::set<std::string, std::less<>> name_tensors(const ParameterTable& parameters, LoraOptions& lora,
+                                                std::string_view where) {
+  std::map<std::string_view, std::set<std::string_view>> old_names;  // of each tensor's last name
+  for (const Parameter& p : parameters) {
+    if (!p.tensor.has_old_name) continue;
+    const bool is_router = p.role == ParameterRole::kRouter;
+    const std::string_view tensor = p.tensor.name;
+    old_names[is_router ? names_of_path(tensor).rbegin()[1] : last_name(tensor)].insert(last_name(p.module));
+  }
+  if (old_names.empty()) return {};
+  if (lora.target_modules.empty()) {
+    if (!lora.target_parameters.empty()) return {};
+    for (const std::string_view module : linear_modules(parameters))
+      if (module != "lm_head") lora.target_modules.emplace(last_name(module));
+    for (const auto& [tensor, names] : old_names) lora.target_modules.insert(names.begin(), names.end());
+  }
+  std::set<std::string, std::less<>> doubled;
+  for (const auto& [tensor, names] : old_names) {
+    std::set<std::string_view> found;
+    std::erase_if(lora.target_modules, [&](const std::string& target) {
+      const auto name = names.find(last_name(target));
+      if (name != names.end()) found.insert(*name);
+      return name != names.end();
+    });
+    if (found.empty()) continue;
+    if (found.size() < names.size())
+      throw input_error(where, "expected {} together, which are one tensor of all experts, got {} alone; name both",
+                        fmt::join(names, " and "), *found.begin());
+    lora.target_parameters.emplace(tensor);
+    if (names.size() == 1) continue;
+    for (const Parameter& p : parameters)
+      if (last_name(p.tensor.name) == tensor) doubled.insert(p.tensor.name);
+  }
+  return doubled;
+}
+
+void check_target_tensors(const ParameterTable& parameters, const LoraOptions& lora, std::string_view where) {
+  if (lora.target_parameters.empty()) return;
+  std::set<std::string_view> known;
+  for (const Parameter& p : parameters)
+    for (const std::string_view name : names_of_path(p.tensor.name)) known.insert(name);
+  for (const std::string& target : lora.target_parameters) {
+    if (!target.empty() && known.contains(target)) continue;
+    throw input_error(where, "expected tensors of experts or routers ({}), got {}; name some that this model has",
+                      "mlp.experts.gate_up_proj, mlp.experts.down_proj, mlp.gate.weight", quote(target));
+  }
+  const bool is_plain = lora.dropout == 0 && !lora.dora && !lora.starts_from_weights();
+  if (!is_plain)
+    throw input_error(where, "expected no {} beside factors of experts and routers, as in PEFT, got one; remove it",
+                      lora.dropout != 0 ? "dropout of the adapter"
+                      : lora.dora       ? "DoRA"
+                                        : "start from the weights");
+  for (const MixtureTensor* tensor : adapted_tensors(parameters, lora)) {
+    const int64_t most = std::min(tensor->shape[0], tensor->shape[1]), rank = lora.rank_of(tensor->name);
+    if (rank <= most) continue;
+    throw input_error(where, "expected a rank of at most {}, the smaller side of {}, got {}; choose a smaller one",
+                      most, tensor->name, rank);
+  }
 }
 
 std::vector<std::string> saved_weights(const ParameterTable& parameters, const LoraOptions& lora,
@@ -310,6 +412,7 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   } else {
     lora.layers_pattern = json["layers_pattern"].strings_or_none();
   }
+  for (std::string& name : json["target_parameters"].strings_or_none()) lora.target_parameters.insert(std::move(name));
   for (std::string& name : json["modules_to_save"].strings_or_none()) lora.modules_to_save.insert(std::move(name));
   // PEFT names the heads of classifiers of all kinds; a decoder has the other.
   if (const std::string task = json["task_type"].string_or(""); task == "SEQ_CLS" || task == "TOKEN_CLS")
@@ -355,12 +458,15 @@ LoraOptions read_adapter_options(const std::filesystem::path& folder) {
   LoraOptions lora = parse_adapter_config(text, path.string());
   // The tensors decide, since the file may give a pattern, and may list layers that this model does not have.
   std::set<std::string, std::less<>> stored = stored_targets(folder);
+  std::set<std::string, std::less<>> tensors = take_tensors(lora, stored);
   if (!lora.target_modules.empty()) check_listed(lora, stored, path.string());
   lora.target_modules = std::move(stored);
+  std::set<std::string, std::less<>> adapted = lora.target_modules;
+  adapted.merge(tensors);
   const JsonDocument document(text, path.string());
-  lora.ranks = numbers_by_module<int64_t>(document.root()["rank_pattern"], lora.target_modules,
+  lora.ranks = numbers_by_module<int64_t>(document.root()["rank_pattern"], adapted,
                                           [](const JsonField& field) { return field.integer(1, kMaxRank); });
-  lora.alphas = numbers_by_module<double>(document.root()["alpha_pattern"], lora.target_modules,
+  lora.alphas = numbers_by_module<double>(document.root()["alpha_pattern"], adapted,
                                           [](const JsonField& field) { return field.real(0, 1e9); });
   check_rank(lora, folder, path.string());
   return lora;
@@ -412,6 +518,7 @@ std::string adapter_config_json(const ParameterTable& parameters, const LoraOpti
   if (!lora.layers_to_transform.empty()) json["layers_to_transform"] = lora.layers_to_transform;
   if (!lora.layers_pattern.empty()) json["layers_pattern"] = lora.layers_pattern;
   if (!lora.modules_to_save.empty()) json["modules_to_save"] = lora.modules_to_save;
+  if (!lora.target_parameters.empty()) json["target_parameters"] = lora.target_parameters;
   if (lora.alpha == std::floor(lora.alpha)) json["lora_alpha"] = static_cast<int64_t>(lora.alpha);
   return json_text(json, 2) + "\n";
 }

@@ -88,7 +88,9 @@ bool Layers::is_adapted(const LinearLayer& layer) const {
 
 Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
   const LoraOptions& lora = *options_.lora;
-  Adapter result{.x = x, .scale = lora.scale_of(names_.path(layer.module))};
+  Adapter result;
+  result.x = x;
+  result.scale = lora.scale_of(names_.path(layer.module));
   result.a = lora_weight(layer, ParameterRole::kLoraA);
   result.b = lora_weight(layer, ParameterRole::kLoraB);
   if (is_dropped()) result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
@@ -161,6 +163,22 @@ ValueId Layers::lora_weight(const LinearLayer& layer, ParameterRole role) {
               .dtype = options_.dtype,
               .trained = true})
       .value();
+}
+
+Layers::Factors Layers::factors(const MixtureTensor& tensor) {
+  if (!options_.lora || options_.adapter_is_off || !is_adapted_tensor(*options_.lora, tensor.name)) return {};
+  const int64_t ranks = options_.lora->rank_of(tensor.name) * tensor.experts;
+  const auto add_factor = [&](char factor, const Shape& shape) {
+    return add({.name = tensor_factor_name(*options_.lora, tensor.name, factor),
+                .module = tensor.name,
+                .role = factor == 'A' ? ParameterRole::kLoraA : ParameterRole::kLoraB,
+                .shape = shape,
+                .dtype = options_.dtype,
+                .trained = true})
+        .value();
+  };
+  const ValueId a = add_factor('A', {ranks, tensor.shape[1]}), b = add_factor('B', {tensor.shape[0], ranks});
+  return {.a = a, .b = b, .scale = options_.lora->scale_of(tensor.name)};
 }
 
 const Parameter& Layers::add(Parameter parameter) {

@@ -51,6 +51,14 @@ class Layers {
   // Returns residual + W x + b, plus the adapter's product if there is one; residual may be kNone.
   ValueId linear(const LinearLayer& layer, ValueId x, ValueId residual = kNone);
 
+  // An adapter's factors, and the scale of their product.
+  struct Factors {
+    ValueId a = kNone, b = kNone;
+    double scale = 1;
+  };
+  // Adds the factors of an adapter on a tensor of a mixture. Returns none where it has no adapter, or one that is off.
+  Factors factors(const MixtureTensor& tensor);
+
   [[nodiscard]] const WeightNames& names() const { return names_; }
   // Declares the values of a parameter in the graph and adds it to the table.
   const Parameter& add(Parameter parameter);
@@ -61,9 +69,8 @@ class Layers {
 
  private:
   // An adapter's factors and their input.
-  struct Adapter {
-    ValueId a = kNone, b = kNone, x = kNone;
-    double scale = 1;
+  struct Adapter : Factors {
+    ValueId x = kNone;
   };
   [[nodiscard]] bool is_adapted(const LinearLayer& layer) const;
   [[nodiscard]] bool is_dropped() const { return dropout_seed_ != kNone && asks_for_dropout(); }

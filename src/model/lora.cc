@@ -58,15 +58,27 @@ std::optional<int64_t> layer_of(std::string_view path, std::span<const std::stri
   return {};
 }
 
+namespace {
+
+// Returns true if one of the names by which PEFT would match `path` is among `targets`.
+bool is_named(const std::set<std::string, std::less<>>& targets, std::string_view path) {
+  const std::vector<std::string_view> names = names_of_path(path);
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return targets.contains(name); });
+}
+
+}  // namespace
+
 bool is_adapted(const LoraOptions& options, std::string_view path) {
   if (!options.layers_to_transform.empty()) {
     const std::optional<int64_t> layer = layer_of(path, options.layers_pattern);
     if (!layer || !options.layers_to_transform.contains(*layer)) return false;
   }
-  if (options.target_modules.empty()) return path != "lm_head";
-  const std::vector<std::string_view> names = names_of_path(path);
-  return std::any_of(names.begin(), names.end(),
-                     [&](std::string_view name) { return options.target_modules.contains(name); });
+  if (options.target_modules.empty()) return path != "lm_head" && options.target_parameters.empty();
+  return is_named(options.target_modules, path);
+}
+
+bool is_adapted_tensor(const LoraOptions& options, std::string_view path) {
+  return is_named(options.target_parameters, path);
 }
 
 bool is_saved_in_full(const LoraOptions& options, std::string_view weight) {
@@ -81,6 +93,12 @@ std::string adapter_tensor_name(std::string_view weight) {
 
 std::string lora_name(std::string_view path, char factor) {
   return fmt::format("{}{}.lora_{}.weight", kAdapterPrefix, path, factor);
+}
+
+std::string tensor_factor_name(const LoraOptions& options, std::string_view path, char factor) {
+  std::string module(path.substr(0, path.rfind('.')));
+  const bool is_inner = path.ends_with(".gate_up_proj") && is_adapted_tensor(options, module + ".down_proj");
+  return lora_name(is_inner ? module + ".base_layer" : module, factor);
 }
 
 std::string magnitude_name(std::string_view path) {

@@ -31,6 +31,9 @@ struct LoraOptions {
   // Names as PEFT matches them: a module is adapted if its path equals one or ends in "." and one. Empty: all linear
   // layers but the head (`all-linear`).
   std::set<std::string, std::less<>> target_modules;
+  // Names of the tensors of mixtures that get factors, matched likewise (PEFT's target_parameters):
+  // "mlp.experts.gate_up_proj", of all experts, "gate.weight", a router's. Then no target_modules means none.
+  std::set<std::string, std::less<>> target_parameters;
   // Exceptions from r and alpha, by paths of modules (PEFT's rank_pattern and alpha_pattern).
   std::map<std::string, int64_t, std::less<>> ranks;
   std::map<std::string, double, std::less<>> alphas;
@@ -65,6 +68,10 @@ struct LoraOptions {
 // Returns true if the linear module at `path` ("model.layers.0.self_attn.q_proj") gets an adapter.
 [[nodiscard]] bool is_adapted(const LoraOptions& options, std::string_view path);
 
+// Returns true if the tensor of a mixture at `path` ("model.layers.0.mlp.experts.down_proj") gets factors. As in PEFT,
+// layers_to_transform has no say.
+[[nodiscard]] bool is_adapted_tensor(const LoraOptions& options, std::string_view path);
+
 // Returns true if the module of a weight ("model.norm.weight") is one of modules_to_save.
 [[nodiscard]] bool is_saved_in_full(const LoraOptions& options, std::string_view weight);
 
@@ -76,6 +83,10 @@ inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 
 // Returns "base_model.model.<path>.lora_A.weight"; `factor` is 'A' or 'B'.
 [[nodiscard]] std::string lora_name(std::string_view path, char factor);
+
+// Returns the name of a factor of the tensor of a mixture at `path`: that of its module, of which PEFT wraps one tensor
+// after the other, so that gate_up_proj stands inside down_proj: "...mlp.experts.base_layer.lora_A.weight".
+[[nodiscard]] std::string tensor_factor_name(const LoraOptions& options, std::string_view path, char factor);
 
 // Returns "base_model.model.<path>.lora_magnitude_vector".
 [[nodiscard]] std::string magnitude_name(std::string_view path);

@@ -58,6 +58,26 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
   }
 }
 
+TEST_CASE("factors of experts and routers are merged as peft merges them") {
+  for (const char* const name : {"qwen3_moe", "olmoe"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    merge_adapter(kGoldenModels / name, kGoldenModels / name / "adapter_experts", folder.path() / "merged");
+    const auto golden = nlohmann::json::parse(read_file(kGoldenModels / name / "golden_experts.json", 1 << 24));
+    const SafetensorsFolder merged(folder.path() / "merged");
+    for (const auto& [tensor, digest] : golden["merged"].items()) {
+      CAPTURE(tensor);
+      REQUIRE(merged.find(tensor) != nullptr);
+      std::vector<float> values(static_cast<size_t>(merged.find(tensor)->elems()));
+      merged.read(tensor, DType::kF32, values.data());
+      for (size_t i = 0; i < 8; ++i) {
+        CHECK(std::abs(static_cast<double>(values[i * (values.size() - 1) / 7]) - digest["samples"][i].get<double>()) <
+              1e-6);
+      }
+    }
+  }
+}
+
 TEST_CASE("a model whose files are in f16 is merged into f16: W + scale B A, rounded once") {
   const std::filesystem::path model = kGoldenModels / "qwen3_tied", adapter = model / "adapter";
   const TemporaryFolder folder;

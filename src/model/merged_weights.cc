@@ -34,6 +34,23 @@ void add_product(std::vector<float>& weight, const Parameter& factor_a, const Pa
   add_low_rank_product(weight, factors, scale, factor_b.shape[0], pool);
 }
 
+// Adds scale * B_e A_e to a weight of a mixture: the rows of B that are the weight's, of its expert's columns, and the
+// expert's rows of A.
+void add_tensor_product(std::vector<float>& weight, const Parameter& p, const LoraOptions& lora,
+                        const SafetensorsFolder& adapter, ThreadPool& pool) {
+  const MixtureTensor& tensor = p.tensor;
+  const int64_t rank = lora.rank_of(tensor.name), rows = p.shape[0], columns = p.shape[1];
+  LowRankFactors factors{.b = make_vector<float>(rows * rank), .a = make_vector<float>(rank * columns)};
+  auto all_b = make_vector<float>(rows * rank * tensor.experts);
+  adapter.read(tensor_factor_name(lora, tensor.name, 'A'), tensor.expert * rank * columns, std::ssize(factors.a),
+               DType::kF32, factors.a.data());
+  adapter.read(tensor_factor_name(lora, tensor.name, 'B'), tensor.first_row * rank * tensor.experts, std::ssize(all_b),
+               DType::kF32, all_b.data());
+  for (int64_t i = 0; i < std::ssize(factors.b); ++i)
+    nth(factors.b, i) = nth(all_b, i * tensor.experts + tensor.expert);
+  add_low_rank_product(weight, factors, lora.scale_of(tensor.name), rows, pool);
+}
+
 // Gives rows the norms that DoRA has trained.
 void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const SafetensorsFolder& adapter) {
   const int64_t rows = magnitude.shape[0], columns = std::ssize(weight) / rows;
@@ -107,6 +124,8 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
   if (p.trained) return read_stored({adapter, adapter_tensor_name(p.name)}, p.shape.elems());
   std::vector<float> values = read_stored({base, p}, p.shape.elems());
   if (p.storage->is_coded() && !p.is_stored_as_used()) (void)encode_and_decode(p, values, pool);
+  if (!p.tensor.name.empty() && is_adapted_tensor(lora, p.tensor.name))
+    add_tensor_product(values, p, lora, adapter, pool);
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
   if (!a || p.role != ParameterRole::kLinear) return values;
   add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);

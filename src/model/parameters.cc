@@ -24,6 +24,11 @@ const Parameter* ParameterTable::find_written(std::string_view name) const {
   return found == list_.end() ? nullptr : &*found;
 }
 
+std::string_view experts_module(std::string_view projection) {
+  for (int i = 0; i < 2; ++i) projection = projection.substr(0, projection.rfind('.'));
+  return projection;
+}
+
 bool ParameterTable::is_of_other_part(std::string_view tensor) const {
   return has_other_parts() && std::none_of(own_beginnings_.begin(), own_beginnings_.end(),
                                            [&](const std::string& own) { return tensor.starts_with(own); });

@@ -28,8 +28,8 @@ enum class ParameterRole : uint8_t {
   kBias,        // b [out_features]
   kProjection,  // W [out_features, in_features] of a layer outside of the blocks, which no adapter is for
   kModulation,  // [parts * width], to which what modulates each sequence is added
-  kLoraA,       // [r, in_features]
-  kLoraB,       // [out_features, r]
+  kLoraA,       // [r, in_features]; of a mixture's tensor [experts * r, in_features], expert by expert
+  kLoraB,       // [out_features, r]; [out_features, r * experts], rank by rank
   kMagnitude,   // [out_features], DoRA's: what the rows' norms become
   kRowSquares,  // [out_features]: the squared norms of the rows of the module's weight (model/row_squares.h)
   kLoraStart,   // f32, what a factor started as where the base is without it: nothing reads it but what saves
@@ -48,6 +48,16 @@ struct ParameterSource {
       dense_storage();  // as the files have it; loading encodes or decodes where the graph's is another
 };
 
+// The tensor in which transformers has a weight of a mixture, and PEFT the factors of an adapter on it.
+struct MixtureTensor {
+  std::string name;           // "model.layers.0.mlp.experts.gate_up_proj", of all experts; empty: there is none
+  Shape shape = {};           // of one expert's part; of a router, the whole
+  int64_t experts = 1;        // that have a part
+  int64_t expert = 0;         // whose part has the weight
+  int64_t first_row = 0;      // of the weight in that part
+  bool has_old_name = false;  // PEFT takes names of modules that older versions of transformers had for it
+};
+
 // The prefix of the names of a reference's copies.
 inline constexpr std::string_view kCopyPrefix = "reference.";
 
@@ -62,8 +72,8 @@ struct Parameter {
   bool is_table = false;      // an embedding that is not the head, too
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
-  bool is_meant_by_targets = false;  // an expert's, for which PEFT takes target names of its projection, too
-  int64_t slab = -1;  // of its source's first dimension, of which it is this one, as fused experts are; -1: it is all
+  MixtureTensor tensor;  // of a mixture's weight
+  int64_t slab = -1;     // of its source's first dimension, of which it is this one, as fused experts are; -1: it is all
   StoragePtr storage = dense_storage();
   std::string name_in_files;    // of a model that is written, where it is another one
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
@@ -111,6 +121,10 @@ struct Parameter {
            role != ParameterRole::kModulation;
   }
 };
+
+// Returns the module that has all experts of a layer, "model.layers.0.mlp.experts", for the module of a projection of
+// one of them, "model.layers.0.mlp.experts.3.up_proj".
+[[nodiscard]] std::string_view experts_module(std::string_view projection);
 
 // The parameters in the order in which the graph first uses them.
 class ParameterTable {

@@ -15,6 +15,11 @@ class DenseStorage final : public Storage {
                                const ops::LinearOptions& options) const override {
     return ops::linear(builder, x, parts[0], options);
   }
+  [[nodiscard]] ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,
+                                       const WeightSpec&, std::span<const ValueId> parts,
+                                       const ops::GroupedLinearOptions& options) const override {
+    return ops::grouped_linear(builder, x, offsets, pairs_per_token, parts, options);
+  }
   [[nodiscard]] bool is_coded() const override { return false; }
   [[nodiscard]] std::vector<ParameterTensor> tensors(const std::string& name, const WeightSpec& weight) const override {
     return {{name, weight.shape, {}}};

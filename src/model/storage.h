@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "graph/builder.h"
 #include "io/safetensors.h"
+#include "ops/grouped_linear/grouped_linear.h"
 #include "ops/matmul/matmul.h"
 #include "tensor/view.h"
 
@@ -52,6 +53,11 @@ class Storage {
   // unless the storage is dense.
   [[nodiscard]] virtual ValueId linear(Builder& builder, ValueId x, const WeightSpec& weight,
                                        std::span<const ValueId> parts, const ops::LinearOptions& options) const = 0;
+  // Appends ops::grouped_linear with the weights [O, I] of some experts, whose parts follow one another. It is
+  // differentiated likewise.
+  [[nodiscard]] virtual ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,
+                                               const WeightSpec& weight, std::span<const ValueId> parts,
+                                               const ops::GroupedLinearOptions& options) const = 0;
 
   // Returns true if the parts are not the elements in a floating dtype. The functions below are for such storages.
   [[nodiscard]] virtual bool is_coded() const { return true; }
@@ -87,9 +93,14 @@ using StoragePtr = std::shared_ptr<const Storage>;
 struct LinearStorage {
   StoragePtr storage = dense_storage();
   std::set<std::string, std::less<>> dense_modules = {};  // paths of those that are dense all the same
+  bool has_experts = false;  // the experts of mixtures are stored likewise; else they are dense
 
   [[nodiscard]] const StoragePtr& of(std::string_view module) const {
     return dense_modules.contains(module) ? dense_storage() : storage;
+  }
+  // The same for the experts of a layer, `module` being the one that has them all.
+  [[nodiscard]] const StoragePtr& of_experts(std::string_view module) const {
+    return has_experts ? of(module) : dense_storage();
   }
 };
 

@@ -226,6 +226,7 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
   SafetensorsFolder files = open_adapter(folder);
   const std::string where = (folder / fmt::format("{}.safetensors", adapter_stem(layout_of_adapter(folder)))).string();
   (void)lora_targets(parameters, lora, where);
+  check_target_tensors(parameters, lora, where);
   (void)saved_weights(parameters, lora, where);
   std::vector<ParameterTensor> wanted;
   for (const Parameter& p : parameters) {

@@ -55,6 +55,7 @@ void add_quantisation(RunSettings& settings, const std::optional<config::Quantis
   settings["load_in_8bit"] = config::print_value(eight_bits);
   if (!quantisation) return;
   settings["llm_int8_skip_modules"] = config::print_value(quantisation->skip_modules);
+  settings["quantize_moe_experts"] = config::print_value(quantisation->has_experts);
   if (!four_bits) return;
   settings["bnb_4bit_quant_type"] = name_of(quantisation->coding);
   settings["bnb_4bit_use_double_quant"] = config::print_value(quantisation->double_quant);

@@ -59,10 +59,11 @@ std::vector<float> adapter_tensor(const TrainingGraph& training, const TrainedWe
   return result;
 }
 
-// Returns the shape of a weight in the file of an adapter with the options `saved`.
-Shape adapter_shape(const Parameter& p, const LoraOptions& saved) {
-  if (p.role == ParameterRole::kLoraA) return {saved.rank_of(p.module), p.shape[1]};
-  if (p.role == ParameterRole::kLoraB) return {p.shape[0], saved.rank_of(p.module)};
+// Returns the shape of a weight in the file of an adapter with the options `saved`, whose rank may be twice that of
+// `trained`.
+Shape adapter_shape(const Parameter& p, const LoraOptions& trained, const LoraOptions& saved) {
+  if (p.role == ParameterRole::kLoraA) return {p.shape[0] * saved.r / trained.r, p.shape[1]};
+  if (p.role == ParameterRole::kLoraB) return {p.shape[0], p.shape[1] * saved.r / trained.r};
   return p.shape;
 }
 
@@ -73,7 +74,7 @@ std::vector<TensorSpec> adapter_specs(const Job& job, const TrainingGraph& train
   for (const TrainedWeight& t : training.trained_of_model()) {
     const Parameter& p = training.parameter_of(t);
     const std::string name = is_diffusers ? diffusers_lora_name(p.name, component) : adapter_tensor_name(p.name);
-    specs.push_back({name, DType::kF32, adapter_shape(p, saved).dims()});
+    specs.push_back({name, DType::kF32, adapter_shape(p, *job.graph.model.lora, saved).dims()});
   }
   return specs;
 }

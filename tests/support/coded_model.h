@@ -49,10 +49,12 @@ inline CodedTensor encode_tensor(const Storage& storage, const WeightSpec& spec,
   return result;
 }
 
-// Copies a model's folder to coded() and to decoded(), where it is f32.
+// Copies a model's folder to coded() and to decoded(), where it is f32. With `has_experts` decoded() has what codes of
+// experts stand for, too, which no files hold.
 class CodedModel {
  public:
-  CodedModel(const std::filesystem::path& model, StoragePtr storage) : model_(model), storage_(std::move(storage)) {
+  CodedModel(const std::filesystem::path& model, StoragePtr storage, bool has_experts = false)
+      : model_(model), storage_(std::move(storage)) {
     for (const std::filesystem::path& to : {coded(), decoded()})
       std::filesystem::copy(model, to, std::filesystem::copy_options::recursive);
     const ParameterTable parameters = parameters_of(*read_model(model));
@@ -83,6 +85,8 @@ class CodedModel {
         }
         values = tensor.decoded;
       } else {
+        if (has_experts && p.role == ParameterRole::kExpert)
+          values = encode_tensor(*storage_, p.spec(), values).decoded;
         coded_file.append(p.name, values.data(), DType::kF32, std::ssize(values));
       }
       decoded_file.append(p.name, values.data(), DType::kF32, std::ssize(values));

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "model/decoder/feed_forward.h"
 #include "ops/add/add.h"
 #include "ops/add_expert_bias/add_expert_bias.h"
@@ -14,6 +16,7 @@
 #include "ops/clamped_swiglu/clamped_swiglu.h"
 #include "ops/combine_rows/combine_rows.h"
 #include "ops/gather_rows/gather_rows.h"
+#include "ops/grouped_factor/grouped_factor.h"
 #include "ops/grouped_linear/grouped_linear.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
@@ -33,7 +36,10 @@ int64_t experts_together(const Mixture& mixture) { return std::max<int64_t>(1, m
 class MixtureBuilder {
  public:
   MixtureBuilder(DecoderParts& parts, const Mixture& mixture, const std::string& prefix)
-      : parts_(parts), mixture_(mixture), module_(prefix + std::string(mixture.module)) {}
+      : parts_(parts),
+        mixture_(mixture),
+        module_(prefix + std::string(mixture.module)),
+        tensors_(parts.layers().names().path(prefix + std::string(mixture.transformers_module))) {}
 
   // Returns residual + the weighted sum of each token's experts. Weights are put on what the last product takes, as
   // the narrower of its sides.
@@ -42,14 +48,16 @@ class MixtureBuilder {
     const ops::Routes routes = ops::route(builder(), logits, routing());
     const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
     note_load(logits, pairs);
-    const int64_t width = parts_.config().hidden_size;
+    const int64_t width = parts_.config().hidden_size, inner_width = mixture_.inner;
     const ValueId rows = ops::gather_rows(builder(), x, pairs);
     if (mixture_.fused)
       return ops::combine_rows(builder(), fused_experts(rows, routes.weights, pairs), pairs, residual);
-    const ValueId gate = product(mixture_.gate_proj, {mixture_.inner, width}, rows, pairs);
-    const ValueId up = product(mixture_.up_proj, {mixture_.inner, width}, rows, pairs);
+    const Adapter first = adapter(experts_tensor("gate_up_proj", {2 * inner_width, width}), rows, pairs);
+    const ValueId gate = product(mixture_.gate_proj, {inner_width, width}, rows, pairs, first);
+    const ValueId up = product(mixture_.up_proj, {inner_width, width}, rows, pairs, first, inner_width);
     const ValueId inner = ops::weigh_rows(builder(), ops::swiglu(builder(), gate, up), routes.weights, pairs);
-    return ops::combine_rows(builder(), product(mixture_.down_proj, {width, mixture_.inner}, inner, pairs), pairs,
+    const Adapter second = adapter(experts_tensor("down_proj", {width, inner_width}), inner, pairs);
+    return ops::combine_rows(builder(), product(mixture_.down_proj, {width, inner_width}, inner, pairs, second), pairs,
                              residual);
   }
 
@@ -67,16 +75,39 @@ class MixtureBuilder {
   }
 
  private:
+  // An adapter on the experts' products of some rows.
+  struct Adapter {
+    MixtureTensor tensor;
+    Layers::Factors factors;
+    ValueId low = kNone;  // the rows' products with A; kNone: there is no adapter
+  };
+
   [[nodiscard]] Builder& builder() { return parts_.layers().builder(); }
+
+  [[nodiscard]] MixtureTensor experts_tensor(std::string_view name, const Shape& shape) const {
+    return {.name = fmt::format("{}.experts.{}", tensors_, name),
+            .shape = shape,
+            .experts = mixture_.experts,
+            .has_old_name = mixture_.targets_mean_experts};
+  }
 
   // Logits and all that follows from them are f32.
   [[nodiscard]] ValueId router_logits(ValueId x) {
+    Layers& layers = parts_.layers();
     const std::string router = fmt::format("{}.{}", module_, mixture_.router);
-    const ValueId weight =
-        parts_.layers().weight(ParameterRole::kRouter, router, {mixture_.experts, parts_.config().hidden_size});
-    const ValueId bias =
-        mixture_.fused ? parts_.layers().weight(ParameterRole::kBias, router, {mixture_.experts}) : kNone;
-    return ops::matmul(builder(), x, weight, {.transpose_b = true, .bias = bias, .out_dtype = DType::kF32});
+    const Shape shape = {mixture_.experts, parts_.config().hidden_size};
+    Parameter weight = layers.base_parameter(ParameterRole::kRouter, router, shape);
+    weight.tensor = {.name = fmt::format("{}.{}.weight", tensors_, mixture_.router),
+                     .shape = shape,
+                     .has_old_name = mixture_.targets_mean_experts};
+    const MixtureTensor tensor = weight.tensor;
+    const ValueId w = layers.add(std::move(weight)).value();
+    ops::MatmulOptions options{.transpose_b = true, .out_dtype = DType::kF32};
+    if (mixture_.fused) options.bias = layers.weight(ParameterRole::kBias, router, {mixture_.experts});
+    if (const Layers::Factors factors = layers.factors(tensor); factors.a != kNone)
+      options.addend = ops::matmul(builder(), ops::linear(builder(), x, factors.a), factors.b,
+                                   {.transpose_b = true, .alpha = factors.scale, .out_dtype = DType::kF32});
+    return ops::matmul(builder(), x, w, options);
   }
 
   [[nodiscard]] ops::RouteOptions routing() {
@@ -93,12 +124,12 @@ class MixtureBuilder {
   }
 
   // Returns the rows of pairs that fused experts make of rows, times their weights: the weights come last, since biases
-  // count by them, too.
+  // count by them, too. Their tensors have no adapters yet.
   [[nodiscard]] ValueId fused_experts(ValueId rows, ValueId weights, const ops::SortedPairs& pairs) {
     const int64_t width = parts_.config().hidden_size, inner = mixture_.inner;
     const auto project = [&](std::string_view name, const Shape& shape, ValueId x) {
       const ValueId bias = expert_biases(name, shape[1]);
-      return ops::add_expert_bias(builder(), product(name, shape, x, pairs), bias, pairs.offsets);
+      return ops::add_expert_bias(builder(), product(name, shape, x, pairs, {}), bias, pairs.offsets);
     };
     const ValueId gate_up = project("gate_up_proj", {width, 2 * inner}, rows);
     const ValueId activated =
@@ -121,39 +152,64 @@ class MixtureBuilder {
         {has_loss ? ops::router_load(builder(), logits, pairs.offsets) : kNone, pairs.offsets});
   }
 
-  // Returns the products of rows of pairs with their experts' weights, each of `shape`: by one operation, or where
-  // experts stream by several, each of which writes its experts' rows into what the ones before it made.
-  [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows,
-                                const ops::SortedPairs& pairs) {
+  [[nodiscard]] Adapter adapter(MixtureTensor tensor, ValueId rows, const ops::SortedPairs& pairs) {
+    Adapter result{.tensor = std::move(tensor)};
+    result.factors = parts_.layers().factors(result.tensor);
+    if (result.factors.a != kNone)
+      result.low = ops::grouped_factor_a(builder(), rows, pairs.offsets, mixture_.route.top_k, result.factors.a);
+    return result;
+  }
+
+  // Returns the products of rows of pairs with their experts' weights, each of `shape`, and with the adapter's update
+  // of these, which are rows [first_row, ...) of the adapter's tensor: by one operation, or where experts stream by
+  // several, each of which adds its experts' rows to what the ones before it made.
+  [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows, const ops::SortedPairs& pairs,
+                                const Adapter& adapter, int64_t first_row = 0) {
     const int64_t together = parts_.layers().options().streams_experts ? experts_together(mixture_) : mixture_.experts;
     ValueId result = kNone;
+    if (adapter.low != kNone)
+      result = ops::grouped_factor_b(builder(), adapter.low, pairs.offsets, mixture_.route.top_k, adapter.factors.b,
+                                     {.first = first_row, .count = shape[0]}, adapter.factors.scale);
+    MixtureTensor tensor = adapter.tensor;
+    tensor.first_row = first_row;
     for (int64_t first = 0; first < mixture_.experts; first += together) {
-      std::vector<ValueId> weights;
-      for (int64_t expert = first; expert < std::min(first + together, mixture_.experts); ++expert)
-        weights.push_back(weight_of(expert, name, shape));
-      result =
-          ops::grouped_linear(builder(), rows, pairs.offsets, mixture_.route.top_k, weights,
-                              {.first_expert = first, .addend = result, .are_in_by_out = mixture_.fused.has_value()});
+      Parameter weight;  // of the last of these experts; they are alike
+      std::vector<ValueId> parts;
+      for (int64_t expert = first; expert < std::min(first + together, mixture_.experts); ++expert) {
+        tensor.expert = expert;
+        weight = add_weight(tensor, name, shape);
+        parts.insert(parts.end(), weight.values.begin(), weight.values.end());
+      }
+      result = weight.storage->grouped_linear(
+          builder(), rows, pairs.offsets, mixture_.route.top_k, weight.spec(), parts,
+          {.first_expert = first, .addend = result, .are_in_by_out = mixture_.fused.has_value()});
     }
     return result;
   }
 
-  [[nodiscard]] ValueId weight_of(int64_t expert, std::string_view name, const Shape& shape) {
-    const std::string module = fmt::format("{}.experts.{}.{}", module_, expert, name);
-    Parameter weight = parts_.layers().base_parameter(ParameterRole::kExpert, module, shape);
-    weight.is_meant_by_targets = mixture_.targets_mean_experts;
-    if (mixture_.fused) {
-      weight.name_in_files = weight.source.name =
-          parts_.layers().names().in_files(fmt::format("{}.experts.{}", module_, name));
-      weight.source.shape = {mixture_.experts, shape[0], shape[1]};
-      weight.slab = expert;
+  [[nodiscard]] const Parameter& add_weight(const MixtureTensor& tensor, std::string_view name, const Shape& shape) {
+    Layers& layers = parts_.layers();
+    const std::string module = module_ + ".experts";
+    Parameter weight =
+        layers.base_parameter(ParameterRole::kExpert, fmt::format("{}.{}.{}", module, tensor.expert, name), shape);
+    const std::optional<LinearStorage>& storage = layers.options().linear_storage;
+    if (storage && !weight.trained) weight.storage = storage->of_experts(layers.names().path(module));
+    if (!mixture_.fused) {
+      weight.tensor = tensor;
+      return layers.add(std::move(weight));
     }
-    return parts_.layers().add(std::move(weight)).value();
+    if (weight.storage->is_coded())
+      throw input_error("quantize_moe_experts", "expected false for experts that are fused in files, got true; not yet");
+    weight.name_in_files = weight.source.name = layers.names().in_files(fmt::format("{}.{}", module, name));
+    weight.source.shape = {mixture_.experts, shape[0], shape[1]};
+    weight.slab = tensor.expert;
+    return layers.add(std::move(weight));
   }
 
   DecoderParts& parts_;
   const Mixture& mixture_;
   std::string module_;
+  std::string tensors_;  // the module by its name in transformers
 };
 
 }  // namespace

@@ -177,14 +177,15 @@ TEST_CASE("tensors of more or fewer experts than the config says are refused by 
   CHECK(has(weights_error("mixtral", R"({"num_local_experts": 7})"), "model.layers.0.block_sparse_moe.gate.weight"));
 }
 
-TEST_CASE("targets of adapters that mean experts are refused, and those beside them are not") {
+TEST_CASE("targets of adapters that mean single experts are refused, and those beside them are not") {
   const auto targets_of = [](const char* model, const char* target) {
     return lora_targets(parameters_of(*read_model(kGoldenModels / model)), {.target_modules = {target}}, "targets");
   };
   CHECK_THROWS_WITH((void)targets_of("qwen3_moe", "gate_proj"),
-                    "[targets] expected linear layers outside of experts, which get no adapter yet, got 'gate_proj'; "
-                    "name those of attention, q_proj, k_proj, v_proj, o_proj");
-  CHECK_THROWS_WITH((void)targets_of("mixtral", "w2"), doctest::Contains("which get no adapter yet, got 'w2'"));
+                    "[targets] expected linear layers, and experts by the name of their tensor, "
+                    "model.layers.0.mlp.experts.gate_up_proj, got 'gate_proj'; convert the adapter with PEFT 0.21, or "
+                    "name others");
+  CHECK_THROWS_WITH((void)targets_of("mixtral", "w2"), doctest::Contains("mlp.experts.down_proj, got 'w2'"));
   CHECK(targets_of("olmoe", "q_proj").size() == 2);
   // PEFT takes, of Qwen2's mixture, the feed-forward and the shared expert.
   CHECK(targets_of("qwen2_moe", "gate_proj") ==
@@ -192,4 +193,49 @@ TEST_CASE("targets of adapters that mean experts are refused, and those beside t
   CHECK_THROWS_WITH((void)saved_weights(parameters_of(*read_model(kGoldenModels / "olmoe")),
                                         {.target_modules = {"q_proj"}, .modules_to_save = {"gate"}}, "saved"),
                     doctest::Contains("expected layers outside of mixtures"));
+}
+
+TEST_CASE("tensors of mixtures get factors by names and shapes of PEFT's") {
+  const ModelPtr mixtral = read_model(kGoldenModels / "mixtral");
+  const auto shapes_of = [&](const LoraOptions& lora) {
+    std::map<std::string, Shape> shapes;
+    for (const Parameter& p : parameters_of(*mixtral, {.lora = lora}))
+      if (p.is_factor() && p.name.find("layers.0.mlp") != std::string::npos) shapes.emplace(p.name, p.shape);
+    return shapes;
+  };
+  const std::string stem = "base_model.model.model.layers.0.mlp.";
+  const std::map<std::string, Shape> all = shapes_of(
+      {.r = 3, .alpha = 3, .target_parameters = {"mlp.experts.gate_up_proj", "experts.down_proj", "gate.weight"}});
+  CHECK(all == std::map<std::string, Shape>{{stem + "experts.base_layer.lora_A.weight", {24, 32}},
+                                            {stem + "experts.base_layer.lora_B.weight", {40, 24}},
+                                            {stem + "experts.lora_A.weight", {24, 20}},
+                                            {stem + "experts.lora_B.weight", {32, 24}},
+                                            {stem + "gate.lora_A.weight", {3, 32}},
+                                            {stem + "gate.lora_B.weight", {8, 3}}});
+  const std::map<std::string, Shape> one =
+      shapes_of({.r = 3, .alpha = 3, .target_parameters = {"mlp.experts.gate_up_proj"}});
+  CHECK(one.size() == 2);
+  CHECK(one.contains(stem + "experts.lora_A.weight"));
+}
+
+TEST_CASE("what factors of mixtures cannot be is refused") {
+  const ParameterTable parameters = parameters_of(*read_model(kGoldenModels / "olmoe"));
+  const auto error_of_options = [&](LoraOptions lora) {
+    lora.target_parameters.insert("mlp.experts.down_proj");
+    try {
+      check_target_tensors(parameters, lora, "key");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(error_of_options({.r = 20}).empty());
+  CHECK(error_of_options({.r = 21}) ==
+        "[key] expected a rank of at most 20, the smaller side of model.layers.0.mlp.experts.down_proj, got 21; choose "
+        "a smaller one");
+  CHECK(has(error_of_options({.r = 4, .dropout = 0.1}), "expected no dropout of the adapter beside factors"));
+  CHECK(has(error_of_options({.r = 4, .dora = true}), "expected no DoRA beside"));
+  CHECK(has(error_of_options({.r = 4, .target_parameters = {"experts.up_proj"}}),
+            "expected tensors of experts or routers (mlp.experts.gate_up_proj, mlp.experts.down_proj, "
+            "mlp.gate.weight), got 'experts.up_proj'"));
 }

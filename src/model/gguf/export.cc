@@ -141,11 +141,13 @@ struct Factor {
 };
 
 void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
-  if (lora.modules_to_save.empty() && !lora.dora) return;
+  if (lora.modules_to_save.empty() && lora.target_parameters.empty() && !lora.dora) return;
   throw input_error((adapter / "adapter_config.json").string(),
-                    "expected low-rank factors alone, which a GGUF adapter holds, got {}; "
+                    "expected low-rank factors of linear layers alone, which a GGUF adapter holds, got {}; "
                     "export the merged model (--gguf)",
-                    lora.dora ? "DoRA's magnitudes" : "modules_to_save");
+                    lora.dora                         ? "DoRA's magnitudes"
+                    : !lora.target_parameters.empty() ? "target_parameters"
+                                                      : "modules_to_save");
 }
 
 // Returns the alpha for the file. llama.cpp scales a product by the file's alpha over the rank of the factor, or by 1

@@ -36,11 +36,12 @@ DType dtype_of(const JsonField& field) {
 std::map<std::string, std::string> base_format_metadata(const std::optional<LinearStorage>& base) {
   const std::optional<QuantisedFormat> format = base ? quantised_format(*base->storage) : std::nullopt;
   if (!format) return {};
-  const nlohmann::ordered_json json = {{"type", name_of(format->coding)},
-                                       {"blocksize", format->block_size},
-                                       {"double_quant", format->double_quant},
-                                       {"dtype", torch_name_of(format->weight_dtype)},
-                                       {"dense_modules", base->dense_modules}};
+  nlohmann::ordered_json json = {{"type", name_of(format->coding)},
+                                 {"blocksize", format->block_size},
+                                 {"double_quant", format->double_quant},
+                                 {"dtype", torch_name_of(format->weight_dtype)},
+                                 {"dense_modules", base->dense_modules}};
+  if (base->has_experts) json["experts"] = true;
   return {{kKey, json_text(json)}};
 }
 
@@ -58,6 +59,7 @@ std::optional<LinearStorage> read_base_format(const std::filesystem::path& adapt
   if (!is_four_bit_block_size(format.block_size))
     throw json["blocksize"].bad("a power of two from 32 to 4096", "update Spillway");
   LinearStorage result{.storage = quantised_storage(format)};
+  result.has_experts = json["experts"].boolean_or(false);
   for (const std::string& module : json["dense_modules"].strings_or_none()) result.dense_modules.insert(module);
   return result;
 }
@@ -72,8 +74,10 @@ std::optional<BaseChange> find_base_change(const std::filesystem::path& adapter,
   const std::optional<LinearStorage> then = read_base_format(adapter);
   if (!then) return {};
   for (const Parameter& p : parameters) {
-    if (p.role != ParameterRole::kLinear || !p.is_of_model() || p.trained) continue;
-    const std::string_view before = then->of(p.module)->name(), now = p.storage->name();
+    const bool is_expert = p.role == ParameterRole::kExpert;
+    if ((p.role != ParameterRole::kLinear && !is_expert) || !p.is_of_model() || p.trained) continue;
+    const StoragePtr& storage = is_expert ? then->of_experts(experts_module(p.module)) : then->of(p.module);
+    const std::string_view before = storage->name(), now = p.storage->name();
     if (before != now) return BaseChange{p.module, std::string(before), std::string(now)};
   }
   return {};

@@ -10,6 +10,7 @@
 #include "io/convert.h"
 #include "ops/quantise/four_bit.h"
 #include "ops/quantise/int8_rows.h"
+#include "ops/quantised_grouped_linear/quantised_grouped_linear.h"
 #include "ops/quantised_matmul/quantised_matmul.h"
 
 namespace spillway {
@@ -35,6 +36,13 @@ class QuantisedStorage final : public Storage {
     return ops::quantised_matmul(
         builder, x, {.parts = parts, .rows = weight.shape[0], .columns = weight.shape[1], .format = format_},
         {.addend = options.addend, .bias = options.bias, .out_dtype = options.out_dtype});
+  }
+  [[nodiscard]] ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,
+                                       const WeightSpec& weight, std::span<const ValueId> parts,
+                                       const ops::GroupedLinearOptions& options) const override {
+    return ops::quantised_grouped_linear(
+        builder, x, offsets, pairs_per_token,
+        {.parts = parts, .rows = weight.shape[0], .columns = weight.shape[1], .format = format_}, options);
   }
   void encode(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
               ThreadPool& pool) const override {

@@ -44,6 +44,11 @@ class StoredQuantised final : public Storage {
                                const ops::LinearOptions& options) const override {
     return in_graph_->linear(builder, x, weight, parts, options);
   }
+  [[nodiscard]] ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,
+                                       const WeightSpec& weight, std::span<const ValueId> parts,
+                                       const ops::GroupedLinearOptions& options) const override {
+    return in_graph_->grouped_linear(builder, x, offsets, pairs_per_token, weight, parts, options);
+  }
   void encode(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
               ThreadPool& pool) const override {
     in_graph_->encode(name, weight, source, append, pool);

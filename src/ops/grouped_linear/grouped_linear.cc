@@ -47,38 +47,15 @@ void expect_rows(std::string_view op, std::string_view what, const ValueType& ro
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
-  const ValueType &x = *inputs[kX], &weight = *inputs[kFirstWeight];
-  expect_rows(kName, "x", x, attributes.integer("pairs"));
+  const ValueType& weight = *inputs[kFirstWeight];
   expect_real(kName, "weight", weight);
   expect_rank(kName, "weight", weight, 2);
-  const Sizes sizes = sizes_of(x.shape, weight.shape, attributes);
-  const Shape stored = sizes.transposed ? Shape{sizes.out, sizes.in} : Shape{sizes.in, sizes.out};
-  for (size_t i = kFirstWeight; i < inputs.size(); ++i)
-    expect_same(kName, "weight", *inputs[i], {weight.dtype, stored});
-  const int64_t experts = expect_offsets(kName, *inputs[kOffsets]);
-  const int64_t end = sizes.first + std::ssize(inputs) - kFirstWeight;
-  if (sizes.first < 0 || end > experts)
-    throw input_error(kName, "expected weights of {} experts, got those of {} to {}; check the model's sizes", experts,
-                      sizes.first, end - 1);
-  const ValueType out{x.dtype, {x.shape[0], sizes.pairs * sizes.out}, x.axis};
-  if (inputs[kAddend] != nullptr) expect_same(kName, "addend", *inputs[kAddend], out);
-  return {out};
+  for (size_t i = kFirstWeight; i < inputs.size(); ++i) expect_same(kName, "weight", *inputs[i], weight);
+  return {infer_rows(kName, inputs, weight, std::ssize(inputs) - kFirstWeight, attributes)};
 }
 
-// Takes each expert for one that has its share of the rows, and the result for one that takes the addend's place: then
-// other rows are not touched.
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
-  const ValueType &x = *inputs[kX], &weight = *inputs[kFirstWeight];
-  const double share =
-      static_cast<double>(std::ssize(inputs) - kFirstWeight) / static_cast<double>(inputs[kOffsets]->shape[0] - 1);
-  const Sizes sizes = sizes_of(x.shape, weight.shape, attributes);
-  Cost result = memory_cost(inputs.subspan(kFirstWeight), {}, attributes);
-  const auto out_bytes = static_cast<double>(outputs[0]->bytes());
-  result.bytes += share * static_cast<double>(x.bytes()) + (inputs[kAddend] ? 2 * share * out_bytes : out_bytes);
-  result.flops = 2.0 * share * static_cast<double>(x.shape.elems()) * static_cast<double>(sizes.out);
-  result.matrix_product = true;
-  result.in_f32 = x.dtype == DType::kF32 || weight.dtype == DType::kF32;
-  return result;
+  return cost_of_rows(inputs, outputs, *inputs[kFirstWeight], std::ssize(inputs) - kFirstWeight, attributes);
 }
 
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
@@ -185,6 +162,39 @@ void vjp(VjpContext& context) {
 }
 
 }  // namespace
+
+ValueType infer_rows(std::string_view op, TypeList inputs, const ValueType& weight, int64_t experts,
+                     const Attributes& attributes) {
+  const ValueType& x = *inputs[kX];
+  expect_rows(op, "x", x, attributes.integer("pairs"));
+  const Sizes sizes = sizes_of(x.shape, weight.shape, attributes);
+  const Shape stored = sizes.transposed ? Shape{sizes.out, sizes.in} : Shape{sizes.in, sizes.out};
+  expect_same(op, "weight", weight, {weight.dtype, stored});
+  const int64_t all = expect_offsets(op, *inputs[kOffsets]);
+  if (sizes.first < 0 || sizes.first + experts > all)
+    throw input_error(op, "expected weights of {} experts, got those of {} to {}; check the model's sizes", all,
+                      sizes.first, sizes.first + experts - 1);
+  const ValueType out{x.dtype, {x.shape[0], sizes.pairs * sizes.out}, x.axis};
+  if (inputs[kAddend] != nullptr) expect_same(op, "addend", *inputs[kAddend], out);
+  return out;
+}
+
+// Takes each expert for one that has its share of the rows, and the result for one that takes the addend's place: then
+// other rows are not touched.
+Cost cost_of_rows(TypeList inputs, TypeList outputs, const ValueType& weight, int64_t experts,
+                  const Attributes& attributes) {
+  const ValueType& x = *inputs[kX];
+  const double share = static_cast<double>(experts) / static_cast<double>(inputs[kOffsets]->shape[0] - 1);
+  const Sizes sizes = sizes_of(x.shape, weight.shape, attributes);
+  Cost result = memory_cost(inputs.subspan(kFirstWeight), {}, attributes);
+  const auto out_bytes = static_cast<double>(outputs[0]->bytes());
+  result.bytes += share * static_cast<double>(x.bytes()) + (inputs[kAddend] ? 2 * share * out_bytes : out_bytes);
+  result.flops = 2.0 * share * static_cast<double>(x.shape.elems()) * static_cast<double>(sizes.out);
+  result.matrix_product = true;
+  result.in_f32 = x.dtype == DType::kF32 || weight.dtype == DType::kF32;
+  return result;
+}
+
 }  // namespace grouped_linear_op
 
 ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,

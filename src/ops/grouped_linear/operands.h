@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "backend/kernel.h"
+#include "graph/operation.h"
 #include "ops/matmul/cpu/product.h"
 
 namespace spillway::ops::grouped_linear_op {
@@ -21,6 +23,13 @@ struct Sizes {
   bool transposed = false;  // matrices are [out, in], else [in, out]
 };
 [[nodiscard]] Sizes sizes_of(const Shape& x, const Shape& weight, const Attributes& attributes);
+
+// Return the result's type and the cost of a product with the weights of some experts, of the type `weight`. The first
+// throws InputError "[op] ...".
+[[nodiscard]] ValueType infer_rows(std::string_view op, TypeList inputs, const ValueType& weight, int64_t experts,
+                                   const Attributes& attributes);
+[[nodiscard]] Cost cost_of_rows(TypeList inputs, TypeList outputs, const ValueType& weight, int64_t experts,
+                                const Attributes& attributes);
 
 // Returns the shape of a product of `rows` rows.
 [[nodiscard]] inline cpu::MatmulShape product_of_rows(const Sizes& sizes, int64_t rows) {

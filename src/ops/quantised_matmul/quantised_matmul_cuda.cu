@@ -4,48 +4,34 @@
 
 #include "backend/cuda/map.cuh"
 #include "ops/matmul/matmul_shape.h"
+#include "ops/quantised_matmul/decode.cuh"
 #include "ops/quantised_matmul/operands.h"
 #include "ops/real.h"
-#include "tensor/codebook.h"
 
 namespace spillway::ops {
 
 using namespace quantised_matmul_op;
+using namespace cuda_decode;
 
 void matmul_cuda(const KernelArgs& args);
 
 namespace {
 
-// Returns a value rounded to a dtype.
-__device__ float rounded_to(DType dtype, float value) {
-  if (dtype == DType::kBF16) return to_float(cuda::from_float<bf16>(value));
-  if (dtype == DType::kF16) return to_float(to_f16(value));
-  return value;
-}
-
 template <typename T>
 struct DecodeFourBit {
   static constexpr int kWidth = 8;  // of one block
+  FourBitCodes format;
   const uint8_t* codes;
-  const uint8_t* nested_codes;  // null where scales are f32
-  const float* scales;          // or the nested ones
+  const void* scales;
+  const float* nested;
   T* out;
-  int64_t block_size, nested_blocks;
-  DType weight_dtype;
-  float codebook[16];
-  float nested_values[256];
 
-  __device__ float scale_of(int64_t block) const {
-    if (nested_codes == nullptr) return scales[block];
-    const float scaled = nested_values[nested_codes[block]] * scales[block / kNestedBlockSize];
-    return scaled + scales[nested_blocks];
-  }
   __device__ void operator()(cuda::Span<kWidth> span) const {
-    const float scale = scale_of(span.begin / block_size);
+    const float scale = format.scale_of(scales, nested, span.begin / format.block_size);
     cuda::Floats<kWidth> values;
     for (int i = 0; i < kWidth; ++i) {
       const uint8_t pair = i < span.count ? codes[(span.begin + i) / 2] : uint8_t{0};
-      values[i] = rounded_to(weight_dtype, codebook[i % 2 == 0 ? pair >> 4 : pair & 15] * scale);
+      values[i] = format.element(i, pair, scale);
     }
     cuda::store(values, out, span);
   }
@@ -64,9 +50,7 @@ struct DecodeInt8 {
     cuda::Floats<kWidth> values;
     for (int i = 0; i < kWidth; ++i) {
       const int64_t at = span.begin + i;
-      values[i] = i < span.count ? rounded_to(weight_dtype,
-                                              static_cast<float>(codes[at]) * (scales[at / columns] * (1.0f / 127.0f)))
-                                 : 0.0f;
+      values[i] = i < span.count ? int8_element(weight_dtype, codes[at], scales[at / columns]) : 0.0f;
     }
     cuda::store(values, out, span);
   }
@@ -74,19 +58,12 @@ struct DecodeInt8 {
 
 template <typename T>
 void decode_four_bit(const QuantisedWeight& weight, T* out, void* stream) {
-  const QuantisedFormat& format = weight.format;
-  const int64_t elems = weight.rows * weight.columns, blocks = div_ceil(elems, format.block_size);
-  DecodeFourBit<T> body{.codes = static_cast<const uint8_t*>(weight.codes),
-                        .nested_codes = format.double_quant ? static_cast<const uint8_t*>(weight.scales) : nullptr,
-                        .scales = format.double_quant ? weight.nested : static_cast<const float*>(weight.scales),
-                        .out = out,
-                        .block_size = format.block_size,
-                        .nested_blocks = div_ceil(blocks, kNestedBlockSize),
-                        .weight_dtype = format.weight_dtype};
-  const auto& codebook = format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
-  std::copy(codebook.begin(), codebook.end(), body.codebook);
-  std::copy(kDynamicSigned.begin(), kDynamicSigned.end(), body.nested_values);
-  cuda::map(elems, body, stream);
+  const DecodeFourBit<T> body{.format = FourBitCodes(weight),
+                              .codes = static_cast<const uint8_t*>(weight.codes),
+                              .scales = weight.scales,
+                              .nested = weight.nested,
+                              .out = out};
+  cuda::map(weight.rows * weight.columns, body, stream);
 }
 
 template <typename T>

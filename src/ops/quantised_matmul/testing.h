@@ -1,0 +1,66 @@
+// Weights of codes for tests, with their elements by the formulas of the formats.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/index.h"
+#include "ops/quantised_matmul/quantised_weight.h"
+#include "ops/testing.h"
+#include "tensor/codebook.h"
+
+namespace spillway::ops::testing {
+
+[[nodiscard]] inline float rounded_to(DType dtype, float value) {
+  if (dtype == DType::kBF16) return to_float(to_bf16(value));
+  return dtype == DType::kF16 ? to_float(to_f16(value)) : value;
+}
+
+// A weight of random codes, and its elements by the formulas of the formats, one after another.
+struct CodedWeight {
+  CodedWeight(const QuantisedFormat& of_format, int64_t of_rows, int64_t of_columns, DType computing,
+              double scale_unit = 1, uint64_t seed = 7)
+      : format(of_format), rows(of_rows), columns(of_columns) {
+    const std::vector<ValueType> types = ops::quantised_parts(format, rows, columns);
+    for (size_t i = 0; i < types.size(); ++i) {
+      const int64_t elems = types[i].shape.elems();
+      if (types[i].dtype == DType::kF32) {
+        Numbers scales = random_numbers(elems, seed + i, 0.02);
+        for (double& scale : scales) scale = (std::abs(scale) + 1e-3) * scale_unit;
+        parts.push_back({types[i], rounded(scales, DType::kF32), false});
+      } else {
+        Numbers codes = random_integers(elems, seed + i, types[i].dtype == DType::kI8 ? 255 : 256);
+        if (types[i].dtype == DType::kI8)
+          for (double& code : codes) code -= 127;
+        parts.push_back({types[i], codes, false});
+      }
+    }
+    for (int64_t i = 0; i < rows * columns; ++i)
+      elements.push_back(static_cast<double>(rounded_to(computing, rounded_to(format.weight_dtype, element(i)))));
+  }
+
+  [[nodiscard]] float number(size_t part, int64_t i) const { return static_cast<float>(nth(parts[part].numbers, i)); }
+  [[nodiscard]] float element(int64_t i) const {
+    if (format.coding == WeightCoding::kInt8) {
+      const float step = number(1, i / columns) * (1.0f / 127.0f);
+      return number(0, i) * step;
+    }
+    const int64_t block = i / format.block_size;
+    float scale = number(1, block);
+    if (format.double_quant) {
+      const float scaled = nth(kDynamicSigned, scale) * number(2, block / 256);
+      scale = scaled + number(2, parts[2].type.shape[0] - 1);
+    }
+    const auto pair = static_cast<unsigned>(number(0, i / 2));
+    const auto& table = format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
+    return table[i % 2 == 0 ? pair >> 4 : pair & 15] * scale;
+  }
+
+  QuantisedFormat format;
+  int64_t rows, columns;
+  std::vector<OperandCase> parts;
+  Numbers elements;
+};
+
+}  // namespace spillway::ops::testing
