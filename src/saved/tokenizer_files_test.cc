@@ -126,3 +126,19 @@ TEST_CASE("no file of a saved tokenizer has the chat template that training did 
   fs::remove(to.path() / "chat_template.jinja");
   CHECK(text::Tokenizer::load(to.path()).chat_template() == chatml);
 }
+
+TEST_CASE("a saved tokenizer has the templates of additional_chat_templates, unless the config names another") {
+  const TemporaryFolder from, to;
+  write_file(from.path() / "tokenizer.json", kTokenizer);
+  write_file(from.path() / "chat_template.jinja", "D");
+  fs::create_directory(from.path() / "additional_chat_templates");
+  write_file(from.path() / "additional_chat_templates/tool_use.jinja", "T");
+  save_tokenizer({.folder = from.path().string()}, {}, from.path(), to.path());
+  const text::Tokenizer saved = text::Tokenizer::load(to.path());
+  CHECK(saved.chat_template() == "D");
+  CHECK(saved.chat_template("tool_use") == "T");
+  save_tokenizer({.folder = from.path().string()}, {.chat_template = "chatml"}, from.path(), to.path());
+  const text::Tokenizer chosen = text::Tokenizer::load(to.path());
+  CHECK(chosen.chat_template() == std::string(*text::builtin_chat_template("chatml")));
+  CHECK(chosen.chat_template("tool_use") == std::nullopt);
+}

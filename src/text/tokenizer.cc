@@ -155,8 +155,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialToke
     use(JsonField(json, file));
   };
   read_object("tokenizer_config.json", [&](const JsonField& config) { impl.roles.add(config); });
-  if (has("chat_template.jinja")) {
-    impl.roles.chat_templates["default"] = read_file(folder / "chat_template.jinja", kMaxConfigBytes);
+  if (ChatTemplateSources files = read_chat_template_files(folder); !files.empty()) {
+    impl.roles.chat_templates = std::move(files);
   }
   read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
   read_object("generation_config.json",
@@ -310,9 +310,12 @@ std::vector<int32_t> Tokenizer::stop_ids() const {
 }
 
 std::optional<std::string> Tokenizer::chat_template(std::string_view name) const {
-  const auto found = impl_->roles.chat_templates.find(std::string(name));
-  if (found == impl_->roles.chat_templates.end()) return std::nullopt;
-  return found->second;
+  for (const auto& [known, source] : impl_->roles.chat_templates) {
+    if (known == name) return source;
+  }
+  return std::nullopt;
 }
+
+const ChatTemplateSources& Tokenizer::chat_templates() const { return impl_->roles.chat_templates; }
 
 }  // namespace spillway::text

@@ -188,6 +188,28 @@ TEST_CASE("a folder is read with the small files beside tokenizer.json") {
   std::filesystem::remove_all(folder);
 }
 
+// As in transformers 5.24: get_chat_template() of such folders, without tools and with them.
+TEST_CASE("the files of chat templates stand for all those of the tokenizer's config") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const char* text) { std::ofstream(folder.path() / name) << text; };
+  const auto chosen = [&] {
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    return tokenizer.chat_template().value_or("none") + " " + tokenizer.chat_template("tool_use").value_or("none");
+  };
+  write("tokenizer.json", small_tokenizer().dump().c_str());
+  write("tokenizer_config.json", R"({"chat_template": {"default": "D", "tool_use": "T"}})");
+  CHECK(chosen() == "D T");
+  write("chat_template.jinja", "file");
+  CHECK(chosen() == "file none");
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  write("additional_chat_templates/tool_use.jinja", "tools");
+  write("additional_chat_templates/notes.txt", "no template");
+  CHECK(chosen() == "file tools");
+  CHECK(Tokenizer::load(folder.path()).chat_templates().size() == 2);
+  std::filesystem::remove(folder.path() / "chat_template.jinja");
+  CHECK(chosen() == "none tools");
+}
+
 TEST_CASE("a small file that is a link to nothing or empty is an error, and not as if it were not there") {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "generation_config.json"}) {
     CAPTURE(name);

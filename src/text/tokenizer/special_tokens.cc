@@ -24,11 +24,12 @@ void SpecialTokens::add(const JsonField& config) {
   const JsonField chat = config["chat_template"];
   if (chat.is_null() || !chat_templates.empty()) return;
   if (chat.is_string()) {
-    chat_templates["default"] = chat.string();
+    chat_templates.emplace_back("default", chat.string());
   } else if (chat.is_object()) {
-    for (const auto& [name, source] : chat.members()) chat_templates[name] = source.string();
+    for (const auto& [name, source] : chat.members()) chat_templates.emplace_back(name, source.string());
   } else {
-    for (const JsonField& named : chat.elements()) chat_templates[named["name"].string()] = named["template"].string();
+    for (const JsonField& named : chat.elements())
+      chat_templates.emplace_back(named["name"].string(), named["template"].string());
   }
 }
 
