@@ -154,11 +154,16 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialToke
     const nlohmann::json json = parse_config(read_file(file, kMaxConfigBytes), file);
     use(JsonField(json, file));
   };
-  read_object("tokenizer_config.json", [&](const JsonField& config) { impl.roles.add(config); });
+  bool lists_added_tokens = false;
+  read_object("tokenizer_config.json", [&](const JsonField& config) {
+    impl.roles.add(config);
+    lists_added_tokens = config.has("added_tokens_decoder");
+  });
   if (ChatTemplateSources files = read_chat_template_files(folder); !files.empty()) {
     impl.roles.chat_templates = std::move(files);
   }
-  read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
+  // As in transformers, which writes all roles into a config that lists the added tokens.
+  if (!lists_added_tokens) read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
   read_object("generation_config.json",
               [&](const JsonField& config_field) { impl.stop_ids = read_stop_ids(config_field); });
   tokenizer.add_tokens(names);

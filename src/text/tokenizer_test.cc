@@ -188,6 +188,23 @@ TEST_CASE("a folder is read with the small files beside tokenizer.json") {
   std::filesystem::remove_all(folder);
 }
 
+// As in transformers 5.24, which gives these eos_token, pad_token and unk_token for such files.
+TEST_CASE("special_tokens_map.json comes before a tokenizer's config that lists no added tokens, and else is not read") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder.path() / name) << text; };
+  const auto roles = [&](const std::string& more) {
+    write("tokenizer_config.json", R"({"eos_token": "a", "pad_token": "a", "bos_token": "a", "unk_token": "b")" + more);
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    return fmt::format("eos {} pad {} bos {} unk {}", tokenizer.eos_token(), tokenizer.pad_token(),
+                       tokenizer.bos_token(), tokenizer.unk_token());
+  };
+  write("tokenizer.json", small_tokenizer().dump());
+  CHECK(roles("}") == "eos a pad a bos a unk b");
+  write("special_tokens_map.json", R"({"eos_token": "<s>", "pad_token": {"content": "<s>"}, "unk_token": null})");
+  CHECK(roles("}") == "eos <s> pad <s> bos a unk ");
+  CHECK(roles(R"(, "added_tokens_decoder": {}})") == "eos a pad a bos a unk b");
+}
+
 // As in transformers 5.24: get_chat_template() of such folders, without tools and with them.
 TEST_CASE("the files of chat templates stand for all those of the tokenizer's config") {
   const TemporaryFolder folder;

@@ -15,8 +15,8 @@ struct SpecialTokens {
   std::optional<std::string> bos, eos, pad, unk;
   ChatTemplateSources chat_templates;
 
-  // Adds members of tokenizer_config.json or special_tokens_map.json that no earlier file had. Throws InputError for
-  // members of the wrong type.
+  // Sets the roles that tokenizer_config.json or special_tokens_map.json has, in place of an earlier file's, and the
+  // templates if no earlier file had any. Throws InputError for members of the wrong type.
   void add(const JsonField& config);
 };
 
