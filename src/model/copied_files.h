@@ -15,9 +15,9 @@ namespace spillway {
 // Returns true for logs and records that training leaves in a model's folder and that are not part of the model.
 [[nodiscard]] bool is_of_run(std::string_view name);
 
-// Returns the files of `folder`, with those of additional_chat_templates, that are `wanted`, except for weights in any format (they are those of the original
-// model, and may be large), README.md, which describes that model, logs of a run, and records of commands. Call it
-// before long work: it throws for a file that cannot be opened.
+// Returns the files of `folder`, with those of additional_chat_templates, that are `wanted`, except for weights in any
+// format (they are those of the original model, and may be large), README.md, which describes that model, logs of a
+// run, and records of commands. Call it before long work: it throws for a file that cannot be opened.
 [[nodiscard]] std::vector<std::filesystem::path> files_to_copy(
     const std::filesystem::path& folder, const std::function<bool(std::string_view name)>& wanted);
 

@@ -90,8 +90,8 @@ void add_template(const std::string& source, const fs::path& from, FileTexts& fi
   file->second = json_text(config, 2) + "\n";
 }
 
-// Writes templates of several files into the tokenizer's config, as transformers 4 does: its readers find them all there,
-// and all files of a run lie in one folder.
+// Writes templates of several files into the tokenizer's config, as transformers 4 does: its readers find them all
+// there, and all files of a run lie in one folder.
 void move_templates_to_config(const fs::path& from, FileTexts& files) {
   if (text::additional_chat_template_files(from).empty()) return;
   Json config = files.contains(kConfig) ? object_of(files[kConfig], from / kConfig) : Json::object();

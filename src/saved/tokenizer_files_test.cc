@@ -82,7 +82,7 @@ TEST_CASE("added tokens are given other texts, by id, in every file") {
   write_file(from.path() / "tokenizer.json", R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "r\"0": 1, "b": 2},
     "unk_token": "a"}, "added_tokens": [{"id": 1, "content": "r\"0", "special": true}, {"id": 3, "content": "r1"}]})");
   write_file(from.path() / "tokenizer_config.json",
-             R"({"added_tokens_decoder": {"1": {"content": "r\"0"}, "3": {"content": "r1"}}})");
+             R"({"added_tokens_decoder": {"1": {"content": "r\"0", "special": true}, "3": {"content": "r1"}}})");
   config::TokenizerSettings settings{.folder = from.path().string()};
   settings.special_tokens.overrides = {{1, "<call>"}, {3, "<\"end\">"}};
   save_tokenizer(settings, {}, from.path(), to.path());

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxTemplateBytes = int64_t{64} << 20;
+constexpr int64_t kMaxTemplateFileBytes = int64_t{64} << 20;
 constexpr const char* kUsualFile = "chat_template.jinja";
 
 }  // namespace
@@ -30,9 +30,9 @@ ChatTemplateSources read_chat_template_files(const fs::path& folder) {
   // A broken link counts as there: reading it fails, and says what is wrong.
   std::error_code error;
   if (fs::exists(fs::symlink_status(folder / kUsualFile, error)))
-    sources.emplace_back("default", read_file(folder / kUsualFile, kMaxTemplateBytes));
+    sources.emplace_back("default", read_file(folder / kUsualFile, kMaxTemplateFileBytes));
   for (const fs::path& file : additional_chat_template_files(folder))
-    sources.emplace_back(file.stem().string(), read_file(file, kMaxTemplateBytes));
+    sources.emplace_back(file.stem().string(), read_file(file, kMaxTemplateFileBytes));
   return sources;
 }
 

@@ -38,8 +38,8 @@ struct SpecialTokenNames {
 
 class Tokenizer {
  public:
-  // Reads tokenizer.json and, if present, tokenizer_config.json, special_tokens_map.json, generation_config.json and
-  // the files of chat templates. Throws InputError naming the file and the place in it.
+  // Reads tokenizer.json and, if present, tokenizer_config.json, special_tokens_map.json, added_tokens.json,
+  // generation_config.json and the files of chat templates. Throws InputError naming the file and the place in it.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder);
   // Does the same with the tokens of a config.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder, const SpecialTokenNames& names);
