@@ -235,6 +235,7 @@ TEST_CASE("tokens of the files beside tokenizer.json get the ids and flags that 
   CHECK(read(R"({"additional_special_tokens": ["<x>"]})", "", "", kText) == "0 4 1 5 2 0 of 6: abca");
   CHECK(read("", R"({"additional_special_tokens": ["<x>"]})", "", kText) == "0 4 1 5 2 0 of 6: abca");
   CHECK(read(R"({"eos_token": "<x>", "z_token": "<y>"})", "", "", kText) == "0 4 1 5 2 6 0 of 7: abca");
+  CHECK(read(R"({"z_token": "<y>", "a_token": "<x>"})", "", "", kText) == "0 4 1 6 2 5 0 of 7: abca");
   CHECK(read(R"({"eos_token": "ab"})", "", "", "cab") == "2 3 of 5: c");
   CHECK(read(R"({"eos_token": "<x>", "added_tokens_decoder": {"5": {"content": "<x>"}}})", "", "", kText) ==
         "0 4 1 5 2 0 of 6: abca");

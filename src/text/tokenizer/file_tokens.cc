@@ -103,12 +103,21 @@ class Reader {
       if (!field.is_null()) set_role(key, field);
     }
     const auto read_others = [&](const File& file, bool as_text) {
-      for (const std::string& key : file.names()) {
+      const auto is_wanted = [&](const std::string& key) {
         const bool is_usual = std::find(std::begin(kUsual), std::end(kUsual), key) != std::end(kUsual);
-        if (is_usual || !key.ends_with("_token")) continue;
+        if (is_usual || !key.ends_with("_token")) return false;
         const JsonField field = file.root[key];
-        if (is_token(field) && field.is_string() == as_text) set_role(key, field);
+        return is_token(field) && field.is_string() == as_text;
+      };
+      std::vector<std::string> keys;
+      for (const auto& [key, field] : file.root.members()) {
+        if (is_wanted(key)) keys.push_back(key);
       }
+      if (keys.size() > 1) {  // their order is that of the new ids
+        keys = file.names();
+        std::erase_if(keys, [&](const std::string& key) { return !is_wanted(key); });
+      }
+      for (const std::string& key : keys) set_role(key, file.root[key]);
     };
     read_others(config_, false);
     read_others(map_, false);
