@@ -36,9 +36,9 @@ struct File {
   JsonField root;
 };
 
-class Reader {
+class FileTokensReader {
  public:
-  Reader(const TokenFiles& files, const AddedTokens& own, const std::map<int64_t, std::string>& overrides)
+  FileTokensReader(const TokenFiles& files, const AddedTokens& own, const std::map<int64_t, std::string>& overrides)
       : config_(files.config, files.config_name),
         map_(config_.root.has(kDecoder) ? "" : files.map, files.map_name),
         added_(config_.root.has(kDecoder) ? "" : files.added, files.added_name),
@@ -181,7 +181,7 @@ class Reader {
 
 std::vector<AddedToken> read_file_tokens(const TokenFiles& files, const AddedTokens& own,
                                          const std::map<int64_t, std::string>& overrides) {
-  return Reader(files, own, overrides).read();
+  return FileTokensReader(files, own, overrides).read();
 }
 
 }  // namespace spillway::text
