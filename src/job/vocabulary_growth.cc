@@ -18,7 +18,7 @@ text::Tokenizer tokenizer_of(const config::TokenizerSettings& settings) {
   return text::Tokenizer::load(settings.folder, settings.special_tokens);
 }
 
-// Returns the key that names the first token whose id is not below `rows`. REQUIRES: there is one.
+// Returns the key that names the first token whose id is not below `rows`; empty if none of the config's is.
 std::string key_of_new_token(const text::SpecialTokenNames& names, const text::Tokenizer& tokenizer, int64_t rows) {
   const auto is_new = [&](const std::string& token) { return tokenizer.token_to_id(token).value_or(0) >= rows; };
   for (const auto& [key, token] :
@@ -26,7 +26,9 @@ std::string key_of_new_token(const text::SpecialTokenNames& names, const text::T
     if (is_new(*token)) return fmt::format("special_tokens.{}", key);
   }
   if (std::any_of(names.tokens.begin(), names.tokens.end(), is_new)) return "tokens";
-  return "special_tokens.additional_special_tokens";
+  const std::vector<std::string>& additional = names.additional_special_tokens;
+  if (std::any_of(additional.begin(), additional.end(), is_new)) return "special_tokens.additional_special_tokens";
+  return "";
 }
 
 // Returns true if all weights with a row per token are trained.
@@ -73,7 +75,9 @@ std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, Mo
   const int64_t rows = rounds ? (tokens + kRounded - 1) / kRounded * kRounded : tokens;
   if (rows <= vocab_size) return notes;
   if (!trains_rows) {
-    throw input_error(key_of_new_token(settings.special_tokens, tokenizer, vocab_size),
+    const std::string key = key_of_new_token(settings.special_tokens, tokenizer, vocab_size);
+    if (key.empty()) return notes;  // only tokens of the files have no row, as before; rows that use one are refused
+    throw input_error(key,
                       "expected tokens that the embedding has rows for, got {} tokens for {} rows; train new rows "
                       "with lora_modules_to_save: [embed_tokens, lm_head], or name tokens of the vocabulary",
                       tokens, vocab_size);

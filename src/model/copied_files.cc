@@ -1,5 +1,7 @@
 #include "model/copied_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -9,6 +11,7 @@
 #include "base/sizes.h"
 #include "io/file.h"
 #include "io/folder_record.h"
+#include "text/chat_template_files.h"
 
 namespace spillway {
 namespace {
@@ -27,11 +30,22 @@ bool is_weights(std::string_view name) {
          std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+// Returns the path within its model's folder.
+std::string name_within(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  const std::string folder = file.parent_path().filename().string();
+  return folder == text::kAdditionalChatTemplates ? fmt::format("{}/{}", folder, name) : name;
+}
+
 }  // namespace
 
 bool is_of_tokenizer(std::string_view name) {
   return name.starts_with("tokenizer") || name == "special_tokens_map.json" || name == "added_tokens.json" ||
-         name == "vocab.json" || name == "merges.txt" || name == "chat_template.jinja";
+         name == "vocab.json" || name == "merges.txt" || is_chat_template(name);
+}
+
+bool is_chat_template(std::string_view name) {
+  return name == "chat_template.jinja" || std::filesystem::path(name).parent_path() == text::kAdditionalChatTemplates;
 }
 
 bool is_of_run(std::string_view name) {
@@ -52,6 +66,9 @@ std::vector<std::filesystem::path> files_to_copy(const std::filesystem::path& fo
     (void)ReadFile(entry.path());
     files.push_back(entry.path());
   }
+  for (const std::filesystem::path& file : text::additional_chat_template_files(folder)) {
+    if (wanted(name_within(file))) files.push_back(file);
+  }
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -61,7 +78,9 @@ void copy_files(const std::vector<std::filesystem::path>& files, const std::file
   std::vector<std::byte> piece;
   for (const std::filesystem::path& path : files) {
     const ReadFile file(path);
-    AtomicFile copy(to / path.filename());
+    const std::filesystem::path copied = to / name_within(path);
+    create_folders(copied.parent_path());
+    AtomicFile copy(copied);
     for (int64_t done = 0; done < file.size(); done += std::ssize(piece)) {
       resize(piece, std::min(kPieceBytes, file.size() - done));
       file.read(done, piece);

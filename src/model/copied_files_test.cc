@@ -50,6 +50,13 @@ TEST_CASE("a model's other files are neither weights in any format nor what a ru
   fs::create_directories(folder.path() / "runs/today");
   CHECK(names_of(files_to_copy(folder.path(), all)) == "config.json notes.txt tokenizer.json ");
   CHECK(names_of(files_to_copy(folder.path(), is_of_tokenizer)) == "tokenizer.json ");
+
+  fs::create_directories(folder.path() / "additional_chat_templates");
+  write_file(folder.path() / "additional_chat_templates/tool_use.jinja", "T");
+  const std::vector<fs::path> files = files_to_copy(folder.path(), is_of_tokenizer);
+  CHECK(names_of(files) == "tool_use.jinja tokenizer.json ");
+  copy_files(files, folder.path() / "runs");
+  CHECK(read_file(folder.path() / "runs/additional_chat_templates/tool_use.jinja", 1) == "T");
 }
 
 TEST_CASE("files are copied whole, in pieces") {

@@ -54,7 +54,10 @@ void merge_adapter(const fs::path& model, const fs::path& adapter, const fs::pat
 void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter, const fs::path& out, MergeBase base,
                    const MergeProgress& progress) {
   const MergedWeights merged(std::move(read), model, adapter, base);
-  const std::vector<fs::path> of_model = files_to_copy(model, [](std::string_view) { return true; });
+  // The adapter's chat templates stand for all of the model's.
+  const bool has_templates = has_tokenizer(adapter) && !text::Tokenizer::load(adapter).chat_templates().empty();
+  const std::vector<fs::path> of_model =
+      files_to_copy(model, [&](std::string_view name) { return !has_templates || !is_chat_template(name); });
   const std::vector<fs::path> of_adapter = files_to_copy(adapter, is_of_tokenizer);
   AtomicFolder folder(out, kMergeCommand);
   const Layout layout = layout_of(merged.model());

@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "model/token_ids.h"
 #include "text/chat_template.h"
+#include "text/chat_template_files.h"
 #include "text/tokenizer/tokenizer_edits.h"
 
 namespace spillway::train {
@@ -89,6 +90,19 @@ void add_template(const std::string& source, const fs::path& from, FileTexts& fi
   file->second = json_text(config, 2) + "\n";
 }
 
+// Writes templates of several files into the tokenizer's config, as transformers 4 does: its readers find them all
+// there, and all files of a run lie in one folder.
+void move_templates_to_config(const fs::path& from, FileTexts& files) {
+  if (text::additional_chat_template_files(from).empty()) return;
+  Json config = files.contains(kConfig) ? object_of(files[kConfig], from / kConfig) : Json::object();
+  Json named = Json::array();
+  for (const auto& [name, source] : text::read_chat_template_files(from))
+    named.push_back({{"name", name}, {"template", source}});
+  config["chat_template"] = std::move(named);
+  files[kConfig] = json_text(config, 2) + "\n";
+  files.erase(kTemplate);
+}
+
 }  // namespace
 
 void add_tokenizer_files(const config::TokenizerSettings& settings, const data::RowOptions& rows, const fs::path& base,
@@ -98,6 +112,7 @@ void add_tokenizer_files(const config::TokenizerSettings& settings, const data::
                            "merges.txt", kTemplate, "generation_config.json"}) {
     if (fs::is_regular_file(from / name)) files[name] = read_file(from / name, kMaxBytes);
   }
+  move_templates_to_config(from, files);
   std::optional<text::Tokenizer> now;
   if (settings.special_tokens != text::SpecialTokenNames{}) now = add_tokens(settings.special_tokens, from, files);
   if (!rows.chat_template.empty() || !rows.chat_template_jinja.empty()) {

@@ -82,7 +82,7 @@ TEST_CASE("added tokens are given other texts, by id, in every file") {
   write_file(from.path() / "tokenizer.json", R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "r\"0": 1, "b": 2},
     "unk_token": "a"}, "added_tokens": [{"id": 1, "content": "r\"0", "special": true}, {"id": 3, "content": "r1"}]})");
   write_file(from.path() / "tokenizer_config.json",
-             R"({"added_tokens_decoder": {"1": {"content": "r\"0"}, "3": {"content": "r1"}}})");
+             R"({"added_tokens_decoder": {"1": {"content": "r\"0", "special": true}, "3": {"content": "r1"}}})");
   config::TokenizerSettings settings{.folder = from.path().string()};
   settings.special_tokens.overrides = {{1, "<call>"}, {3, "<\"end\">"}};
   save_tokenizer(settings, {}, from.path(), to.path());
@@ -125,4 +125,20 @@ TEST_CASE("no file of a saved tokenizer has the chat template that training did 
         nlohmann::json{named("default", chatml), named("tool_use", "tools")});
   fs::remove(to.path() / "chat_template.jinja");
   CHECK(text::Tokenizer::load(to.path()).chat_template() == chatml);
+}
+
+TEST_CASE("a saved tokenizer has the templates of additional_chat_templates, unless the config names another") {
+  const TemporaryFolder from, to;
+  write_file(from.path() / "tokenizer.json", kTokenizer);
+  write_file(from.path() / "chat_template.jinja", "D");
+  fs::create_directory(from.path() / "additional_chat_templates");
+  write_file(from.path() / "additional_chat_templates/tool_use.jinja", "T");
+  save_tokenizer({.folder = from.path().string()}, {}, from.path(), to.path());
+  const text::Tokenizer saved = text::Tokenizer::load(to.path());
+  CHECK(saved.chat_template() == "D");
+  CHECK(saved.chat_template("tool_use") == "T");
+  save_tokenizer({.folder = from.path().string()}, {.chat_template = "chatml"}, from.path(), to.path());
+  const text::Tokenizer chosen = text::Tokenizer::load(to.path());
+  CHECK(chosen.chat_template() == std::string(*text::builtin_chat_template("chatml")));
+  CHECK(chosen.chat_template("tool_use") == std::nullopt);
 }

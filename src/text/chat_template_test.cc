@@ -49,6 +49,17 @@ ChatInput golden_input(const Json& c) {
 
 }  // namespace
 
+// The texts are those of Python's json.loads, jinja2 and json.dumps.
+TEST_CASE("integers beyond 64 bits with a sign keep their digits") {
+  const Json variables = Json::parse(R"({"a": {"id": 12345678901234567890, "n": 9223372036854775808}})");
+  CHECK(render("{{ a.id }} {{ a.id | tojson }} {{ a | tojson }} {{ a }}", variables) ==
+        "12345678901234567890 12345678901234567890 {\"id\": 12345678901234567890, \"n\": 9223372036854775808} "
+        "{'id': 12345678901234567890, 'n': 9223372036854775808}");
+  CHECK(render("{{ a.id is integer }} {{ a.id is float }} {{ a.id is number }} {{ a.id | int }} {{ a.id == a.id }} "
+               "{{ a.id == a.n }} {{ a.id > a.n }} {{ a.id ~ '!' }} {{ a.id | string | length }}",
+               variables) == "True False True 12345678901234567890 True False True 12345678901234567890! 20");
+}
+
 TEST_CASE("templates render as jinja2 renders them in transformers' environment") {
   const Json cases = read_golden("jinja.json");
   REQUIRE(cases.size() > 100);

@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/decoder.h"
+#include "text/tokenizer/file_tokens.h"
 #include "text/tokenizer/model.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/post_processor.h"
@@ -72,6 +73,9 @@ struct Tokenizer::Impl {
     unused.push_back(std::move(scratch));
   }
 
+  // Reads the roles of these files, and adds their tokens.
+  void add_files(const TokenFiles& files, const std::map<int64_t, std::string>& overrides);
+
   void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const;
 
   Model model;
@@ -86,6 +90,24 @@ struct Tokenizer::Impl {
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<Scratch>> unused;  // at most as many as threads encode at once
 };
+
+void Tokenizer::Impl::add_files(const TokenFiles& files, const std::map<int64_t, std::string>& overrides) {
+  bool lists_added_tokens = false;
+  if (!files.config.empty()) {
+    const nlohmann::json json = parse_config(files.config, files.config_name);
+    const JsonField config(json, files.config_name);
+    roles.add(config);
+    lists_added_tokens = config.has("added_tokens_decoder");
+    if (config["split_special_tokens"].boolean_or(false)) added.split_special();
+  }
+  // As in transformers, which writes all roles into a config that lists the added tokens.
+  if (!files.map.empty() && !lists_added_tokens) {
+    const nlohmann::json json = parse_config(files.map, files.map_name);
+    roles.add(JsonField(json, files.map_name));
+  }
+  const std::string& where = lists_added_tokens || files.added.empty() ? files.config_name : files.added_name;
+  added.update(read_file_tokens(files, added, overrides), where, model.vocabulary(), normalizer);
+}
 
 // Cuts out raw added tokens first, then normalizes each rest, cuts out the normalized ones, and passes what remains
 // through the pre-tokenizer to the model.
@@ -122,11 +144,8 @@ Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, std::string_view
   };
   TokenizerFile file = read_tokenizer_file(tokenizer_json, name("tokenizer.json"));
   auto impl = std::make_unique<Impl>(file, JsonField(file.rest, name("tokenizer.json")));
-  if (!config_json.empty()) {
-    const std::string config_name = name("tokenizer_config.json");
-    const nlohmann::json config = parse_config(config_json, config_name);
-    impl->roles.add(JsonField(config, config_name));
-  }
+  if (!config_json.empty())
+    impl->add_files({.config = std::string(config_json), .config_name = name("tokenizer_config.json")}, {});
   return Tokenizer(std::move(impl));
 }
 
@@ -148,19 +167,25 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialToke
   if (!names.overrides.empty()) text = with_token_texts(text, names.overrides, path.string());
   Tokenizer tokenizer = from_json(text, "", folder.string());
   Impl& impl = *tokenizer.impl_;
-  const auto read_object = [&](std::string_view name, const auto& use) {
+  const auto read_text = [&](std::string_view name, std::string& file_text, std::string& file_name) {
+    file_name = (folder / name).string();
     if (!has(name)) return;
-    const std::string file = (folder / name).string();
-    const nlohmann::json json = parse_config(read_file(file, kMaxConfigBytes), file);
-    use(JsonField(json, file));
+    file_text = read_file(file_name, kMaxConfigBytes);
+    if (file_text.empty()) (void)parse_config(file_text, file_name);  // which throws
   };
-  read_object("tokenizer_config.json", [&](const JsonField& config) { impl.roles.add(config); });
-  if (has("chat_template.jinja")) {
-    impl.roles.chat_templates["default"] = read_file(folder / "chat_template.jinja", kMaxConfigBytes);
+  TokenFiles files;
+  read_text("tokenizer_config.json", files.config, files.config_name);
+  read_text("special_tokens_map.json", files.map, files.map_name);
+  read_text("added_tokens.json", files.added, files.added_name);
+  impl.add_files(files, names.overrides);
+  if (ChatTemplateSources templates = read_chat_template_files(folder); !templates.empty())
+    impl.roles.chat_templates = std::move(templates);
+  std::string generation, generation_name;
+  read_text("generation_config.json", generation, generation_name);
+  if (!generation.empty()) {
+    const nlohmann::json json = parse_config(generation, generation_name);
+    impl.stop_ids = read_stop_ids(JsonField(json, generation_name));
   }
-  read_object("special_tokens_map.json", [&](const JsonField& map) { impl.roles.add(map); });
-  read_object("generation_config.json",
-              [&](const JsonField& config_field) { impl.stop_ids = read_stop_ids(config_field); });
   tokenizer.add_tokens(names);
   return tokenizer;
 }
@@ -310,9 +335,12 @@ std::vector<int32_t> Tokenizer::stop_ids() const {
 }
 
 std::optional<std::string> Tokenizer::chat_template(std::string_view name) const {
-  const auto found = impl_->roles.chat_templates.find(std::string(name));
-  if (found == impl_->roles.chat_templates.end()) return std::nullopt;
-  return found->second;
+  for (const auto& [known, source] : impl_->roles.chat_templates) {
+    if (known == name) return source;
+  }
+  return std::nullopt;
 }
+
+const ChatTemplateSources& Tokenizer::chat_templates() const { return impl_->roles.chat_templates; }
 
 }  // namespace spillway::text

@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "text/chat_template_files.h"
+
 namespace spillway::text {
 
 // Tokens that a config gives a tokenizer, as they are spelled.
@@ -36,8 +38,8 @@ struct SpecialTokenNames {
 
 class Tokenizer {
  public:
-  // Reads tokenizer.json and, if present, tokenizer_config.json, special_tokens_map.json, generation_config.json and
-  // chat_template.jinja. Throws InputError naming the file and the place in it.
+  // Reads tokenizer.json and, if present, tokenizer_config.json, special_tokens_map.json, added_tokens.json,
+  // generation_config.json and the files of chat templates. Throws InputError naming the file and the place in it.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder);
   // Does the same with the tokens of a config.
   [[nodiscard]] static Tokenizer load(const std::filesystem::path& folder, const SpecialTokenNames& names);
@@ -120,8 +122,9 @@ class Tokenizer {
   // Returns the ids that end generation: eos_id() and those in generation_config.json, without repetition.
   [[nodiscard]] std::vector<int32_t> stop_ids() const;
 
-  // Returns the source of a chat template: chat_template.jinja, else that of tokenizer_config.json. If that has
-  // several, `name` chooses ("tool_use"); nullopt for an unknown name.
+  // Returns all chat templates: those of files (text/chat_template_files.h), or else those of tokenizer_config.json.
+  [[nodiscard]] const ChatTemplateSources& chat_templates() const;
+  // Returns the source of the one that `name` chooses ("tool_use"); nullopt for an unknown name.
   [[nodiscard]] std::optional<std::string> chat_template(std::string_view name = "default") const;
 
  private:

@@ -151,7 +151,7 @@ TEST_CASE("threads share a tokenizer") {
 
 TEST_CASE("special tokens have roles, and templates have names") {
   const Tokenizer tokenizer = golden_tokenizer("qwen", R"({"bos_token": null, "eos_token": {"content": "<|im_end|>"},
-    "pad_token": "<|endoftext|>", "unk_token": "absent",
+    "pad_token": "<|endoftext|>", "unk_token": null,
     "chat_template": [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "T"}]})");
   CHECK(!tokenizer.bos_id());
   CHECK(tokenizer.bos_token() == "");
@@ -186,6 +186,94 @@ TEST_CASE("a folder is read with the small files beside tokenizer.json") {
   CHECK(tokenizer.stop_ids() == std::vector<int32_t>{2, 4});
   CHECK(tokenizer.chat_template() == "new");
   std::filesystem::remove_all(folder);
+}
+
+// As in transformers 5.24, which gives these eos_token, pad_token and unk_token for such files.
+TEST_CASE(
+    "special_tokens_map.json comes before a tokenizer's config that lists no added tokens, and else is not read") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder.path() / name) << text; };
+  const auto roles = [&](const std::string& more) {
+    write("tokenizer_config.json", R"({"eos_token": "a", "pad_token": "a", "bos_token": "a", "unk_token": "b")" + more);
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    return fmt::format("eos {} pad {} bos {} unk {}", tokenizer.eos_token(), tokenizer.pad_token(),
+                       tokenizer.bos_token(), tokenizer.unk_token());
+  };
+  write("tokenizer.json", small_tokenizer().dump());
+  CHECK(roles("}") == "eos a pad a bos a unk b");
+  write("special_tokens_map.json", R"({"eos_token": "<s>", "pad_token": {"content": "<s>"}, "unk_token": null})");
+  CHECK(roles("}") == "eos <s> pad <s> bos a unk ");
+  CHECK(roles(R"(, "added_tokens_decoder": {}})") == "eos a pad a bos a unk b");
+}
+
+// Ids, number of tokens and decoded text of PreTrainedTokenizerFast (transformers 5.24) with such files.
+TEST_CASE("tokens of the files beside tokenizer.json get the ids and flags that transformers gives them") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder.path() / name) << text; };
+  const auto read = [&](const char* config, const char* map, const char* added, const char* text) {
+    for (const auto& [name, content] :
+         {std::pair("tokenizer_config.json", config), {"special_tokens_map.json", map}, {"added_tokens.json", added}}) {
+      std::filesystem::remove(folder.path() / name);
+      if (*content != '\0') write(name, content);
+    }
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    const std::vector<int32_t> ids = tokenizer.encode(text, false);
+    return fmt::format("{} of {}: {}", fmt::join(ids, " "), tokenizer.vocabulary_size(), tokenizer.decode(ids, true));
+  };
+  constexpr const char* kText = "a <s> b<x>c<y>a";
+  write("tokenizer.json", small_tokenizer().dump());
+  CHECK(read("", "", "", kText) == "0 4 1 2 0 of 5: abca");
+  CHECK(read(R"({"added_tokens_decoder": {"6": {"content": "<y>", "special": true}, "5": {"content": "<x>"}}})", "", "",
+             kText) == "0 4 1 5 2 6 0 of 7: ab<x>ca");
+  CHECK(read("", "", R"({"<y>": 5, "<x>": 6})", kText) == "0 4 1 6 2 5 0 of 7: ab<x>c<y>a");
+  CHECK(read(R"({"extra_special_tokens": ["<y>"]})", "", R"({"<y>": 5, "<x>": 6})", kText) ==
+        "0 4 1 6 2 5 0 of 7: ab<x>ca");
+  CHECK(read(R"({"added_tokens_decoder": {}})", "", R"({"<y>": 5, "<x>": 6})", kText) == "0 4 1 2 0 of 5: abca");
+  CHECK(read(R"({"extra_special_tokens": ["<y>", "<x>"]})", "", "", kText) == "0 4 1 6 2 5 0 of 7: abca");
+  CHECK(read(R"({"extra_special_tokens": {"z_token": "<y>", "a_token": "<x>"}})", "", "", kText) ==
+        "0 4 1 6 2 5 0 of 7: abca");
+  CHECK(read(R"({"additional_special_tokens": ["<x>"]})", "", "", kText) == "0 4 1 5 2 0 of 6: abca");
+  CHECK(read("", R"({"additional_special_tokens": ["<x>"]})", "", kText) == "0 4 1 5 2 0 of 6: abca");
+  CHECK(read(R"({"eos_token": "<x>", "z_token": "<y>"})", "", "", kText) == "0 4 1 5 2 6 0 of 7: abca");
+  CHECK(read(R"({"z_token": "<y>", "a_token": "<x>"})", "", "", kText) == "0 4 1 6 2 5 0 of 7: abca");
+  CHECK(read(R"({"eos_token": "ab"})", "", "", "cab") == "2 3 of 5: c");
+  CHECK(read(R"({"eos_token": "<x>", "added_tokens_decoder": {"5": {"content": "<x>"}}})", "", "", kText) ==
+        "0 4 1 5 2 0 of 6: abca");
+  // Ids that leave a gap are a warning, as in tokenizer.json.
+  CHECK(read(R"({"added_tokens_decoder": {"9": {"content": "<x>"}, "7": {"content": "<y>"}}})", "", "", kText) ==
+        "0 4 1 6 2 5 0 of 7: ab<x>c<y>a");
+  CHECK(read(R"({"split_special_tokens": true, "eos_token": "<x>"})", "", "", "ab<s>ab<x>ab") == "3 3 3 of 6: ababab");
+
+  json with_space = small_tokenizer();
+  with_space["model"]["vocab"]["\u0120"] = 4;
+  with_space["added_tokens"][0]["id"] = 5;
+  with_space["post_processor"]["special_tokens"]["<s>"]["ids"] = {5};
+  write("tokenizer.json", with_space.dump());
+  CHECK(read("", "", "", "a <s> b") == "0 4 5 4 1 of 6: a  b");
+  CHECK(read(R"({"added_tokens_decoder": {"5": {"content": "<s>", "special": true, "lstrip": true, "rstrip": true}}})",
+             "", "", "a <s> b") == "0 5 1 of 6: ab");
+}
+
+// As in transformers 5.24: get_chat_template() of such folders, without tools and with them.
+TEST_CASE("the files of chat templates stand for all those of the tokenizer's config") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const char* text) { std::ofstream(folder.path() / name) << text; };
+  const auto chosen = [&] {
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    return tokenizer.chat_template().value_or("none") + " " + tokenizer.chat_template("tool_use").value_or("none");
+  };
+  write("tokenizer.json", small_tokenizer().dump().c_str());
+  write("tokenizer_config.json", R"({"chat_template": {"default": "D", "tool_use": "T"}})");
+  CHECK(chosen() == "D T");
+  write("chat_template.jinja", "file");
+  CHECK(chosen() == "file none");
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  write("additional_chat_templates/tool_use.jinja", "tools");
+  write("additional_chat_templates/notes.txt", "no template");
+  CHECK(chosen() == "file tools");
+  CHECK(Tokenizer::load(folder.path()).chat_templates().size() == 2);
+  std::filesystem::remove(folder.path() / "chat_template.jinja");
+  CHECK(chosen() == "none tools");
 }
 
 TEST_CASE("a small file that is a link to nothing or empty is an error, and not as if it were not there") {

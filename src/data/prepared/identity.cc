@@ -13,6 +13,7 @@
 #include "data/stream/row_stream.h"
 #include "io/checksum.h"
 #include "io/mapped_file.h"
+#include "text/chat_template_files.h"
 
 namespace spillway::data {
 namespace {
@@ -121,6 +122,7 @@ Json tokenizer_files(const fs::path& folder) {
       if (name.starts_with(prefix)) paths.push_back(entry.path());
     }
   }
+  for (const fs::path& path : text::additional_chat_template_files(folder)) paths.push_back(path);
   std::sort(paths.begin(), paths.end());
   Json list = Json::array();
   for (const fs::path& path : paths) add_content(list, path);

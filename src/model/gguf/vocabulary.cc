@@ -331,13 +331,10 @@ void Converter::add_marks() {
 void Converter::add_chat_templates() {
   if (const auto chat = tokenizer_.chat_template()) set("chat_template", *chat);
   std::vector<std::string> names;
-  const Document& listed = member(config_, "chat_template");
-  if (!listed.is_array()) return;
-  for (const Document& one : listed) {
-    const std::string name = text_of(member(one, "name"));
-    if (name.empty() || name == "default") continue;
+  for (const auto& [name, source] : tokenizer_.chat_templates()) {
+    if (name == "default") continue;
     names.push_back(name);
-    set(fmt::format("chat_template.{}", name), text_of(member(one, "template")));
+    set(fmt::format("chat_template.{}", name), source);
   }
   if (!names.empty()) set("chat_templates", names);
 }

@@ -27,8 +27,8 @@ bool is_none(const Value& v) { return v.is_none(); }
 bool is_boolean(const Value& v) { return v.is_bool(); }
 bool is_true(const Value& v) { return v.is_bool() && v.boolean(); }
 bool is_false(const Value& v) { return v.is_bool() && !v.boolean(); }
-bool is_integer(const Value& v) { return v.is_int(); }
-bool is_float(const Value& v) { return v.is_float(); }
+bool is_integer(const Value& v) { return v.is_int() || v.is_big_integer(); }
+bool is_float(const Value& v) { return v.is_float() && !v.is_big_integer(); }
 bool is_number(const Value& v) { return v.is_number(); }
 bool is_string(const Value& v) { return v.is_text(); }
 bool is_mapping(const Value& v) { return v.is_dict(); }

@@ -88,6 +88,8 @@ Value integer(Runtime&, const Value& input, const Arguments& arguments) {
     if (!number) {
       if (const auto real = parse_real(input.text())) number = whole(*real);
     }
+  } else if (input.is_big_integer()) {
+    return input;
   } else if (input.is_float()) {
     number = whole(input.real());
   } else if (input.is_number()) {
@@ -115,7 +117,7 @@ Value round_number(Runtime&, const Value& input, const Arguments& arguments) {
   const double number = as_real(input);
   if (method == "common") {
     if (precision >= 0) {
-      if (input.is_int()) return input;
+      if (input.is_int() || input.is_big_integer()) return input;
       return Value(std::strtod(fmt::format("{:.{}f}", number, static_cast<int>(precision)).c_str(), nullptr));
     }
     const double unit = std::pow(10.0, static_cast<double>(-precision));

@@ -25,6 +25,8 @@ class Writer {
       out += value.boolean() ? "true" : "false";
     } else if (value.is_int()) {
       out += std::to_string(value.integer());
+    } else if (value.is_big_integer()) {
+      out += value.digits();
     } else if (value.is_float()) {
       out += real_text(value.real());
     } else if (value.is_text()) {
@@ -54,6 +56,7 @@ class Writer {
     if (key.is_none()) return "null";
     if (key.is_bool()) return key.boolean() ? "true" : "false";
     if (key.is_int()) return std::to_string(key.integer());
+    if (key.is_big_integer()) return key.digits();
     if (key.is_float()) return real_text(key.real());
     throw Failure{fmt::format("keys must be str, int, float, bool or None, not {}", type_name(key))};
   }
@@ -147,7 +150,8 @@ Value convert(const nlohmann::ordered_json& json, Budget& budget, int level) {
       return Value(json.get<int64_t>());
     case Kind::number_unsigned: {
       const uint64_t number = json.get<uint64_t>();
-      if (number > static_cast<uint64_t>(INT64_MAX)) return Value(static_cast<double>(number));
+      if (number > static_cast<uint64_t>(INT64_MAX))
+        return Value(BigInteger{static_cast<double>(number), std::make_shared<const std::string>(json.dump())});
       return Value(static_cast<int64_t>(number));
     }
     case Kind::number_float:

@@ -19,6 +19,7 @@ std::string identity_text(const Value& key) {
   if (key.is_none()) return "n";
   if (key.is_bool()) return key.boolean() ? "i1" : "i0";
   if (key.is_int()) return "i" + std::to_string(key.integer());
+  if (key.is_big_integer()) return "i" + key.digits();
   if (key.is_float()) {
     const double real = key.real();
     if (real == std::floor(real) && std::fabs(real) < 9e18) return "i" + std::to_string(static_cast<int64_t>(real));
@@ -64,6 +65,7 @@ bool Value::same(const Value& other) const {
   if (is_none()) return true;
   if (is_bool()) return boolean() == other.boolean();
   if (is_int()) return integer() == other.integer();
+  if (is_big_integer()) return digits() == other.digits();
   if (is_float()) return real() == other.real();
   if (is_text()) return text() == other.text();
   if (is_sequence()) return &sequence() == &other.sequence();
@@ -140,7 +142,7 @@ std::string_view type_name(const Value& value) {
   if (value.is_undefined()) return "Undefined";
   if (value.is_none()) return "NoneType";
   if (value.is_bool()) return "bool";
-  if (value.is_int()) return "int";
+  if (value.is_int() || value.is_big_integer()) return "int";
   if (value.is_float()) return "float";
   if (value.is_text()) return value.is_markup() ? "Markup" : "str";
   if (value.is_dict()) return "dict";
@@ -179,6 +181,7 @@ bool truthy(const Value& value) {
 
 bool equal(const Value& left, const Value& right, Budget& budget) {
   budget.spend(1);
+  if (left.is_big_integer() && right.is_big_integer()) return left.digits() == right.digits();
   if (left.is_number() && right.is_number()) {
     if (!left.is_float() && !right.is_float()) return as_integer(left, "") == as_integer(right, "");
     return as_real(left) == as_real(right);

@@ -55,6 +55,12 @@ struct Text {
   bool markup = false;
 };
 
+// An integer that no int64_t holds. It is printed by its digits, and computed with as a float.
+struct BigInteger {
+  double real = 0;
+  std::shared_ptr<const std::string> digits;
+};
+
 class Value {
  public:
   Value() : data_(None{}) {}
@@ -64,6 +70,7 @@ class Value {
   Value(int64_t number) : data_(number) {}
   Value(int number) : data_(int64_t{number}) {}
   Value(double number) : data_(number) {}
+  Value(BigInteger number) : data_(std::move(number)) {}
   Value(std::string text, bool markup = false)
       : data_(Text{std::make_shared<const std::string>(std::move(text)), markup}) {}
   Value(std::string_view text) : Value(std::string(text)) {}
@@ -77,7 +84,9 @@ class Value {
   [[nodiscard]] bool is_none() const { return std::holds_alternative<None>(data_); }
   [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
   [[nodiscard]] bool is_int() const { return std::holds_alternative<int64_t>(data_); }
-  [[nodiscard]] bool is_float() const { return std::holds_alternative<double>(data_); }
+  // Returns true for what is computed with as a float.
+  [[nodiscard]] bool is_float() const { return std::holds_alternative<double>(data_) || is_big_integer(); }
+  [[nodiscard]] bool is_big_integer() const { return std::holds_alternative<BigInteger>(data_); }
   // Returns true for Python's numbers.Number: booleans are integers.
   [[nodiscard]] bool is_number() const { return is_bool() || is_int() || is_float(); }
   [[nodiscard]] bool is_text() const { return std::holds_alternative<Text>(data_); }
@@ -89,7 +98,10 @@ class Value {
   [[nodiscard]] const Undefined& undefined() const { return std::get<Undefined>(data_); }
   [[nodiscard]] bool boolean() const { return std::get<bool>(data_); }
   [[nodiscard]] int64_t integer() const { return std::get<int64_t>(data_); }
-  [[nodiscard]] double real() const { return std::get<double>(data_); }
+  [[nodiscard]] double real() const {
+    return is_big_integer() ? std::get<BigInteger>(data_).real : std::get<double>(data_);
+  }
+  [[nodiscard]] const std::string& digits() const { return *std::get<BigInteger>(data_).digits; }  // is_big_integer()
   [[nodiscard]] const std::string& text() const { return *std::get<Text>(data_).bytes; }
   [[nodiscard]] bool is_markup() const { return is_text() && std::get<Text>(data_).markup; }
   [[nodiscard]] Sequence& sequence() const { return *std::get<std::shared_ptr<Sequence>>(data_); }
@@ -100,8 +112,8 @@ class Value {
   [[nodiscard]] bool same(const Value& other) const;
 
  private:
-  std::variant<Undefined, None, bool, int64_t, double, Text, std::shared_ptr<Sequence>, std::shared_ptr<Dict>,
-               std::shared_ptr<Object>>
+  std::variant<Undefined, None, bool, int64_t, double, BigInteger, Text, std::shared_ptr<Sequence>,
+               std::shared_ptr<Dict>, std::shared_ptr<Object>>
       data_;
 };
 

@@ -100,6 +100,8 @@ void append_repr(std::string& out, const Value& value, Budget& budget) {
     out += value.boolean() ? "True" : "False";
   } else if (value.is_int()) {
     out += std::to_string(value.integer());
+  } else if (value.is_big_integer()) {
+    out += value.digits();
   } else if (value.is_float()) {
     out += repr_float(value.real());
   } else if (value.is_text()) {

@@ -28,7 +28,12 @@ struct AddedToken {
   bool lstrip = false, rstrip = false;  // swallows white space on that side
   bool normalized = false;              // searched in the normalized text, and normalized itself
   bool special = false;                 // may be left out of decoded text
+
+  friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
+
+// Reads content and flags; the id is -1. `is_special` makes it special whatever the field says.
+[[nodiscard]] AddedToken read_added_token(const JsonField& field, bool is_special);
 
 // The added tokens of a tokenizer. Any thread may read while none adds.
 class AddedTokens {
@@ -41,6 +46,15 @@ class AddedTokens {
   // Adds tokens that stand for raw text, with the next free ids; existing ones are unchanged, except that decoding may
   // leave them out if `special`. Throws InputError for an empty one, and if the vocabulary leaves no room.
   void add(std::span<const std::string> contents, bool special, const Vocabulary& vocabulary);
+
+  // Adds these in their order, or gives them to tokens that are there: their flags stand for those before, except that
+  // what was special stays so. New ones get ids as in add(); `where` names their file in a warning for one that has
+  // another id (-1: none) there.
+  void update(std::span<const AddedToken> tokens, std::string_view where, const Vocabulary& vocabulary,
+              const Normalizer& normalizer);
+
+  // Makes special tokens spell themselves out in encoded text (split_special_tokens).
+  void split_special() { splits_special_ = true; }
 
   [[nodiscard]] std::optional<int32_t> find(std::string_view content) const;
   [[nodiscard]] const AddedToken* token(int64_t id) const;
@@ -66,6 +80,7 @@ class AddedTokens {
       const AddedToken& token = by_id_.at(found->value);
       const size_t match = at;
       at += found->length;
+      if (splits_special_ && is_skipped(token.content)) continue;
       if (token.single_word && touches_word(text, match, at)) continue;
       const size_t begin = token.lstrip ? std::max(space_before(text, match), done) : match;
       const size_t end = token.rstrip ? space_behind(text, at) : at;
@@ -83,12 +98,17 @@ class AddedTokens {
   void add_from_file(AddedToken token, const Vocabulary& vocabulary, const JsonField& field);
   // Returns the id for a new token: its own in the vocabulary, else the next behind all others.
   [[nodiscard]] int64_t id_for(std::string_view content, const Vocabulary& vocabulary) const;
+  // Throws InputError if the vocabulary has no room for it.
+  [[nodiscard]] int64_t new_id(std::string_view content, const Vocabulary& vocabulary) const;
+  // Sets the texts of all tokens, and indexes them.
+  void normalize(const Normalizer& normalizer);
   void index();
 
   std::map<int32_t, AddedToken> by_id_;
   std::unordered_map<std::string, int32_t> by_content_;
   std::unordered_set<std::string> special_;
   ByteTrie raw_, normalized_;
+  bool splits_special_ = false;
 };
 
 }  // namespace spillway::text

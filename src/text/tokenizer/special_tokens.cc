@@ -7,28 +7,31 @@
 namespace spillway::text {
 namespace {
 
-// Reads a token, a string or an object with its content.
-void read_special_token(const JsonField& field, std::optional<std::string>& token) {
-  if (token || field.is_null()) return;
-  token = field.is_object() ? field["content"].string() : field.string();
+// Reads a token, a string or an object with its content; null takes away an earlier file's.
+void read_special_token(const JsonField& config, const char* key, std::optional<std::string>& token) {
+  if (!config.has(key)) return;
+  token.reset();
+  const JsonField field = config[key];
+  if (!field.is_null()) token = field.is_object() ? field["content"].string() : field.string();
 }
 
 }  // namespace
 
 void SpecialTokens::add(const JsonField& config) {
-  read_special_token(config["bos_token"], bos);
-  read_special_token(config["eos_token"], eos);
-  read_special_token(config["pad_token"], pad);
-  read_special_token(config["unk_token"], unk);
+  read_special_token(config, "bos_token", bos);
+  read_special_token(config, "eos_token", eos);
+  read_special_token(config, "pad_token", pad);
+  read_special_token(config, "unk_token", unk);
 
   const JsonField chat = config["chat_template"];
   if (chat.is_null() || !chat_templates.empty()) return;
   if (chat.is_string()) {
-    chat_templates["default"] = chat.string();
+    chat_templates.emplace_back("default", chat.string());
   } else if (chat.is_object()) {
-    for (const auto& [name, source] : chat.members()) chat_templates[name] = source.string();
+    for (const auto& [name, source] : chat.members()) chat_templates.emplace_back(name, source.string());
   } else {
-    for (const JsonField& named : chat.elements()) chat_templates[named["name"].string()] = named["template"].string();
+    for (const JsonField& named : chat.elements())
+      chat_templates.emplace_back(named["name"].string(), named["template"].string());
   }
 }
 

@@ -1,22 +1,22 @@
 // Reads the roles of special tokens and the chat templates from the files beside tokenizer.json.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json_field.h"
+#include "text/chat_template_files.h"
 
 namespace spillway::text {
 
 struct SpecialTokens {
   std::optional<std::string> bos, eos, pad, unk;
-  std::map<std::string, std::string> chat_templates;  // source by name; the usual one is "default"
+  ChatTemplateSources chat_templates;
 
-  // Adds members of tokenizer_config.json or special_tokens_map.json that no earlier file had. Throws InputError for
-  // members of the wrong type.
+  // Sets the roles that tokenizer_config.json or special_tokens_map.json has, in place of an earlier file's, and the
+  // templates if no earlier file had any. Throws InputError for members of the wrong type.
   void add(const JsonField& config);
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 // The gaps that ids may have (reserved tokens that were never named): a table over ids must stay in proportion.
 constexpr int64_t kFreeIds = 1 << 20;
-constexpr size_t kMaxTextBytes = std::numeric_limits<uint32_t>::max();
+constexpr size_t kMaxTokensBytes = std::numeric_limits<uint32_t>::max();
 
 uint64_t token_hash(std::string_view text) { return std::hash<std::string_view>()(text); }
 
@@ -35,7 +35,7 @@ Vocabulary::Vocabulary(const std::vector<std::pair<std::string, int64_t>>& token
     limit = std::max(limit, id + 1);
     bytes += token.size();
   }
-  if (bytes > kMaxTextBytes) throw input_error(where, "expected less than 4 GiB of tokens, got more; shorten them");
+  if (bytes > kMaxTokensBytes) throw input_error(where, "expected less than 4 GiB of tokens, got more; shorten them");
   texts_.reserve(bytes);
   resize(spans_, limit);
   slots_.resize(std::bit_ceil(tokens.size() * 2 + 2));
