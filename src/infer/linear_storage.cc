@@ -95,8 +95,9 @@ std::string note_on_experts(const ParameterTable& parameters) {
     dtype = p.dtype;
   }
   if (!is_coded || bytes == 0) return {};
-  return fmt::format("experts stay in {} and take {}: quantize_moe_experts: true quantises them, too", name_of(dtype),
-                     format_bytes(bytes));
+  const std::string_view remedy =
+      find_coded(parameters) == nullptr ? "; quantize_moe_experts: true quantises them, too" : "";
+  return fmt::format("experts stay in {} and take {}{}", name_of(dtype), format_bytes(bytes), remedy);
 }
 
 // Returns the storage of PEFT's loftq_init: adapted layers in NF4 without nested scales, or in int8.
