@@ -126,3 +126,16 @@ TEST_CASE("rows of preferences are no rows of text: the message names the object
   // Published sets have a conversation to learn beside the pair.
   CHECK(error({{"text", "t"}, {"chosen", "c"}, {"rejected", "r"}}) == "no error");
 }
+
+TEST_CASE("a conversation without a type is refused where prompts are not to be learned") {
+  RowOptions options = chatml();
+  options.completion_only_loss = true;  // which train_on_inputs: false is, too
+  const DatasetConfig columns;
+  CHECK(
+      truth_error(columns, chat(Json::object()), options) ==
+      "[f:1] expected rows of prompt and completion beside train_on_inputs: false (completion_only_loss: true), got a "
+      "conversation in 'messages', of which all is learned without a type; set type: chat_template, or "
+      "assistant_only_loss: true, or remove the key");
+  CHECK(truth_error(columns, {{"text", "t"}}, options) == "no error");
+  CHECK(truth_error(columns, {{"prompt", "p"}, {"completion", "c"}}, options) == "no error");
+}
