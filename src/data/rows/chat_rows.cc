@@ -113,9 +113,16 @@ class ChatRows : public RowBuilder {
                            Row& row) const {
     const text::ChatInput input = input_of(conversation);
     std::vector<text::LeftOut> parts = text::left_out(templates_.for_tools(input.tools), input, text, options_.now);
-    for (size_t i = 0; i < conversation.turns.size(); ++i)
-      parts.insert(parts.end(), static_cast<size_t>(conversation.turns[i].media),
-                   {i, text::MessagePart::kMedia, false});
+    for (size_t i = 0; i < conversation.turns.size(); ++i) {
+      for (const Turn::Dropped& dropped : conversation.turns[i].dropped) {
+        if (trains(conversation.turns[i]) && dropped.part != text::MessagePart::kMedia)
+          throw input_error(record.where,
+                            "expected text alone in {}, which is learned, got a part of type {}; write it as text, "
+                            "reasoning_content or tool_calls, or remove it",
+                            text::message_name(input.messages, i), quote(dropped.type));
+        parts.push_back({i, dropped.part, false});
+      }
+    }
     take_left_out(
         record, input.messages, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
   }

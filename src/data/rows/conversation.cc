@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "data/rows/row_builder.h"
 #include "text/jinja/unicode.h"
-#include "text/left_out.h"
 
 namespace spillway::data {
 namespace {
@@ -67,26 +66,25 @@ std::optional<bool> own_training(const Record& record, const Json& part) {
   return {};
 }
 
-bool is_media(const Json& part) {
-  const auto type = part.find("type");
-  return type != part.end() && type->is_string() && text::is_media_type(type->get_ref<const std::string&>());
-}
-
-// Joins a content that is a list of parts. If a part says whether it is a target, all parts are marked. Counts parts
-// that are not text.
-std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content, int64_t& media) {
+// Joins a content that is a list of parts. If a part says whether it is a target, all parts are marked. Adds parts that
+// are not text to `dropped`.
+std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content,
+                                                   std::vector<Turn::Dropped>& dropped) {
   if (!content.is_array()) return {};
   std::string text;
   std::vector<TrainedPart> trained;
   bool any = false;
   int64_t at = 0;
   for (const Json& part : content) {
+    if (const auto kind = text::part_without_text(part)) {
+      const bool has_name = part.is_object() && part.contains("type") && part["type"].is_string();
+      dropped.push_back({*kind, has_name ? part["type"].get<std::string>() : part.type_name()});
+    }
     if (!part.is_object() && !part.is_string()) continue;
     std::string piece = part.is_string() ? part.get<std::string>() : std::string();
     for (const char* name : {"text", "content", "value"}) {
       if (piece.empty() && part.contains(name) && part[name].is_string()) piece = part[name].get<std::string>();
     }
-    if (piece.empty() && is_media(part)) ++media;
     const std::optional<bool> own = own_training(record, part);
     any |= own.has_value();
     const int64_t length = text::jinja::char_count(piece);
@@ -190,10 +188,10 @@ Turn ConversationReader::read_turn(const Record& record, const Json& message) co
   const std::string& detail = config_.message_field_training_detail;
   if (own(detail)) turn.parts = read_details(record, message[detail], detail);
   if (turn.message.contains("content")) {
-    if (auto parts = join_parts(record, turn.message["content"], turn.media)) turn.parts = std::move(parts);
+    if (auto parts = join_parts(record, turn.message["content"], turn.dropped)) turn.parts = std::move(parts);
   }
   if (turn.message.contains("reasoning_content"))
-    turn.reasoning_parts = join_parts(record, turn.message["reasoning_content"], turn.media);
+    turn.reasoning_parts = join_parts(record, turn.message["reasoning_content"], turn.dropped);
   if (turn.parts && !turn.message["content"].is_string())
     throw input_error(record.where, "expected text as content where parts of it are targets, got {}; correct the row",
                       turn.message["content"].type_name());

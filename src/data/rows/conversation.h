@@ -9,6 +9,7 @@
 
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
+#include "text/left_out.h"
 
 namespace spillway::data {
 
@@ -28,7 +29,13 @@ struct Turn {
   std::optional<bool> training;    // the row's own word on it
   // The row's marks for parts of its content and of its reasoning.
   std::optional<std::vector<TrainedPart>> parts, reasoning_parts;
-  int64_t media = 0;  // images and the like in its contents, which are not in `message`
+  // Parts of its contents that are no text, which are not in `message`: images, tool calls and the like, with the name
+  // that the part gives itself.
+  struct Dropped {
+    text::MessagePart part;
+    std::string type;
+  };
+  std::vector<Dropped> dropped;
 
   [[nodiscard]] std::string role() const { return message["role"].get<std::string>(); }
 };
