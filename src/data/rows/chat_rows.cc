@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/rows/answer_ends.h"
 #include "data/rows/chat_renderer.h"
@@ -69,8 +70,13 @@ class ChatRows : public RowBuilder {
     for (const std::string& token : names) {
       // A token that the template never writes cannot end a turn; EOS may be written through its variable.
       const bool is_eos = names.size() == 1 && token == tokenizer_.eos_token();
-      if (!is_eos && !writes(templates_.usual, token) && !(templates_.tool_use && writes(*templates_.tool_use, token)))
+      if (!is_eos && !writes(templates_.usual, token) &&
+          !(templates_.tool_use && writes(*templates_.tool_use, token))) {
+        if (token != tokenizer_.eos_token())
+          log_warning("{}: eot_tokens has {}, which the chat template does not write: no turn ends with it",
+                      place_of(config_), quote(token));
         continue;
+      }
       const std::vector<int32_t> ids = tokenizer_.encode(token, false);
       if (ids.size() != 1)
         throw input_error("eot_tokens",

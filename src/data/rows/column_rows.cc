@@ -131,7 +131,7 @@ class ColumnRows : public RowBuilder {
       const Json role = messages[i].value("role", Json());
       const bool is_instruction = role == "system" || role == "developer";
       const bool may_be_learned = options_.assistant_only_loss ? role == "assistant" : !is_instruction;
-      return i >= first_learned && may_be_learned && !has_no_weight(messages[i]);
+      return i >= first_learned && may_be_learned && !has_no_weight(record, messages[i]);
     };
     LeftOutParts left_out;
     const text::ChatTemplate::Rendered rendered =
@@ -190,7 +190,7 @@ class ColumnRows : public RowBuilder {
   void ignore_weightless(const Record& record, const Json& messages, const std::string& text, Row& row) const {
     std::vector<size_t> weightless;
     for (size_t i = 0; i < messages.size(); ++i) {
-      if (has_no_weight(messages[i])) weightless.push_back(i);
+      if (has_no_weight(record, messages[i])) weightless.push_back(i);
     }
     if (weightless.empty()) return;
     const std::vector<Range> places = find_replaced(

@@ -13,8 +13,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Moves the text between thinking tags to reasoning_content.
-void split_thinking(Json& message) {
+// Throws InputError for text that a split at tags would drop.
+void refuse_dropped(const Record& record, std::string_view text, std::string_view tag) {
+  if (text::jinja::strip(text, true, true, nullptr).empty()) return;
+  throw input_error(record.where,
+                    "expected nothing beside {} in an answer that split_thinking splits, got {}, which would be "
+                    "dropped; move it into the thought or the answer, or remove split_thinking",
+                    tag, quote(text));
+}
+
+// Moves the text between thinking tags to reasoning_content. Throws InputError for text before the tags, which axolotl
+// drops, and for text around the tags of a solution.
+void split_thinking(const Record& record, Json& message) {
   static constexpr std::array<std::pair<const char*, const char*>, 3> kThinking = {
       {{"<think>", "</think>"}, {"<reasoning>", "</reasoning>"}, {"<|begin_of_thought|>", "<|end_of_thought|>"}}};
   if (!message.contains("content") || !message["content"].is_string()) return;
@@ -22,6 +32,7 @@ void split_thinking(Json& message) {
   for (const auto& [open, close] : kThinking) {
     const size_t begin = content.find(open), end = content.find(close);
     if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
+    refuse_dropped(record, std::string_view(content).substr(0, begin), open);
     const size_t from = begin + std::string_view(open).size();
     const std::string_view thought = std::string_view(content).substr(from, end - from);
     message["reasoning_content"] = std::string(text::jinja::strip(thought, true, true, nullptr));
@@ -30,6 +41,8 @@ void split_thinking(Json& message) {
     const std::string_view open_answer = "<|begin_of_solution|>", close_answer = "<|end_of_solution|>";
     const size_t answer = rest.find(open_answer), answer_end = rest.find(close_answer);
     if (answer != std::string::npos && answer_end != std::string::npos && answer_end > answer) {
+      refuse_dropped(record, rest.substr(0, answer), open_answer);
+      refuse_dropped(record, rest.substr(answer_end + close_answer.size()), close_answer);
       rest = rest.substr(answer + open_answer.size(), answer_end - answer - open_answer.size());
       rest = text::jinja::strip(rest, true, true, nullptr);
     }
@@ -133,9 +146,9 @@ std::string usual_role(const std::string& role) {
   return role == "human" ? "user" : role == "gpt" ? "assistant" : role;
 }
 
-bool has_no_weight(const Json& message) {
+bool has_no_weight(const Record& record, const Json& message) {
   const auto weight = message.find("weight");
-  return weight != message.end() && weight->is_number() && weight->get<double>() == 0;
+  return weight != message.end() && !weight->is_null() && !truth_of(record, *weight, "weight");
 }
 
 std::string ConversationReader::mapped_role(const std::string& role) const {
@@ -183,8 +196,11 @@ Turn ConversationReader::read_turn(const Record& record, const Json& message) co
     return !name.empty() && message.contains(name) && !message[name].is_null();
   };
   const std::string& training = config_.message_field_training;
-  if (has_no_weight(message)) turn.training = false;
-  if (own(training)) turn.training = truth_of(record, message[training], training);
+  if (own(training)) {
+    turn.training = truth_of(record, message[training], training);
+  } else if (has_no_weight(record, message)) {
+    turn.training = false;
+  }
   const std::string& detail = config_.message_field_training_detail;
   if (own(detail)) turn.parts = read_details(record, message[detail], detail);
   if (turn.message.contains("content")) {
@@ -195,7 +211,7 @@ Turn ConversationReader::read_turn(const Record& record, const Json& message) co
   if (turn.parts && !turn.message["content"].is_string())
     throw input_error(record.where, "expected text as content where parts of it are targets, got {}; correct the row",
                       turn.message["content"].type_name());
-  if (config_.split_thinking.value_or(false) && turn.role() == "assistant") split_thinking(turn.message);
+  if (config_.split_thinking.value_or(false) && turn.role() == "assistant") split_thinking(record, turn.message);
   if (turn.message.contains("tool_calls")) read_function_field(record, turn.message["tool_calls"], "arguments");
   return turn;
 }

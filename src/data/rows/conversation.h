@@ -21,8 +21,9 @@ struct TrainedPart {
 
 // Returns the role in templates for a role in data sets: user for human, assistant for gpt; others are unchanged.
 [[nodiscard]] std::string usual_role(const std::string& role);
-// Returns true if a message has "weight": 0, which in OpenAI's format means that it is not learned.
-[[nodiscard]] bool has_no_weight(const nlohmann::ordered_json& message);
+// Returns true if a message has "weight": 0 (or false), which in OpenAI's format means that it is not learned. Throws
+// InputError for a weight that is no number and no boolean.
+[[nodiscard]] bool has_no_weight(const Record& record, const nlohmann::ordered_json& message);
 
 struct Turn {
   nlohmann::ordered_json message;  // as the template sees it
