@@ -212,3 +212,69 @@ TEST_CASE("rows of test_datasets have the length of eval_sequence_len, as many a
   CHECK(unread.config.data.eval_sequence_len == 0);
   CHECK(unread.ignored == std::vector<std::string>{"eval_sequence_len"});
 }
+
+TEST_CASE("an option of a dataset's entry that its rows do not read is an error, or a line where they do so anyway") {
+  const auto error_of = [](const std::string& entry, const char* more = "") {
+    return data_error(fmt::format("datasets: [{{path: b, {}}}]\n{}", entry, more));
+  };
+  // Rows without a type read none of conversations.
+  for (const char* option :
+       {"roles_to_train: [assistant]", "train_on_eos: none", "train_on_eos: turn", "train_on_eot: all",
+        "message_field_training: train", "message_field_training_detail: parts", "drop_system_message: true",
+        "split_thinking: true", "field_messages: dialogue", "field_tools: functions", "field_thinking: thought",
+        "message_property_mappings: {role: speaker}", "message_field_role: speaker", "roles: {assistant: [bot]}",
+        "field_system: persona"}) {
+    CAPTURE(std::string(option));
+    const std::string key = std::string(option).substr(0, std::string_view(option).find(':'));
+    const std::string error = error_of(option);
+    CHECK(
+        error.starts_with(fmt::format("[c.yml:3: datasets.0.{}] expected an option that rows without a type read, got "
+                                      "{}, which would change nothing; set type: chat_template",
+                                      key, key)));
+    CHECK(error_of(fmt::format("type: chat_template, {}", option)) == "");
+  }
+  CHECK(error_of("field: body").ends_with("; set type: completion, or remove it"));
+  CHECK(error_of("template_thinking_key: t").starts_with("[c.yml:3: datasets.0.template_thinking_key] expected"));
+  CHECK(data_error("datasets: [{path: b}]\ntest_datasets: [{path: b}, {path: b, roles: {assistant: [bot]}}]\n")
+            .starts_with("[c.yml:4: test_datasets.1.roles] expected an option"));
+  // Other types have options of their own.
+  for (const char* entry :
+       {"type: alpaca, field_system: s", "type: alpaca, chat_template: chatml", "type: alpaca, train_on_eos: none",
+        "type: jeopardy, field_output: o", "type: completion, text_column: t", "type: '', field: t",
+        "type: {field_output: o}, field_input: i", "type: {field_prompt: p}", "type: input_output, roles: {user: [a]}",
+        "step_separator: x", "field_prompt: q"})
+    CHECK(error_of(entry).find("which would change nothing") != std::string::npos);
+  CHECK(error_of("type: {field_output: o}, field_input: i").find("write it below type, as type.field_input") !=
+        std::string::npos);
+  for (const char* entry : {"type: alpaca_w_system, field_system: s", "type: alpaca, field_output: o, field_input: i",
+                            "type: completion, field: body", "type: sharegpt, roles: {assistant: [bot]}",
+                            "chat_template: chatml", "type: {field_output: o, system_prompt: p}"})
+    CHECK(error_of(entry) == "");
+  // Preferences and steps read other options.
+  CHECK(error_of("field_chosen: c, chat_template: chatml", "rl: dpo\n") == "");
+  CHECK(error_of("type: chat_template.default, field_chosen: c, field_messages: m, roles: {user: [a]}", "rl: dpo\n") ==
+        "");
+  CHECK(error_of("type: chatml.intel, field_chosen: c", "rl: dpo\n").find("set type: chat_template.default") !=
+        std::string::npos);
+  CHECK(error_of("roles_to_train: [user]", "rl: dpo\n").ends_with("which would change nothing; remove it"));
+  CHECK(error_of("type: {field_chosen: c, chosen_format: '{chosen}'}", "rl: dpo\n") == "");
+  CHECK(error_of("type: {field_instruction: c}", "rl: dpo\n").find("type.field_instruction") != std::string::npos);
+  CHECK(error_of("train_on_last_step_only: true", "process_reward_model: true\n") == "");
+  // Rows are anyway as these say.
+  const LoadedConfig loaded = data_config(
+      "datasets: [{path: b, field_messages: messages, drop_system_message: false, roles: {user: [human, user], "
+      "assistant: [gpt]}, message_property_mappings: {role: from, content: value}}, {path: c, type: alpaca, "
+      "roles_to_train: [assistant]}]\n");
+  CHECK(first_problem(loaded) == "");
+  CHECK(loaded.ignored == std::vector<std::string>{"datasets.0.field_messages", "datasets.0.drop_system_message",
+                                                   "datasets.0.roles", "datasets.0.message_property_mappings",
+                                                   "datasets.1.roles_to_train"});
+}
+
+TEST_CASE("train_on_inputs is completion_only_loss to rows without a type") {
+  const auto of = [](const std::string& keys) { return data_config(keys).config.data.rows.completion_only_loss; };
+  CHECK(of(kOneDataset) == std::nullopt);
+  CHECK(of(kOneDataset + "train_on_inputs: false\n") == true);
+  CHECK(of(kOneDataset + "train_on_inputs: true\n") == false);
+  CHECK(of("datasets: [{path: b, type: alpaca}]\ntrain_on_inputs: true\n") == std::nullopt);
+}

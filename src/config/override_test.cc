@@ -77,7 +77,7 @@ TEST_CASE("a spelling on the command line takes the place of the file's in entri
   for (const std::string key : {"datasets", "test_datasets", "pretraining_dataset"}) {
     CAPTURE(key);
     const std::string keys = "max_steps: 3\n" + std::string(key == "datasets" ? "" : "datasets: [{path: d}]\n") + key +
-                             ": [{path: x, template_thinking_key: a}]\n";
+                             ": [{path: x, type: chat_template, template_thinking_key: a}]\n";
     const Config config = load_config("base_model: m\nlearning_rate: 1\n" + keys, "c.yml",
                                       std::vector<ConfigOverride>{{key + ".0.field_thinking", "b"}}, ConfigUse::kTrain)
                               .config;

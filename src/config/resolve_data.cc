@@ -64,6 +64,32 @@ void check_no_objective_of_video(const Resolution& r, const DatasetConfig& datas
   }
 }
 
+// Gives a verdict on each option of the entry that rows of its type do not read: wrong, or ignored where they do anyway
+// what it says. `key` is the entry's path.
+void check_options(const Resolution& r, std::string_view key, const std::string& where, const DatasetConfig& dataset) {
+  Verdicts verdicts;
+  const std::string rows = data::rows_named(dataset.type), below = fmt::format("{}.", key);
+  for (const data::UnreadOption& option : data::unread_options(dataset, objective_of(r.keys))) {
+    const std::string& name = option.key;
+    for (const KeyVerdict& given : r.loaded.verdicts.keys()) {
+      const bool is_property = name.starts_with("type.") && given.name == "type";
+      if ((given.name != name && !is_property) || !given.key.starts_with(below)) continue;
+      const std::string place = is_property ? below + name : given.key;
+      if (option.is_harmless) {
+        if (!is_property)
+          verdicts.add(place, name, Verdict::kIgnored, fmt::format("{} do not read it, and are as it says", rows));
+        continue;
+      }
+      verdicts.attempt(place, name, [&] {
+        throw input_error(where + place.substr(key.size()),
+                          "expected an option that {} read, got {}, which would change nothing; {}remove it", rows,
+                          name, option.advice.empty() ? "" : option.advice + ", or ");
+      });
+    }
+  }
+  r.loaded.verdicts.append(std::move(verdicts));
+}
+
 DatasetConfig resolve_dataset(const Resolution& r, std::string_view key, const std::string& where,
                               const SpelledDataset& said) {
   DatasetConfig dataset = said.config;
@@ -77,8 +103,10 @@ DatasetConfig resolve_dataset(const Resolution& r, std::string_view key, const s
       !(r.given("rl") || r.given("reward_model") || r.given("process_reward_model"))) {
     Verdicts types;
     const std::string type_key = fmt::format("{}.type", key);
-    types.attempt(type_key, type_key, [&] { data::check_dataset_type(dataset, objective, where + ".type"); });
+    const bool is_known =
+        types.attempt(type_key, type_key, [&] { data::check_dataset_type(dataset, objective, where + ".type"); });
     r.loaded.verdicts.append(std::move(types));
+    if (is_known) check_options(r, key, where, dataset);
   }
   dataset.chat_template = resolve_template(r, fmt::format("{}.chat_template", key), where + ".chat_template",
                                            dataset.chat_template, dataset.chat_template_jinja);
@@ -308,12 +336,22 @@ void ignore_others_row_keys(const Resolution& r) {
     r.ignore("train_sampling_strategy", kOwnOrder);
 }
 
-data::RowOptions resolve_rows(const Resolution& r) {
+// train_on_inputs says of prompts what completion_only_loss says, which is what rows without a type go by.
+void take_train_on_inputs(const Resolution& r, data::RowOptions& rows, const std::vector<DatasetConfig>& datasets) {
+  if (!r.given("train_on_inputs") || rows.completion_only_loss || rows.objective != data::Objective::kText) return;
+  const auto goes_by_columns = [](const DatasetConfig& one) {
+    return !one.type.given || (one.type.name.empty() && !one.type.is_user_defined());
+  };
+  if (std::any_of(datasets.begin(), datasets.end(), goes_by_columns)) rows.completion_only_loss = !rows.train_on_inputs;
+}
+
+data::RowOptions resolve_rows(const Resolution& r, const std::vector<DatasetConfig>& datasets) {
   const Spelled& keys = r.keys;
   ignore_others_row_keys(r);
   check_targets(r);
   data::RowOptions rows = keys.rows;
   rows.objective = objective_of(keys);
+  take_train_on_inputs(r, rows, datasets);
   rows.max_prompt_length = keys.max_prompt_length.value_or(0);
   rows.max_completion_length = keys.max_completion_length.value_or(0);
   rows.chat_template =
@@ -366,7 +404,7 @@ data::DataSettings resolve_data(const Resolution& r) {
   const char* const key = pretrains ? "pretraining_dataset" : "datasets";
   data::DataSettings data{.datasets = resolve_datasets(r, key, r.where(key), training)};
   data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), evaluated_datasets(r));
-  data.rows = resolve_rows(r);
+  data.rows = resolve_rows(r, data.datasets);
   data.val_set_size = resolve_validation(r);
   data.seed = static_cast<uint64_t>(keys.seed);
   data.eval_sequence_len = resolve_eval_length(r, data);

@@ -31,7 +31,19 @@ constexpr std::array<const char*, 3> kReasoningKeys = {"reasoning_content", "thi
 constexpr std::array<std::string_view, 9> kMessageKeys = {"role", "from",   "name",  "id",   "tool_call_id",
                                                           "type", "weight", "train", "index"};
 // Keys that describe a tool call or a part.
-constexpr std::array<std::string_view, 4> kPartKeys = {"type", "id", "index", "cache_control"};
+constexpr std::array<std::string_view, 6> kPartKeys = {"type", "id", "index", "cache_control", "train", "weight"};
+constexpr std::array<const char*, 3> kPartTexts = {"text", "content", "value"};
+
+bool is_media_type(std::string_view type) {
+  constexpr std::array<std::string_view, 5> kWords = {"image", "audio", "video", "file", "document"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return type.find(word) != std::string_view::npos; });
+}
+
+bool is_nothing(const Json& value) {
+  return value.is_null() || (value.is_structured() && value.empty()) ||
+         (value.is_string() && value.get_ref<const std::string&>().empty());
+}
 
 std::string_view trimmed(std::string_view text) { return jinja::strip(text, true, true, nullptr); }
 
@@ -125,26 +137,35 @@ class Marker {
     return result;
   }
 
+  // Puts a mark in the place of a part's first value that does not describe it.
+  void mark_value(Json& part) {
+    if (!part.is_object()) part = mark();
+    for (auto item = part.begin(); part.is_object() && item != part.end(); ++item) {
+      if (is_one_of(kPartKeys, item.key()) || is_nothing(*item)) continue;
+      *item = mark();
+      return;
+    }
+  }
+
   Json marked_part(const Json& part) {
     if (part.is_string()) return marked_content(part.get_ref<const std::string&>());
-    if (!part.is_object()) return part;
-    const auto type = part.find("type");
-    const std::string_view name =
-        type != part.end() && type->is_string() ? type->get_ref<const std::string&>() : std::string_view();
     Json result = part;
-    for (const char* key : {"text", "content", "value"}) {
-      const auto text = part.find(key);
-      if (text == part.end() || !text->is_string()) continue;
-      result[key] = marked_content(text->get_ref<const std::string&>());
+    const std::optional<MessagePart> kind = part_without_text(part);
+    if (!kind) {
+      if (!part.is_object()) return part;
+      for (const char* key : kPartTexts) {
+        const auto text = part.find(key);
+        if (text == part.end() || !text->is_string()) continue;
+        result[key] = marked_content(text->get_ref<const std::string&>());
+        break;
+      }
       return result;
     }
-    if (is_media_type(name)) {
-      begin(MessagePart::kMedia);
-      end();
-      return part;
+    begin(*kind);
+    if (*kind != MessagePart::kMedia) {
+      result = marked_leaves(part, kPartKeys);
+      if (marks_ == pieces.back().first_mark) mark_value(result);  // numbers alone
     }
-    begin(name == "thinking" ? MessagePart::kThought : MessagePart::kText);
-    result = marked_leaves(part, kPartKeys);
     end();
     return result;
   }
@@ -303,10 +324,22 @@ void find_shown(std::vector<Piece>& pieces, const ChatTemplate& chat_template, c
 
 }  // namespace
 
-bool is_media_type(std::string_view type) {
-  constexpr std::array<std::string_view, 5> kWords = {"image", "audio", "video", "file", "document"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return type.find(word) != std::string_view::npos; });
+std::optional<MessagePart> part_without_text(const Json& part) {
+  if (!part.is_object()) return is_nothing(part) || part.is_string() ? std::nullopt : std::optional(MessagePart::kText);
+  for (const char* key : kPartTexts) {
+    const auto text = part.find(key);
+    if (text != part.end() && text->is_string() && !is_nothing(*text)) return std::nullopt;
+  }
+  const auto type = part.find("type");
+  const std::string name = type != part.end() && type->is_string() ? type->get<std::string>() : std::string();
+  if (is_media_type(name)) return MessagePart::kMedia;
+  const bool holds_any = std::any_of(part.items().begin(), part.items().end(), [](const auto& item) {
+    return !is_one_of(kPartKeys, item.key()) && !is_nothing(item.value());
+  });
+  if (!holds_any) return std::nullopt;
+  if (name == "thinking" || name == "reasoning") return MessagePart::kThought;
+  return name == "tool_use" || name == "tool_call" || name == "function_call" ? MessagePart::kToolCall
+                                                                              : MessagePart::kText;
 }
 
 std::vector<LeftOut> left_out(const ChatTemplate& chat_template, const ChatInput& input, std::string_view text,

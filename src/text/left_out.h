@@ -33,8 +33,10 @@ struct LeftOut {
 [[nodiscard]] std::vector<LeftOut> left_out(const ChatTemplate& chat_template, const ChatInput& input,
                                             std::string_view text, const std::optional<std::tm>& now = {});
 
-// Returns true where `type` names a part of a list of contents that is no text: "image_url", "input_audio".
-[[nodiscard]] bool is_media_type(std::string_view type);
+// Returns the kind of a part of a list of contents that has no text under `text`, `content` or `value`: an image, a
+// tool call ("tool_use"), a thought ("thinking"), or a text of another name ("refusal", "json"). Returns nothing for a
+// part that has such a text, or that holds nothing.
+[[nodiscard]] std::optional<MessagePart> part_without_text(const nlohmann::ordered_json& part);
 
 // Returns the kind of a part of `messages`.
 [[nodiscard]] LeftOutKind kind_of(const LeftOut& part, const nlohmann::ordered_json& messages);

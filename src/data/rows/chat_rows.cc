@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/rows/answer_ends.h"
 #include "data/rows/chat_renderer.h"
@@ -69,8 +70,13 @@ class ChatRows : public RowBuilder {
     for (const std::string& token : names) {
       // A token that the template never writes cannot end a turn; EOS may be written through its variable.
       const bool is_eos = names.size() == 1 && token == tokenizer_.eos_token();
-      if (!is_eos && !writes(templates_.usual, token) && !(templates_.tool_use && writes(*templates_.tool_use, token)))
+      if (!is_eos && !writes(templates_.usual, token) &&
+          !(templates_.tool_use && writes(*templates_.tool_use, token))) {
+        if (token != tokenizer_.eos_token())
+          log_warning("{}: eot_tokens has {}, which the chat template does not write: no turn ends with it",
+                      place_of(config_), quote(token));
         continue;
+      }
       const std::vector<int32_t> ids = tokenizer_.encode(token, false);
       if (ids.size() != 1)
         throw input_error("eot_tokens",
@@ -113,9 +119,16 @@ class ChatRows : public RowBuilder {
                            Row& row) const {
     const text::ChatInput input = input_of(conversation);
     std::vector<text::LeftOut> parts = text::left_out(templates_.for_tools(input.tools), input, text, options_.now);
-    for (size_t i = 0; i < conversation.turns.size(); ++i)
-      parts.insert(parts.end(), static_cast<size_t>(conversation.turns[i].media),
-                   {i, text::MessagePart::kMedia, false});
+    for (size_t i = 0; i < conversation.turns.size(); ++i) {
+      for (const Turn::Dropped& dropped : conversation.turns[i].dropped) {
+        if (trains(conversation.turns[i]) && dropped.part != text::MessagePart::kMedia)
+          throw input_error(record.where,
+                            "expected text alone in {}, which is learned, got a part of type {}; write it as text, "
+                            "reasoning_content or tool_calls, or remove it",
+                            text::message_name(input.messages, i), quote(dropped.type));
+        parts.push_back({i, dropped.part, false});
+      }
+    }
     take_left_out(
         record, input.messages, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
   }

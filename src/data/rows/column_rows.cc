@@ -38,6 +38,7 @@ class ColumnRows : public RowBuilder {
       rows.push_back(is_text ? text_pair(record) : chat_pair(record));
     } else if (has("messages") || has("conversations")) {
       const char* name = has("messages") ? "messages" : "conversations";
+      refuse_completions_only(record, name);
       rows.push_back(rendered_row(record, messages_of(record, record.fields[name], name), 0));
     } else {
       if (has("chosen") && has("rejected") && !has(options_.dataset_text_field)) {
@@ -63,6 +64,17 @@ class ColumnRows : public RowBuilder {
     throw input_error(record.where,
                       "expected rows to learn from, got prompt, completion and a label of true or false, which says "
                       "whether the completion is good; set rl: kto, or remove the column");
+  }
+
+  // Throws InputError for conversations whose prompts are not to be learned: TRL has no rule for that, and all would
+  // be.
+  void refuse_completions_only(const Record& record, const char* name) const {
+    if (options_.completion_only_loss != true || options_.assistant_only_loss) return;
+    throw input_error(
+        record.where,
+        "expected rows of prompt and completion beside {}, got a conversation in '{}', of which all is "
+        "learned without a type; set type: chat_template, or assistant_only_loss: true, or remove the key",
+        "train_on_inputs: false (completion_only_loss: true)", name);
   }
 
   // Throws InputError for assistant_only_loss, which TRL has for conversations only.
@@ -119,7 +131,7 @@ class ColumnRows : public RowBuilder {
       const Json role = messages[i].value("role", Json());
       const bool is_instruction = role == "system" || role == "developer";
       const bool may_be_learned = options_.assistant_only_loss ? role == "assistant" : !is_instruction;
-      return i >= first_learned && may_be_learned && !has_no_weight(messages[i]);
+      return i >= first_learned && may_be_learned && !has_no_weight(record, messages[i]);
     };
     LeftOutParts left_out;
     const text::ChatTemplate::Rendered rendered =
@@ -178,7 +190,7 @@ class ColumnRows : public RowBuilder {
   void ignore_weightless(const Record& record, const Json& messages, const std::string& text, Row& row) const {
     std::vector<size_t> weightless;
     for (size_t i = 0; i < messages.size(); ++i) {
-      if (has_no_weight(messages[i])) weightless.push_back(i);
+      if (has_no_weight(record, messages[i])) weightless.push_back(i);
     }
     if (weightless.empty()) return;
     const std::vector<Range> places = find_replaced(

@@ -7,15 +7,24 @@
 #include "base/text.h"
 #include "data/rows/row_builder.h"
 #include "text/jinja/unicode.h"
-#include "text/left_out.h"
 
 namespace spillway::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Moves the text between thinking tags to reasoning_content.
-void split_thinking(Json& message) {
+// Throws InputError for text that a split at tags would drop.
+void refuse_dropped(const Record& record, std::string_view text, std::string_view tag) {
+  if (text::jinja::strip(text, true, true, nullptr).empty()) return;
+  throw input_error(record.where,
+                    "expected nothing beside {} in an answer that split_thinking splits, got {}, which would be "
+                    "dropped; move it into the thought or the answer, or remove split_thinking",
+                    tag, quote(text));
+}
+
+// Moves the text between thinking tags to reasoning_content. Throws InputError for text before the tags, which axolotl
+// drops, and for text around the tags of a solution.
+void split_thinking(const Record& record, Json& message) {
   static constexpr std::array<std::pair<const char*, const char*>, 3> kThinking = {
       {{"<think>", "</think>"}, {"<reasoning>", "</reasoning>"}, {"<|begin_of_thought|>", "<|end_of_thought|>"}}};
   if (!message.contains("content") || !message["content"].is_string()) return;
@@ -23,6 +32,7 @@ void split_thinking(Json& message) {
   for (const auto& [open, close] : kThinking) {
     const size_t begin = content.find(open), end = content.find(close);
     if (begin == std::string::npos || end == std::string::npos || end < begin) continue;
+    refuse_dropped(record, std::string_view(content).substr(0, begin), open);
     const size_t from = begin + std::string_view(open).size();
     const std::string_view thought = std::string_view(content).substr(from, end - from);
     message["reasoning_content"] = std::string(text::jinja::strip(thought, true, true, nullptr));
@@ -31,6 +41,8 @@ void split_thinking(Json& message) {
     const std::string_view open_answer = "<|begin_of_solution|>", close_answer = "<|end_of_solution|>";
     const size_t answer = rest.find(open_answer), answer_end = rest.find(close_answer);
     if (answer != std::string::npos && answer_end != std::string::npos && answer_end > answer) {
+      refuse_dropped(record, rest.substr(0, answer), open_answer);
+      refuse_dropped(record, rest.substr(answer_end + close_answer.size()), close_answer);
       rest = rest.substr(answer + open_answer.size(), answer_end - answer - open_answer.size());
       rest = text::jinja::strip(rest, true, true, nullptr);
     }
@@ -67,26 +79,25 @@ std::optional<bool> own_training(const Record& record, const Json& part) {
   return {};
 }
 
-bool is_media(const Json& part) {
-  const auto type = part.find("type");
-  return type != part.end() && type->is_string() && text::is_media_type(type->get_ref<const std::string&>());
-}
-
-// Joins a content that is a list of parts. If a part says whether it is a target, all parts are marked. Counts parts
-// that are not text.
-std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content, int64_t& media) {
+// Joins a content that is a list of parts. If a part says whether it is a target, all parts are marked. Adds parts that
+// are not text to `dropped`.
+std::optional<std::vector<TrainedPart>> join_parts(const Record& record, Json& content,
+                                                   std::vector<Turn::Dropped>& dropped) {
   if (!content.is_array()) return {};
   std::string text;
   std::vector<TrainedPart> trained;
   bool any = false;
   int64_t at = 0;
   for (const Json& part : content) {
+    if (const auto kind = text::part_without_text(part)) {
+      const bool has_name = part.is_object() && part.contains("type") && part["type"].is_string();
+      dropped.push_back({*kind, has_name ? part["type"].get<std::string>() : part.type_name()});
+    }
     if (!part.is_object() && !part.is_string()) continue;
     std::string piece = part.is_string() ? part.get<std::string>() : std::string();
     for (const char* name : {"text", "content", "value"}) {
       if (piece.empty() && part.contains(name) && part[name].is_string()) piece = part[name].get<std::string>();
     }
-    if (piece.empty() && is_media(part)) ++media;
     const std::optional<bool> own = own_training(record, part);
     any |= own.has_value();
     const int64_t length = text::jinja::char_count(piece);
@@ -135,9 +146,9 @@ std::string usual_role(const std::string& role) {
   return role == "human" ? "user" : role == "gpt" ? "assistant" : role;
 }
 
-bool has_no_weight(const Json& message) {
+bool has_no_weight(const Record& record, const Json& message) {
   const auto weight = message.find("weight");
-  return weight != message.end() && weight->is_number() && weight->get<double>() == 0;
+  return weight != message.end() && !weight->is_null() && !truth_of(record, *weight, "weight");
 }
 
 std::string ConversationReader::mapped_role(const std::string& role) const {
@@ -185,19 +196,22 @@ Turn ConversationReader::read_turn(const Record& record, const Json& message) co
     return !name.empty() && message.contains(name) && !message[name].is_null();
   };
   const std::string& training = config_.message_field_training;
-  if (has_no_weight(message)) turn.training = false;
-  if (own(training)) turn.training = truth_of(record, message[training], training);
+  if (own(training)) {
+    turn.training = truth_of(record, message[training], training);
+  } else if (has_no_weight(record, message)) {
+    turn.training = false;
+  }
   const std::string& detail = config_.message_field_training_detail;
   if (own(detail)) turn.parts = read_details(record, message[detail], detail);
   if (turn.message.contains("content")) {
-    if (auto parts = join_parts(record, turn.message["content"], turn.media)) turn.parts = std::move(parts);
+    if (auto parts = join_parts(record, turn.message["content"], turn.dropped)) turn.parts = std::move(parts);
   }
   if (turn.message.contains("reasoning_content"))
-    turn.reasoning_parts = join_parts(record, turn.message["reasoning_content"], turn.media);
+    turn.reasoning_parts = join_parts(record, turn.message["reasoning_content"], turn.dropped);
   if (turn.parts && !turn.message["content"].is_string())
     throw input_error(record.where, "expected text as content where parts of it are targets, got {}; correct the row",
                       turn.message["content"].type_name());
-  if (config_.split_thinking.value_or(false) && turn.role() == "assistant") split_thinking(turn.message);
+  if (config_.split_thinking.value_or(false) && turn.role() == "assistant") split_thinking(record, turn.message);
   if (turn.message.contains("tool_calls")) read_function_field(record, turn.message["tool_calls"], "arguments");
   return turn;
 }

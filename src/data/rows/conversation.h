@@ -9,6 +9,7 @@
 
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
+#include "text/left_out.h"
 
 namespace spillway::data {
 
@@ -20,15 +21,22 @@ struct TrainedPart {
 
 // Returns the role in templates for a role in data sets: user for human, assistant for gpt; others are unchanged.
 [[nodiscard]] std::string usual_role(const std::string& role);
-// Returns true if a message has "weight": 0, which in OpenAI's format means that it is not learned.
-[[nodiscard]] bool has_no_weight(const nlohmann::ordered_json& message);
+// Returns true if a message has "weight": 0 (or false), which in OpenAI's format means that it is not learned. Throws
+// InputError for a weight that is no number and no boolean.
+[[nodiscard]] bool has_no_weight(const Record& record, const nlohmann::ordered_json& message);
 
 struct Turn {
   nlohmann::ordered_json message;  // as the template sees it
   std::optional<bool> training;    // the row's own word on it
   // The row's marks for parts of its content and of its reasoning.
   std::optional<std::vector<TrainedPart>> parts, reasoning_parts;
-  int64_t media = 0;  // images and the like in its contents, which are not in `message`
+  // Parts of its contents that are no text, which are not in `message`: images, tool calls and the like, with the name
+  // that the part gives itself.
+  struct Dropped {
+    text::MessagePart part;
+    std::string type;
+  };
+  std::vector<Dropped> dropped;
 
   [[nodiscard]] std::string role() const { return message["role"].get<std::string>(); }
 };

@@ -150,6 +150,10 @@ std::optional<InstructionKind> instruction_kind(std::string_view type, std::stri
   return kind;
 }
 
+bool is_renamable(std::string_view pattern) {
+  return pattern.empty() || (pattern.starts_with('{') && pattern.find('}') == pattern.size() - 1);
+}
+
 std::vector<std::string_view> instruction_types() {
   std::vector<std::string_view> names;
   for (const InstructionKind& kind : kStyledKinds) names.push_back(kind.type);

@@ -29,6 +29,9 @@ struct InstructionKind {
 // ("alpaca:nosuch"), naming those that exist, with `where` as the place of `type`.
 [[nodiscard]] std::optional<InstructionKind> instruction_kind(std::string_view type, std::string_view where);
 
+// Returns true if a config may name another column in place of a kind's pattern: one column alone, or none.
+[[nodiscard]] bool is_renamable(std::string_view pattern);
+
 // Returns the names of all kinds, without styles.
 [[nodiscard]] std::vector<std::string_view> instruction_types();
 

@@ -47,8 +47,7 @@ struct Prompt {
 
 // A pattern for a column that the config may name differently.
 TextPattern column_pattern(std::string_view usual, const std::string& renamed) {
-  const bool one_column = usual.starts_with('{') && usual.find('}') == usual.size() - 1;
-  if (renamed.empty() || (!one_column && !usual.empty())) return TextPattern(usual, "type");
+  if (renamed.empty() || !is_renamable(usual)) return TextPattern(usual, "type");
   return TextPattern(fmt::format("{{{}{}}}", renamed, usual.empty() || usual.ends_with("?}") ? "?" : ""), "type");
 }
 

@@ -3,6 +3,7 @@
 #include "data/rows/left_out_parts.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
@@ -123,6 +124,41 @@ TEST_CASE("a message that is not learned is counted by its kind") {
   const char* pair = R"({"prompt": [{"role": "developer", "content": "Be kind."}, {"role": "user", "content": "alpha"}],
                          "completion": [{"role": "assistant", "content": "beta"}]})";
   CHECK(count(built(untyped(), named("qwen_25"), pair)[0], LeftOutKind::kDeveloper) == 1);
+}
+
+TEST_CASE("a part of a content that is no text is refused in a learned message, and counted elsewhere") {
+  const auto fields = [](const char* role, const char* part) {
+    return fmt::format(
+        R"({{"messages": [{{"role": "user", "content": "alpha"}}, {{"role": "{}", "content": [{{"type": "text",
+                       "text": "beta"}}, {}]}}, {{"role": "assistant", "content": "gamma"}}]}})",
+        role, part);
+  };
+  struct Case {
+    const char* part;
+    LeftOutKind kind;
+  };
+  for (const Case& one :
+       {Case{R"({"type": "tool_use", "name": "search", "input": {"n": 1}})", LeftOutKind::kToolCalls},
+        {R"({"type": "thinking", "thinking": "hmm"})", LeftOutKind::kThoughts},
+        {R"({"type": "refusal", "refusal": "NOPE"})", LeftOutKind::kUser},
+        {R"({"type": "tool_result", "content": [{"type": "text", "text": "42"}]})", LeftOutKind::kUser},
+        {R"({"type": "json", "json": {"a": 1}})", LeftOutKind::kUser},
+        {R"({"type": "input_text", "input_text": "delta"})", LeftOutKind::kUser},
+        {"7", LeftOutKind::kUser}}) {
+    CAPTURE(std::string(one.part));
+    const std::string asked = fields("user", one.part), learned = fields("assistant", one.part);
+    CHECK(count(built(conversations(), rendered_by(kUsersAndAssistants), asked.c_str())[0], one.kind) == 1);
+    const std::string error = build_error(conversations(), rendered_by(kUsersAndAssistants), learned.c_str());
+    CHECK(
+        error.starts_with("[f.jsonl:7] expected text alone in message 2 ('assistant'), which is learned, got a part"));
+  }
+  // Without a type the template sees the parts; it leaves out those that hold no text, too.
+  const std::string json = fields("assistant", R"({"type": "json", "json": {"a": 1}})");
+  CHECK(build_error(untyped(), rendered_by(kUsersAndAssistants), json.c_str()).find("message 2 ('assistant')") !=
+        std::string::npos);
+  for (const char* nothing : {R"({"type": "text", "text": ""})", R"({"type": "text", "text": null})", "null"})
+    CHECK_FALSE(built(conversations(), rendered_by(kUsersAndAssistants), fields("assistant", nothing).c_str())[0]
+                    .left_out.any());
 }
 
 TEST_CASE("thoughts of earlier turns that Qwen3's template drops are counted, and the row stays") {

@@ -1,8 +1,13 @@
 // Tests that rows mark their parts by Python's truth, as in axolotl: data written for it has 0 and 1, too.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "data/rows/row_builder.h"
+#include "io/file.h"
 
 using namespace spillway;
 using namespace spillway::data;
@@ -125,4 +130,62 @@ TEST_CASE("rows of preferences are no rows of text: the message names the object
   }
   // Published sets have a conversation to learn beside the pair.
   CHECK(error({{"text", "t"}, {"chosen", "c"}, {"rejected", "r"}}) == "no error");
+}
+
+TEST_CASE("a conversation without a type is refused where prompts are not to be learned") {
+  RowOptions options = chatml();
+  options.completion_only_loss = true;  // which train_on_inputs: false is, too
+  const DatasetConfig columns;
+  CHECK(
+      truth_error(columns, chat(Json::object()), options) ==
+      "[f:1] expected rows of prompt and completion beside train_on_inputs: false (completion_only_loss: true), got a "
+      "conversation in 'messages', of which all is learned without a type; set type: chat_template, or "
+      "assistant_only_loss: true, or remove the key");
+  CHECK(truth_error(columns, {{"text", "t"}}, options) == "no error");
+  CHECK(truth_error(columns, {{"prompt", "p"}, {"completion", "c"}}, options) == "no error");
+}
+
+TEST_CASE("a weight that is no number and no boolean is refused, with and without a type") {
+  DatasetConfig typed;
+  typed.type = {true, "chat_template"};
+  for (const DatasetConfig& config : {typed, DatasetConfig()}) {
+    CHECK(truth_error(config, chat({{"weight", "0"}}), chatml()) ==
+          "[f:1] expected true, false or a number in 'weight', got string; correct the row");
+    CHECK(learned_text(truth_row(config, chat({{"weight", false}}), chatml())).find("bad") == std::string::npos);
+    CHECK(learned_text(truth_row(config, chat({{"weight", 0.5}}), chatml())).find("bad") != std::string::npos);
+  }
+}
+
+TEST_CASE("split_thinking refuses text that it would drop") {
+  DatasetConfig config;
+  config.type = {true, "chat_template"};
+  config.split_thinking = true;
+  const auto error = [&](const char* answer) {
+    return truth_error(
+        config, {{"messages", {{{"role", "user"}, {"content", "q"}}, {{"role", "assistant"}, {"content", answer}}}}},
+        chatml());
+  };
+  CHECK(error("IMPORTANT <think>abc</think>ans") ==
+        "[f:1] expected nothing beside <think> in an answer that split_thinking splits, got 'IMPORTANT ', which would "
+        "be dropped; move it into the thought or the answer, or remove split_thinking");
+  CHECK(error("<think>abc</think><|begin_of_solution|>a<|end_of_solution|> b").find("got ' b'") != std::string::npos);
+  CHECK(error("\n<think>abc</think>ans") == "no error");
+}
+
+TEST_CASE("a token of eot_tokens that the chat template does not write is said") {
+  RowOptions options = chatml();
+  options.eot_tokens = {"<|im_end|>", "<|eot_id|>"};
+  DatasetConfig config;
+  config.type = {true, "chat_template"};
+  const TemporaryFolder folder;
+  const std::string log = folder.path() / "log.txt";
+  const int before = ::dup(STDERR_FILENO), file = ::open(log.c_str(), O_WRONLY | O_CREAT, 0600);
+  ::dup2(file, STDERR_FILENO);
+  (void)make_row_builder(config, options, tokenizer());
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  ::close(file);
+  const std::string said = read_file(log, kMiB);
+  CHECK(said.find("eot_tokens has '<|eot_id|>', which the chat template does not write") != std::string::npos);
+  CHECK(said.find("im_end") == std::string::npos);
 }
