@@ -41,7 +41,7 @@ constexpr CommandFlag kPlanFlags[] = {
     {"--gpu", "NAME", "plan for a GPU or computer of machines/, by its name there: rtx3060-12gb, laptop-cpu-16gb, ..."},
     {"--model", "MODEL",
      "plan for this model: a folder, or a name that is known without one: llama-3-8b, qwen3-4b, ..."},
-    {"--method", "NAME", "with --model alone: full, lora or qlora; left out: a table of all"},
+    {"--method", "NAME", "with --model alone: lora, qlora or full; left out: a table of all"},
     {"--write", "CONFIG.yml", "with --model alone: the config of the fastest plan"},
     {"--ranks", "N", "plan what each of so many ranks does: num_processes"},
     {"--html", "FILE", "write the page that a run would leave, with predictions only, or with what is missing"},

@@ -137,7 +137,7 @@ TEST_CASE("a name that is no model's or machine's is answered with those that ar
   CHECK(run_fit({"plan", "--model", "qwen3-4", "--gpu", "rtx9"}).err.find("[--gpu] expected the name of a machine") !=
         std::string::npos);
   CHECK(run_fit({"plan", "--model", "qwen3-4b", "--method", "dora"}).err ==
-        "[--method] expected full, lora or qlora, got 'dora'; name one of them\n");
+        "[--method] expected lora, qlora or full, got 'dora'; name one of them\n");
   CHECK(run_fit({"plan", "c.yml", "--write", "d.yml"}).err ==
         "[--write] expected --model without a config beside it, got 'c.yml'; remove one\n");
   CHECK(run_fit({"plan", "--model", "qwen3-4b", "--write", "none/c.yml"}).err ==
@@ -195,7 +195,7 @@ TEST_CASE("of a video transformer, clips are planned, and its config is one of c
   CHECK(written.config.model.base_model == "Wan-AI/Wan2.1-T2V-1.3B-Diffusers");
   CHECK(written.config.video.clip_shape == std::array<int64_t, 4>{16, 1, 60, 104});
   CHECK(run_fit({"plan", "--model", "wan2.2-ti2v-5b", "--gpu", "rtx4090", "--method", "qlora"}).err ==
-        "[--method] expected full or lora, got 'qlora'; name one of them\n");
+        "[--method] expected lora or full, got 'qlora'; name one of them\n");
 }
 
 TEST_CASE("gradients that accumulate on disk come to the device one block after the other, not all at once") {

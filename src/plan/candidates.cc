@@ -73,6 +73,18 @@ Estimate PlanCandidates::scheduled(const Choices& choices) {
   return scheduled(entry, choices, key);
 }
 
+double PlanCandidates::seconds_unpacked(const Choices& choices) {
+  const std::string key = key_of(choices);
+  KnownPlans::Entry& entry = *see(key).entry;
+  const std::lock_guard lock(entry.mutex);
+  if (!entry.seconds_unpacked) {
+    if (newest_key_ != key || newest_effort_) schedule(choices, key);
+    builder_.predict(newest_);
+    entry.seconds_unpacked = newest_.simulation.step_seconds(accumulation_);
+  }
+  return *entry.seconds_unpacked;
+}
+
 Estimate PlanCandidates::packed(const Choices& choices, PackEffort effort) {
   return packed(choices, key_of(choices), effort);
 }

@@ -37,6 +37,7 @@ class KnownPlans {
   struct Entry {
     std::mutex mutex;  // guards the members below
     std::optional<Estimate> scheduled;
+    std::optional<double> seconds_unpacked;
     std::array<std::optional<Estimate>, 2> packed, predicted;  // by effort
   };
 
@@ -57,6 +58,8 @@ class PlanCandidates {
 
   // Returns the estimate by the schedule alone: lower bounds.
   [[nodiscard]] Estimate scheduled(const Choices& choices);
+  // Returns the seconds of the schedule if no memory is used twice: nearly always a lower bound (PlanBuilder::predict).
+  [[nodiscard]] double seconds_unpacked(const Choices& choices);
   // Returns the estimate with offsets: its bytes are exact.
   [[nodiscard]] Estimate packed(const Choices& choices, PackEffort effort);
   // Returns the estimate with offsets and predicted seconds.

@@ -28,7 +28,9 @@ class PlanBuilder {
 
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   // Build a plan in steps, without the program: schedule() gives the live bytes and a lower bound of each lane's busy
-  // time, place() the offsets and arenas, and only then can predict() give its time. `parts` gets the live bytes.
+  // time, place() the offsets and arenas, and predict() its time. Before place(), predict() gives the time that it
+  // takes if no memory is used twice; a plan with offsets takes no less, except for rounding and for the speed that
+  // lanes lose to each other. `parts` gets the live bytes.
   [[nodiscard]] Plan schedule(const Choices& choices, PartBytes* parts = nullptr) const;
   void place(Plan& plan, PackEffort effort) const;
   void predict(Plan& plan) const;

@@ -14,6 +14,10 @@
 
 namespace spillway {
 
+// The factor by which a plan with the weights outside blocks on the device may be slower than the best and still become
+// faster when both are refined.
+constexpr double kNearSlack = 1.05;
+
 // The search for one budget. A climb may end where no change of two blocks helps, so there are two. Not thread-safe.
 class PlanSearch {
  public:
@@ -49,6 +53,9 @@ class PlanSearch {
   [[nodiscard]] bool is_better(const Best& plan) const;
   // Returns true if a plan that takes at least so many seconds is not worth packing.
   [[nodiscard]] bool is_too_slow(double least_seconds) const;
+  // Raises the seconds of an estimate that fits to those of the schedule with no memory used twice, if a plan could be
+  // too slow at all: those count the waiting, packing takes longer than simulating, and few plans are the best.
+  void count_waiting(const Choices& choices, Estimate& estimate);
   // Returns true if a plan that is no faster than the best may be as fast, and takes clearly less of the other tiers
   // than any that is. REQUIRES: a schedule that has not been packed.
   [[nodiscard]] bool may_be_leaner(const Estimate& estimate) const;
@@ -56,8 +63,8 @@ class PlanSearch {
   void time_leaner(const Choices& choices);
   void note_timed(Best plan);
   // Looks at a plan and keeps it if it is the best so far. Returns true if it fits and, while ties are broken, is as
-  // fast as the fastest.
-  bool consider(const Choices& choices);
+  // fast as the fastest. A plan is timed also if it is slower than the best by no more than the factor `slack`.
+  bool consider(const Choices& choices, double slack = 1);
   bool consider(const Mixture& mixture, size_t first);
   // Treats as few of the first blocks as fit as the mixture's head; the search for their number starts at `first`.
   void consider_mixture(const Mixture& mixture, size_t first);

@@ -146,7 +146,6 @@ void PlanSearch::refine(bool is_even) {
 // Forecasts do not include waiting, but compute waits for weights outside blocks that come with every micro-batch; and
 // tables take host memory that others need there, too. Which plan is faster shows when all are refined.
 void PlanSearch::refine_all() {
-  constexpr double kSlack = 1.05;  // the gain that settling may bring
   const std::array<std::optional<Best>, 2> nearer = {nearer_head_, nearer_tables_};
   refine(true);
   if (effort_ != SearchEffort::kFull) return;
@@ -154,7 +153,7 @@ void PlanSearch::refine_all() {
   const std::array<bool, 2> is_there = {proposals_.roles().outside(fastest.choices, Role::kOuter) == Tier::kDevice,
                                         proposals_.roles().outside(fastest.choices, Role::kTables) == Tier::kDevice};
   for (size_t i = 0; i < nearer.size(); ++i) {
-    if (is_there[i] || !nearer[i] || nearer[i]->seconds > kSlack * fastest.seconds) continue;
+    if (is_there[i] || !nearer[i] || nearer[i]->seconds > kNearSlack * fastest.seconds) continue;
     best_ = *nearer[i];
     refine(true);
     if (best_.seconds < fastest.seconds) fastest = best_;

@@ -11,14 +11,23 @@
 namespace spillway {
 namespace {
 
-// Looking at candidates may cost as much as scheduling this many operations, but neither less nor more than so many
-// candidates; packing and simulating one costs twice as much again. A quick search gets a quarter, a coarse search an
-// eighth.
-constexpr int64_t kOperationsToSchedule = 1'000'000, kMinWork = 16, kMaxWork = 600, kQuickShare = 4, kCoarseShare = 8;
+// Looking at candidates may cost as much as scheduling this many operations, but no more than so many candidates;
+// packing and simulating one costs twice as much again.
+constexpr int64_t kOperationsToSchedule = 750'000, kMaxWork = 600;
+// The work of a search: one of so many equal parts of that, but at least so many candidates.
+struct WorkShare {
+  int64_t parts, least;
+};
+constexpr WorkShare work_share_of(SearchEffort effort) {
+  if (effort == SearchEffort::kFull) return {1, 12};
+  return effort == SearchEffort::kQuick ? WorkShare{3, 16} : WorkShare{16, 6};
+}
 // The shares for looking at candidates that spread weights, and at those that alternate.
 constexpr int64_t kSpreadShare = 4, kAlternateShare = 8;
 // The factor by which a plan that cannot be faster takes less of the other tiers if it is timed all the same.
 constexpr double kLeaner = 0.9;
+// The slack for what lanes that lose speed to each other make of a lower bound.
+constexpr double kBoundSlack = 0.999;
 // The factor by which forecasts of seconds may be wrong.
 constexpr double kSecondSlack = 1.25;
 
@@ -117,6 +126,12 @@ bool PlanSearch::is_too_slow(double least_seconds) const {
   return fastest_seconds_ ? !is_as_fast(least_seconds, *fastest_seconds_) : found_ && least_seconds >= best_.seconds;
 }
 
+// A quick search packs so few of the plans that it schedules that this costs more than it saves.
+void PlanSearch::count_waiting(const Choices& choices, Estimate& estimate) {
+  if (effort_ != SearchEffort::kQuick && found_ && !is_too_slow(estimate.seconds))
+    estimate.seconds = std::max(estimate.seconds, kBoundSlack * candidates_.seconds_unpacked(choices));
+}
+
 bool PlanSearch::may_be_leaner(const Estimate& estimate) const {
   if (effort_ == SearchEffort::kCoarse || fastest_seconds_ || !found_) return false;
   return is_as_fast(estimate.seconds, best_.seconds) &&
@@ -142,12 +157,13 @@ void PlanSearch::note_timed(Best plan) {
 }
 
 // The live bytes show most plans that cannot fit before they are packed.
-bool PlanSearch::consider(const Choices& choices) {
+bool PlanSearch::consider(const Choices& choices, double slack) {
   Estimate estimate = candidates_.scheduled(choices);
   PackEffort effort = PackEffort::kQuick;
   const int64_t distance = distance_to_fitting(estimate);
   considered_.reset();
-  if (missing(estimate) == 0 && !is_too_slow(estimate.seconds)) {
+  if (missing(estimate) == 0) count_waiting(choices, estimate);
+  if (missing(estimate) == 0 && !is_too_slow(estimate.seconds / slack)) {
     estimate = candidates_.packed(choices, effort);
     if (missing(estimate) > 0 && may_pack_thoroughly(estimate)) {
       effort = PackEffort::kThorough;
@@ -176,7 +192,8 @@ int64_t PlanSearch::work_done() const { return candidates_.scheduled_count() + 2
 
 bool PlanSearch::consider(const Mixture& mixture, size_t first) {
   const double before = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
-  const bool fits = consider(proposals_.choices_of(mixture, first));
+  const bool is_outer_near = effort_ == SearchEffort::kFull && nth(mixture.homes, Role::kOuter) == Tier::kDevice;
+  const bool fits = consider(proposals_.choices_of(mixture, first), is_outer_near ? kNearSlack : 1);
   if (!considered_) return fits;
   considered_->mixture = mixture;
   considered_->first = first;
@@ -208,10 +225,8 @@ void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
 
 void PlanSearch::allow_work(int64_t share) {
   const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1)) / share;
-  const int64_t part = effort_ == SearchEffort::kFull    ? 1
-                       : effort_ == SearchEffort::kQuick ? kQuickShare
-                                                         : kCoarseShare;
-  work_limit_ = work_done() + std::max(kMinWork, work / part);
+  const auto [parts, least] = work_share_of(effort_);
+  work_limit_ = work_done() + std::max(least, work / parts);
 }
 
 void PlanSearch::allow_tie_work() {

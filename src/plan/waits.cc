@@ -82,6 +82,9 @@ class LastAccesses {
     return places_[first];
   }
 
+  // Returns a place for the notes of bytes that no others share.
+  int32_t place_apart() { return place_of({}); }
+
   // Does the same if all of the bytes are noted at `place`.
   void access_at(int32_t place, bool writes, Lane lane, int32_t i, Clock& needed) {
     Segment& segment = nth(segments_, place);
@@ -129,8 +132,8 @@ class LastAccesses {
 class WaitFinder {
  public:
   WaitFinder(const Schedule& schedule, std::span<const int64_t> offsets)
-      : schedule_(schedule), offsets_(offsets), finished_(schedule.steps.size(), kNobody) {
-    for (size_t i = 0; i < schedule.buffers.size(); ++i) {
+      : schedule_(schedule), offsets_(offsets), is_apart_(offsets.empty()), finished_(schedule.steps.size(), kNobody) {
+    for (size_t i = 0; i < offsets.size(); ++i) {
       const Buffer& b = schedule.buffers[i];
       if (!b.fixed) continue;
       std::vector<int64_t>& ends = nth(fixed_, b.tier);
@@ -163,13 +166,14 @@ class WaitFinder {
     Clock needed = kNobody;
     // The last block is read to its end, too: its content does not matter, but checksums need it to stay the same.
     const auto access = [&](BufferId id, bool writes) {
-      if (id == kNone) return;
+      if (id == kNone || buffer(id).bytes == 0) return;
       const Buffer& b = buffer(id);
       const int64_t bytes = padded ? align_up(b.bytes, kDiskAlignment) : b.bytes;
       LastAccesses& tier = nth(tiers_, b.tier);
       // A buffer's bytes are its own while it lives.
       int32_t& place = nth(places_, id);
-      if (place != kNone && bytes == b.bytes) return tier.access_at(place, writes, step.lane, i, needed);
+      if (is_apart_ && place == kNone) place = tier.place_apart();
+      if (place != kNone && (is_apart_ || bytes == b.bytes)) return tier.access_at(place, writes, step.lane, i, needed);
       const int32_t noted = tier.access(nth(offsets_, id), bytes, writes, step.lane, i, needed);
       place = bytes == b.bytes ? noted : kNone;
     };
@@ -203,6 +207,7 @@ class WaitFinder {
 
   const Schedule& schedule_;
   std::span<const int64_t> offsets_;
+  bool is_apart_;                                   // no two buffers share bytes
   std::array<std::vector<int64_t>, kTiers> fixed_;  // the offsets at which fixed buffers begin and end
   std::array<LastAccesses, kTiers> tiers_;
   std::vector<int32_t> places_;        // by buffer: where accesses of all its bytes are noted, kNone where in several

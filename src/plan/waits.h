@@ -30,7 +30,7 @@ class Waits {
 };
 
 // Finds the waits within each section that shared bytes require, without those that another implies. `offsets` is by
-// buffer.
+// buffer; if it is empty, no two buffers share bytes, and only values are waited for.
 [[nodiscard]] Waits find_waits(const Schedule& schedule, std::span<const int64_t> offsets);
 
 }  // namespace spillway
