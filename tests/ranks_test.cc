@@ -308,7 +308,7 @@ TEST_CASE("what ranks generate together, and learn from it, has the bytes of one
       Arguments{"--trl.num_generations", "2", "--trl.num_generations_eval", "4", "--trl.beta", "0.1",
                 "--trl.num_iterations",  "2"};
   CHECK(train_over_ranks(1, job, "one", shared).empty());
-  // Of weights in parts, either all are gathered for a round, or those of a layer for each token position.
+  // Weights in parts are gathered for a round, or a layer's for each token position.
   const Arguments kinds[] = {{"--zero_stage", "0"},
                              {"--zero_stage", "3", "--ds3_gather_for_generation", "true"},
                              {"--zero_stage", "3", "--ds3_gather_for_generation", "false"}};

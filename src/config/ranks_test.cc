@@ -143,7 +143,7 @@ TEST_CASE("states are split over groups of ranks, by everybody's words") {
   CHECK(ranks_error("hsdp_shard_dim: 3\n", 4).find("hsdp_shard_dim] expected a divisor") != std::string::npos);
   CHECK(ranks_error("deepspeed: {zero_optimization: {stage: 3, mics_shard_size: 3}}\n", 4)
             .find("mics_shard_size] expected a divisor") != std::string::npos);
-  CHECK(ranks_error("parallelism_config: {dp_shard: 2}\n", 4).find("did you mean dp_shard_size?") !=
+  CHECK(ranks_error("parallelism_config: {dp_shard_sizes: 2}\n", 4).find("did you mean dp_shard_size?") !=
         std::string::npos);
 }
 

@@ -79,7 +79,7 @@ void LoadedProgram::resolve_collective(const Instruction& instruction, Step& ste
   if (!device().shares_host_memory())
     throw input_error("device", "expected cpu for a job of several ranks, got {}; train on one rank, or write cpu",
                       name_of(device().kind()));
-  SPILLWAY_CHECK(peers_ && peers_->size() == op.attributes.integer("ranks"), "{} of {} ranks in a job of {}",
+  SPILLWAY_CHECK(peers_ && peers_->size() % op.attributes.integer("ranks") == 0, "{} of {} ranks in a job of {}",
                  op.def->name, op.attributes.integer("ranks"), peers_ ? peers_->size() : 1);
   step.collective = op.def->collective;
   step.attributes = &op.attributes;

@@ -222,7 +222,7 @@ TEST_CASE("preferences and prompts are held to the same") {
       R"({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "alpha"}],
           "chosen": {"role": "assistant", "content": "beta"}, "rejected": {"role": "assistant", "content": "gamma"}})";
   CHECK(count(built(typed, pairs, messages)[0], LeftOutKind::kSystem) == 1);
-  // Of messages this type reads role and content, as axolotl's does.
+  // This type reads role and content of messages, as axolotl's does.
   const char* more = R"({"messages": [{"role": "user", "content": "alpha"},
                       {"role": "assistant", "content": "beta", "tool_calls": [{"function": {"name": "f"}}]}],
           "chosen": [{"role": "assistant", "content": "beta"}, {"role": "user", "content": "gamma"},
