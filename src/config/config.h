@@ -161,8 +161,8 @@ struct RankSettings {
   double timeout_seconds = 1800;  // without a sign of life of a rank, after which the others end
   // What is split over several ranks: nothing (0), the optimizer's state (1), gradients too (2), weights too (3).
   int zero_stage = 0;
-  bool chooses_stage = false;  // the plan takes stage 3 if nothing that sends less fits
-  int64_t copies = 1;          // groups of neighbouring ranks, of which each has all of what is split
+  bool chooses_stage = false;   // the plan takes stage 3 if nothing that sends less fits
+  int64_t copies = 1;           // groups of neighbouring ranks, of which each has all of what is split
   bool shards_by_host = false;  // one for each host, which the launcher knows
 
   // Splits over groups of so many neighbouring ranks, a divisor of `count`. Nothing is split over groups of one.

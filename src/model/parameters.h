@@ -73,7 +73,7 @@ struct Parameter {
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
   MixtureTensor tensor;  // of a mixture's weight
-  int64_t slab = -1;     // of its source's first dimension, of which it is this one, as fused experts are; -1: it is all
+  int64_t slab = -1;  // of its source's first dimension, of which it is this one, as fused experts are; -1: it is all
   StoragePtr storage = dense_storage();
   std::string name_in_files;    // of a model that is written, where it is another one
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score

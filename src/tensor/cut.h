@@ -11,8 +11,8 @@ namespace spillway {
 inline constexpr int64_t kCutBlock = 4096;
 
 // Rank r holds elements [begin(r), end(r)). All ranks have room for `part_elems`, so that they have the same layout;
-// the last parts may be shorter, or empty. A job may have several times `ranks`: each group of so many neighbours then has
-// all parts, and rank r that of rank r mod `ranks`.
+// the last parts may be shorter, or empty. A job may have several times `ranks`: each group of so many neighbours then
+// has all parts, and rank r that of rank r mod `ranks`.
 struct Cut {
   int64_t elems = 0, part_elems = 0;
   int ranks = 1;

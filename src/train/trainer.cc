@@ -204,7 +204,8 @@ void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, 
   };
   const auto forward = [&] {
     ranks_.agree([&] { feed_->prepare(begin, begin + count); });
-    ranks_.deal(count, [&](int64_t i) { return contribution(totals, update, first + i); }, add);
+    ranks_.deal(
+        count, [&](int64_t i) { return contribution(totals, update, first + i); }, add);
   };
   update == 0 ? or_save(forward) : forward();
   session_.backward_step(static_cast<int>(count));

@@ -13,8 +13,8 @@ namespace {
 // Returns the bytes that one run moves to the device from other tiers, or between ranks.
 double streamed_bytes(const Plan& plan) {
   const auto& lanes = plan.simulation.lanes;
-  return std::max({nth(lanes, Lane::kHostToDevice).bytes, nth(lanes, Lane::kDiskRead).bytes,
-                   nth(lanes, Lane::kPeer).bytes});
+  return std::max(
+      {nth(lanes, Lane::kHostToDevice).bytes, nth(lanes, Lane::kDiskRead).bytes, nth(lanes, Lane::kPeer).bytes});
 }
 
 int64_t cache_bytes(const JobProgram& decode) {

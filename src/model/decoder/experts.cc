@@ -199,7 +199,8 @@ class MixtureBuilder {
       return layers.add(std::move(weight));
     }
     if (weight.storage->is_coded())
-      throw input_error("quantize_moe_experts", "expected false for experts that are fused in files, got true; not yet");
+      throw input_error("quantize_moe_experts",
+                        "expected false for experts that are fused in files, got true; not yet");
     weight.name_in_files = weight.source.name = layers.names().in_files(fmt::format("{}.{}", module, name));
     weight.source.shape = {mixture_.experts, shape[0], shape[1]};
     weight.slab = tensor.expert;

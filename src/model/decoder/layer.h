@@ -73,8 +73,8 @@ struct Mixture {
   bool shared_has_gate = false;  // the shared expert's weight is sigmoid(shared_expert_gate(x)), else 1
   std::optional<FusedExperts> fused;
   bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
-  // The names of its modules inside the layer, and of the router's buffer, if it has one; and what transformers calls the
-  // first.
+  // The names of its modules inside the layer, and of the router's buffer, if it has one; and what transformers calls
+  // the first.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
   std::string_view router = "gate", shared_expert = "shared_expert", choice_bias{};
   std::string_view transformers_module = "mlp";

@@ -21,8 +21,8 @@ inline constexpr int64_t kMaxPositions = int64_t{1} << 40;
 void set_windows(int64_t window, DecoderConfig& config);
 
 // Sets the windows from `layer_types`, which must name as many layers as there are, full_attention or
-// sliding_attention. `window`: 0 for none, which is an error at json.where() beside a layer that has one; `needed` are the keys that say how long it
-// is.
+// sliding_attention. `window`: 0 for none, which is an error at json.where() beside a layer that has one; `needed` are
+// the keys that say how long it is.
 void set_layer_windows(const JsonField& json, const std::vector<std::string>& layer_types, int64_t window,
                        std::string_view needed, DecoderConfig& config);
 
