@@ -88,8 +88,8 @@ TEST_CASE("an adapter of diffusers says its rank and its alpha") {
 TEST_CASE("keys of datasets that rows of clips do not have are refused by name") {
   const std::string model = video_golden("t2v").string();
   const std::string config = fmt::format("base_model: {}\nlearning_rate: 1e-4\noutput_dir: out\ndatasets:\n", model);
-  for (const std::string key : {"split: train[:3]", "data_files: [a.safetensors]", "ds_type: json", "name: one",
-                                "revision: main"}) {
+  for (const std::string key :
+       {"split: train[:3]", "data_files: [a.safetensors]", "ds_type: json", "name: one", "revision: main"}) {
     const std::string name = key.substr(0, key.find(':'));
     check_video_refused(
         fmt::format("{}  - path: {}/clips\n    {}\n", config, model, key),

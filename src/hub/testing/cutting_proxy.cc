@@ -27,8 +27,8 @@ sockaddr_in address_of(int port) {
   return address;
 }
 
-// Returns the bytes that are there, at most `count`; none where the other side has gone, or the proxy is over. With MSG_PEEK
-// in `flags` the next call returns them again.
+// Returns the bytes that are there, at most `count`; none where the other side has gone, or the proxy is over. With
+// MSG_PEEK in `flags` the next call returns them again.
 std::string receive(int socket, int64_t count, const std::atomic<bool>& is_over, int flags = 0) {
   pollfd waited{socket, POLLIN, 0};
   while (!is_over && poll(&waited, 1, kGlanceMilliseconds) == 0) continue;

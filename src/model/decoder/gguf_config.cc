@@ -192,8 +192,8 @@ void ConfigMaker::add_sizes() {
   config_["vocab_size"] = embedding->shape[0];
 }
 
-// Adds the keys of biases. The tensors of one layer tell of all layers: a file in which they differ has tensors too many
-// or too few.
+// Adds the keys of biases. The tensors of one layer tell of all layers: a file in which they differ has tensors too
+// many or too few.
 void ConfigMaker::add_biases() {
   if (!family_.biases.vary) return;
   const auto has_bias = [&](std::string_view tensor) {

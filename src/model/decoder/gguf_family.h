@@ -1,5 +1,5 @@
-// Describes how llama.cpp sees an architecture: its name, the numbers of its metadata, and what its files cannot say and
-// llama.cpp takes for granted. Import and export run this table in the two directions (model/decoder/gguf.h).
+// Describes how llama.cpp sees an architecture: its name, the numbers of its metadata, and what its files cannot say
+// and llama.cpp takes for granted. Import and export run this table in the two directions (model/decoder/gguf.h).
 //
 // Sources: llama.cpp's conversion/*.py for keys and transforms, src/models/*.cpp for what it computes.
 #pragma once

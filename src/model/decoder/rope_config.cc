@@ -217,7 +217,8 @@ float stretch_by_wavelength(const RopeConfig& rope, float frequency) {
   return (1 - blend) * frequency / factor + blend * frequency;
 }
 
-// Returns the share of YaRN's stretched frequency in pair i of `size` elements: from 0 for fast ones to 1 for slow ones.
+// Returns the share of YaRN's stretched frequency in pair i of `size` elements: from 0 for fast ones to 1 for slow
+// ones.
 float yarn_blend(const RopeConfig& rope, int64_t size, size_t i) {
   const auto pair_of = [&](double turns) {
     const auto original = static_cast<double>(rope.original_max_position_embeddings);

@@ -1,5 +1,5 @@
-// Describes how a decoder turns its heads by their positions: what config.json says of it in the styles of transformers 4 and 5,
-// and the angles that follow.
+// Describes how a decoder turns its heads by their positions: what config.json says of it in the styles of transformers
+// 4 and 5, and the angles that follow.
 #pragma once
 
 #include <cstdint>

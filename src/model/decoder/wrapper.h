@@ -20,9 +20,9 @@ struct TextConfig {
   bool files_say_tie = false;
 };
 
-// Returns the text_config of a wrapper: what that leaves out is as transformers' class has it, and ids of tokens, dtype,
-// ties and codes count that stand beside it. Throws InputError for a text_config of no known model, by its name, and for a
-// wrapper in which that computes something else.
+// Returns the text_config of a wrapper: what that leaves out is as transformers' class has it, and ids of tokens,
+// dtype, ties and codes count that stand beside it. Throws InputError for a text_config of no known model, by its name,
+// and for a wrapper in which that computes something else.
 [[nodiscard]] TextConfig read_text_config(std::string_view config_json, std::string_view where);
 
 // The object in which a wrapper's config.json keeps `key` of its text model, made where it is not there.
