@@ -26,7 +26,6 @@ constexpr std::string_view kMarkStart = "zq7mark";
 constexpr int kMarkDigits = 9;
 constexpr size_t kMaxTagBytes = 32;
 
-constexpr std::array<const char*, 3> kReasoningKeys = {"reasoning_content", "thinking", "reasoning"};
 // Keys of a message that describe it, beside its texts.
 constexpr std::array<std::string_view, 9> kMessageKeys = {"role", "from",   "name",  "id",   "tool_call_id",
                                                           "type", "weight", "train", "index"};

@@ -1,6 +1,7 @@
 // The parts of a conversation that a chat template leaves out of the text it renders.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <ctime>
@@ -14,8 +15,10 @@
 
 namespace spillway::text {
 
-// A part of a message. A thought is what stands in reasoning_content (or thinking, reasoning) or between <think> tags;
-// media are images, sounds and the like, which no text shows.
+// The keys of a message that hold its thoughts.
+inline constexpr std::array<const char*, 3> kReasoningKeys = {"reasoning_content", "thinking", "reasoning"};
+// A part of a message. A thought is what stands in a key of kReasoningKeys or between <think> tags; media are images,
+// sounds and the like, which no text shows.
 enum class MessagePart { kText, kThought, kToolCall, kMedia };
 
 struct LeftOut {

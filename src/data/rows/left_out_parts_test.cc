@@ -237,6 +237,10 @@ TEST_CASE("preferences and prompts are held to the same") {
           "rejected": {"role": "assistant", "content": "gamma"}})")
           .find("expected an answer with role and content alone for a type of chat_template, got reasoning_content") !=
       std::string::npos);
+  CHECK(build_error(typed, pairs, R"({"messages": [{"role": "user", "content": "alpha"}],
+          "chosen": {"role": "assistant", "content": "beta"},
+          "rejected": {"role": "assistant", "content": "gamma", "thinking": "beta"}})")
+            .find("alone for a type of chat_template, got thinking") != std::string::npos);
   typed.type.name = "chatml.ultra";
   CHECK(build_error(typed, pairs, R"({"prompt": "alpha",
         "chosen": [{"role": "system", "content": "beta"}, {"role": "user", "content": "alpha"},

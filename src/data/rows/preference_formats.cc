@@ -213,19 +213,19 @@ class TemplateFormat : public PreferenceFormat {
   // InputError if it is of an answer.
   static void take_unread(const Record& record, const Json& messages, const IsLearned& is_learned,
                           LeftOutParts& left_out) {
+    const auto take = [&](size_t i, const char* key, text::MessagePart part) {
+      const auto found = messages[i].is_object() ? messages[i].find(key) : messages[i].end();
+      if (found == messages[i].end() || found->is_null() || found->empty()) return;
+      if (is_learned(i))
+        throw input_error(record.where,
+                          "expected an answer with role and content alone for a type of chat_template, got {}; leave "
+                          "out `type`, so that the template shows them, or remove them",
+                          key);
+      left_out.add(text::kind_of({.message = i, .part = part}, messages), 1);
+    };
     for (size_t i = 0; i < messages.size(); ++i) {
-      for (const char* key : {"tool_calls", "reasoning_content"}) {
-        const auto found = messages[i].is_object() ? messages[i].find(key) : messages[i].end();
-        if (found == messages[i].end() || found->is_null() || found->empty()) continue;
-        if (is_learned(i))
-          throw input_error(record.where,
-                            "expected an answer with role and content alone for a type of chat_template, got {}; leave "
-                            "out `type`, so that the template shows them, or remove them",
-                            key);
-        const bool is_call = std::string_view(key) == "tool_calls";
-        const text::MessagePart part = is_call ? text::MessagePart::kToolCall : text::MessagePart::kThought;
-        left_out.add(text::kind_of({.message = i, .part = part}, messages), 1);
-      }
+      take(i, "tool_calls", text::MessagePart::kToolCall);
+      for (const char* key : text::kReasoningKeys) take(i, key, text::MessagePart::kThought);
     }
   }
 
