@@ -57,8 +57,8 @@ struct GenerationPrograms {
   One decode, prompt;
   const TokenChoice& choice;
   ThreadPool& pool;
-  // Of programs that gather weights from several ranks, which all run them equally often: returns true if any rank
-  // passes true. Called on all ranks before each run; one that has nothing to decode runs it without rows.
+  // Returns true if any rank passes true. For programs that gather weights from several ranks, which all run them
+  // equally often: called on all ranks before each run; a rank that has nothing to decode runs it without rows.
   std::function<bool(bool mine)> any_rank = nullptr;
 
   // Returns true if this rank, or any that runs the programs with it, has work.

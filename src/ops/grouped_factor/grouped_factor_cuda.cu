@@ -8,7 +8,7 @@ namespace {
 
 using namespace grouped_factor_op;
 using grouped_linear_op::Elements, grouped_linear_op::TileOperand, grouped_linear_op::kTile,
-    grouped_linear_op::kThreads, grouped_linear_op::kMostExperts;
+    grouped_linear_op::kThreads, grouped_linear_op::kLaunchExperts;
 
 template <typename W>
 struct FactorMatrices {

@@ -8,7 +8,7 @@ using namespace grouped_linear_op;
 
 template <typename W>
 struct DenseWeights {
-  const W* data[kMostExperts];
+  const W* data[kLaunchExperts];
 
   void put(const KernelArgs& args, int64_t expert, int64_t to) {
     data[to] = args.inputs[static_cast<size_t>(kFirstWeight + expert)].as<W>();

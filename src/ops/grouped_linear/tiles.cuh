@@ -77,7 +77,7 @@ __device__ TileOperand<Data> columns_of(const Data& data, const Sizes& sizes) {
   return {data, sizes.out, sizes.transposed ? sizes.in : 1, sizes.transposed ? 1 : sizes.out};
 }
 
-constexpr int64_t kMostExperts = 64;  // of a launch, whose arguments hold their weights
+constexpr int64_t kLaunchExperts = 64;  // of a launch, whose arguments hold their weights
 
 template <typename X, typename Weights>
 struct GroupedProduct {
@@ -125,14 +125,14 @@ void launch_products(const KernelArgs& args, const Sizes& sizes, int64_t experts
   if (has_others && (addend.data == nullptr || addend.data != out.data)) cuda::copy_or_zero(addend, out, args.stream);
   if (out.elems() == 0) return;
   const int64_t rows = x.shape[0] * sizes.pairs;
-  for (int64_t first = 0; first < experts; first += kMostExperts) {
+  for (int64_t first = 0; first < experts; first += kLaunchExperts) {
     GroupedProduct<X, Weights> product{.sizes = sizes,
                                        .x = x.as<X>(),
                                        .offsets = args.inputs[kOffsets].as<int32_t>() + sizes.first + first,
                                        .addend = addend.as<X>(),
                                        .out = out.as<X>(),
                                        .rows = rows,
-                                       .experts = std::min(kMostExperts, experts - first),
+                                       .experts = std::min(kLaunchExperts, experts - first),
                                        .alpha = alpha,
                                        .weights = weights};
     for (int64_t i = 0; i < product.experts; ++i) product.weights.put(args, first + i, i);

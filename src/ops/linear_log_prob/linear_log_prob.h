@@ -19,7 +19,7 @@ struct LogProb {
 };
 
 // The largest `top` of linear_log_prob.
-inline constexpr int64_t kMostTopLogits = 256;
+inline constexpr int64_t kMaxTopLogits = 256;
 
 //   x       [T, D] f32 or bf16, per token
 //   w       [V, D] of the same dtype
@@ -28,7 +28,7 @@ inline constexpr int64_t kMostTopLogits = 256;
 // The backward pass computes the logits again, from one saved number per token beside the outputs. Logits, their
 // maximum and sum of exponentials are f32; the gradient of the logits has x's dtype, that of w is f32. With a logit_cap
 // above 0 a logit l is logit_cap * tanh(l / logit_cap) before its temperature, as in Gemma 2. Throws InputError if a
-// gradient goes through an output that has none. REQUIRES: temperature is above zero; 0 <= top <= kMostTopLogits.
+// gradient goes through an output that has none. REQUIRES: temperature is above zero; 0 <= top <= kMaxTopLogits.
 [[nodiscard]] LogProb linear_log_prob(Builder& builder, ValueId x, ValueId w, ValueId labels, double temperature = 1,
                                       double logit_cap = 0, int64_t top = 0);
 

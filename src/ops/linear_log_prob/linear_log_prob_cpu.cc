@@ -29,7 +29,7 @@ float inverse_temperature(const KernelArgs& args) {
 
 // Returns the entropy of the softmax over the `top` largest of a row's logits.
 float top_entropy_of(const float* logits, int64_t vocabulary, int64_t top) {
-  std::array<float, kMostTopLogits> heap;  // the smallest is in front
+  std::array<float, kMaxTopLogits> heap;  // the smallest is in front
   float* const begin = heap.data();
   float* const end = begin + std::min(top, vocabulary);
   std::copy(logits, logits + (end - begin), begin);

@@ -15,9 +15,9 @@ using namespace cuda_decode;
 template <typename X>
 struct FourBitWeights {
   FourBitCodes format;
-  const uint8_t* codes[kMostExperts];
-  const void* scales[kMostExperts];
-  const float* nested[kMostExperts];
+  const uint8_t* codes[kLaunchExperts];
+  const void* scales[kLaunchExperts];
+  const float* nested[kLaunchExperts];
 
   struct Decoded {
     const FourBitWeights& weights;
@@ -43,8 +43,8 @@ template <typename X>
 struct Int8Weights {
   DType weight_dtype;
   int64_t row_elems;
-  const int8_t* codes[kMostExperts];
-  const float* scales[kMostExperts];
+  const int8_t* codes[kLaunchExperts];
+  const float* scales[kLaunchExperts];
 
   struct Decoded {
     const Int8Weights& weights;
