@@ -96,7 +96,7 @@ TEST_CASE("keys of datasets that rows of clips do not have are refused by name")
         fmt::format("[datasets.0.{}] expected no {} for a model of video, got one; remove it", name, name));
   }
   check_video_refused(fmt::format("{}  - path: {}/clips\n    field_messages: x\n", config, model),
-                      "[datasets.0.field_messages] expected ");
+                      "datasets.0.field_messages] expected an option that rows without a type read");
 }
 
 TEST_CASE("an adapter with a score is none for a model of video") {
