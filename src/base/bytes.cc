@@ -17,15 +17,19 @@ constexpr std::array kUnits = {Unit{"", 1.0},       Unit{"B", 1.0},      Unit{"K
                                Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}, Unit{"KB", 1e3},     Unit{"MB", 1e6},
                                Unit{"GB", 1e9},     Unit{"TB", 1e12}};
 
+// `rounded` makes a whole number of what the last digit counts.
+std::string formatted(int64_t bytes, double (*rounded)(double)) {
+  const auto number = static_cast<double>(bytes), magnitude = std::abs(number);
+  if (magnitude < 1024) return fmt::format("{} B", bytes);
+  if (magnitude < 0x1p20) return fmt::format("{:.1f} KiB", rounded(number / 0x1p10 * 10) / 10);
+  if (magnitude < 0x1p30) return fmt::format("{:.1f} MiB", rounded(number / 0x1p20 * 10) / 10);
+  return fmt::format("{:.2f} GiB", rounded(number / 0x1p30 * 100) / 100);
+}
+
 }  // namespace
 
-std::string format_bytes(int64_t bytes) {
-  const double magnitude = std::abs(static_cast<double>(bytes));
-  if (magnitude < 1024) return fmt::format("{} B", bytes);
-  if (magnitude < 0x1p20) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 0x1p10);
-  if (magnitude < 0x1p30) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 0x1p30);
-}
+std::string format_bytes(int64_t bytes) { return formatted(bytes, std::nearbyint); }
+std::string format_bytes_up(int64_t bytes) { return formatted(bytes, std::ceil); }
 
 int64_t parse_bytes(std::string_view text, int64_t whole, std::string_view where) {
   double number = 0;

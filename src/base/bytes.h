@@ -16,6 +16,9 @@ constexpr int64_t kDiskAlignment = 4096;
 
 // Returns "398.6 MiB", "12.0 GiB" or "512 B".
 [[nodiscard]] std::string format_bytes(int64_t bytes);
+// Returns the same rounded up, for sizes to which a budget may be set: parse_bytes() of it is `bytes` or a little more.
+// REQUIRES: bytes >= 0.
+[[nodiscard]] std::string format_bytes_up(int64_t bytes);
 
 // Parses `4096`, `512MiB`, `12 GiB`, `1.5GiB`, `2GB` (10^9) or `80%` (of `whole`). `where` names the key in the error.
 // Throws InputError for anything else, for negative sizes and for more than 2^62.

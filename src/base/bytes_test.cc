@@ -25,7 +25,20 @@ TEST_CASE("a size that cannot be read names its key") {
 
 TEST_CASE("sizes print with one unit") {
   CHECK(format_bytes(512) == "512 B");
+  CHECK(format_bytes(1129 * kKiB) == "1.1 MiB");
   CHECK(format_bytes(1536) == "1.5 KiB");
   CHECK(format_bytes(400 * kMiB) == "400.0 MiB");
   CHECK(format_bytes(12 * kGiB) == "12.00 GiB");
+}
+
+TEST_CASE("a size that a budget is set to is printed so that the budget holds it") {
+  CHECK(format_bytes_up(512) == "512 B");
+  CHECK(format_bytes_up(1536) == "1.5 KiB");
+  CHECK(format_bytes_up(1129 * kKiB) == "1.2 MiB");
+  CHECK(format_bytes_up(12 * kGiB) == "12.00 GiB");
+  for (const int64_t bytes : {int64_t{1023}, int64_t{1025}, kMiB - 1, kMiB + 1, 7 * kGiB / 3, int64_t{1} << 41}) {
+    CAPTURE(bytes);
+    CHECK(parse_bytes(format_bytes_up(bytes), 0, "x") >= bytes);
+    CHECK(parse_bytes(format_bytes_up(bytes), 0, "x") <= bytes + bytes / 10);
+  }
 }

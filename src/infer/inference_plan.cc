@@ -44,7 +44,7 @@ std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const 
     needed = device_bytes_of(plans);
   }
   if (budget.device_bytes && needed > *budget.device_bytes)
-    throw input_error("--memory.device", "expected at least {}, got {}; raise it, or {}", format_bytes(needed),
+    throw input_error("--memory.device", "expected at least {}, got {}; raise it, or {}", format_bytes_up(needed),
                       format_bytes(*budget.device_bytes), budget.instead);
   const int64_t free = device.free_bytes();
   if (!device.shares_host_memory() && needed > free)

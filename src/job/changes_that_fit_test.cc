@@ -307,7 +307,7 @@ TEST_CASE("what reading past the page cache takes is asked for, and never taken 
   const int64_t needed = planned.plan.peaks[1].bytes + TierOptions::staging_bytes();
   CHECK(planned.plan.missing_bytes[1] == needed - *job.budget.host);
   CHECK(shortage_message(planned.plan, planned.context)
-            .starts_with("[memory.host] expected at least " + format_bytes(needed)));
+            .starts_with("[memory.host] expected at least " + format_bytes_up(needed)));
   const auto changes = train::changes_that_fit(load_lines(lines), job, planned.plan, tiered_machine()).changes;
   const std::string advice = fmt::format("memory.host: {}MiB", div_ceil(needed, kMiB));
   CHECK(std::any_of(changes.begin(), changes.end(), [&](const auto& change) { return change.text == advice; }));

@@ -155,12 +155,12 @@ std::string shortage_beside(const PlannedJob& planned) {
     for (size_t i = 0; i < kBudgetedTiers; ++i) {
       const auto tier = static_cast<Tier>(i);
       if (!is_short(context, program, tier)) continue;
-      const std::string needed = format_bytes(program.bytes[i]), got = format_bytes(*context.budget.of(tier));
+      const std::string needed = format_bytes_up(program.bytes[i]), got = format_bytes(*context.budget.of(tier));
       if (planned.streamed_bytes > 0)
         return fmt::format(
             "[ds3_gather_for_generation] expected at least {} of {} for all weights on the device while "
             "completions are generated, got {}; raise it, or set false, which takes {}",
-            needed, context.budget_keys[i], got, format_bytes(planned.streamed_bytes));
+            needed, context.budget_keys[i], got, format_bytes_up(planned.streamed_bytes));
       return fmt::format("[{}] expected at least {} for {}, got {}; raise it, or ask for less", context.budget_keys[i],
                          needed, program.name, got);
     }

@@ -173,10 +173,10 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
     min_seconds = context.step_seconds(plan.simulation);
   }
   if (peak >= most.device_bytes())
-    return fmt::format("the least {} can run in is {} ({} per step)\n", job, format_bytes(least),
+    return fmt::format("the least {} can run in is {} ({} per step)\n", job, format_bytes_up(least),
                        duration_text(min_seconds));
   return fmt::format("without a budget {} would peak at {} and take {};\nthe least it can run in is {} ({})\n", job,
-                     format_bytes(most.device_bytes()), duration_text(context.step_seconds(most)), format_bytes(least),
+                     format_bytes(most.device_bytes()), duration_text(context.step_seconds(most)), format_bytes_up(least),
                      duration_text(min_seconds));
 }
 

@@ -175,7 +175,7 @@ TEST_CASE("a plan that does not fit names one least amount of memory everywhere"
   printed.context.budget_keys[0] = "gpu_memory_limit";
   printed.context.nearest = {{.text = "gpu_memory_limit: 1MiB", .bytes = {5 * kKiB, 0, 6 * kKiB}, .step_seconds = 2},
                              {.text = "micro_batch_size: 1", .bytes = {7 * kKiB}, .step_seconds = 3}};
-  const std::string least = format_bytes(printed.plan.peaks[0].bytes);
+  const std::string least = format_bytes_up(printed.plan.peaks[0].bytes);
   CHECK(printed.says("the least it can run in is " + least));
   CHECK(printed.says("This does not fit: " + format_bytes(printed.plan.missing_bytes[0]) + " of device memory"));
   CHECK(
@@ -186,7 +186,7 @@ TEST_CASE("a plan that does not fit names one least amount of memory everywhere"
   CHECK(shortage_message(printed.plan, printed.context) ==
         fmt::format("[gpu_memory_limit] expected at least {}, the least this job can run in, got 100 B ({} missing); "
                     "set gpu_memory_limit: 1MiB",
-                    least, format_bytes(printed.plan.missing_bytes[0])));
+                    least, format_bytes_up(printed.plan.missing_bytes[0])));
   printed.context.nearest.clear();
   CHECK(shortage_message(printed.plan, printed.context)
             .ends_with("; raise the budget, or train fewer or shorter rows at a time"));

@@ -80,9 +80,9 @@ std::string shortage_message(const Plan& plan, const PlanContext& context) {
   for (const Tier tier : short_tiers(plan)) {
     const std::string_view comma = where.empty() ? "" : ", ";
     where += fmt::format("{}{}", comma, nth(context.budget_keys, tier));
-    expected += fmt::format("{}{}", comma, format_bytes(context.needed_bytes(plan, tier)));
+    expected += fmt::format("{}{}", comma, format_bytes_up(context.needed_bytes(plan, tier)));
     got += fmt::format("{}{} ({} missing)", comma, format_bytes(*context.budget.of(tier)),
-                       format_bytes(nth(plan.missing_bytes, tier)));
+                       format_bytes_up(nth(plan.missing_bytes, tier)));
   }
   const std::string advice = !context.nearest.empty()
                                  ? "set " + context.nearest.front().text + trains_text(context.nearest.front())
