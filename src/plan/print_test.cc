@@ -140,7 +140,7 @@ TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the
   const double fastest = printed.plan.simulation.step_seconds(1);
   REQUIRE(fastest < 1);
   CHECK(printed.says("without a budget this job would peak at 8.00 GiB and take 1.00 s;\nthe least it can run in is " +
-                     format_bytes(printed.plan.peaks[0].bytes)));
+                     format_bytes_up(printed.plan.peaks[0].bytes)));
   CHECK(
       printed.says(fmt::format("device memory\n     8.00 GiB        1.00 s  {:>6.2f}x  ###############\n"
                                "     4.00 GiB        2.00 s  {:>6.2f}x  ##############################\n",

@@ -17,7 +17,7 @@ namespace spillway::testing {
 void check_gradients(const std::string& model, const TinySetup& setup);
 // 20 steps of AdamW, and the weights after them, in f32.
 void check_curve(const std::string& model, const TinySetup& setup);
-// The same 20 steps in bf16: losses and norms of gradients within its precision.
+// The same 20 steps in bf16: losses and norms of gradients within its precision, of a mixture on average.
 void check_bf16_curve(const std::string& model, TinySetup setup);
 
 }  // namespace spillway::testing
