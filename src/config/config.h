@@ -20,6 +20,7 @@
 #include "rewards/reward_settings.h"
 #include "schedules/schedule.h"
 #include "tensor/dtype.h"
+#include "tensor/fake_quantisation.h"
 #include "tensor/quantised_format.h"
 #include "text/tokenizer.h"
 
@@ -55,6 +56,8 @@ struct EntropyWeight {
   int64_t top = 20;
 };
 
+enum class FakeDtype { kInt4, kInt8, kFloat8, kNvfp4, kMxfp4 };  // axolotl's TorchAOQuantDType
+
 #include "config/keys/settings_begin.inc"
 struct ModelKeys {
 #include "config/keys/model.def"
@@ -65,6 +68,10 @@ struct OptimizerKeys {
 // Settings of learning from a teacher.
 struct DistillationSettings {
 #include "config/keys/distillation.def"
+};
+// Settings of quantisation-aware training.
+struct QatSettings {
+#include "config/keys/qat.def"
 };
 struct OutputKeys {
 #include "config/keys/output.def"
@@ -77,10 +84,14 @@ struct ModelSettings : ModelKeys {
   bool masters = true;                 // bf16 weights that are trained have f32 masters
   std::optional<DType> written_dtype;  // of a model that is trained whole; empty: each weight as its base has it
   double neftune_noise_alpha = 0;      // of the noise on embeddings while weights are trained; 0: none
+  std::optional<QatSettings> qat;
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.
   std::vector<std::string> unfrozen_parameters;
 };
+
+// Returns the formats that the keys ask for. REQUIRES: they were resolved.
+[[nodiscard]] FakeQuantisation fake_quantisation_of(const QatSettings& qat);
 
 struct TokenizerSettings {
   std::string folder;

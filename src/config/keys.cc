@@ -99,6 +99,8 @@ std::vector<KeySection> declared_sections() {
 #include "config/keys/adapter.def"
   begin("Quantised base");
 #include "config/keys/quantised_base.def"
+  begin("Quantisation-aware training");
+#include "config/keys/qat.def"
   begin("Data");
 #include "config/keys/data.def"
   begin("Length and batches");

@@ -45,6 +45,8 @@ struct Resolution {
 
 // The subjects, each with the checks of its keys; all throw InputError.
 [[nodiscard]] ModelSettings resolve_model(const Resolution& r);
+// None without qat.
+[[nodiscard]] std::optional<QatSettings> resolve_qat(const Resolution& r);
 [[nodiscard]] TokenizerSettings resolve_tokenizer(const Resolution& r);
 [[nodiscard]] std::optional<AdapterSettings> resolve_adapter(const Resolution& r);
 [[nodiscard]] std::optional<QuantisationSettings> resolve_quantisation(const Resolution& r);

@@ -163,6 +163,7 @@ ModelSettings resolve_model(const Resolution& r) {
   ModelSettings model{r.keys};
   model.config_overrides = r.keys.overrides_of_model_config.json;
   model.neftune_noise_alpha = r.keys.neftune_noise_alpha;
+  model.qat = resolve_qat(r);
   resolve_dtypes(r, model);
   if (model.reinitialised) check_reinitialised(r);
   if (r.keys.adapter == Adapter::kNone) {

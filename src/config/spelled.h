@@ -82,6 +82,7 @@ struct Spelled : ModelKeys,
                  OptimizerKeys,
                  OutputKeys,
                  DistillationSettings,
+                 QatSettings,
                  PreferenceKeys,
                  CompletionKeys,
                  ReinforcementKeys,
@@ -104,6 +105,7 @@ struct Spelled : ModelKeys,
 #include "config/keys/output.def"
 #include "config/keys/ppo.def"
 #include "config/keys/preferences.def"
+#include "config/keys/qat.def"
 #include "config/keys/quantised_base.def"
 #include "config/keys/ranks.def"
 #include "config/keys/reinforcement.def"

@@ -55,6 +55,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<Adapter>> words_of(Adapter);
 [[nodiscard]] std::span<const Word<WeightCoding>> words_of(WeightCoding);
 [[nodiscard]] std::span<const Word<LoraInit>> words_of(const LoraInit&);
+[[nodiscard]] std::span<const Word<FakeDtype>> words_of(FakeDtype);
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
 [[nodiscard]] std::span<const Word<Rl>> words_of(Rl);

@@ -31,6 +31,12 @@ constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit{}},
                                          {"corda", {}, "an adapter out of activations is"},
                                          {"orthogonal", {}, "an orthogonal adapter is"}};
 
+// axolotl's TorchAOQuantDType.
+constexpr Word<FakeDtype> kFakeDtypes[] = {
+    {"int4", FakeDtype::kInt4},  {"int8", FakeDtype::kInt8},     {"float8_e4m3fn", FakeDtype::kFloat8},
+    {"fp8", FakeDtype::kFloat8}, {"float8", FakeDtype::kFloat8}, {"nvfp4", FakeDtype::kNvfp4},
+    {"mxfp4", FakeDtype::kMxfp4}};
+
 constexpr std::string_view kAllLinear = "all-linear";
 constexpr std::string_view kIterations = "pissa_niter_";
 
@@ -49,6 +55,7 @@ std::optional<int64_t> iterations_in(std::string_view text) {
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodings; }
 std::span<const Word<LoraInit>> words_of(const LoraInit&) { return kLoraInits; }
+std::span<const Word<FakeDtype>> words_of(FakeDtype) { return kFakeDtypes; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, TargetModules& value) {
   value = {};

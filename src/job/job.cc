@@ -45,6 +45,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
     options.text_tokens = text_tokens;
   }
   options.neftune_noise_alpha = model.neftune_noise_alpha;
+  if (model.qat) options.fake_quantisation = fake_quantisation_of(*model.qat);
   options.train_base = !lora;
   options.lora = std::move(lora);
   return options;

@@ -92,6 +92,7 @@ class TrainingGraphBuilder {
   void add_group() {
     MicroBatchValues& first = result_.objective;
     first.dropout_seed = result_.model.dropout_seed;
+    first.fake_quantises = result_.model.fake_quantises;
     result_.group = {first};
     if (options_.micro_batches == 1) return;
     const auto axes = std::ssize(graph().axes);
@@ -105,6 +106,7 @@ class TrainingGraphBuilder {
       values.scale = repeated.of(first.scale, number);
       values.router_loss_weight = repeated.of(first.router_loss_weight, number);
       values.dropout_seed = repeated.of(first.dropout_seed, number);
+      values.fake_quantises = repeated.of(first.fake_quantises, number);
       values.loss_result += static_cast<size_t>(number) * results;
       values.tokens = axis(first.tokens);
       values.rows = axis(first.rows);

@@ -6,6 +6,7 @@
 #include "ops/add/add.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding_noise/embedding_noise.h"
+#include "ops/fake_quantise/fake_quantise.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/scale_columns/scale_columns.h"
@@ -28,6 +29,31 @@ ValueId Layers::with_noise(ValueId x, ValueId seq_offsets) {
   const double alpha = options_.neftune_noise_alpha;
   if (dropout_seed_ == kNone || alpha == 0) return x;
   return ops::embedding_noise(builder_, x, dropout_seed_, seq_offsets, alpha, kStream);
+}
+
+ValueId Layers::declare_fake_quantisation() {
+  if (options_.fake_quantisation && options_.fake_quantisation->after_steps > 0)
+    fake_quantises_ = builder_.input("batch.fake_quantises", {DType::kI64, {1}}, ValueKind::kBatch);
+  return fake_quantises_;
+}
+
+ValueId Layers::fake_quantised(ValueId x, const std::vector<FakeFormat>& formats) {
+  for (const FakeFormat format : formats) {
+    x = ops::fake_quantise(builder_, x,
+                           {.format = format, .group = options_.fake_quantisation->group, .enabled = fake_quantises_});
+  }
+  return x;
+}
+
+ValueId Layers::fake_quantised_weight(ValueId weight) {
+  return options_.fake_quantisation ? fake_quantised(weight, options_.fake_quantisation->weights) : weight;
+}
+
+ValueId Layers::fake_quantised_input(ValueId x) {
+  if (!options_.fake_quantisation) return x;
+  const auto [at, is_new] = fake_inputs_.try_emplace(x, kNone);
+  if (is_new) at->second = fake_quantised(x, options_.fake_quantisation->inputs);
+  return at->second;
 }
 
 Parameter Layers::base_parameter(ParameterRole role, const std::string& module, const Shape& shape) const {
@@ -79,7 +105,9 @@ ValueId Layers::bias_of(const LinearLayer& layer) {
 }
 
 ValueId Layers::product(const Parameter& w, ValueId x, const ops::LinearOptions& options) {
-  return w.storage->linear(builder_, x, w.spec(), w.values, options);
+  if (!options_.fake_quantisation) return w.storage->linear(builder_, x, w.spec(), w.values, options);
+  const ValueId input = fake_quantised_input(x);
+  return ops::linear(builder_, input, fake_quantised_weight(w.value()), options);
 }
 
 bool Layers::is_adapted(const LinearLayer& layer) const {

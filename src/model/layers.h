@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,12 @@ class Layers {
   ValueId declare_dropout();
   // Returns x with noise added, if the options ask for it. seq_offsets is i32 [sequences + 1].
   ValueId with_noise(ValueId x, ValueId seq_offsets);
+
+  // Declares what says whether a training step has fake quantisation, i64 [1]. Returns kNone if all have it, or none.
+  ValueId declare_fake_quantisation();
+  // Return a weight, and the input of a linear layer, as fake quantisation has them; themselves without it.
+  ValueId fake_quantised_weight(ValueId weight);
+  ValueId fake_quantised_input(ValueId x);
 
   // Adds a weight of the base, "MODULE.weight" or "MODULE.bias".
   ValueId weight(ParameterRole role, const std::string& module, const Shape& shape) {
@@ -77,6 +84,7 @@ class Layers {
   [[nodiscard]] bool asks_for_dropout() const { return options_.lora && options_.lora->dropout > 0; }
   // REQUIRES: the layer is adapted, and the adapter is not off.
   Adapter adapter(const LinearLayer& layer, ValueId x);
+  ValueId fake_quantised(ValueId x, const std::vector<FakeFormat>& formats);
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
   ValueId bias_of(const LinearLayer& layer);
   ValueId product(const Parameter& w, ValueId x, const ops::LinearOptions& options = {});
@@ -88,7 +96,8 @@ class Layers {
   const ModelOptions& options_;
   LinearStorage in_files_;
   WeightNames names_;
-  ValueId dropout_seed_ = kNone;
+  ValueId dropout_seed_ = kNone, fake_quantises_ = kNone;
+  std::map<ValueId, ValueId> fake_inputs_;  // by input: several layers read one
   ParameterTable parameters_;
   int64_t trained_ = 0;  // parameters so far
 };

@@ -11,6 +11,7 @@ ModelOptions ModelOptions::without_dropout() const {
   if (options.lora) options.lora->dropout = 0;
   options.neftune_noise_alpha = options.router_aux_loss_coef = 0;
   options.reports_expert_load = false;
+  if (options.fake_quantisation) options.fake_quantisation->after_steps = 0;
   return options;
 }
 

@@ -19,6 +19,7 @@
 #include "model/lora.h"
 #include "model/parameters.h"
 #include "model/score_head.h"
+#include "tensor/fake_quantisation.h"
 
 namespace spillway {
 
@@ -38,6 +39,7 @@ struct ModelOptions {
   // evenly its experts are used.
   double router_aux_loss_coef = 0;
   bool reports_expert_load = false;
+  std::optional<FakeQuantisation> fake_quantisation;
   // Leaves out the adapter; everything else is computed as beside an adapter of zeros, to the last bit.
   bool adapter_is_off = false;
   std::optional<LinearStorage> linear_storage;  // empty: as the model's files have it
@@ -53,8 +55,8 @@ struct ModelOptions {
   // names of its parameters are those of its files.
   std::string prefix;
 
-  // Returns the options without dropout, noise and what a mixture has in training, for all passes that are not
-  // differentiated.
+  // Returns the options without dropout, noise, steps without fake quantisation, and what a mixture has in training,
+  // for all passes that are not differentiated.
   [[nodiscard]] ModelOptions without_dropout() const;
 };
 
@@ -74,6 +76,7 @@ struct ModelMetric {
 struct ModelGraph {
   std::vector<BatchColumn> columns;  // that it reads
   ValueId dropout_seed = kNone;      // batch value, i64 [1], below 0 for none; absent without dropout and noise
+  ValueId fake_quantises = kNone;    // batch value, i64 [1], 0 for no fake quantisation; absent if that begins at once
   ValueId hidden = kNone;            // what it computes for each row of the stream: [T, width], before any head
   ValueId head = kNone;       // of a model of text: [vocab_size, width], perhaps the embedding; or [labels, width]
   ValueId head_bias = kNone;  // [labels], of scores that have one

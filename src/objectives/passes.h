@@ -45,6 +45,7 @@ struct MicroBatchValues {
   ValueId scale = kNone;               // batch value, f32 [1]
   ValueId router_loss_weight = kNone;  // batch value, f32 [1], of a mixture that has the loss
   ValueId dropout_seed = kNone;        // as ModelGraph's, of a graph in training
+  ValueId fake_quantises = kNone;      // the same
   size_t loss_result = 0;              // into Graph::results; those observed follow
   AxisId tokens = kTokenAxis, rows = kRowAxis;
 
@@ -52,7 +53,7 @@ struct MicroBatchValues {
   [[nodiscard]] std::vector<ValueId> inputs() const {
     std::vector<ValueId> result;
     for (const BatchColumn& column : columns) result.push_back(column.value);
-    for (const ValueId value : {scale, router_loss_weight, dropout_seed})
+    for (const ValueId value : {scale, router_loss_weight, dropout_seed, fake_quantises})
       if (value != kNone) result.push_back(value);
     return result;
   }

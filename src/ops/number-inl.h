@@ -28,7 +28,9 @@
 #define SPILLWAY_OPS_NUMBER_INL_H
 #endif
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "ops/optimizers/either_side.h"
 
@@ -73,6 +75,13 @@ HWY_INLINE Number exp(Number x) { return hn::Exp(Floats(), x.v); }
 HWY_INLINE Number abs(Number x) { return hn::Abs(x.v); }
 // Returns the larger one, b if one of them is NaN.
 HWY_INLINE Number max(Number a, Number b) { return hn::Max(a.v, b.v); }
+HWY_INLINE Number min(Number a, Number b) { return hn::Min(a.v, b.v); }
+// Returns the nearest whole number, the even one of two.
+HWY_INLINE Number round(Number x) { return hn::Round(x.v); }
+// Returns 2^floor(log2(x)) of a normal number above 0.
+HWY_INLINE Number power_of_two_below(Number x) {
+  return hn::BitCast(Floats(), hn::And(hn::BitCast(Words(), x.v), hn::Set(Words(), 0x7F800000)));
+}
 // Returns the magnitude of the one with the sign of the other.
 HWY_INLINE Number copy_sign(Number magnitude, Number sign) { return hn::CopySign(magnitude.v, sign.v); }
 // Returns a * b + c, rounded once where the instruction set can.
@@ -103,6 +112,11 @@ SPILLWAY_NUMBER_FUNCTION float sqrt(float x) { return sqrtf(x); }
 SPILLWAY_NUMBER_FUNCTION float exp(float x) { return expf(x); }
 SPILLWAY_NUMBER_FUNCTION float abs(float x) { return fabsf(x); }
 SPILLWAY_NUMBER_FUNCTION float max(float a, float b) { return a > b ? a : b; }
+SPILLWAY_NUMBER_FUNCTION float min(float a, float b) { return a < b ? a : b; }
+SPILLWAY_NUMBER_FUNCTION float round(float x) { return rintf(x); }
+SPILLWAY_NUMBER_FUNCTION float power_of_two_below(float x) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7F800000);
+}
 SPILLWAY_NUMBER_FUNCTION float copy_sign(float magnitude, float sign) { return copysignf(magnitude, sign); }
 SPILLWAY_NUMBER_FUNCTION float mul_add(float a, float b, float c) { return a * b + c; }
 SPILLWAY_NUMBER_FUNCTION bool is_finite(float x) { return std::isfinite(x); }

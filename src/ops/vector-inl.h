@@ -87,6 +87,16 @@ HWY_INLINE void store_some(Vector v, T* to, int64_t count) {
   copy_elems(to, buffer, count);
 }
 
+// Load and store the first `count` lanes, 0 < count <= lanes().
+template <typename T>
+HWY_INLINE Vector load_first(const T* from, int64_t count) {
+  return count == lanes() ? load(from) : load_some(from, count);
+}
+template <typename T>
+HWY_INLINE void store_first(Vector v, T* to, int64_t count) {
+  count == lanes() ? store(v, to) : store_some(v, to, count);
+}
+
 // Sets out[i] = f(in[i]...) for i in [begin, end).
 template <typename Function, typename Out, typename... In>
 HWY_INLINE void map(int64_t begin, int64_t end, const Function& f, Out* out, const In*... in) {

@@ -78,8 +78,10 @@ void add_text_loss(RunSettings& settings, const config::Config& config) {
   }
   settings["label_smoothing_factor"] = config::print_value(config.label_smoothing);
   settings["kd_trainer"] = config::print_value(config.distillation.has_value());
-  if (!config.distillation) return;
   config::Spelled keys;
+  if (config.model.qat) static_cast<config::QatSettings&>(keys) = *config.model.qat;
+  settings.merge(config::compared_values("Quantisation-aware training", 0, keys));
+  if (!config.distillation) return;
   static_cast<config::DistillationSettings&>(keys) = *config.distillation;
   settings.merge(config::compared_values("Distillation", 0, keys));
 }

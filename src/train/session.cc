@@ -201,6 +201,10 @@ void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, 
     i < count ? fill(executor_, t.graph, values, streams_of(static_cast<size_t>(i)), scale)
               : fill_empty(executor_, t.graph, values, scale);
     if (values.router_loss_weight != kNone) set_scalar(home(values.router_loss_weight), router_loss_weight_);
+    if (values.fake_quantises != kNone) {
+      const bool quantises = step_ >= job_.graph.model.fake_quantisation->after_steps;
+      set_scalar(home(values.fake_quantises), int64_t{quantises});
+    }
     if (values.dropout_seed == kNone) continue;
     // The seed has 62 bits, since a negative one switches dropout off.
     const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(first + i));

@@ -150,12 +150,14 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   const ValueId offsets = column(kSeqOffsets, {DType::kI32, {options.max_sequences + 1}});
   Layers layers(builder, options, config_.linear_storage, config_.names);
   result.dropout_seed = layers.declare_dropout();
+  result.fake_quantises = layers.declare_fake_quantisation();
   DecoderParts parts(layers, config_, {.positions = positions, .seq_offsets = offsets, .longest = options.tokens});
   result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
     return ops::attention(builder, heads.q, heads.k, heads.v, offsets,
                           attention_options(nth(config_.layers, layer).attention, options), heads.sinks);
   });
   append_expert_loads(parts, result);
+  result.hidden = layers.fake_quantised_input(result.hidden);
   result.head = parts.head();
   result.head_bias = parts.head_bias();
   result.logit_cap = config_.score ? 0 : config_.logit_soft_cap;
@@ -191,7 +193,8 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
         return attend(builder, options, result, states, use, layer, heads);
       });
   if (use == CacheUse::kDecode) {
-    result.logits = ops::matmul(builder, hidden, parts.head(), {.transpose_b = true, .out_dtype = DType::kF32});
+    result.logits = ops::matmul(builder, layers.fake_quantised_input(hidden), parts.head(),
+                                {.transpose_b = true, .out_dtype = DType::kF32});
     if (config_.logit_soft_cap > 0)
       result.logits = ops::pointwise::soft_cap(builder, result.logits, config_.logit_soft_cap);
   } else {

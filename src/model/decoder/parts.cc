@@ -67,8 +67,10 @@ ValueId DecoderParts::embed(ValueId ids) {
   auto scale = static_cast<float>(config_.embedding_scale);
   if (config_.architecture->rounds_embedding_scale && layers_.builder().type(embedding_).dtype == DType::kBF16)
     scale = to_float(to_bf16(scale));
+  const std::optional<FakeQuantisation>& fake = layers_.options().fake_quantisation;
+  const ValueId table = fake && fake->has_embedding ? layers_.fake_quantised_weight(embedding_) : embedding_;
   const ValueId rows =
-      ops::embedding(layers_.builder(), ids, embedding_, {.scale = scale, .padding_idx = config_.padding_idx});
+      ops::embedding(layers_.builder(), ids, table, {.scale = scale, .padding_idx = config_.padding_idx});
   return layers_.with_noise(rows, inputs_.seq_offsets);
 }
 
@@ -107,8 +109,9 @@ ValueId DecoderParts::scaled_for_head(ValueId hidden) {
 ValueId DecoderParts::head() {
   if (config_.score)
     return score(ParameterRole::kScore, {config_.score->labels, config_.hidden_size}, config_.initializer_range);
-  if (config_.tie_word_embeddings) return embedding_;
-  return layers_.add(vocabulary_weight(ParameterRole::kHead, kHead, config_.copies_head ? kEmbedding : kHead)).value();
+  if (config_.tie_word_embeddings) return layers_.fake_quantised_weight(embedding_);
+  const std::string_view source = config_.copies_head ? kEmbedding : kHead;
+  return layers_.fake_quantised_weight(layers_.add(vocabulary_weight(ParameterRole::kHead, kHead, source)).value());
 }
 
 ValueId DecoderParts::head_bias() {

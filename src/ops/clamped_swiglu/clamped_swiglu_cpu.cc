@@ -34,12 +34,6 @@ HWY_INLINE void store_pairs(Vector gates, Vector ups, T* to, int64_t count) {
   copy_elems(to, own, 2 * count);
 }
 
-// Loads the first `count` lanes, at most lanes().
-template <typename T>
-HWY_INLINE Vector load_first(const T* from, int64_t count) {
-  return count == lanes() ? load(from) : load_some(from, count);
-}
-
 void clamped_swiglu(const KernelArgs& args) {
   const ClampedSwiglu formula = clamped_swiglu_of(args.attributes);
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
@@ -50,7 +44,7 @@ void clamped_swiglu(const KernelArgs& args) {
         Vector gates, ups;
         load_pairs(x.as<T>() + 2 * i, count, &gates, &ups);
         const Vector y = formula.value(gates, ups).v;
-        count == lanes() ? store(y, out.as<T>() + i) : store_some(y, out.as<T>() + i, count);
+        store_first(y, out.as<T>() + i, count);
       }
     });
   });
