@@ -18,6 +18,7 @@
 #include "model/decoder/sliding_window.h"
 #include "model/decoder/wrapper.h"
 #include "model/layout.h"
+#include "model/storages/mxfp4.h"
 #include "model/storages/quantised_files.h"
 #include "ops/rope/rope.h"
 
@@ -120,6 +121,7 @@ void refuse_unsupported_decoder(const JsonField& json, const Architecture& archi
 
 // The files say more of it than the config.
 LinearStorage storage_of(const std::filesystem::path& folder, const QuantisationConfig& config) {
+  if (config.format.coding == WeightCoding::kMxfp4) return stored_mxfp4(SafetensorsFolder(folder));
   LinearStorage storage = stored_linear_storage(SafetensorsFolder(folder));
   if ((storage.storage->name() == "int8") == config.load_in_4bit) {
     throw input_error((folder / "config.json").string(),
