@@ -43,7 +43,7 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (ArceeConfig, Cohere2Config, CohereConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, GptOssConfig, GraniteConfig, LlamaConfig,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, LlamaConfig,
                           Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig, SmolLM3Config)
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
@@ -62,10 +62,13 @@ BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5}
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
 PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+LATENT = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
-LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION}
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION,
+                "deepseek_v2": ["q_proj", *LATENT], "deepseek_v3": ["q_a_proj", "q_b_proj", *LATENT],
+                "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT]}
 # Mixtures with adapters on experts and routers.
-EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "gpt_oss_mxfp4": {
+EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_oss_mxfp4": {
     "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]}}
 # Models whose experts are mxfp4 in files; the values of its codes.
 MXFP4 = {"gpt_oss_mxfp4"}
@@ -187,6 +190,25 @@ def model_specs():
                                        num_local_experts=4, num_experts_per_tok=2, sliding_window=6, swiglu_limit=0.8,
                                        rope_parameters={**yarn, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}),
                           torch.bfloat16, None, 5),
+        # A feed-forward, then mixtures whose experts are chosen in two of four groups by the best expert of each. Values are
+        # narrower than keys, and rope stretches scores, too.
+        "deepseek_v2": (DeepseekV2Config(**SMALL, num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8,
+                                         v_head_dim=12, moe_intermediate_size=12, n_routed_experts=8, num_experts_per_tok=3,
+                                         n_shared_experts=2, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                         routed_scaling_factor=1.7, first_k_dense_replace=1,
+                                         rope_parameters={**yarn, "mscale": 0.7, "mscale_all_dim": 1.4}),
+                        torch.float32, None, 4),
+        "deepseek_v3": (DeepseekV3Config(**SMALL, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8,
+                                         qk_rope_head_dim=8, v_head_dim=12, moe_intermediate_size=12, n_routed_experts=8,
+                                         num_experts_per_tok=3, n_shared_experts=1, n_group=4, topk_group=2,
+                                         routed_scaling_factor=1.7, first_k_dense_replace=1, num_nextn_predict_layers=0,
+                                         attention_bias=True, rope_parameters=plain), torch.bfloat16, None, 5),
+        # Values as wide as keys; the layer in the middle is dense.
+        "glm4_moe_lite": (Glm4MoeLiteConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8,
+                                            qk_rope_head_dim=8, v_head_dim=16, moe_intermediate_size=12, n_routed_experts=8,
+                                            num_experts_per_tok=3, n_shared_experts=1, n_group=1, topk_group=1,
+                                            routed_scaling_factor=1.8, mlp_layer_types=["sparse", "dense", "sparse"],
+                                            rope_parameters=plain), torch.float32, None, 5),
         # The layer in the middle sees everything, and rotates nothing.
         "cohere2": (Cohere2Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6, logit_scale=0.6,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"],

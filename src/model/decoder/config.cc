@@ -132,6 +132,16 @@ LinearStorage storage_of(const std::filesystem::path& folder, const Quantisation
   return storage;
 }
 
+// YaRN stretches the scores of latent attention, too, by the factor for all of a head (DeepSeek V3).
+void stretch_latent_scores(DecoderConfig& config) {
+  for (DecoderLayer& layer : config.layers) {
+    if (!layer.attention.latent || !layer.attention.rope) continue;
+    const RopeConfig& rope = config.ropes[*layer.attention.rope];
+    const double factor = rope.factor <= 1 ? 1 : 0.1 * rope.mscale_all_dim * std::log(rope.factor) + 1;
+    layer.attention.scale *= factor * factor;
+  }
+}
+
 // Transformers takes two where nothing is said.
 int64_t read_labels(const JsonField& json) {
   constexpr int64_t kDefault = 2, kMax = 1 << 20;
@@ -187,6 +197,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   note_dropout(json, "attention_dropout", config, architecture.default_dropout);
   architecture.read(json, config);
   read_ropes(json, architecture, config);
+  stretch_latent_scores(config);
   config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(architecture.ties_by_default);
   config.dtype = read_dtype(json);
   if (const JsonField quantised = json["quantization_config"]; !quantised.is_null())
