@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -67,7 +68,9 @@ class CachedModel {
 }  // namespace
 
 TEST_CASE("greedy generation equals that of transformers, alone and beside other prompts") {
-  for (const std::string model : kTinyModels) {
+  std::vector<std::string> models(std::begin(kTinyModels), std::end(kTinyModels));
+  models.emplace_back("gpt_oss_mxfp4");
+  for (const std::string& model : models) {
     CAPTURE(model);
     const json golden = json::parse(read_file(kGoldenModels / model / "golden.json", 1 << 20))["greedy"];
     const auto prompt = golden["prompt"].get<std::vector<int32_t>>();

@@ -24,8 +24,8 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/golden_padded.json    for PADDED: loss, gradient norms, training, and the final `row` of the embedding, where
                              config.json's pad_token_id is a token that occurs in the text
     NAME/golden_saved_padded.json    the same with what adapter_saved trains in full
-    NAME/adapter_experts/, NAME/golden_experts.json    for EXPERTS: LoRA on all that PEFT's "all-linear" means, which is
-                                       attention, routers and experts; "merged" is what merge_and_unload makes of it
+    NAME/adapter_experts/, NAME/golden_experts.json    for EXPERTS: LoRA on attention, routers and experts, which for most
+                                       is what PEFT's "all-linear" means; "merged" is what merge_and_unload makes of it
     NAME/adapter_saved/, NAME/golden_saved.json    for SAVED: LoRA beside modules that are trained in full, perhaps with
                                        new rows of the embedding; "merged" is what merge_and_unload makes of the adapter
 """
@@ -35,6 +35,7 @@ import importlib
 import json
 import math
 import shutil
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -42,9 +43,10 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (ArceeConfig, Cohere2Config, CohereConfig, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, GptOssConfig, GraniteConfig, LlamaConfig,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, LlamaConfig,
                           Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig, SmolLM3Config)
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -60,10 +62,17 @@ BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5}
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
 PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+LATENT = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
-LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION}
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION,
+                "deepseek_v2": ["q_proj", *LATENT], "deepseek_v3": ["q_a_proj", "q_b_proj", *LATENT],
+                "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT]}
 # Mixtures with adapters on experts and routers.
-EXPERTS = {"qwen3_moe", "mixtral", "olmoe"}
+EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_oss_mxfp4": {
+    "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]}}
+# Models whose experts are mxfp4 in files; the values of its codes.
+MXFP4 = {"gpt_oss_mxfp4"}
+FP4_VALUES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 # The names of an expert's three projections in files, and the module that has the experts, where not as in Qwen.
 EXPERT_NAMES = {"mixtral": ("block_sparse_moe", "w1", "w3", "w2")}
 # modules_to_save, and rows of the embedding.
@@ -176,6 +185,30 @@ def model_specs():
                                  head_dim=16, num_local_experts=8, num_experts_per_tok=4, sliding_window=6, swiglu_limit=0.8,
                                  rope_parameters={**yarn, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}),
                     torch.bfloat16, None, 5),
+        # The experts are mxfp4 in files: two blocks in a row of down_proj, one in the others.
+        "gpt_oss_mxfp4": (GptOssConfig(**{**SMALL, "intermediate_size": 64}, num_key_value_heads=2, head_dim=16,
+                                       num_local_experts=4, num_experts_per_tok=2, sliding_window=6, swiglu_limit=0.8,
+                                       rope_parameters={**yarn, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}),
+                          torch.bfloat16, None, 5),
+        # A feed-forward, then mixtures whose experts are chosen in two of four groups by the best expert of each. Values are
+        # narrower than keys, and rope stretches scores, too.
+        "deepseek_v2": (DeepseekV2Config(**SMALL, num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8,
+                                         v_head_dim=12, moe_intermediate_size=12, n_routed_experts=8, num_experts_per_tok=3,
+                                         n_shared_experts=2, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                         routed_scaling_factor=1.7, first_k_dense_replace=1,
+                                         rope_parameters={**yarn, "mscale": 0.7, "mscale_all_dim": 1.4}),
+                        torch.float32, None, 4),
+        "deepseek_v3": (DeepseekV3Config(**SMALL, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8,
+                                         qk_rope_head_dim=8, v_head_dim=12, moe_intermediate_size=12, n_routed_experts=8,
+                                         num_experts_per_tok=3, n_shared_experts=1, n_group=4, topk_group=2,
+                                         routed_scaling_factor=1.7, first_k_dense_replace=1, num_nextn_predict_layers=0,
+                                         attention_bias=True, rope_parameters=plain), torch.bfloat16, None, 5),
+        # Values as wide as keys; the layer in the middle is dense.
+        "glm4_moe_lite": (Glm4MoeLiteConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8,
+                                            qk_rope_head_dim=8, v_head_dim=16, moe_intermediate_size=12, n_routed_experts=8,
+                                            num_experts_per_tok=3, n_shared_experts=1, n_group=1, topk_group=1,
+                                            routed_scaling_factor=1.8, mlp_layer_types=["sparse", "dense", "sparse"],
+                                            rope_parameters=plain), torch.float32, None, 5),
         # The layer in the middle sees everything, and rotates nothing.
         "cohere2": (Cohere2Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6, logit_scale=0.6,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"],
@@ -254,10 +287,50 @@ def write_model(folder, spec, seed):
     (folder / "generation_config.json").unlink(missing_ok=True)
     if style == 4:
         write_config_in_style_of_4(folder)
+    if folder.name in MXFP4:
+        quantise_experts(folder)
+
+
+def to_mxfp4(weight):
+    """Blocks and scales of [experts, in, out] as gpt-oss's files have them: of the transposes, 32 of a row together."""
+    rows = weight.float().transpose(1, 2)
+    groups = rows.reshape(*rows.shape[:2], -1, 32)
+    exponents = torch.floor(torch.log2(groups.abs().amax(-1, keepdim=True))) - 2  # 6 is the largest value
+    distances = (groups.unsqueeze(-1) / torch.exp2(exponents).unsqueeze(-1) - torch.tensor(FP4_VALUES)).abs()
+    codes = distances.argmin(-1).to(torch.uint8)
+    return codes[..., 0::2] | codes[..., 1::2] << 4, (exponents.squeeze(-1) + 127).to(torch.uint8)
+
+
+def quantise_experts(folder):
+    tensors = load_file(folder / "model.safetensors")
+    for name in [n for n in tensors if n.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
+        tensors[f"{name}_blocks"], tensors[f"{name}_scales"] = to_mxfp4(tensors.pop(name))
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    config["quantization_config"] = {"modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router",
+                                                                "model.embed_tokens", "lm_head"], "quant_method": "mxfp4"}
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def dequantised(folder, to):
+    """Writes to `to` the model whose experts are what transformers makes of blocks and scales."""
+    to.mkdir()
+    tensors = load_file(folder / "model.safetensors")
+    for name in [n.removesuffix("_blocks") for n in tensors if n.endswith("_blocks")]:
+        tensors[name] = convert_moe_packed_tensors(tensors.pop(f"{name}_blocks"), tensors.pop(f"{name}_scales")).contiguous()
+    save_file(tensors, to / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    del config["quantization_config"]
+    (to / "config.json").write_text(json.dumps(config))
+    return to
 
 
 def load(folder, **overrides):
     """`overrides` replace keys of config.json before the model is made."""
+    if folder.name in MXFP4:
+        with tempfile.TemporaryDirectory() as other:
+            return load(dequantised(folder, Path(other) / "dense"), **overrides)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **overrides)
     return model.eval()
 
@@ -411,12 +484,12 @@ def load_with_rows(folder, rows):
     return model
 
 
-def write_adapter(folder, target, seed, rslora, saved=None, rows=VOCAB, targets=None):
+def write_adapter(folder, target, seed, rslora, saved=None, rows=VOCAB, targets=None, parameters=None):
     model = load_with_rows(folder, rows)
     torch.manual_seed(seed)
     adapted = peft.get_peft_model(model, peft.LoraConfig(
         r=4, lora_alpha=8, target_modules=targets or LORA_TARGETS.get(folder.name, "all-linear"), use_rslora=rslora,
-        modules_to_save=saved, task_type="CAUSAL_LM"))
+        target_parameters=parameters, modules_to_save=saved, task_type="CAUSAL_LM"))
     with torch.no_grad():
         for name, parameter in trainable(adapted).items():
             if "lora_B" in name:
@@ -453,7 +526,7 @@ def saved_goldens(folder, batches, seed):
 
 def experts_goldens(folder, batches, seed):
     adapter = folder / "adapter_experts"
-    write_adapter(folder, adapter, seed, rslora=False, targets="all-linear")
+    write_adapter(folder, adapter, seed, rslora=False, **{"targets": "all-linear", **EXPERTS[folder.name]})
     golden, _ = lora_goldens(folder, adapter, batches)
     merged = peft.PeftModel.from_pretrained(load(folder), adapter).merge_and_unload()
     weights = as_in_files(merged, dict(merged.named_parameters()))

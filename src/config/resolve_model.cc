@@ -154,6 +154,16 @@ void resolve_dtypes(const Resolution& r, ModelSettings& model) {
                                                                              : ""));
 }
 
+// Throws InputError, as axolotl does, for a format of the files beside one of bitsandbytes that they would get.
+void check_format(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (keys.model_quantization_config == StoredFormat::kAny && !keys.dequantize) return;
+  if (!keys.load_in_4bit && !keys.load_in_8bit) return;
+  throw input_error(r.where(keys.load_in_4bit ? "load_in_4bit" : "load_in_8bit"),
+                    "expected false beside {}, got true; {}",
+                    keys.dequantize ? "dequantize" : "model_quantization_config", "remove one");
+}
+
 }  // namespace
 
 ModelSettings resolve_model(const Resolution& r) {
@@ -166,6 +176,9 @@ ModelSettings resolve_model(const Resolution& r) {
   model.qat = resolve_qat(r);
   resolve_dtypes(r, model);
   if (model.reinitialised) check_reinitialised(r);
+  check_format(r);
+  model.dequantize = r.keys.dequantize;
+  model.asks_for_mxfp4 = r.keys.model_quantization_config == StoredFormat::kMxfp4 && !model.dequantize;
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

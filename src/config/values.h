@@ -54,6 +54,7 @@ struct Word {
 // The words of each enumeration; the first of a value is the one that is printed.
 [[nodiscard]] std::span<const Word<Adapter>> words_of(Adapter);
 [[nodiscard]] std::span<const Word<WeightCoding>> words_of(WeightCoding);
+[[nodiscard]] std::span<const Word<StoredFormat>> words_of(StoredFormat);
 [[nodiscard]] std::span<const Word<LoraInit>> words_of(const LoraInit&);
 [[nodiscard]] std::span<const Word<FakeDtype>> words_of(FakeDtype);
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);

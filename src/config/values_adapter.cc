@@ -20,6 +20,11 @@ constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
 // bnb_4bit_quant_type.
 constexpr Word<WeightCoding> kFourBitCodings[] = {{"nf4", WeightCoding::kNf4}, {"fp4", WeightCoding::kFp4}};
 
+// transformers' quantization_config, by the names of its classes.
+constexpr Word<StoredFormat> kStoredFormats[] = {{"none", StoredFormat::kAny},
+                                                 {"Mxfp4Config", StoredFormat::kMxfp4},
+                                                 {"FineGrainedFP8Config", {}, "weights in FP8 are"}};
+
 // PEFT's init_lora_weights.
 constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit{}},
                                          {"gaussian", LoraInit{LoraStart::kGaussian}},
@@ -54,6 +59,7 @@ std::optional<int64_t> iterations_in(std::string_view text) {
 
 std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodings; }
+std::span<const Word<StoredFormat>> words_of(StoredFormat) { return kStoredFormats; }
 std::span<const Word<LoraInit>> words_of(const LoraInit&) { return kLoraInits; }
 std::span<const Word<FakeDtype>> words_of(FakeDtype) { return kFakeDtypes; }
 

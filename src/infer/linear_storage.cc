@@ -9,6 +9,7 @@
 #include "config/values.h"
 #include "model/lora.h"
 #include "model/quantised/base_format.h"
+#include "model/storages/mxfp4.h"
 #include "model/storages/quantised.h"
 #include "model/storages/quantised_files.h"
 #include "text/tokenizer/regex.h"
@@ -17,6 +18,18 @@ namespace spillway::infer {
 namespace {
 
 constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
+
+// Throws InputError if the config says of mxfp4 what is not so of the files.
+void check_mxfp4(const config::ModelSettings& model, const Parameter* coded) {
+  const std::string_view theirs = coded == nullptr ? "dense weights" : coded->source.storage->name();
+  const bool is_mxfp4 = theirs == mxfp4_storage()->name();
+  if (model.asks_for_mxfp4 && !is_mxfp4)
+    throw input_error("model_quantization_config", "expected a model whose files hold experts in mxfp4, got {}; {}",
+                      theirs, "remove the key");
+  if (model.dequantize && coded != nullptr && !is_mxfp4)
+    throw input_error("dequantize", "expected a model whose files hold experts in mxfp4, got {}; remove the key",
+                      theirs);
+}
 
 // Calls visit(parameter) for the modules that an entry of llm_int8_skip_modules matches, by transformers' rule
 // (quantizers_utils.py).
@@ -132,6 +145,7 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
         "name the model before it was quantised",
         coded->source.storage->name());
   }
+  if (config.model.dequantize && has_codes) return LinearStorage{};
   if (config.adapter && config.adapter->loftq_bits)
     return loftq_storage(*config.adapter->loftq_bits, parameters, dtype);
   if (has_codes) check_said(config.said_quantisation, parameters, *coded->source.storage);
@@ -143,7 +157,8 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
                       coded->source.storage->name());
   if (has_codes) {
     const std::string_view theirs = coded->source.storage->name();
-    if ((theirs == name_of(WeightCoding::kInt8)) == eight_bits) return {};
+    const bool has_eight_bits = theirs == name_of(WeightCoding::kInt8);
+    if (coded->source.storage != mxfp4_storage() && has_eight_bits == eight_bits) return {};
     throw input_error(eight_bits ? "load_in_8bit" : "load_in_4bit",
                       "expected the format that the model's files have, {}, got another; remove the key", theirs);
   }
@@ -168,6 +183,8 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
   }
   if (config.quantisation && config.quantisation->has_experts && !has_experts(parameters))
     notes.emplace_back("ignored: quantize_moe_experts (the model has no experts)");
+  if (config.model.dequantize && find_coded(parameters) == nullptr)
+    notes.emplace_back("ignored: dequantize (the model's files hold its weights)");
   if (std::string note = note_on_experts(parameters); !note.empty()) notes.push_back(std::move(note));
   if (!config.adapter || config.adapter->model_dir.empty()) return notes;
   if (const auto change = find_base_change(config.adapter->model_dir, parameters))
@@ -175,11 +192,15 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
   return notes;
 }
 
-void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters) {
-  if (config.adapter || find_coded(parameters) == nullptr) return;
+void check_base(const config::Config& config, const ParameterTable& parameters) {
+  const Parameter* coded = find_coded(parameters);
+  check_mxfp4(config.model, coded);
+  if (config.adapter || config.model.dequantize || coded == nullptr) return;
+  const bool is_mxfp4 = coded->source.storage == mxfp4_storage();
   throw input_error("base_model",
-                    "expected an adapter beside a quantised model, got none; set adapter: lora: quantised weights are "
-                    "not trained");
+                    "expected an adapter beside a quantised model, got none; set adapter: lora{}: quantised weights "
+                    "are not trained",
+                    is_mxfp4 ? ", or dequantize: true" : "");
 }
 
 }  // namespace spillway::infer

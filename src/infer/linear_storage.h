@@ -10,9 +10,9 @@
 
 namespace spillway::infer {
 
-// Returns the storage that load_in_4bit, load_in_8bit and LoftQ's bits select for a model with these parameters and
-// compute dtype; none: as in the files. Throws InputError for keys that contradict quantised files, and for
-// llm_int8_skip_modules that are not regular expressions.
+// Returns the storage that load_in_4bit, load_in_8bit, dequantize and LoftQ's bits select for a model with these
+// parameters and compute dtype; none: as in the files. Throws InputError for keys that contradict quantised files, and
+// for llm_int8_skip_modules that are not regular expressions.
 [[nodiscard]] std::optional<LinearStorage> linear_storage(const config::Config& config,
                                                           const ParameterTable& parameters, DType dtype);
 
@@ -22,7 +22,7 @@ namespace spillway::infer {
 // cannot be read.
 [[nodiscard]] std::vector<std::string> notes_on_base(const config::Config& config, const ParameterTable& parameters);
 
-// Throws InputError if a quantised base would be trained.
-void check_codes_are_frozen(const config::Config& config, const ParameterTable& parameters);
+// Throws InputError if a quantised base would be trained, or is in another format than the config says.
+void check_base(const config::Config& config, const ParameterTable& parameters);
 
 }  // namespace spillway::infer

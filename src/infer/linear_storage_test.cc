@@ -103,6 +103,6 @@ TEST_CASE("keys that contradict a quantised folder are refused, and so is traini
                        InputError);
   // Its weights are frozen if it is only evaluated.
   CHECK_FALSE(linear_storage(config::Config{}, *four, DType::kBF16));
-  CHECK_THROWS_WITH_AS(infer::check_codes_are_frozen({}, parameters_of(*four)),
+  CHECK_THROWS_WITH_AS(infer::check_base({}, parameters_of(*four)),
                        doctest::Contains("expected an adapter beside a quantised model, got none"), InputError);
 }

@@ -78,10 +78,10 @@ void start_anew(const Job& job, const TrainingGraph& training, const TrainedWeig
               [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
 }
 
-void read_trained(const SafetensorsFolder& folder, const std::string& tensor, const TrainingGraph& training,
+// `file`: that of the weight, for messages.
+void read_trained(StoredWeight stored, const std::filesystem::path& file, const TrainingGraph& training,
                   const TrainedWeight& t, ValueStore& store) {
-  StoredWeight stored(folder, tensor, training.parameter_of(t).first_elem());
-  write_exact(store, training, t, folder.file_of(tensor).string(),
+  write_exact(store, training, t, file.string(),
               [&](const TensorView& piece, int64_t first) { stored.read(piece, first); });
 }
 
@@ -123,11 +123,13 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
   for (const TrainedWeight& t : training.trained) {
     const Parameter& p = training.parameter_of(t);
     if (files_.adapter && !t.is_value) {
-      read_trained(*files_.adapter, adapter_tensor_name(p.name), training, t, store);
+      const std::string tensor = adapter_tensor_name(p.name);
+      read_trained({*files_.adapter, tensor}, files_.adapter->file_of(tensor), training, t, store);
     } else if (job.config.model.reinitialised) {
       start_anew(job, training, t, store);
     } else if (p.is_of_model()) {
-      read_trained(t.is_value ? *files_.value : base(), p.source.name, training, t, store);
+      const SafetensorsFolder& files = t.is_value ? *files_.value : base();
+      read_trained({files, p}, files.file_of(p.tensors().front().name), training, t, store);
     } else if (t.is_value || !loads_with_weight(training.model.parameters, p)) {
       initialise(job, training, t, store);
     }
@@ -145,7 +147,8 @@ void load_trained_weights(const SafetensorsFolder& folder, const Job& job, const
   for (const TrainedWeight& t : training.trained_of_model()) {
     const Parameter& p = training.parameter_of(t);
     const bool is_of_adapter = job.graph.model.lora.has_value();
-    read_trained(folder, is_of_adapter ? adapter_tensor_name(p.name) : p.written_name(), training, t, store);
+    const std::string tensor = is_of_adapter ? adapter_tensor_name(p.name) : p.written_name();
+    read_trained({folder, tensor, p.first_elem()}, folder.file_of(tensor), training, t, store);
   }
 }
 

@@ -157,7 +157,7 @@ void take_unfrozen(Job& job) {
 
 // Selects the storage of the base's linear layers. `parameters` are the job's, with its adapter.
 void take_base(const ParameterTable& parameters, Job& job) {
-  infer::check_codes_are_frozen(job.config, parameters);
+  infer::check_base(job.config, parameters);
   job.graph.model.linear_storage = infer::linear_storage(job.config, parameters, job.graph.model.dtype);
   const ParameterTable kept = parameters_of(*job.model, job.graph.model);
   if (job.graph.model.lora) check_adapter_start(kept, *job.graph.model.lora);

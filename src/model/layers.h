@@ -67,6 +67,7 @@ class Layers {
   Factors factors(const MixtureTensor& tensor);
 
   [[nodiscard]] const WeightNames& names() const { return names_; }
+  [[nodiscard]] const LinearStorage& in_files() const { return in_files_; }
   // Declares the values of a parameter in the graph and adds it to the table.
   const Parameter& add(Parameter parameter);
   // The parameters added so far.

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "io/safetensors_writer.h"
 #include "model/copied_files.h"
 #include "model/layout.h"
 #include "model/merged_weights.h"
+#include "model/quantised/quantisation_config.h"
 #include "model/token_ids.h"
 
 namespace spillway {
@@ -21,13 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMergeCommand = "merge";
-
-// Returns the config without the description of codes, which the merged model does not have.
-std::string dense_config(const std::string& text) {
-  auto json = parse_json<nlohmann::ordered_json>(text, "config.json");
-  if (json.erase("quantization_config") == 0) return text;
-  return json_text(json, 2) + "\n";
-}
 
 void write_weights(const MergedWeights& merged, SafetensorsFolderWriter& writer, const MergeProgress& progress) {
   ThreadPool pool(available_cpus());
@@ -73,7 +66,7 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   } else {
     copy_files(of_adapter, weights);
   }
-  write_file(weights / "config.json", dense_config(merged.model().config_json(model)));
+  write_file(weights / "config.json", without_quantisation(merged.model().config_json(model)));
   if (has_tokenizer(adapter) && has_tokenizer(model))
     save_token_ids(weights, text::Tokenizer::load(model), text::Tokenizer::load(weights));
   if (layout != Layout::kDiffusers) save_ends(weights, listed_ends(adapter));

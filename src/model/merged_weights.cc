@@ -34,12 +34,23 @@ void add_product(std::vector<float>& weight, const Parameter& factor_a, const Pa
   add_low_rank_product(weight, factors, scale, factor_b.shape[0], pool);
 }
 
-// Adds scale * B_e A_e to a weight of a mixture: the rows of B that are the weight's, of its expert's columns, and the
-// expert's rows of A.
+// Returns the transpose of a matrix of so many rows.
+std::vector<float> transpose(std::span<const float> matrix, int64_t rows) {
+  const int64_t columns = std::ssize(matrix) / rows;
+  auto result = make_vector<float>(std::ssize(matrix));
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      nth(result, column * rows + row) = nth(matrix, row * columns + column);
+  return result;
+}
+
+// Adds scale * B_e A_e, or its transpose, to a weight of a mixture: the rows of B that are the weight's, of its
+// expert's columns, and the expert's rows of A.
 void add_tensor_product(std::vector<float>& weight, const Parameter& p, const LoraOptions& lora,
                         const SafetensorsFolder& adapter, ThreadPool& pool) {
   const MixtureTensor& tensor = p.tensor;
-  const int64_t rank = lora.rank_of(tensor.name), rows = p.shape[0], columns = p.shape[1];
+  const int64_t rank = lora.rank_of(tensor.name);
+  const int64_t rows = p.shape[tensor.is_in_by_out ? 1 : 0], columns = p.shape[tensor.is_in_by_out ? 0 : 1];
   LowRankFactors factors{.b = make_vector<float>(rows * rank), .a = make_vector<float>(rank * columns)};
   auto all_b = make_vector<float>(rows * rank * tensor.experts);
   adapter.read(tensor_factor_name(lora, tensor.name, 'A'), tensor.expert * rank * columns, std::ssize(factors.a),
@@ -48,7 +59,8 @@ void add_tensor_product(std::vector<float>& weight, const Parameter& p, const Lo
                DType::kF32, all_b.data());
   for (int64_t i = 0; i < std::ssize(factors.b); ++i)
     nth(factors.b, i) = nth(all_b, i * tensor.experts + tensor.expert);
-  add_low_rank_product(weight, factors, lora.scale_of(tensor.name), rows, pool);
+  if (tensor.is_in_by_out) factors = {.b = transpose(factors.a, rank), .a = transpose(factors.b, rows)};
+  add_low_rank_product(weight, factors, lora.scale_of(tensor.name), p.shape[0], pool);
 }
 
 // Gives rows the norms that DoRA has trained.

@@ -51,11 +51,12 @@ struct ParameterSource {
 // The tensor in which transformers has a weight of a mixture, and PEFT the factors of an adapter on it.
 struct MixtureTensor {
   std::string name;           // "model.layers.0.mlp.experts.gate_up_proj", of all experts; empty: there is none
-  Shape shape = {};           // of one expert's part; of a router, the whole
+  Shape shape = {};           // of one expert's part, [out, in]; of a router, the whole
   int64_t experts = 1;        // that have a part
   int64_t expert = 0;         // whose part has the weight
   int64_t first_row = 0;      // of the weight in that part
   bool has_old_name = false;  // PEFT takes names of modules that older versions of transformers had for it
+  bool is_in_by_out = false;  // the weight is the transpose of the part, as transformers has gpt-oss's
 };
 
 // The prefix of the names of a reference's copies.

@@ -6,6 +6,7 @@
 #include "io/convert.h"
 #include "io/file.h"
 #include "model/config_dtype.h"
+#include "model/quantised/quantisation_config.h"
 #include "model/token_ids.h"
 #include "model/wrapper_parts.h"
 #include "saved/model_card.h"
@@ -52,11 +53,14 @@ BaseFiles read_base_files(const Job& job, std::span<const int32_t> ends) {
   const std::filesystem::path base = job.config.model.base_model;
   BaseFiles files{.license = license_lines(base)};
   if (!job.graph.model.lora) {
-    files.beside_weights["config.json"] = job.model->config_json(base);
+    files.beside_weights["config.json"] = without_quantisation(job.model->config_json(base));
     SafetensorsFolder weights = open_weights(base);
     for (const auto& [name, entry] : weights.tensors())
       files.dtypes.emplace(name, entry.tensor->dtype().value_or(DType::kF32));
-    files.tensors_of_wrapper_parts = tensors_of_wrapper_parts(weights, parameters_of(*job.model));
+    const ParameterTable parameters = parameters_of(*job.model);
+    for (const Parameter& p : parameters)
+      if (p.source.storage->is_coded()) files.dtypes[p.source.name] = p.source.storage->decoded_dtype(p.spec());
+    files.tensors_of_wrapper_parts = tensors_of_wrapper_parts(weights, parameters);
     if (!files.tensors_of_wrapper_parts.empty()) files.wrapper_parts = std::move(weights);
     if (layout_of(*job.model) == Layout::kDiffusers) files.pipeline = pipeline_parts(base);
     if (const std::optional<DType> dtype = job.config.model.written_dtype) write_in(*dtype, job, files);

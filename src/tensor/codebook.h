@@ -1,10 +1,12 @@
-// The tables of numbers that codes stand for: NF4 and FP4 (weights in 4 bits), and bitsandbytes' dynamic maps (8 bits:
-// optimizer moments, and the scales of doubly quantised weights). They span [-1, 1] or [0, 1] and are multiplied by a
-// block's scale, its absmax. Everything here is constexpr, so that GPU code uses it, too; a kernel that looks codes up
-// at run time needs its own copy of a table, in constant or shared memory.
+// The tables of numbers that codes stand for: NF4, FP4 and E2M1 (weights in 4 bits), and bitsandbytes' dynamic maps (8
+// bits: optimizer moments, and the scales of doubly quantised weights). They are multiplied by a block's scale; those
+// of bitsandbytes span [-1, 1] or [0, 1], and the scale is the block's absmax. Everything here is constexpr, so that
+// GPU code uses it, too; a kernel that looks codes up at run time needs its own copy of a table, in constant or shared
+// memory.
 //
 // Sources: bitsandbytes 0.50 (functional.py create_dynamic_map, kernels.cu) and the QLoRA paper (arXiv 2305.14314);
-// dynamic maps: "8-bit Approximations for Parallelism in Deep Learning" (arXiv 1511.04561).
+// dynamic maps: "8-bit Approximations for Parallelism in Deep Learning" (arXiv 1511.04561); E2M1: OCP Microscaling
+// Formats 1.0.
 #pragma once
 
 #include <array>
@@ -37,6 +39,9 @@ inline constexpr std::array<float, 16> kFp4 = {
     0.0F, 0x1.555556p-8F,  0x1.555556p-1F,  1.0F,  0x1.555556p-2F,  0.5F,  0x1.555556p-3F,  0.25F,
     0.0F, -0x1.555556p-8F, -0x1.555556p-1F, -1.0F, -0x1.555556p-2F, -0.5F, -0x1.555556p-3F, -0.25F};
 inline constexpr uint8_t kFp4Zero = 0;
+// The values of E2M1 by code, as MXFP4 has them: bit 3 is the sign.
+inline constexpr std::array<float, 16> kE2m1 = {0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
+                                                -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
 // The codes of FP4 by ascending value; the one of its two zeros that is written.
 inline constexpr std::array<uint8_t, 15> kFp4Ascending = {11, 10, 13, 12, 15, 14, 9, 0, 1, 6, 7, 4, 5, 2, 3};
 

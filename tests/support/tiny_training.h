@@ -85,7 +85,7 @@ struct TinySetup {
   int threads = 2;
   std::optional<int64_t> device_budget;
   Device* device = nullptr;     // null: the CPU
-  LinearStorage in_files = {};  // how the model's files have the linear layers
+  LinearStorage in_files = {};  // how the model's files have the linear layers, where config.json does not say it
   std::optional<LinearStorage> linear_storage = {};
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   bool masters = true;  // of bf16 weights
@@ -98,7 +98,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   train::Job job;
   job.config.model.base_model = model.string();
   DecoderConfig config = read_decoder_config(model, setup.config_overrides);
-  config.linear_storage = setup.in_files;
+  if (setup.in_files.storage->is_coded()) config.linear_storage = setup.in_files;
   job.model = make_decoder(std::move(config));
   ModelOptions& options = job.graph.model;
   options.dtype = setup.dtype;

@@ -6,6 +6,7 @@
 
 #include "model/decoder/experts.h"
 #include "model/decoder/feed_forward.h"
+#include "model/decoder/latent_attention.h"
 #include "ops/split_columns/split_columns.h"
 
 namespace spillway {
@@ -19,8 +20,9 @@ class LayerBuilder {
 
   [[nodiscard]] ValueId append(ValueId stream, const Attend& attend) {
     const ValueId x = norm(stream, layer_.norms.before_attention);
-    const ValueId attended = attend(index_, heads_of(x));
+    ValueId attended = attend(index_, heads_of(x));
     if (attended == kNone) return kNone;
+    if (layer_.attention.latent) attended = narrow_to_values(builder(), layer_.attention, attended);
     stream = add_branch(output_projection(), attended, stream, layer_.norms.after_attention);
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
     if (layer_.mixture) return add_mixture(y, stream);
@@ -59,7 +61,7 @@ class LayerBuilder {
 
   [[nodiscard]] LinearLayer output_projection() const {
     return {.module = prefix_ + "self_attn.o_proj",
-            .in_features = layer_.attention.query_width(),
+            .in_features = layer_.attention.output_width(),
             .out_features = parts_.config().hidden_size,
             .bias = layer_.attention.output_bias};
   }
@@ -81,6 +83,7 @@ class LayerBuilder {
   // Returns the heads of x, normalised and rotated.
   [[nodiscard]] AttentionHeads heads_of(ValueId x) {
     const Attention& attention = layer_.attention;
+    if (attention.latent) return append_latent_heads(parts_, attention, prefix_, x);
     AttentionHeads heads = project_heads(x);
     if (attention.head_norm) {
       const bool each = *attention.head_norm == HeadNorm::kEachHead;

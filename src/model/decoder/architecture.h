@@ -72,7 +72,7 @@ struct Architecture {
 namespace architectures {
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3, kGranite,
     kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3, kCohere, kCohere2, kMixtral, kQwen2Moe, kQwen3Moe, kOlmoe,
-    kGlm4Moe, kGptOss;
+    kGlm4Moe, kGptOss, kDeepseekV2, kDeepseekV3, kGlm4MoeLite;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

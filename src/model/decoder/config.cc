@@ -18,6 +18,7 @@
 #include "model/decoder/sliding_window.h"
 #include "model/decoder/wrapper.h"
 #include "model/layout.h"
+#include "model/storages/mxfp4.h"
 #include "model/storages/quantised_files.h"
 #include "ops/rope/rope.h"
 
@@ -120,6 +121,7 @@ void refuse_unsupported_decoder(const JsonField& json, const Architecture& archi
 
 // The files say more of it than the config.
 LinearStorage storage_of(const std::filesystem::path& folder, const QuantisationConfig& config) {
+  if (config.format.coding == WeightCoding::kMxfp4) return stored_mxfp4(SafetensorsFolder(folder));
   LinearStorage storage = stored_linear_storage(SafetensorsFolder(folder));
   if ((storage.storage->name() == "int8") == config.load_in_4bit) {
     throw input_error((folder / "config.json").string(),
@@ -128,6 +130,16 @@ LinearStorage storage_of(const std::filesystem::path& folder, const Quantisation
                       config.load_in_4bit ? 4 : 8, storage.storage->name());
   }
   return storage;
+}
+
+// YaRN stretches the scores of latent attention, too, by the factor for all of a head (DeepSeek V3).
+void stretch_latent_scores(DecoderConfig& config) {
+  for (DecoderLayer& layer : config.layers) {
+    if (!layer.attention.latent || !layer.attention.rope) continue;
+    const RopeConfig& rope = config.ropes[*layer.attention.rope];
+    const double factor = rope.factor <= 1 ? 1 : 0.1 * rope.mscale_all_dim * std::log(rope.factor) + 1;
+    layer.attention.scale *= factor * factor;
+  }
 }
 
 // Transformers takes two where nothing is said.
@@ -185,6 +197,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   note_dropout(json, "attention_dropout", config, architecture.default_dropout);
   architecture.read(json, config);
   read_ropes(json, architecture, config);
+  stretch_latent_scores(config);
   config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(architecture.ties_by_default);
   config.dtype = read_dtype(json);
   if (const JsonField quantised = json["quantization_config"]; !quantised.is_null())

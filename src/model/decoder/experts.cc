@@ -88,7 +88,8 @@ class MixtureBuilder {
     return {.name = fmt::format("{}.experts.{}", tensors_, name),
             .shape = shape,
             .experts = mixture_.experts,
-            .has_old_name = mixture_.targets_mean_experts};
+            .has_old_name = mixture_.targets_mean_experts,
+            .is_in_by_out = mixture_.fused.has_value()};
   }
 
   // Logits and all that follows from them are f32.
@@ -124,12 +125,13 @@ class MixtureBuilder {
   }
 
   // Returns the rows of pairs that fused experts make of rows, times their weights: the weights come last, since biases
-  // count by them, too. Their tensors have no adapters yet.
+  // count by them, too.
   [[nodiscard]] ValueId fused_experts(ValueId rows, ValueId weights, const ops::SortedPairs& pairs) {
     const int64_t width = parts_.config().hidden_size, inner = mixture_.inner;
     const auto project = [&](std::string_view name, const Shape& shape, ValueId x) {
       const ValueId bias = expert_biases(name, shape[1]);
-      return ops::add_expert_bias(builder(), product(name, shape, x, pairs, {}), bias, pairs.offsets);
+      const Adapter adapted = adapter(experts_tensor(name, {shape[1], shape[0]}), x, pairs);
+      return ops::add_expert_bias(builder(), product(name, shape, x, pairs, adapted), bias, pairs.offsets);
     };
     const ValueId gate_up = project("gate_up_proj", {width, 2 * inner}, rows);
     const ValueId activated =
@@ -160,7 +162,8 @@ class MixtureBuilder {
     return result;
   }
 
-  // Returns the products of rows of pairs with their experts' weights, each of `shape`, and with the adapter's update
+  // Returns the products of rows of pairs with their experts' weights, each of `shape`, [out, in], or of fused experts
+  // [in, out], and with the adapter's update
   // of these, which are rows [first_row, ...) of the adapter's tensor: by one operation, or where experts stream by
   // several, each of which adds its experts' rows to what the ones before it made.
   [[nodiscard]] ValueId product(std::string_view name, const Shape& shape, ValueId rows, const ops::SortedPairs& pairs,
@@ -168,8 +171,9 @@ class MixtureBuilder {
     const int64_t together = parts_.layers().options().streams_experts ? experts_together(mixture_) : mixture_.experts;
     ValueId result = kNone;
     if (adapter.low != kNone)
-      result = ops::grouped_factor_b(builder(), adapter.low, pairs.offsets, mixture_.route.top_k, adapter.factors.b,
-                                     {.first = first_row, .count = shape[0]}, adapter.factors.scale);
+      result =
+          ops::grouped_factor_b(builder(), adapter.low, pairs.offsets, mixture_.route.top_k, adapter.factors.b,
+                                {.first = first_row, .count = shape[mixture_.fused ? 1 : 0]}, adapter.factors.scale);
     MixtureTensor tensor = adapter.tensor;
     tensor.first_row = first_row;
     for (int64_t first = 0; first < mixture_.experts; first += together) {
@@ -193,14 +197,11 @@ class MixtureBuilder {
     Parameter weight =
         layers.base_parameter(ParameterRole::kExpert, fmt::format("{}.{}.{}", module, tensor.expert, name), shape);
     const std::optional<LinearStorage>& storage = layers.options().linear_storage;
-    if (storage && !weight.trained) weight.storage = storage->of_experts(layers.names().path(module));
-    if (!mixture_.fused) {
-      weight.tensor = tensor;
-      return layers.add(std::move(weight));
-    }
-    if (weight.storage->is_coded())
-      throw input_error("quantize_moe_experts",
-                        "expected false for experts that are fused in files, got true; not yet");
+    weight.tensor = tensor;
+    weight.source.storage = layers.in_files().of_experts(layers.names().in_files(module));
+    if (!weight.trained)
+      weight.storage = storage ? storage->of_experts(layers.names().path(module)) : weight.source.storage;
+    if (!mixture_.fused) return layers.add(std::move(weight));
     weight.name_in_files = weight.source.name = layers.names().in_files(fmt::format("{}.{}", module, name));
     weight.source.shape = {mixture_.experts, shape[0], shape[1]};
     weight.slab = tensor.expert;

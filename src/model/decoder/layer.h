@@ -29,6 +29,15 @@ enum class HeadNorm : uint8_t {
   kAllHeads,  // all heads of a token are one row (OLMo 2)
 };
 
+// Latent attention (DeepSeek V2): keys and values are products of a common row of few numbers, but for a part of the
+// keys that is rotated and that all heads share.
+struct LatentHeads {
+  int64_t query_rank = 0;  // q_lora_rank; 0: queries are a product of the stream
+  int64_t key_rank = 0;    // kv_lora_rank
+  int64_t rotated = 0;     // qk_rope_head_dim, even: the last elements of a head's query and key
+  int64_t value_dim = 0;   // v_head_dim, at most head_dim
+};
+
 struct Attention {
   int64_t heads = 0, kv_heads = 0;             // kv_heads divides heads
   int64_t head_dim = 0;                        // even; heads * head_dim may differ from hidden_size
@@ -40,10 +49,14 @@ struct Attention {
   bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
   bool qkv_bias = false, output_bias = false;  // of q_proj, k_proj and v_proj; of o_proj
   bool has_sinks = false;                      // a learned logit of each head joins its softmaxes (gpt-oss)
+  std::optional<LatentHeads> latent;           // then kv_heads equals heads
 
-  // Return the number of columns of all queries, and of all keys.
+  // Return the number of columns of all queries, of all keys, and of what all heads attend to.
   [[nodiscard]] int64_t query_width() const { return heads * head_dim; }
   [[nodiscard]] int64_t key_width() const { return kv_heads * head_dim; }
+  [[nodiscard]] int64_t output_width() const { return heads * (latent ? latent->value_dim : head_dim); }
+  // Returns the number of elements of a head that the rope is made for.
+  [[nodiscard]] int64_t rope_dim() const { return latent ? latent->rotated : head_dim; }
 };
 
 enum class Activation : uint8_t { kSilu, kGeluTanh, kReluSquared };

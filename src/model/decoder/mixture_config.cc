@@ -54,19 +54,31 @@ Mixture read_mixture(const JsonField& json, std::string_view inner_key) {
                     experts_key, mixture.experts, mixture.route.top_k);
 }
 
+void read_route_scale(const JsonField& json, Mixture& mixture) {
+  mixture.route.scale = json["routed_scaling_factor"].real_or(1, kMinRouteScale, kMaxRouteScale);
+}
+
+void read_route_groups(const JsonField& json, int64_t best_of_group, Mixture& mixture) {
+  mixture.route.groups = json["n_group"].integer_or(1, 1, ops::kMaxExperts);
+  mixture.route.top_groups = json["topk_group"].integer_or(1, 1, ops::kMaxExperts);
+  mixture.route.best_of_group = best_of_group;
+  check_groups(json, mixture);
+}
+
+void read_shared_experts(const JsonField& json, Mixture& mixture) {
+  mixture.shared_inner = mixture.inner * json["n_shared_experts"].integer_or(1, 0, ops::kMaxExperts);
+  mixture.shared_expert = "shared_experts";
+}
+
 Mixture read_grouped_mixture(const JsonField& json) {
   Mixture mixture = read_mixture(json, "moe_intermediate_size");
   ops::RouteOptions& route = mixture.route;
   route.score = ops::RouteScore::kSigmoid;
   route.normalises = json["norm_topk_prob"].boolean_or(true);
   route.epsilon = route.normalises ? 1e-20 : 0;
-  route.scale = json["routed_scaling_factor"].real_or(1, kMinRouteScale, kMaxRouteScale);
-  route.groups = json["n_group"].integer_or(1, 1, ops::kMaxExperts);
-  route.top_groups = json["topk_group"].integer_or(1, 1, ops::kMaxExperts);
-  route.best_of_group = 2;
-  check_groups(json, mixture);
-  mixture.shared_inner = mixture.inner * json["n_shared_experts"].integer_or(1, 0, ops::kMaxExperts);
-  mixture.shared_expert = "shared_experts";
+  read_route_scale(json, mixture);
+  read_route_groups(json, 2, mixture);
+  read_shared_experts(json, mixture);
   mixture.choice_bias = "e_score_correction_bias";
   return mixture;
 }

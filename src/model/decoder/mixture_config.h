@@ -13,6 +13,13 @@ namespace spillway {
 // by num_experts_per_tok, and their width by `inner_key`. Throws InputError for more experts of a token than there are.
 [[nodiscard]] Mixture read_mixture(const JsonField& json, std::string_view inner_key);
 
+// Read routed_scaling_factor, the groups of neighbours in which a token's experts are chosen, of which as many of the
+// best as `best_of_group` make a group's score, and the experts that all tokens share as one. The second throws
+// InputError for groups that do not divide the experts, or that have too few for a token.
+void read_route_scale(const JsonField& json, Mixture& mixture);
+void read_route_groups(const JsonField& json, int64_t best_of_group, Mixture& mixture);
+void read_shared_experts(const JsonField& json, Mixture& mixture);
+
 // Reads a mixture whose router scores each expert by itself and chooses within groups of neighbours, with the experts
 // that all tokens share as one (DeepSeek V3, GLM-4.5). Throws InputError for groups that do not divide the experts, or
 // that have too few for a token.

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -131,6 +132,49 @@ TEST_CASE("gpt-oss has fused experts, sinks, and a window in every second layer"
     return config_error(all, "GptOssForCausalLM");
   };
   CHECK(has(error_of({{"rope_scaling", nullptr}}), "expected rope_scaling, which gpt-oss stretches its rope by"));
+}
+
+TEST_CASE("heads of latent attention are as wide as their keys, and rope turns the last part of them") {
+  const DecoderConfig v2 = read_decoder_config(kGoldenModels / "deepseek_v2");
+  const Attention& attention = v2.layers[1].attention;
+  REQUIRE(attention.latent);
+  CHECK(attention.latent->query_rank == 0);
+  CHECK(attention.head_dim == 16);
+  CHECK(attention.rope_dim() == 8);
+  CHECK(attention.output_width() == 4 * 12);
+  CHECK(v2.layers[1].mixture->route.best_of_group == 1);
+  CHECK(mixtures_of(v2) == std::vector<bool>{false, true});
+  const double stretch = 0.1 * 1.4 * std::log(4.0) + 1;
+  CHECK(attention.scale == doctest::Approx(stretch * stretch / 4));
+  const DecoderConfig lite = read_decoder_config(kGoldenModels / "glm4_moe_lite");
+  CHECK(mixtures_of(lite) == std::vector<bool>{true, false, true});
+  CHECK(lite.layers[0].attention.latent->query_rank == 20);
+}
+
+TEST_CASE("latent attention and routers that are not computed are refused by the key") {
+  const auto error_of = [](const json& changes) {
+    json all = {{"model_type", "deepseek_v3"},
+                {"n_routed_experts", 8},
+                {"num_experts_per_tok", 2},
+                {"moe_intermediate_size", 20},
+                {"n_group", 4},
+                {"topk_group", 2},
+                {"first_k_dense_replace", 1},
+                {"n_shared_experts", 1},
+                {"routed_scaling_factor", 1.0},
+                {"num_attention_heads", 4},
+                {"num_key_value_heads", 4}};
+    all.update(changes);
+    return config_error(all, "DeepseekV3ForCausalLM");
+  };
+  CHECK(
+      has(error_of({{"v_head_dim", 256}}), "expected v_head_dim of at most qk_nope_head_dim + qk_rope_head_dim = 192"));
+  CHECK(has(error_of({{"qk_rope_head_dim", 33}}), "expected an even qk_rope_head_dim, got 33"));
+  CHECK(
+      has(error_of({{"num_key_value_heads", 2}}), "expected num_key_value_heads to be num_attention_heads = 4, got 2"));
+  CHECK(has(error_of({{"rope_interleave", false}}), "rope_interleave] expected true"));
+  CHECK(has(error_of({{"moe_layer_freq", 2}}), "moe_layer_freq] expected 1"));
+  CHECK(has(error_of({{"scoring_func", "softmax"}}), "scoring_func] expected sigmoid"));
 }
 
 TEST_CASE("layers that predict several tokens are carried over, and a router's bias is never trained") {

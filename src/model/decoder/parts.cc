@@ -32,7 +32,7 @@ DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const Ro
     for (const DecoderLayer& layer : config.layers) {
       if (rotations_[i] || layer.attention.rope != i) continue;
       rotations_[i] =
-          rotation(i == 0 ? "rope.inv_freq" : "rope.local_inv_freq", config.ropes[i], layer.attention.head_dim);
+          rotation(i == 0 ? "rope.inv_freq" : "rope.local_inv_freq", config.ropes[i], layer.attention.rope_dim());
     }
   }
   // Old Llama files keep them.
@@ -77,10 +77,14 @@ ValueId DecoderParts::embed(ValueId ids) {
 ValueId DecoderParts::norm(ValueId x, const std::string& module) { return norm(x, module, config_.hidden_size); }
 
 ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width) {
+  return norm(x, module, width, config_.norm_eps);
+}
+
+ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width, double eps) {
   const NormDefaults& norm = config_.architecture->norm;
   const ValueId weight = layers_.weight(ParameterRole::kNorm, module, {width});
-  if (norm.kind == NormKind::kLayer) return ops::layer_norm(layers_.builder(), x, weight, kNone, config_.norm_eps);
-  return ops::rms_norm(layers_.builder(), x, weight, config_.norm_eps, norm.weight_shift);
+  if (norm.kind == NormKind::kLayer) return ops::layer_norm(layers_.builder(), x, weight, kNone, eps);
+  return ops::rms_norm(layers_.builder(), x, weight, eps, norm.weight_shift);
 }
 
 void DecoderParts::rotate(AttentionHeads& heads, size_t rope) {

@@ -50,6 +50,8 @@ class DecoderParts {
   // width]. Its kind is the architecture's.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module, int64_t width);
+  // The same with another epsilon than the config's.
+  [[nodiscard]] ValueId norm(ValueId x, const std::string& module, int64_t width, double eps);
   // Rotates queries and keys by their positions: DecoderConfig::ropes[rope].
   void rotate(AttentionHeads& heads, size_t rope);
   // Returns residual + residual_scale * branch.

@@ -42,7 +42,7 @@ struct RopePlace {
   const Architecture& architecture;
   const DecoderConfig& config;
 
-  [[nodiscard]] int64_t head_dim() const { return config.layers.front().attention.head_dim; }
+  [[nodiscard]] int64_t head_dim() const { return config.layers.front().attention.rope_dim(); }
 };
 
 // The key beside the rope counts more, since transformers has it so for Phi-3.

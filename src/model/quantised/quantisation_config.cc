@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "model/quantised/quant_state.h"
 
@@ -25,7 +26,7 @@ void check_method(const JsonField& json) {
   const JsonField method = json["quant_method"];
   const bool is_unnamed = method.is_null() && (json.has("load_in_4bit") || json.has("load_in_8bit"));
   if (is_unnamed || method.string_or("") == kMethod) return;
-  throw method.bad(kMethod, "use the unquantised model, or one that bitsandbytes has quantised");
+  throw method.bad("bitsandbytes or mxfp4", "use the unquantised model, or one that bitsandbytes has quantised");
 }
 
 // The dtypes of torch that bitsandbytes packs codes in or computes with.
@@ -36,6 +37,7 @@ constexpr std::array<std::string_view, 2> kCodeTypes = {"fp4", "nf4"};
 }  // namespace
 
 QuantisationConfig parse_quantisation_config(const JsonField& json) {
+  if (json["quant_method"].string_or("") == name_of(WeightCoding::kMxfp4)) return {.format = kMxfp4Format};
   check_method(json);
   const bool four = json["load_in_4bit"].boolean_or(false), eight = json["load_in_8bit"].boolean_or(false);
   if (four == eight)
@@ -51,6 +53,12 @@ QuantisationConfig parse_quantisation_config(const JsonField& json) {
     config.llm_int8_skip_modules = json["llm_int8_skip_modules"].strings_or_none();
   config.llm_int8_threshold = json["llm_int8_threshold"].real_or(6, 0, 1e9);
   return config;
+}
+
+std::string without_quantisation(const std::string& config_json) {
+  auto json = parse_json<nlohmann::ordered_json>(config_json, "config.json");
+  if (json.erase("quantization_config") == 0) return config_json;
+  return json_text(json, 2) + "\n";
 }
 
 nlohmann::ordered_json quantisation_config_json(const QuantisationConfig& config) {

@@ -1,4 +1,5 @@
-// `quantization_config` of a config.json: the quantisation of a folder's linear layers, present or to be made.
+// `quantization_config` of a config.json: the quantisation of a folder's linear layers, present or to be made, or, in
+// MXFP4, of its experts.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +12,8 @@
 
 namespace spillway {
 
-// Fields have transformers' names (BitsAndBytesConfig) where these exist, and its defaults.
+// Fields have transformers' names (BitsAndBytesConfig) where these exist, and its defaults. Of MXFP4 the coding alone
+// is read: the files say which experts have codes.
 struct QuantisationConfig {
   bool load_in_4bit = true;  // false: int8
   // For 4 bits: bnb_4bit_quant_type and bnb_4bit_use_double_quant. Each weight's quant_state takes precedence.
@@ -23,8 +25,11 @@ struct QuantisationConfig {
 };
 
 // Reads the value of `quantization_config`. Throws InputError for a malformed value, and for any method other than
-// bitsandbytes, by its name (gptq, awq, mxfp4, hqq, ...).
+// bitsandbytes and mxfp4, by its name (gptq, awq, hqq, ...).
 [[nodiscard]] QuantisationConfig parse_quantisation_config(const JsonField& json);
+
+// Returns the text of a config.json without `quantization_config`, which a dense model does not have.
+[[nodiscard]] std::string without_quantisation(const std::string& config_json);
 
 // Returns the value as transformers writes it, with the same keys in the same order.
 [[nodiscard]] nlohmann::ordered_json quantisation_config_json(const QuantisationConfig& config);

@@ -79,13 +79,13 @@ ValueId append_product(Builder& builder, std::vector<ValueId> inputs, int64_t pa
 
 void vjp(VjpContext& context) {
   const Attributes attributes = context.attributes();
-  SPILLWAY_CHECK(attributes.integer("transposed") != 0, "the gradient of a gradient");
   const ValueId dy = context.cotangent(0);
   if (context.wants(kX)) {
     std::vector<ValueId> inputs = {dy, context.input(kOffsets), context.take_addend(kX)};
     for (int i = kFirstWeight; i < context.inputs(); ++i) inputs.push_back(context.input(i));
     context.add(kX, append_product(context.builder(), std::move(inputs), attributes.integer("pairs"),
-                                   attributes.integer("first_expert"), false, coded_weights(attributes)));
+                                   attributes.integer("first_expert"), attributes.integer("transposed") == 0,
+                                   coded_weights(attributes)));
   }
   if (context.wants(kAddend)) add_cotangent(context, kAddend, dy);
 }
@@ -99,7 +99,8 @@ ValueId quantised_grouped_linear(Builder& builder, ValueId x, ValueId offsets, i
   std::vector<ValueId> inputs = {x, offsets, options.addend};
   inputs.insert(inputs.end(), weights.parts.begin(), weights.parts.end());
   return quantised_grouped_linear_op::append_product(builder, std::move(inputs), pairs_per_token, options.first_expert,
-                                                     true, {weights.format, {weights.rows, weights.columns}});
+                                                     !options.are_in_by_out,
+                                                     {weights.format, {weights.rows, weights.columns}});
 }
 
 }  // namespace spillway::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "backend/cuda/kernel.cuh"
 #include "base/math.h"
@@ -32,25 +33,28 @@ struct FourBitCodes {
       : is_nested(weight.format.double_quant),
         weight_dtype(weight.format.weight_dtype),
         block_size(weight.format.block_size),
-        nested_blocks(div_ceil(div_ceil(weight.rows * weight.columns, block_size), kNestedBlockSize)) {
-    const auto& codebook = weight.format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
+        nested_blocks(div_ceil(div_ceil(weight.rows * weight.columns, block_size), kNestedBlockSize)),
+        is_mxfp4(weight.format.coding == WeightCoding::kMxfp4) {
+    const auto& codebook = is_mxfp4 ? kE2m1 : weight.format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
     std::copy(codebook.begin(), codebook.end(), values);
     std::copy(kDynamicSigned.begin(), kDynamicSigned.end(), nested_values);
   }
 
   __device__ float scale_of(const void* scales, const float* nested, int64_t block) const {
+    if (is_mxfp4) return std::bit_cast<float>(mxfp4_scale_bits(static_cast<const uint8_t*>(scales)[block]));
     if (!is_nested) return static_cast<const float*>(scales)[block];
     const float value = nested_values[static_cast<const uint8_t*>(scales)[block]];
     return rounded_product(value, nested[block / kNestedBlockSize]) + nested[nested_blocks];
   }
   // Returns element `at` of the flat weight, whose pair of codes and scale these are.
   __device__ float element(int64_t at, uint8_t pair, float scale) const {
-    return rounded_to(weight_dtype, values[at % 2 == 0 ? pair >> 4 : pair & 15] * scale);
+    return rounded_to(weight_dtype, values[(at % 2 == 0) != is_mxfp4 ? pair >> 4 : pair & 15] * scale);
   }
 
   bool is_nested;
   DType weight_dtype;
   int64_t block_size, nested_blocks;
+  bool is_mxfp4;  // then the first code of a byte is in its low half
   float values[16], nested_values[256];
 };
 

@@ -8,6 +8,7 @@
 #include <hwy/foreach_target.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "ops/quantised_matmul/decoders.h"
@@ -19,6 +20,9 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 constexpr int64_t kTableSize = 16;
+
+// The half of a byte that has the first of its two codes.
+enum class FirstCode { kUpper, kLower };
 
 // The rounding of the elements of a weight: to its dtype, then to that of the product's elements.
 template <bool kIsHalf, bool kIsBf16>
@@ -43,7 +47,7 @@ struct Table {
     for (int64_t i = 0; i < kTableSize; ++i) store(at(i), values + i);
   }
 };
-template <typename T>
+template <FirstCode kFirst, typename T>
 HWY_INLINE int64_t decode_steps(const Table&, const uint8_t*, int64_t, bool, T*) {
   return 0;
 }
@@ -67,29 +71,33 @@ HWY_INLINE hn::Vec<Words> look_up(hn::Vec<Words> table, hn::Vec<Words> codes) {
   return hn::TableLookupLanes(table, hn::IndicesFromVec(Words(), codes));
 }
 
-// Looks up two codes of each byte, the upper one first.
+// Looks up two codes of each byte.
+template <FirstCode kFirst>
 HWY_INLINE void look_up(const Table& table, const uint8_t* codes, float* out) {
   const hn::Repartition<uint64_t, Floats> pairs;
   const hn::Rebind<uint32_t, decltype(pairs)> words;
   const auto bytes = hn::PromoteTo(words, hn::LoadU(hn::Rebind<uint8_t, decltype(pairs)>(), codes));
   const auto pair = hn::PromoteTo(pairs, bytes);
-  const auto split =
-      hn::And(hn::Or(hn::ShiftRight<4>(pair), hn::ShiftLeft<32>(pair)), hn::Set(pairs, uint64_t{15} << 32 | 15));
+  const auto halves = kFirst == FirstCode::kUpper ? hn::Or(hn::ShiftRight<4>(pair), hn::ShiftLeft<32>(pair))
+                                                  : hn::Or(pair, hn::ShiftLeft<28>(pair));
+  const auto split = hn::And(halves, hn::Set(pairs, uint64_t{15} << 32 | 15));
   store(hn::BitCast(Floats(), look_up(table.bits, hn::BitCast(Words(), split))), out);
 }
+template <FirstCode kFirst>
 HWY_INLINE void look_up(const Table& table, const uint8_t* codes, bf16* out) {
   const auto pair = hn::PromoteTo(Words(), hn::LoadU(hn::Rebind<uint8_t, Words>(), codes));
-  const auto first = look_up(table.upper_bits, hn::ShiftRight<4>(pair));
-  const auto second = look_up(table.bits, hn::And(pair, hn::Set(Words(), 15)));
+  const auto upper = hn::ShiftRight<4>(pair), lower = hn::And(pair, hn::Set(Words(), 15));
+  const auto first = look_up(table.upper_bits, kFirst == FirstCode::kUpper ? upper : lower);
+  const auto second = look_up(table.bits, kFirst == FirstCode::kUpper ? lower : upper);
   hn::StoreU(hn::Or(first, second), Words(), reinterpret_cast<uint32_t*>(out));
 }
 
 // Decodes two codes of each byte as far as whole vectors go, and returns how many elements that are.
-template <typename T>
+template <FirstCode kFirst, typename T>
 HWY_INLINE int64_t decode_steps(const Table& table, const uint8_t* codes, int64_t count, bool, T* out) {
   constexpr int64_t kStep = 64 / sizeof(T);
   int64_t i = 0;
-  for (; i + kStep <= count; i += kStep) look_up(table, codes + i / 2, out + i);
+  for (; i + kStep <= count; i += kStep) look_up<kFirst>(table, codes + i / 2, out + i);
   return i;
 }
 
@@ -181,7 +189,7 @@ HWY_INLINE void look_up(const Table& table, Sixteen codes, bool bf16_values, flo
 }
 
 // Decodes two codes of each byte as far as whole vectors go, and returns how many elements that are.
-template <typename T>
+template <FirstCode kFirst, typename T>
 HWY_INLINE int64_t decode_steps(const Table& table, const uint8_t* codes, int64_t count, bool bf16_values, T* out) {
   constexpr int64_t kStep = 32;
   const Codes d;
@@ -190,8 +198,9 @@ HWY_INLINE int64_t decode_steps(const Table& table, const uint8_t* codes, int64_
     const Sixteen bytes = hn::LoadU(d, codes + i / 2);
     const auto low = hn::And(bytes, hn::Set(d, 15));
     const auto high = hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(Pairs(), bytes))), hn::Set(d, 15));
-    look_up(table, hn::InterleaveLower(d, high, low), bf16_values, out + i);
-    look_up(table, hn::InterleaveUpper(d, high, low), bf16_values, out + i + kStep / 2);
+    const auto first = kFirst == FirstCode::kUpper ? high : low, second = kFirst == FirstCode::kUpper ? low : high;
+    look_up(table, hn::InterleaveLower(d, first, second), bf16_values, out + i);
+    look_up(table, hn::InterleaveUpper(d, first, second), bf16_values, out + i + kStep / 2);
   }
   return i;
 }
@@ -202,16 +211,17 @@ HWY_INLINE void put(float value, float* out) { *out = value; }
 HWY_INLINE void put(float value, bf16* out) { *out = to_bf16(value); }
 
 // Decodes elements [first, first + count) of the flat weight, all of one block.
-template <typename T>
+template <FirstCode kFirst, typename T>
 HWY_INLINE void decode_run(const Table& table, const uint8_t* codes, int64_t first, int64_t count, bool bf16_values,
                            T* out) {
   const auto one = [&](int64_t i) {
     const uint8_t pair = codes[(first + i) / 2];
-    put(table.values[(first + i) % 2 == 0 ? pair >> 4 : pair & 15], out + i);
+    const bool is_upper = ((first + i) % 2 == 0) == (kFirst == FirstCode::kUpper);
+    put(table.values[is_upper ? pair >> 4 : pair & 15], out + i);
   };
   int64_t i = 0;
   if (first % 2 != 0 && count > 0) one(i++);
-  i += decode_steps(table, codes + (first + i) / 2, count - i, bf16_values, out + i);
+  i += decode_steps<kFirst>(table, codes + (first + i) / 2, count - i, bf16_values, out + i);
   for (; i < count; ++i) one(i);
 }
 
@@ -219,7 +229,9 @@ HWY_INLINE void decode_run(const Table& table, const uint8_t* codes, int64_t fir
 class Scales {
  public:
   explicit Scales(const QuantisedWeight& weight)
-      : scales_(weight.scales), nested_(weight.format.double_quant ? weight.nested : nullptr) {
+      : scales_(weight.scales),
+        nested_(weight.format.double_quant ? weight.nested : nullptr),
+        are_powers_(weight.format.coding == WeightCoding::kMxfp4) {
     while (int64_t{1} << shift_ < weight.format.block_size) ++shift_;
     if (nested_ == nullptr) return;
     const int64_t last = (weight.rows * weight.columns - 1) >> shift_;
@@ -228,6 +240,7 @@ class Scales {
   HWY_INLINE int64_t block_of(int64_t elem) const { return elem >> shift_; }
   HWY_INLINE int64_t end_of(int64_t block) const { return (block + 1) << shift_; }
   HWY_INLINE float operator[](int64_t block) const {
+    if (are_powers_) return std::bit_cast<float>(mxfp4_scale_bits(static_cast<const uint8_t*>(scales_)[block]));
     if (nested_ == nullptr) return static_cast<const float*>(scales_)[block];
     const float scaled =
         kDynamicSigned[static_cast<const uint8_t*>(scales_)[block]] * nested_[block / kNestedBlockSize];
@@ -250,13 +263,19 @@ class Scales {
  private:
   const void* scales_;
   const float* nested_;
+  bool are_powers_;
   int shift_ = 0;
   float offset_ = 0;
 };
 
-template <typename Rounding, typename T>
+const float* codebook_of(WeightCoding coding) {
+  if (coding == WeightCoding::kMxfp4) return kE2m1.data();
+  return coding == WeightCoding::kNf4 ? kNf4.data() : kFp4.data();
+}
+
+template <typename Rounding, FirstCode kFirst, typename T>
 HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRange& range, int64_t stride, T* out) {
-  const float* const codebook = (weight.format.coding == WeightCoding::kNf4 ? kNf4 : kFp4).data();
+  const float* const codebook = codebook_of(weight.format.coding);
   const auto* const codes = static_cast<const uint8_t*>(weight.codes);
   const Scales scales(weight);
   Table table;
@@ -274,7 +293,7 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
         table.fill(values, Rounding::kToBf16);
         filled = block;
       }
-      decode_run(table, codes, first, count, Rounding::kToBf16, to);
+      decode_run<kFirst>(table, codes, first, count, Rounding::kToBf16, to);
       first += count;
       to += count;
     }
@@ -284,14 +303,16 @@ HWY_INLINE void decode_rows(const QuantisedWeight& weight, const cpu::MatrixRang
 template <typename T>
 void decode_as(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, int64_t stride, T* out) {
   const DType dtype = weight.format.weight_dtype;
-  if (dtype == DType::kBF16 || (dtype == DType::kF32 && elements == DType::kBF16)) {
-    decode_rows<Rounding<false, true>>(weight, range, stride, out);
+  if (weight.format.coding == WeightCoding::kMxfp4) {
+    decode_rows<Rounding<false, true>, FirstCode::kLower>(weight, range, stride, out);
+  } else if (dtype == DType::kBF16 || (dtype == DType::kF32 && elements == DType::kBF16)) {
+    decode_rows<Rounding<false, true>, FirstCode::kUpper>(weight, range, stride, out);
   } else if (dtype == DType::kF32) {
-    decode_rows<Rounding<false, false>>(weight, range, stride, out);
+    decode_rows<Rounding<false, false>, FirstCode::kUpper>(weight, range, stride, out);
   } else if (elements == DType::kBF16) {
-    decode_rows<Rounding<true, true>>(weight, range, stride, out);
+    decode_rows<Rounding<true, true>, FirstCode::kUpper>(weight, range, stride, out);
   } else {
-    decode_rows<Rounding<true, false>>(weight, range, stride, out);
+    decode_rows<Rounding<true, false>, FirstCode::kUpper>(weight, range, stride, out);
   }
 }
 

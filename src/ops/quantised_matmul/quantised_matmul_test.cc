@@ -28,6 +28,7 @@ std::vector<QuantisedFormat> all_formats() {
     result.push_back({WeightCoding::kNf4, 128, false, dtype});
     result.push_back({WeightCoding::kInt8, 64, false, dtype});
   }
+  result.push_back(kMxfp4Format);
   return result;
 }
 
@@ -35,7 +36,8 @@ std::vector<QuantisedFormat> all_formats() {
 std::vector<QuantisedFormat> some_formats() {
   return {{WeightCoding::kNf4, 64, true, DType::kBF16},
           {WeightCoding::kFp4, 32, false, DType::kF16},
-          {WeightCoding::kInt8, 64, false, DType::kF32}};
+          {WeightCoding::kInt8, 64, false, DType::kF32},
+          kMxfp4Format};
 }
 
 // Returns the paths: a CPU without dot products of bf16 widens it, and so may one that has them.

@@ -28,9 +28,10 @@ bool row_scales(const void* coded, int64_t row, int64_t rows, float* out) {
   return normal;
 }
 
-// Returns none for elements of f16, which are rounded twice, unlike in products of few rows.
+// Returns none for elements of f16, which are rounded twice, unlike in products of few rows, and for MXFP4, whose codes
+// are in another order.
 cpu::CodedRows coded_rows(const QuantisedWeight& weight) {
-  if (weight.format.weight_dtype == DType::kF16) return {};
+  if (weight.format.weight_dtype == DType::kF16 || weight.format.coding == WeightCoding::kMxfp4) return {};
   const bool is_int8 = weight.format.coding == WeightCoding::kInt8;
   return {.codes = weight.codes,
           .table = is_int8                                      ? nullptr
@@ -47,6 +48,7 @@ std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t ro
   if (format.coding == WeightCoding::kInt8) return {{DType::kI8, {rows, columns}}, {DType::kF32, {rows}}};
   const int64_t elems = rows * columns, blocks = four_bit_blocks(elems, format.block_size);
   const ValueType codes{DType::kU8, {four_bit_code_bytes(elems)}};
+  if (format.coding == WeightCoding::kMxfp4) return {codes, {DType::kU8, {blocks}}};
   if (!format.double_quant) return {codes, {DType::kF32, {blocks}}};
   return {codes, {DType::kU8, {blocks}}, {DType::kF32, {div_ceil(blocks, kNestedBlockSize) + 1}}};
 }

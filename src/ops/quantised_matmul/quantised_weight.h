@@ -1,5 +1,5 @@
-// A weight [rows, columns] as codes and the numbers that decode them, in the formats of bitsandbytes: its parts as
-// values of a graph, and as kernels see them.
+// A weight [rows, columns] as codes and the numbers that decode them, in the formats of tensor/quantised_format.h: its
+// parts as values of a graph, and as kernels see them.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ namespace spillway::ops {
 //   4 bits, nested    codes [n / 2], scales u8 [blocks], nested scales f32 [blocks / 256 + 1], the offset at the end
 //   4 bits            codes [n / 2], scales f32 [blocks]
 //   8 bits            codes [rows, columns], scales f32 [rows]: bitsandbytes' SCB
-// Divisions round up. A block's scale is kDynamicSigned[code] * nested scale + offset, an element table[code] * scale,
-// for 8 bits code * (scale / 127); each operation rounds.
+//   MXFP4             codes [n / 2], the first of a byte in the low half, scales u8 [blocks]
+// Divisions round up. A block's scale is kDynamicSigned[code] * nested scale + offset, that of MXFP4 2^(byte - 127); an
+// element is table[code] * scale, for 8 bits code * (scale / 127); each operation rounds.
 [[nodiscard]] std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t rows, int64_t columns);
 
 // The weight as kernels see it.

@@ -1,6 +1,7 @@
 // Weights of codes for tests, with their elements by the formulas of the formats.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -30,9 +31,12 @@ struct CodedWeight {
         for (double& scale : scales) scale = (std::abs(scale) + 1e-3) * scale_unit;
         parts.push_back({types[i], rounded(scales, DType::kF32), false});
       } else {
-        Numbers codes = random_integers(elems, seed + i, types[i].dtype == DType::kI8 ? 255 : 256);
+        const bool are_powers = format.coding == WeightCoding::kMxfp4 && i == 1;
+        Numbers codes = random_integers(elems, seed + i, are_powers ? 6 : types[i].dtype == DType::kI8 ? 255 : 256);
         if (types[i].dtype == DType::kI8)
           for (double& code : codes) code -= 127;
+        if (are_powers)
+          for (double& code : codes) code += std::max(0.0, 118 + std::floor(std::log2(scale_unit)));
         parts.push_back({types[i], codes, false});
       }
     }
@@ -48,6 +52,7 @@ struct CodedWeight {
     }
     const int64_t block = i / format.block_size;
     float scale = number(1, block);
+    if (format.coding == WeightCoding::kMxfp4) return mxfp4_element(i, std::ldexp(1.0f, static_cast<int>(scale) - 127));
     if (format.double_quant) {
       const float scaled = nth(kDynamicSigned, scale) * number(2, block / 256);
       scale = scaled + number(2, parts[2].type.shape[0] - 1);
@@ -55,6 +60,14 @@ struct CodedWeight {
     const auto pair = static_cast<unsigned>(number(0, i / 2));
     const auto& table = format.coding == WeightCoding::kNf4 ? kNf4 : kFp4;
     return table[i % 2 == 0 ? pair >> 4 : pair & 15] * scale;
+  }
+
+  [[nodiscard]] float mxfp4_element(int64_t i, float scale) const {
+    const auto pair = static_cast<unsigned>(number(0, i / 2)), code = i % 2 == 0 ? pair & 15 : pair >> 4;
+    const auto exponent = static_cast<int>(code >> 1 & 3);
+    const float fraction = (code & 1) != 0 ? 0.5f : 0.0f;  // E2M1: two bits of exponent, biased by one, and one of more
+    const float size = exponent == 0 ? fraction : std::ldexp(1 + fraction, exponent - 1);
+    return ((code & 8) != 0 ? -size : size) * scale;
   }
 
   QuantisedFormat format;

@@ -20,7 +20,7 @@ namespace {
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType& x = *inputs[0];
   expect_rank("repeat_columns", "x", x, 2);
-  expect_same("repeat_columns", "x", x, {DType::kF32, x.shape, x.axis});
+  expect_real("repeat_columns", "x", x);
   ValueType out = x;
   out.shape.set(1, x.shape[1] * attributes.integer("times"));
   return {out};

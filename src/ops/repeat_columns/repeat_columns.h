@@ -5,8 +5,8 @@
 
 namespace spillway::ops {
 
-// Returns [x x ... x], `times` times: f32 [R, D] gives f32 [R, times * D]. The gradient is the sum over the times.
-// REQUIRES: times is 1 or more.
+// Returns [x x ... x], `times` times: [R, D], f32 or bf16, gives [R, times * D] of its dtype. The gradient is the sum
+// over the times, in f32 and rounded once. REQUIRES: times is 1 or more.
 [[nodiscard]] ValueId repeat_columns(Builder& builder, ValueId x, int64_t times);
 
 }  // namespace spillway::ops

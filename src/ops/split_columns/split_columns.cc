@@ -6,6 +6,7 @@
 #include "backend/kernel.h"
 #include "base/error.h"
 #include "graph/autodiff.h"
+#include "ops/cast/cast.h"
 #include "ops/check.h"
 #include "ops/optional_kernel.h"
 #include "ops/split_columns/widths.h"
@@ -28,28 +29,34 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   expect_real(kName, "x", x);
   expect_rank(kName, "x", x, 2);
   const std::vector<int64_t> widths = widths_of(attributes);
-  if (const int64_t sum = std::accumulate(widths.begin(), widths.end(), int64_t{0}); sum != x.shape[1])
+  const int64_t groups = groups_of(attributes),
+                sum = groups * std::accumulate(widths.begin(), widths.end(), int64_t{0});
+  if (sum != x.shape[1])
     throw input_error(kName, "expected parts of {} columns in all, got {}; check the model's sizes", x.shape[1], sum);
   std::vector<ValueType> outputs;
-  for (const int64_t width : widths) outputs.push_back(part_of(x, width));
+  for (const int64_t width : widths) outputs.push_back(part_of(x, groups * width));
   return outputs;
 }
 
-// Takes the parts' gradients, of which all but one may be absent, which stands for zeros.
+// Takes the parts, of which all but one may be absent, which stands for zeros.
 std::vector<ValueType> infer_join(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "join_columns";
   const std::vector<int64_t> widths = widths_of(attributes);
+  const int64_t groups = groups_of(attributes);
   const ValueType* any = nullptr;
   for (const ValueType* input : inputs) any = any == nullptr ? input : any;
   SPILLWAY_CHECK(any != nullptr, "{} of nothing", kName);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] != nullptr) expect_same(kName, "a part", *inputs[i], part_of(*any, widths[i]));
+    if (inputs[i] != nullptr) expect_same(kName, "a part", *inputs[i], part_of(*any, groups * widths[i]));
   }
-  return {part_of(*any, std::accumulate(widths.begin(), widths.end(), int64_t{0}))};
+  return {part_of(*any, groups * std::accumulate(widths.begin(), widths.end(), int64_t{0}))};
 }
+
+void vjp_join(VjpContext& context);
 
 const OpDef kJoinColumns{.name = "join_columns",
                          .infer = infer_join,
+                         .vjp = vjp_join,
                          .cost = memory_cost,
                          .cpu = join_columns_cpu,
                          .cuda = join_columns_cuda};
@@ -68,14 +75,32 @@ const OpDef kSplitColumns{.name = "split_columns",
                           .cpu = split_columns_cpu,
                           .cuda = split_columns_cuda};
 
-}  // namespace
-}  // namespace split_columns_op
+void vjp_join(VjpContext& context) {
+  const std::vector<ValueId> parts =
+      context.builder().append(kSplitColumns, {context.cotangent(0)}, context.attributes());
+  for (int i = 0; i < context.inputs(); ++i)
+    if (context.wants(i)) add_cotangent(context, i, parts[static_cast<size_t>(i)]);
+}
 
-std::vector<ValueId> split_columns(Builder& builder, ValueId x, const std::vector<int64_t>& widths) {
+// Graphs of one group say nothing of it.
+Attributes to_attributes(const std::vector<int64_t>& widths, int64_t groups) {
   SPILLWAY_CHECK(widths.size() > 1 && widths.size() <= kMaxColumnParts, "{} parts of columns", widths.size());
   Attributes attributes;
   for (size_t i = 0; i < widths.size(); ++i) attributes.add(kWidthNames[i], widths[i]);
-  return builder.append(split_columns_op::kSplitColumns, {x}, std::move(attributes));
+  if (groups != 1) attributes.add("groups", groups);
+  return attributes;
+}
+
+}  // namespace
+}  // namespace split_columns_op
+
+std::vector<ValueId> split_columns(Builder& builder, ValueId x, const std::vector<int64_t>& widths, int64_t groups) {
+  return builder.append(split_columns_op::kSplitColumns, {x}, split_columns_op::to_attributes(widths, groups));
+}
+
+ValueId join_columns(Builder& builder, const std::vector<ValueId>& parts, const std::vector<int64_t>& widths,
+                     int64_t groups) {
+  return builder.append_one(split_columns_op::kJoinColumns, parts, split_columns_op::to_attributes(widths, groups));
 }
 
 }  // namespace spillway::ops

@@ -9,14 +9,16 @@
 namespace spillway::ops {
 namespace {
 
-// Calls copy(row, part, byte of the whole's row, bytes of the part's) for each row and part.
+// Calls copy(row, part, byte of the whole's row, bytes of the part's) for each group of columns in each row, which are
+// rows of their own here, and each part.
 template <typename Copy>
 void for_each_part(const KernelArgs& args, const TensorView& whole, const Copy& copy) {
   const std::vector<int64_t> widths = widths_of(args.attributes);
-  const int64_t elem_bytes = size_of(whole.dtype);
-  args.threads->parallel_for(whole.shape[0], row_grain(whole.shape[1]), [&](int64_t begin, int64_t end, int) {
+  const int64_t elem_bytes = size_of(whole.dtype), groups = groups_of(args.attributes);
+  const int64_t rows = whole.shape[0] * groups, columns = whole.shape[1] / groups;
+  args.threads->parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
-      int64_t at = row * whole.shape[1] * elem_bytes;
+      int64_t at = row * columns * elem_bytes;
       for (size_t part = 0; part < widths.size(); ++part) {
         const int64_t bytes = widths[part] * elem_bytes;
         copy(row, part, at, bytes);

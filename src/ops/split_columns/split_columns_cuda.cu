@@ -17,7 +17,7 @@ struct Rows {
   int64_t pitch;
 };
 
-// Uses a block for each row; writes zeros if there is nothing to copy.
+// Uses a block for each row of a group; writes zeros if there is nothing to copy.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) copy_rows_kernel(Rows<const T> from, Rows<T> to, int64_t width) {
   constexpr int kWidth = cuda::kVector<T>;
@@ -44,20 +44,24 @@ void for_each_part(const KernelArgs& args, const Copy& copy) {
 
 void split_columns_cuda(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
+  const int64_t groups = groups_of(args.attributes);
   with_real(x.dtype, [&]<typename T>(T*) {
     for_each_part(args, [&](size_t part, int64_t column, int64_t width) {
-      cuda::launch(copy_rows_kernel<T>, {x.shape[0], kThreads}, args.stream,
-                   Rows<const T>{x.as<T>() + column, x.shape[1]}, Rows<T>{args.outputs[part].as<T>(), width}, width);
+      cuda::launch(copy_rows_kernel<T>, {x.shape[0] * groups, kThreads}, args.stream,
+                   Rows<const T>{x.as<T>() + column, x.shape[1] / groups}, Rows<T>{args.outputs[part].as<T>(), width},
+                   width);
     });
   });
 }
 
 void join_columns_cuda(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
+  const int64_t groups = groups_of(args.attributes);
   with_real(out.dtype, [&]<typename T>(T*) {
     for_each_part(args, [&](size_t part, int64_t column, int64_t width) {
-      cuda::launch(copy_rows_kernel<T>, {out.shape[0], kThreads}, args.stream,
-                   Rows<const T>{args.inputs[part].as<T>(), width}, Rows<T>{out.as<T>() + column, out.shape[1]}, width);
+      cuda::launch(copy_rows_kernel<T>, {out.shape[0] * groups, kThreads}, args.stream,
+                   Rows<const T>{args.inputs[part].as<T>(), width},
+                   Rows<T>{out.as<T>() + column, out.shape[1] / groups}, width);
     });
   });
 }

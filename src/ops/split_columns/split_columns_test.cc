@@ -40,6 +40,29 @@ TEST_CASE("columns of a matrix are its parts, and their gradients its columns") 
   }
 }
 
+TEST_CASE("the columns of each group are split, and joined again, where an absent part is zeros") {
+  constexpr int64_t kTokens = 5, kGroups = 3, kFirst = 4, kSecond = 7, kAll = kFirst + kSecond;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const bool keeps_second : {false, true}) {
+      check_operation(
+          {.tokens = kTokens,
+           .inputs = {{{dtype, {kTokens, kGroups * kAll}, kTokenAxis}, random_numbers(kTokens * kGroups * kAll, 1)}},
+           .build =
+               [&](Builder& b, const std::vector<ValueId>& in) {
+                 const std::vector<ValueId> parts = ops::split_columns(b, in[0], {kFirst, kSecond}, kGroups);
+                 return ops::join_columns(b, {parts[0], keeps_second ? parts[1] : kNone}, {kFirst, kSecond}, kGroups);
+               },
+           .reference =
+               [&](const std::vector<Numbers>& in) {
+                 Numbers out = in[0];
+                 for (size_t i = 0; i < out.size(); ++i)
+                   if (!keeps_second && i % kAll >= kFirst) out[i] = 0;
+                 return out;
+               }});
+    }
+  }
+}
+
 TEST_CASE("parts that are not all columns of a matrix are refused") {
   Graph graph;
   Builder b(graph);

@@ -1,4 +1,4 @@
-// The widths of the parts as attributes.
+// The widths of the parts, and the number of groups of columns, as attributes.
 #pragma once
 
 #include <array>
@@ -19,5 +19,7 @@ inline constexpr std::array<std::string_view, kMaxColumnParts> kWidthNames = {"w
   }
   return widths;
 }
+
+[[nodiscard]] inline int64_t groups_of(const Attributes& attributes) { return attributes.integer_or("groups", 1); }
 
 }  // namespace spillway::ops

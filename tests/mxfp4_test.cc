@@ -1,0 +1,296 @@
+// Mixtures whose experts are mxfp4 in files, as gpt-oss's are on the hub: against transformers and peft, which compute
+// with what the codes stand for, and against the dense model of these weights, bit for bit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/temporary_folder.h"
+#include "io/safetensors_writer.h"
+#include "model/merge.h"
+#include "model/weights.h"
+#include "tests/support/coded_model.h"
+#include "tests/support/mode_jobs.h"
+#include "tests/support/model_parity.h"
+#include "tests/support/process.h"
+#include "tests/support/source_folder.h"
+#include "tests/support/tiny_job.h"
+
+using namespace spillway;
+using namespace spillway::testing;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kName = "gpt_oss_mxfp4";
+const fs::path kModel = kGoldenModels / kName;
+const std::string kGateUp = "model.layers.1.mlp.experts.gate_up_proj";
+
+TinySetup experts_setup(DType dtype) {
+  return {.adapter = "adapter_experts", .dtype = dtype, .accumulates = false, .threads = 1};
+}
+
+// Changes a key of a folder's config.json; null removes it.
+void edit_config(const fs::path& folder, const std::string& key, const json& value) {
+  json config = read_json(folder / "config.json");
+  config[key] = value;
+  if (value.is_null()) config.erase(key);
+  write_file(folder / "config.json", config.dump());
+}
+
+// Makes `change` to the tensors of a copy of the model, and returns its folder. Tensors are bytes.
+template <typename Change>
+fs::path changed_copy(const TemporaryFolder& folder, const Change& change) {
+  const fs::path copy = folder.path() / "changed";
+  fs::remove_all(copy);
+  fs::copy(kModel, copy, fs::copy_options::recursive);
+  const SafetensorsFolder files(kModel);
+  std::vector<TensorSpec> specs;
+  std::map<std::string, std::vector<std::byte>> contents;
+  for (const auto& [name, entry] : files.tensors()) {
+    specs.push_back({name, entry.tensor->dtype().value(), entry.tensor->shape});
+    contents[name].resize(static_cast<size_t>(entry.tensor->bytes));
+    files.read_bytes(name, 0, contents[name]);
+  }
+  change(specs, contents);
+  SafetensorsWriter writer(copy / "model.safetensors", specs);
+  for (const TensorSpec& spec : specs) writer.append(spec.name, contents[spec.name].data(), spec.dtype, spec.elems());
+  writer.commit();
+  return copy;
+}
+
+std::string error_of(const fs::path& folder) {
+  try {
+    const ParameterTable parameters = parameters_of(*read_model(folder));
+    const SafetensorsFolder files = open_model_weights(folder, parameters);
+    for (const Parameter& p : parameters)
+      if (p.is_of_model() && p.role == ParameterRole::kExpert) (void)StoredWeight(files, p);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Writes the dense bf16 model of the weights that a model's codes stand for, those of its files, or those that
+// `storage` makes of its linear layers and experts.
+fs::path write_decoded(const TemporaryFolder& folder, const fs::path& model, const StoragePtr& storage = nullptr) {
+  const fs::path out = folder.path() / "decoded";
+  fs::remove_all(out);
+  fs::copy(model, out, fs::copy_options::recursive);
+  edit_config(out, "quantization_config", nullptr);
+  const SafetensorsFolder files(model);
+  std::vector<TensorSpec> specs;
+  std::map<std::string, std::vector<float>> contents;
+  for (const Parameter& p : parameters_of(*read_model(model))) {
+    if (!p.is_of_model()) continue;
+    std::vector<float> own(static_cast<size_t>(p.shape.elems()));
+    StoredWeight(files, p).read({own.data(), DType::kF32, p.shape}, 0);
+    const bool is_coded = p.role == ParameterRole::kLinear || p.role == ParameterRole::kExpert;
+    if (storage && is_coded) own = encode_tensor(*storage, p.spec(), own).decoded;
+    std::vector<float>& content = contents[p.source.name];
+    if (content.empty()) specs.push_back({p.source.name, DType::kBF16, p.source.shape.dims()});
+    content.insert(content.end(), own.begin(), own.end());
+  }
+  SafetensorsWriter writer(out / "model.safetensors", specs);
+  for (const TensorSpec& spec : specs) writer.append(spec.name, contents[spec.name].data(), DType::kF32, spec.elems());
+  writer.commit();
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("experts in mxfp4 train as transformers and peft train what they stand for") {
+  for (const char* adapter : {"", "adapter", "adapter_experts"}) {
+    CAPTURE(adapter);
+    check_gradients(kName, {.adapter = adapter});
+    check_curve(kName, {.adapter = adapter});
+  }
+}
+
+TEST_CASE("experts in mxfp4 have the bits of the bf16 weights that they stand for, wherever the codes live") {
+  const TemporaryFolder folder;
+  const std::string decoded = write_decoded(folder, kModel).string();
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    CAPTURE(name_of(dtype));
+    const auto expected = ModeJobs(experts_setup(dtype), decoded).outcome(kPlainJob);
+    const ModeJobs coded(experts_setup(dtype), kModel.string());
+    for (const char* lines : {kPlainJob, "expert_offload: disk\n", "expert_offload: host\n"}) {
+      CAPTURE(lines);
+      CHECK(coded.outcome(lines) == expected);
+    }
+    TinySetup dequantised = experts_setup(dtype);
+    dequantised.linear_storage.emplace();
+    CHECK(ModeJobs(dequantised, kModel.string()).outcome("expert_offload: disk\n") == expected);
+  }
+}
+
+TEST_CASE("fused experts that are quantised as they are loaded train as what their codes stand for") {
+  const TemporaryFolder folder;
+  const TinySetup plain{.adapter = "adapter", .dtype = DType::kBF16, .accumulates = false, .threads = 1};
+  for (const StoragePtr& storage : quantised_storages(DType::kBF16)) {
+    CAPTURE(storage->name());
+    const std::string decoded = write_decoded(folder, kGoldenModels / "gpt_oss", storage).string();
+    TinySetup encoded = plain;
+    encoded.linear_storage = {.storage = storage, .has_experts = true};
+    CHECK(ModeJobs(encoded, "gpt_oss").outcome("expert_offload: disk\n") ==
+          ModeJobs(plain, decoded).outcome(kPlainJob));
+  }
+}
+
+TEST_CASE("codes of mxfp4 are read from the model's own files, and no mode changes a bit") {
+  const ModeJobs jobs(experts_setup(DType::kBF16), kModel.string());
+  check_modes(jobs);
+  std::optional<train::JobTiers> tiers;
+  const TinyTraining training = jobs.training("expert_offload: disk\n", tiers);
+  const Parameter* p = training.training().model.parameters.find("model.layers.1.mlp.experts.3.down_proj.weight");
+  REQUIRE(p != nullptr);
+  REQUIRE(p->values.size() == 2);
+  const Graph& graph = training.training().graph;
+  CHECK(graph.value(p->values[0]).type == ValueType{DType::kU8, {64 * 32 / 2}});
+  CHECK(graph.value(p->values[1]).type == ValueType{DType::kU8, {64 * 32 / 32}});
+  for (const ValueId id : p->values) {
+    const auto& homes = training.plan().program.homes;
+    const auto home = std::find_if(homes.begin(), homes.end(), [&](const Operand& o) { return o.value == id; });
+    REQUIRE(home != homes.end());
+    CHECK(home->place.tier == Tier::kFiles);
+  }
+}
+
+TEST_CASE("factors of experts in mxfp4 are merged as peft merges them, and written in bf16") {
+  const TemporaryFolder folder;
+  merge_adapter(kModel, kModel / "adapter_experts", folder.path() / "merged");
+  const SafetensorsFolder merged(folder.path() / "merged");
+  const json golden = read_json(kModel / "golden_experts.json")["merged"];
+  int64_t experts = 0;
+  for (const auto& [name, digest] : golden.items()) {
+    CAPTURE(name);
+    // The golden names are of one expert each: "....experts.3.down_proj.weight".
+    const size_t number = name.find(".experts.") + 9, kind = name.find('.', number);
+    if (number < 9 || !name.ends_with("_proj.weight")) continue;
+    const std::string tensor = name.substr(0, number) + name.substr(kind + 1, name.rfind('.') - kind - 1);
+    REQUIRE(merged.find(tensor) != nullptr);
+    CHECK(merged.find(tensor)->dtype() == DType::kBF16);
+    const int64_t elems = merged.find(tensor)->elems() / 4;
+    std::vector<float> values(static_cast<size_t>(elems));
+    merged.read(tensor, std::stoll(name.substr(number)) * elems, elems, DType::kF32, values.data());
+    for (size_t i = 0; i < 8; ++i) {
+      const double expected = digest["samples"][i], value = values[i * (values.size() - 1) / 7];
+      CHECK(std::abs(value - expected) <= std::abs(expected) / 256 + 1e-6);
+    }
+    ++experts;
+  }
+  CHECK(experts == 2 * 2 * 4);
+}
+
+TEST_CASE("files in mxfp4 that do not fit their config are refused by the tensor's name") {
+  const TemporaryFolder folder;
+  CHECK(error_of(kModel).empty());
+  const auto drop = [](auto& specs, const std::string& name) {
+    std::erase_if(specs, [&](const TensorSpec& spec) { return spec.name == name; });
+  };
+  CHECK(error_of(changed_copy(folder, [&](auto& specs, auto&) {
+          drop(specs, kGateUp + "_scales");
+        })).find("expected a tensor '" + kGateUp + "_scales', got none of that name") != std::string::npos);
+  const fs::path other_blocks = changed_copy(folder, [&](auto& specs, auto&) {
+    for (TensorSpec& spec : specs)
+      if (spec.name == kGateUp + "_blocks") spec.shape = {4, 128, 2, 8};
+  });
+  CHECK(error_of(other_blocks).find("expected '" + kGateUp + "_blocks' of shape [4, 128, 1, 16], got [4, 128, 2, 8]") !=
+        std::string::npos);
+  for (const uint8_t scale : {uint8_t{253}, uint8_t{255}}) {
+    const fs::path bad = changed_copy(
+        folder, [&](auto&, auto& contents) { contents[kGateUp + "_scales"][70] = static_cast<std::byte>(scale); });
+    CHECK(error_of(bad) ==
+          fmt::format("['{}_scales'] expected scales of at most 252, got {}, which stands for {}; download the file "
+                      "again",
+                      kGateUp, scale, scale == 255 ? "no number" : "numbers beyond bf16"));
+  }
+  const fs::path no_codes = changed_copy(folder, [&](auto& specs, auto&) {
+    std::erase_if(specs, [](const TensorSpec& spec) { return spec.name.ends_with("_blocks"); });
+  });
+  CHECK(error_of(no_codes).find("expected experts in mxfp4, as config.json's quantization_config says, got none") !=
+        std::string::npos);
+  const fs::path odd = changed_copy(folder, [](auto&, auto&) {});
+  edit_config(odd, "intermediate_size", 40);
+  CHECK(error_of(odd).find("expected rows of a multiple of 32 for mxfp4, got 40") != std::string::npos);
+}
+
+TEST_CASE("a model in mxfp4 is planned, trained, evaluated and asked by its folder, and written in bf16") {
+  const TinyJob job;
+  const std::string adapter = job.output("lora").string();
+  const fs::path base = job.output("base");
+  fs::copy(kModel, base);
+  fs::copy(job.output("tokenizer.json"), base);
+  const auto run = [&](const std::string& name, std::vector<std::string> more) {
+    more.insert(more.end(), {"--base_model", base.string(), "--max_steps", "4"});
+    return run_spillway(job.train(name, more));
+  };
+  const auto succeed = [](const std::vector<std::string>& args) {
+    const Finished done = run_spillway(args);
+    INFO(done.err);
+    REQUIRE(done.status == 0);
+    return done.out;
+  };
+  REQUIRE(run("lora", {}).status == 0);
+  REQUIRE(run("dense", {"--model_quantization_config", "Mxfp4Config", "--dequantize", "true"}).status == 0);
+  CHECK(job.adapter("lora") == job.adapter("dense"));
+
+  // All weights are trained only where they are decoded.
+  const Finished refused = run("refused", {"--adapter", ""});
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("set adapter: lora, or dequantize: true: quantised weights are not trained") !=
+        std::string::npos);
+  REQUIRE(run("full", {"--adapter", "", "--dequantize", "true"}).status == 0);
+  succeed({"merge", base.string(), "--adapter", adapter, "--out", job.output("merged").string()});
+  for (const char* name : {"full", "merged"}) {
+    CAPTURE(name);
+    const SafetensorsFolder written(job.output(name));
+    const StoredTensor* tensor = written.find(kGateUp);
+    REQUIRE(tensor != nullptr);
+    CHECK(tensor->dtype() == DType::kBF16);
+    CHECK(tensor->shape == std::vector<int64_t>{4, 32, 128});
+    CHECK(written.find(kGateUp + "_blocks") == nullptr);
+    CHECK_FALSE(read_json(job.output(name) / "config.json").contains("quantization_config"));
+  }
+  const auto ids = [&](const std::vector<std::string>& model) {
+    std::vector<std::string> args = {"generate", "--prompt",      "w5 w9 w12", "--max-new-tokens",
+                                     "6",        "--temperature", "0",         "--json"};
+    args.insert(args.begin() + 1, model.begin(), model.end());
+    return json::parse(succeed(args))["ids"];
+  };
+  CHECK(ids({job.output("merged").string()}) == ids({base.string(), "--adapter", adapter}));
+  const std::string config = job.output("lora.yml").string();
+  const json evaluated = json::parse(
+      succeed({"eval", base.string(), "--adapter", adapter, "--config", config, "--training-rows", "--json"}));
+  CHECK(evaluated["loss"].get<double>() > 0);
+  succeed({"train", (source_folder() / "examples/gpt_oss_lora.yml").string(), "--base_model", base.string(),
+           "--datasets.0.path", (source_folder() / "examples/data/instructions.jsonl").string(), "--sequence_len",
+           "256", "--max_steps", "1", "--output_dir", job.output("example").string()});
+  CHECK(fs::exists(job.output("example") / "adapter_model.safetensors"));
+  const json planned = json::parse(succeed({"plan", config, "--base_model", base.string(), "--json"}));
+  CHECK(planned["fits"] == true);
+}
+
+TEST_CASE("keys that say of mxfp4 what is not so of the model are refused or named") {
+  const TinyJob job;
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--max_steps", "1"});
+    return run_spillway(job.train("out", more));
+  };
+  const Finished dense = run({"--model_quantization_config", "Mxfp4Config"});
+  CHECK(dense.status == 2);
+  CHECK(dense.err.find("[model_quantization_config] expected a model whose files hold experts in mxfp4, got dense "
+                       "weights; remove the key") != std::string::npos);
+  const Finished both = run({"--base_model", kModel.string(), "--load_in_8bit", "true"});
+  CHECK(both.status == 2);
+  CHECK(both.err.find("[load_in_8bit] expected the format that the model's files have, mxfp4, got another") !=
+        std::string::npos);
+}
