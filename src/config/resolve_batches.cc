@@ -136,10 +136,8 @@ int64_t accumulation_of(const Resolution& r, int64_t count) {
 // Returns what vertical is not yet followed beside, and what would be layer by layer then; empty texts if nothing.
 std::pair<std::string, std::string_view> lacks_vertical(const Resolution& r, const RankSettings& ranks) {
   if (ranks.count > 1) return {"several ranks", "micro-batches of several ranks"};
-  if (is_online(r.keys)) return {"rl: " + print_value(r.keys.rl), "micro-batches of completions"};
   if (const Offload experts = r.keys.expert_offload.value_or(Offload::kNone); experts != Offload::kNone)
     return {"expert_offload: " + print_value(experts), "experts that stream"};
-  if (r.keys.kd_trainer) return {"kd_trainer", "micro-batches that a teacher reads, too,"};
   return {};
 }
 

@@ -39,8 +39,8 @@ class StepFeed {
 
   // Adds metrics of the micro-batches since the last call that a feed computed when it generated them.
   virtual void add_metrics(MetricSums& sums) { (void)sums; }
-  // Receives the results of the micro-batch that was fetched last and trained on. Returns what add_observed() needs of
-  // it.
+  // Receives the results of each micro-batch that was fetched and trained on, in the order of the fetches, of which
+  // several may come first. Returns what add_observed() needs of it.
   [[nodiscard]] virtual std::vector<double> observe(const Observation& seen) {
     (void)seen;
     return {};
