@@ -46,6 +46,21 @@ TEST_CASE("the plan may choose groups of all of a step, or of a half of it, a qu
   CHECK(others_of(vertical(8, "micro_batch_group: 3\n")).empty());
 }
 
+TEST_CASE(
+    "passes without a backward pass may take groups of up to 16, or as the config says, unless order or plan is "
+    "fixed") {
+  const auto most_of = [](std::string_view more, int64_t ranks = 0) {
+    return load_for_ranks(more, ranks).config.batches.forward_group;
+  };
+  CHECK(most_of("") == 16);
+  CHECK(most_of("micro_batch_order: horizontal\n") == 1);
+  CHECK(most_of("memory: {plan: fixed}\n") == 1);
+  CHECK(most_of("memory: {plan: fixed}\nmicro_batch_order: vertical\n") == 16);
+  CHECK(most_of(vertical(4, "micro_batch_group: 3\n")) == 3);
+  CHECK(most_of("expert_offload: host\n") == 1);
+  CHECK(most_of("", 2) == 1);
+}
+
 TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said once") {
   const LoadedConfig loaded = load_for_ranks(vertical(1));
   CHECK(loaded.config.batches.micro_batch_group == 1);

@@ -103,6 +103,7 @@ void keep_order(Job& job) {
   if (!job.other_groups.empty() && job.config.batches.is_group_given)
     job.notes.emplace_back("ignored: micro_batch_group (experts that stream go one micro-batch after another)");
   job.other_groups.clear();
+  job.config.batches.forward_group = 1;
 }
 
 // Throws InputError for a home of experts that the model does not have.

@@ -132,7 +132,6 @@ ClipEvaluation::ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t r
 }
 
 std::span<const data::MicroBatch> ClipEvaluation::next() {
-  taken_ += batch_.rows;
   batch_.clear();
   for (int64_t i = 0; i < rows_per_batch_; ++i) {
     const std::optional<data::ClipSample> sample = stream_.next();
@@ -143,9 +142,9 @@ std::span<const data::MicroBatch> ClipEvaluation::next() {
 }
 
 void ClipEvaluation::observe(const Observation& seen, MetricSums& sums) {
-  for (int64_t i = 0; i < batch_.rows; ++i) {
-    const std::string_view key = nth(keys_, taken_ + i);
-    const double sigma = job_.preconditions ? static_cast<double>(nth(batch_.column(data::kSigma), i)) : 1;
+  for (int64_t i = 0; i < seen.rows; ++i) {
+    const std::string_view key = nth(keys_, observed_++);
+    const double sigma = job_.preconditions ? seen.column(data::kSigma, i) : 1;
     if (!key.empty()) sums.add(key, nth(seen.values[0], i) * sigma * sigma);
   }
 }

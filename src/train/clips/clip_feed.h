@@ -89,7 +89,7 @@ class ClipEvaluation final : public EvaluationFeed {
   std::vector<std::string_view> keys_;  // of all samples in order
   data::ClipStream stream_;
   data::MicroBatch batch_;
-  int64_t taken_ = 0;  // before the micro-batch
+  int64_t observed_ = 0;  // samples
 };
 
 }  // namespace spillway::train
