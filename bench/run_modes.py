@@ -101,7 +101,8 @@ def train(args, name, keys, memory, rows, folder):
         os.remove(file)
     return {"name": name, "keys": keys, "memory": memory, "load_before": load, "peak_rss_bytes": rss,
             "step_seconds": [step["step_seconds"] for step in steps], "losses": [step["loss"] for step in steps],
-            "tiers": report["tiers"], "process": report["process"], "lanes": report["lanes"], "step": report["step"]}
+            "tiers": report["tiers"], "process": report["process"], "lanes": report["lanes"], "step": report["step"],
+            "final_evaluation": report["final_evaluation"]}
 
 
 def train_peer(args, checkpointing, rows):

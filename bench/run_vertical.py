@@ -11,6 +11,8 @@ Each row trains in both orders, and with --auto in the one that the plan chooses
 - `lora-4-fast`: the same from a disk that is --fast times as fast, so that arithmetic takes longer than the link
 - `lora-4-resident`: everything on the device
 - `full-4`: full fine-tuning with weights, gradients and optimizer state on the disk
+- `evaluation-64`: an evaluation of 64 micro-batches with layers on the disk: half of what a run of one step takes longer
+  for two of them than without
 
 Reads from the disk are held to `--rate` bytes a second (bench/limited_disk.c, which needs cc), so that the link limits a
 step; the machine is measured under the same rate, in a cache folder of its own. A step's time is the median, the first
@@ -24,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import run_modes
 from run_sft import HERE, run, write_results, write_rows
@@ -39,6 +42,7 @@ ROWS = {
     "lora-4-resident": {"job": "lora", "accumulation": 4, "keys": {"gradient_checkpointing": True}},
     "full-4": {"job": "full", "accumulation": 4, "keys": ALL_ON_DISK},
 }
+EVALUATION, EVALUATED = "evaluation-64", 64
 
 
 def hold_disk(rate, folder):
@@ -76,6 +80,42 @@ def runs_of(args, name, rows, folder):
     return [result | {"row": name} for result in results]
 
 
+def runs_of_evaluation(args, vocabulary, rows, folder):
+    """Trains one step in each order, with two evaluations and without. The first run measures the machine and counts for nothing."""
+    hold_disk(args.rate, folder)
+    args.job = "lora"
+    held_out = os.path.join(folder, "held_out.jsonl")
+    write_rows(held_out, args.rows * EVALUATED, vocabulary, args.tokens)
+    evaluates = {"test_datasets": [{"path": held_out, "type": ""}], "eval_strategy": "steps", "eval_steps": 1, "eval_on_start": True}
+
+    def timed(order, keys):
+        begin = time.monotonic()
+        result = run_modes.train(args, f"{EVALUATION}, {order}", ON_DISK | ORDERS[order] | {"max_steps": 1} | keys, {}, rows, folder)
+        return result | {"order": order, "row": EVALUATION, "run_seconds": time.monotonic() - begin}
+
+    timed("horizontal", {})
+    results = []
+    for _ in range(args.repeats):
+        for order in ("horizontal", "vertical"):
+            without, result = timed(order, {}), timed(order, evaluates)
+            result["evaluation_seconds"] = (result["run_seconds"] - without["run_seconds"]) / 2
+            result["evaluation_mb"] = (moved_mb(result, "disk_read") - moved_mb(without, "disk_read")) / 2
+            results.append(result)
+    losses = [result["final_evaluation"] for result in results]
+    if any(one != losses[0] for one in losses):
+        sys.exit(f"[run_vertical] expected the same losses of evaluations in both orders, got {losses}")
+    return results
+
+
+def print_evaluation(results):
+    def median(order, key):
+        return statistics.median(result[key] for result in results if result["order"] == order)
+    for order in ("horizontal", "vertical"):
+        took = median(order, "evaluation_seconds")
+        print(f"| {EVALUATION} | {order} | {took:.2f} | | {median(order, 'evaluation_mb'):.0f} | | | "
+              f"{median('horizontal', 'evaluation_seconds') / took:.2f} |", flush=True)
+
+
 def moved_mb(result, lane):
     return result["lanes"].get(lane, {"bytes": 0})["bytes"] / len(result["step_seconds"]) / 1e6
 
@@ -101,7 +141,7 @@ def seconds(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--only", nargs="+", choices=list(ROWS), default=list(ROWS), help="some rows only")
+    parser.add_argument("--only", nargs="+", choices=[*ROWS, EVALUATION], default=[*ROWS, EVALUATION], help="some rows only")
     parser.add_argument("--auto", action="store_true", help="also in the order that the plan chooses")
     parser.add_argument("--rate", type=float, default=40e6, help="bytes a second that the disk gives")
     parser.add_argument("--fast", type=float, default=20, help="the factor of the fast disk")
@@ -117,10 +157,15 @@ def main():
         with open(os.path.join(args.model, "tokenizer.json"), encoding="utf-8") as file:
             vocabulary = len(json.load(file)["model"]["vocab"])
         rows = os.path.join(folder, "rows.jsonl")
-        write_rows(rows, args.rows * args.steps * max(ROWS[name]["accumulation"] for name in args.only), vocabulary, args.tokens)
+        write_rows(rows, args.rows * args.steps * max(row["accumulation"] for row in ROWS.values()), vocabulary, args.tokens)
         print("| row | order | step, s | predicted / it | from the disk a step, MB | to it, MB | device MiB | speed-up |")
         print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         for name in args.only:
+            if name == EVALUATION:
+                of_row = runs_of_evaluation(args, vocabulary, rows, folder)
+                print_evaluation(of_row)
+                results += of_row
+                continue
             of_row = runs_of(args, name, rows, folder)
             print_row(name, of_row)
             results += of_row

@@ -54,7 +54,7 @@ TEST_CASE("a model learns from a teacher as with TRL's GKD trainer, with axolotl
   }
 }
 
-TEST_CASE("where the teacher's weights live changes no bit of what is learned from it") {
+TEST_CASE("where the teacher's weights live, and the order of micro-batches, change no bit of what is learned") {
   const TemporaryFolder folder;
   const auto outcome = [&](const char* name, const std::vector<config::ConfigOverride>& changes) {
     const config::Config config = distillation_config("kd_full", folder.path() / name, changes);
@@ -65,4 +65,8 @@ TEST_CASE("where the teacher's weights live changes no bit of what is learned fr
   CHECK(outcome("host", {{"parameter_offload", "host"}}) == here);
   CHECK(outcome("disk", {{"parameter_offload", "disk"}, {"activation_offloading", "disk"}}) == here);
   CHECK(outcome("recomputed", {{"gradient_checkpointing", "true"}}) == here);
+  CHECK(outcome("vertical", {{"micro_batch_order", "vertical"}, {"parameter_offload", "disk"}}) == here);
+  const config::ConfigOverride five = {"gradient_accumulation_steps", "5"};
+  CHECK(outcome("groups", {five, {"micro_batch_order", "vertical"}, {"micro_batch_group", "2"}}) ==
+        outcome("five", {five}));
 }

@@ -85,6 +85,7 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
                                       {{"memory.generation_sequences", "3"}},
                                       {{"gradient_checkpointing", "true"}},
                                       {{"activation_offloading", "disk"}},
+                                      {{"micro_batch_order", "vertical"}, {"parameter_offload", "host"}},
                                       {{"parameter_offload", "host"}},
                                       {{"parameter_offload", "disk"}, {"optimizer_offload", "disk"}},
                                       {{"parameter_offload", "host"}, {"ds3_gather_for_generation", "true"}},

@@ -1,8 +1,10 @@
 // A plan changes no bit of a video job, nor does a run that is cut in two.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <tuple>
 
 #include "cli/preprocess/clip_samples.h"
 #include "io/file.h"
@@ -13,6 +15,8 @@
 #include "tests/support/preference_run.h"
 #include "tests/support/process.h"
 #include "tests/support/video_run.h"
+#include "tests/support/video_training.h"
+#include "train/clips/clip_feed.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -69,6 +73,7 @@ TEST_CASE("a plan changes no bit of a video job") {
       {{"activation_offloading", "legacy"}},
       {{"activation_offloading", "disk"}},
       {{"activation_offloading", "hidden_states"}},
+      {{"micro_batch_order", "vertical"}, {"parameter_offload", "disk"}},
       {{"parameter_offload", "disk"}, {"gradient_offload", "disk"}, {"optimizer_offload", "disk"}},
   };
   for (const std::string name : kTinyWans) {
@@ -111,6 +116,35 @@ TEST_CASE("batches and accumulation do not change what is drawn for a clip") {
     CHECK(one[step] == doctest::Approx(two[step]).epsilon(1e-5));
     CHECK(four[step] == doctest::Approx(two[step]).epsilon(1e-5));
   }
+}
+
+TEST_CASE("each clip is told of with its own loss, also where others are fetched before it is trained on") {
+  const TemporaryFolder folder;
+  const train::Job job = video_job("t2v", false, folder.path() / "out", Machine{});
+  const train::ClipSet& set = job.clips->sets->training;
+  const auto told = [&](int64_t together) {
+    std::vector<std::tuple<int64_t, int64_t, double>> samples;
+    train::ClipFeed feed(*job.clips, set, train::clip_order(job.config, set), 0, 1, [&](const train::SampleSeen& one) {
+      samples.emplace_back(one.micro_step, one.row, one.loss);
+    });
+    feed.begin(0);
+    const int64_t count = feed.totals().micro_batches;
+    for (int64_t first = 0; first < count; first += together) {
+      std::vector<data::MicroBatch> fetched;
+      for (int64_t i = first; i < std::min(first + together, count); ++i)
+        fetched.push_back(feed.micro_batch(i).front());
+      for (const data::MicroBatch& clips : fetched) {
+        std::vector<double> losses;
+        for (int64_t row = 0; row < clips.rows; ++row)
+          losses.push_back(static_cast<double>(samples.size()) + 10 * static_cast<double>(row));
+        const std::vector<std::vector<double>> observed = {losses};
+        (void)feed.observe({.values = observed, .streams = {&clips, 1}, .rows = clips.rows});
+      }
+    }
+    return samples;
+  };
+  CHECK(told(1).size() == 4);
+  CHECK(told(2) == told(1));
 }
 
 TEST_CASE("the loss of an evaluation does not depend on the share of texts that training drops") {

@@ -46,6 +46,21 @@ TEST_CASE("the plan may choose groups of all of a step, or of a half of it, a qu
   CHECK(others_of(vertical(8, "micro_batch_group: 3\n")).empty());
 }
 
+TEST_CASE(
+    "passes without a backward pass may take groups of up to 16, or as the config says, unless order or plan is "
+    "fixed") {
+  const auto most_of = [](std::string_view more, int64_t ranks = 0) {
+    return load_for_ranks(more, ranks).config.batches.forward_group;
+  };
+  CHECK(most_of("") == 16);
+  CHECK(most_of("micro_batch_order: horizontal\n") == 1);
+  CHECK(most_of("memory: {plan: fixed}\n") == 1);
+  CHECK(most_of("memory: {plan: fixed}\nmicro_batch_order: vertical\n") == 16);
+  CHECK(most_of(vertical(4, "micro_batch_group: 3\n")) == 3);
+  CHECK(most_of("expert_offload: host\n") == 1);
+  CHECK(most_of("", 2) == 1);
+}
+
 TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said once") {
   const LoadedConfig loaded = load_for_ranks(vertical(1));
   CHECK(loaded.config.batches.micro_batch_group == 1);
@@ -85,11 +100,16 @@ TEST_CASE("jobs that vertical does not do yet are refused by name, never run in 
   CHECK(ranks_error(vertical(4), 2)
             .find("expected horizontal beside several ranks, got vertical; micro-batches of "
                   "several ranks layer by layer are not yet supported") != std::string::npos);
+  CHECK(ranks_error(vertical(4, "expert_offload: host\n"))
+            .find("expected horizontal beside expert_offload: host, got vertical; experts that stream layer by layer "
+                  "are not yet supported") != std::string::npos);
+}
+
+TEST_CASE("completions and a teacher's rows go layer by layer as others do") {
   const std::string online =
       "base_model: ./m\nlearning_rate: 2e-4\ndatasets: [{path: a.jsonl}]\nrl: grpo\n"
       "reward_funcs: [get_repetition_penalty_reward]\nmicro_batch_size: 8\n" +
       vertical(4);
-  CHECK(first_problem(check_config(online, "c.yml", {}, ConfigUse::kTrain)) ==
-        "[c.yml:7: micro_batch_order] expected horizontal beside rl: grpo, got vertical; micro-batches of completions "
-        "layer by layer are not yet supported");
+  CHECK(load_config(online, "c.yml", {}, ConfigUse::kTrain).config.batches.micro_batch_group == 4);
+  CHECK(group_of(vertical(4, "kd_trainer: true\nteacher_model_name_or_path: ./t\n")) == 4);
 }

@@ -136,19 +136,18 @@ int64_t accumulation_of(const Resolution& r, int64_t count) {
 // Returns what vertical is not yet followed beside, and what would be layer by layer then; empty texts if nothing.
 std::pair<std::string, std::string_view> lacks_vertical(const Resolution& r, const RankSettings& ranks) {
   if (ranks.count > 1) return {"several ranks", "micro-batches of several ranks"};
-  if (is_online(r.keys)) return {"rl: " + print_value(r.keys.rl), "micro-batches of completions"};
   if (const Offload experts = r.keys.expert_offload.value_or(Offload::kNone); experts != Offload::kNone)
     return {"expert_offload: " + print_value(experts), "experts that stream"};
-  if (r.keys.kd_trainer) return {"kd_trainer", "micro-batches that a teacher reads, too,"};
   return {};
 }
+
+constexpr int64_t kMostTogether = 16;  // as micro_batch_group
 
 // Returns the numbers of micro-batches that may go together, the largest first: of equal parts of a step, each with
 // twice as many parts as the one before.
 std::vector<int64_t> groups_of(int64_t accumulation) {
-  constexpr int64_t kMost = 16;
   std::vector<int64_t> groups;
-  for (int64_t parts = div_ceil(accumulation, kMost); parts < accumulation; parts *= 2)
+  for (int64_t parts = div_ceil(accumulation, kMostTogether); parts < accumulation; parts *= 2)
     groups.push_back(div_ceil(accumulation, parts));
   return groups;
 }
@@ -172,8 +171,10 @@ void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& 
   const bool is_vertical = order == MicroBatchOrder::kVertical;
   if (accumulation == 1 && is_vertical)
     r.note(fmt::format("{}: a step has one micro-batch, for which vertical is horizontal", kOrder));
-  if (accumulation == 1 || order == MicroBatchOrder::kHorizontal) return;
   const auto [beside, what] = lacks_vertical(r, ranks);
+  if (beside.empty() && (is_vertical || (order == MicroBatchOrder::kAuto && r.keys.memory_plan == PlanMode::kAuto)))
+    batches.forward_group = group.value_or(kMostTogether);
+  if (accumulation == 1 || order == MicroBatchOrder::kHorizontal) return;
   if (!beside.empty()) {
     if (is_vertical)
       r.not_yet(kOrder, fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));

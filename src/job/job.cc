@@ -98,14 +98,13 @@ void take_optimizer(Job& job) {
   if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
 }
 
-// Takes away the orders of micro-batches that the job cannot have: clips are not in groups yet, and groups share whole
-// layers of experts.
+// Takes away the orders of micro-batches that the job cannot have: groups share whole layers of experts.
 void keep_order(Job& job) {
-  if (!job.clips && !job.graph.model.streams_experts) return;
+  if (!job.graph.model.streams_experts) return;
   if (!job.other_groups.empty() && job.config.batches.is_group_given)
-    job.notes.push_back(fmt::format("ignored: micro_batch_group ({} go one micro-batch after another)",
-                                    job.clips ? "clips" : "experts that stream"));
+    job.notes.emplace_back("ignored: micro_batch_group (experts that stream go one micro-batch after another)");
   job.other_groups.clear();
+  job.config.batches.forward_group = 1;
 }
 
 // Throws InputError for a home of experts that the model does not have.
@@ -207,10 +206,6 @@ void take_preference(const config::Config& config, Job& job) {
 void take_clips(const Job* rows, Job& job) {
   if (job.config.data.batches.drops_last)
     throw input_error("dataloader_drop_last", "expected rows of text beside it, got clips; remove it");
-  if (job.config.batches.micro_batch_group > 1)
-    throw input_error("micro_batch_order",
-                      "expected horizontal beside a model of clips, got vertical; clips layer by layer are not yet "
-                      "supported: remove it");
   job.clips = make_clip_job(job.config, *job.model, rows ? &*rows->clips : nullptr);
   job.config.batches.sequence_len = job.clips->max_patches;
 }

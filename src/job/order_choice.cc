@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "base/index.h"
@@ -31,15 +32,15 @@ class OrderedTraining {
     for (const Choices& start : starts) planner_->start_from(start);
     plan_ = planner_->plan(budget);
   }
-  // Returns a plan for another budget as a point of a frontier, of infinite time if it does not fit.
-  [[nodiscard]] FrontierPoint point(const Budget& budget) {
-    const Plan plan = planner_->plan(budget, SearchEffort::kCoarse);
-    FrontierPoint point{.micro_step_seconds = plan.simulation.micro_step_seconds,
-                        .update_seconds = plan.simulation.update_seconds,
-                        .group = group()};
-    if (!plan.fits) point.update_seconds = std::numeric_limits<double>::infinity();
-    for (const Tier tier : kEachTier) nth(point.bytes, tier) = nth(plan.peaks, tier).bytes;
-    return point;
+  // Returns plans for other budgets as points of a frontier, of infinite time where none fits.
+  [[nodiscard]] std::vector<FrontierPoint> points(std::span<const Budget> budgets) {
+    std::vector<FrontierPoint> result;
+    for (const Found& found : planner_->coarse_plans(budgets)) {
+      const Estimate& estimate = found.estimate;
+      result.push_back({estimate.bytes, estimate.micro_step_seconds, estimate.update_seconds, group()});
+      if (!found.fits) result.back().update_seconds = std::numeric_limits<double>::infinity();
+    }
+    return result;
   }
   // Moves graph and plan into `planned`. No other function may be called afterwards.
   void move_into(PlannedJob& planned) {
@@ -87,13 +88,17 @@ OrderedTraining* fastest_of(const OrderedTrainings& all) {
 // than the one before it.
 void improve(std::vector<FrontierPoint>& frontier, OrderedTraining& other, const PlanContext& context,
              const Budget& budget, double computing_seconds) {
+  std::vector<FrontierPoint*> slow;
+  std::vector<Budget> budgets;
   for (FrontierPoint& point : frontier) {
     if (!takes_longer(point, context.runs(), computing_seconds)) continue;
-    Budget smaller = budget;
-    smaller.device = point.device_bytes();
-    const FrontierPoint faster = other.point(smaller);
-    if (kWorthOrder * context.step_seconds(faster) <= context.step_seconds(point)) point = faster;
+    slow.push_back(&point);
+    budgets.push_back(budget);
+    budgets.back().device = point.device_bytes();
   }
+  const std::vector<FrontierPoint> faster = other.points(budgets);
+  for (size_t i = 0; i < slow.size(); ++i)
+    if (kWorthOrder * context.step_seconds(faster[i]) <= context.step_seconds(*slow[i])) *slow[i] = faster[i];
   std::stable_sort(frontier.begin(), frontier.end(),
                    [](const FrontierPoint& a, const FrontierPoint& b) { return a.device_bytes() > b.device_bytes(); });
   double least = std::numeric_limits<double>::infinity();

@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "graph/verify.h"
 #include "graph/verify_group.h"
+#include "job/forward_groups.h"
 #include "job/generation_plan.h"
 #include "job/offload_policy.h"
 #include "job/online/round_forecast.h"
@@ -68,12 +69,13 @@ Policy policy_of(const Job& job, const TrainingGraph& training, const StoredWeig
 // Plans every other program of the job beside training's plan.
 void plan_others(const PlanningInputs& in, PlannedJob& planned) {
   planned.beside = row_programs(in.job, planned.training);
-  for (JobProgram& program : planned.beside) program.plan = plan_beside(in, planned, program.graph);
+  for (JobProgram& program : planned.beside) plan_in_group(in, planned, program);
   if (in.job.online || !in.job.samples.empty()) plan_generation(in, planned);
   planned.context.beside.clear();
   for (const JobProgram& program : planned.beside) {
     PlanContext::Program& beside = planned.context.beside.emplace_back();
     beside.name = program.name;
+    beside.group = std::max<int64_t>(1, std::ssize(program.group));
     for (size_t i = 0; i < kBudgetedTiers; ++i) beside.bytes[i] = program.plan.peaks[i].bytes;
   }
 }
@@ -137,6 +139,10 @@ const JobProgram* PlannedJob::find(JobProgram::Kind kind, size_t number) const {
   for (const JobProgram& program : beside)
     if (program.kind == kind && number-- == 0) return &program;
   return nullptr;
+}
+
+int64_t PlannedJob::together(JobProgram::Kind kind, size_t number) const {
+  return std::ssize(find(kind, number)->group);
 }
 
 int64_t peak_bytes(const PlannedJob& planned, Tier tier) {

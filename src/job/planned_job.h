@@ -28,6 +28,8 @@ struct PlannedJob {
 
   // Returns the program of this kind, of several that with this number; null if there is none.
   [[nodiscard]] const JobProgram* find(JobProgram::Kind kind, size_t number = 0) const;
+  // Returns how many micro-batches a run of that program computes. REQUIRES: there is one, and it reads rows.
+  [[nodiscard]] int64_t together(JobProgram::Kind kind, size_t number = 0) const;
 };
 // Returns the largest peak of a tier over all programs, which is the need of the job.
 [[nodiscard]] int64_t peak_bytes(const PlannedJob& planned, Tier tier);

@@ -7,6 +7,7 @@
 #include "base/math.h"
 #include "base/sizes.h"
 #include "infer/scoring/reward_program.h"
+#include "job/micro_batch_group.h"
 #include "rewards/outside.h"
 
 namespace spillway::train {
@@ -27,6 +28,7 @@ JobProgram scoring_program(const Job& job, const TrainingGraph& training) {
   Builder builder(result.graph, {.name = std::string(objective.known_passes().front().section)});
   builder.adopt(training.adopted());
   result.objective = objective.append_known(builder);
+  result.group = {result.objective};
   if (job.online)
     result.runs_per_round =
         static_cast<double>(div_ceil(job.config.online->steps_per_generation, job.config.ranks.count));
@@ -49,6 +51,7 @@ JobProgram reward_program(const Job& job, size_t number, const TrainingGraph& tr
   const ModelGraph built = model->model()->build(builder, options);
   infer::append_token_scores(builder, built);
   result.objective.columns = built.columns;
+  result.group = {result.objective};
   result.runs_per_round = static_cast<double>(job.online->completions_of_rank) *
                           static_cast<double>(job.online->sequence_len) / static_cast<double>(room.tokens);
   return result;
@@ -92,7 +95,13 @@ JobProgram evaluation_program(const Model& model, const TrainingGraphOptions& op
   const ModelGraph built = model.build(builder, without_dropout);
   const std::optional<ModelGraph> value = objective.append_value_model(builder);
   result.objective = objective.append_loss(builder, built, value, ops::LossGradients::kNone);
+  result.group = {result.objective};
   return result;
+}
+
+void repeat(JobProgram& program, int64_t count) {
+  program.group = repeat_micro_batches(program.graph, program.objective, count).group;
+  program.runs_per_round /= static_cast<double>(count);
 }
 
 std::vector<JobProgram> row_programs(const Job& job, const TrainingGraph& training) {

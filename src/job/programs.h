@@ -28,8 +28,11 @@ struct JobProgram {
   const Model* model = nullptr;  // that it runs; belongs to the job
   Graph graph = {};
   AppendedObjective objective = {};  // what fills a program that reads rows, and its results
-  CachedModelGraph cached = {};      // what fills a program that generates
-  infer::TokenChoice choice = {};    // the same of kDecode
+  // Of a program that reads rows: the values of each micro-batch that a run computes; the first has the objective's
+  // own.
+  std::vector<MicroBatchValues> group = {};
+  CachedModelGraph cached = {};    // what fills a program that generates
+  infer::TokenChoice choice = {};  // the same of kDecode
   // The number of runs in a round of completions, counted in runs with all the tokens that it has room for.
   double runs_per_round = 0;
   Plan plan = {};
@@ -41,6 +44,10 @@ struct JobProgram {
 // Passes that score rows come before its last section, as in training.
 [[nodiscard]] JobProgram evaluation_program(const Model& model, const TrainingGraphOptions& options,
                                             const TrainingGraph& training);
+
+// Makes a program that reads rows compute `count` micro-batches in a run, layer by layer. Each has the bits that it has
+// alone, and a run may have fewer. REQUIRES: it computes one.
+void repeat(JobProgram& program, int64_t count);
 
 // Each returns programs of the job without plans: those that read rows (evaluation first), and those that generate.
 [[nodiscard]] std::vector<JobProgram> row_programs(const Job& job, const TrainingGraph& training);

@@ -6,7 +6,7 @@
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
-#include "graph/repeat_by_block.h"
+#include "job/micro_batch_group.h"
 #include "job/weight_update.h"
 #include "model/adapter.h"
 #include "objectives/frozen_copies.h"
@@ -95,39 +95,13 @@ class TrainingGraphBuilder {
     first.fake_quantises = result_.model.fake_quantises;
     result_.group = {first};
     if (options_.micro_batches == 1) return;
-    const auto axes = std::ssize(graph().axes);
-    const size_t results = graph().results.size();
-    const RepeatedValues repeated =
-        repeat_by_block(result_.graph, options_.micro_batches, options_.is_whole_step ? ops::zeros : nullptr);
-    for (int64_t number = 1; number < options_.micro_batches; ++number) {
-      const auto axis = [&](AxisId one) { return static_cast<AxisId>(static_cast<int64_t>(one) + number * axes); };
-      MicroBatchValues& values = result_.group.emplace_back(first);
-      for (BatchColumn& column : values.columns) column.value = repeated.of(column.value, number);
-      values.scale = repeated.of(first.scale, number);
-      values.router_loss_weight = repeated.of(first.router_loss_weight, number);
-      values.dropout_seed = repeated.of(first.dropout_seed, number);
-      values.fake_quantises = repeated.of(first.fake_quantises, number);
-      values.loss_result += static_cast<size_t>(number) * results;
-      values.tokens = axis(first.tokens);
-      values.rows = axis(first.rows);
-    }
+    auto [group, repeated] = repeat_micro_batches(result_.graph, first, options_.micro_batches,
+                                                  options_.is_whole_step ? ops::zeros : nullptr);
+    result_.group = std::move(group);
     for (WeightGradient& g : gradients_) g.gradient = repeated.of(g.gradient, options_.micro_batches - 1);
     if (options_.is_whole_step) {
       for (WeightGradient& g : gradients_) g.accumulator = kNone;
       for (TrainedWeight& t : result_.trained) t.accumulator = kNone;
-    }
-    check_filled(repeated);
-  }
-
-  // Checks that the host fills all that a micro-batch of a group reads of its own.
-  void check_filled(const RepeatedValues& repeated) const {
-    const MicroBatchValues& first = result_.objective;
-    const std::vector<ValueId> inputs = first.inputs();
-    const std::set<ValueId> filled(inputs.begin(), inputs.end());
-    for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
-      const Value& value = graph().value(id);
-      const bool is_own = value.producer == kNone && value.kind == ValueKind::kBatch && repeated.has(id);
-      SPILLWAY_CHECK(!is_own || filled.contains(id), "{} is filled for the first micro-batch alone", value.name);
     }
   }
 

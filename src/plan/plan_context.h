@@ -46,6 +46,7 @@ struct PlanContext {
   struct Program {
     std::string name;
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers
+    int64_t group = 1;                            // micro-batches that a run computes
   };
   std::vector<Program> beside;
   // Set if the job generates its training data.

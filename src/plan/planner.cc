@@ -1,7 +1,6 @@
 #include "plan/planner.h"
 
 #include <algorithm>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -15,26 +14,10 @@
 #include "graph/builder.h"
 #include "plan/plan_builder.h"
 #include "plan/plan_search.h"
+#include "plan/run_all.h"
 
 namespace spillway {
 namespace {
-
-// Runs task(0) to task(count - 1), in no order. Rethrows the error of the first of those that failed.
-void run_all(int64_t count, int threads, const std::function<void(int64_t)>& task) {
-  auto errors = make_vector<std::exception_ptr>(count);
-  ThreadPool pool(static_cast<int>(std::min<int64_t>(threads, count)));
-  pool.parallel_for(count, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      try {
-        task(i);
-      } catch (...) {
-        nth(errors, i) = std::current_exception();
-      }
-    }
-  });
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-}
 
 // Quick plans for device budgets that depend on the graph, the machine and the other tiers alone.
 class FrontierSearch {

@@ -230,7 +230,7 @@ std::string moves_text(const Graph& graph, const Plan& plan, const PlanContext& 
 }
 
 // Lists the programs that run between training's sections in the same memory, if the job has more than evaluation, or
-// if one needs more than training does.
+// if one needs more than training does or takes several micro-batches together.
 std::string beside_text(const Plan& plan, const PlanContext& context) {
   const auto needs_more = [&](const PlanContext::Program& program) {
     return std::any_of(kEachBudgetedTier.begin(), kEachBudgetedTier.end(),
@@ -238,8 +238,9 @@ std::string beside_text(const Plan& plan, const PlanContext& context) {
   };
   std::string text;
   for (const PlanContext::Program& program : context.beside) {
-    if (context.beside.size() > 1 || needs_more(program))
-      text += fmt::format("beside   {}: {}\n", program.name, peaks_text(program.bytes));
+    const std::string together = program.group > 1 ? fmt::format(", {} micro-batches in a layer", program.group) : "";
+    if (context.beside.size() > 1 || needs_more(program) || program.group > 1)
+      text += fmt::format("beside   {}{}: {}\n", program.name, together, peaks_text(program.bytes));
   }
   return text;
 }

@@ -167,6 +167,8 @@ TEST_CASE("where another program of the job needs more than training, its peak i
   CHECK(printed.says("\nat training's own peak lives, in MiB\n"));
   CHECK(printed.says("without a budget training would peak at 8.00 GiB"));
   CHECK(printed.says("frontier: the fastest step for each amount of device memory that training takes\n"));
+  printed.context.beside = {{.name = "evaluation", .bytes = {peak - 1}, .group = 16}};
+  CHECK(printed.says("\nbeside   evaluation, 16 micro-batches in a layer: device "));
 }
 
 TEST_CASE("a plan that does not fit names one least amount of memory everywhere") {

@@ -4,9 +4,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/index.h"
+#include "base/parallel.h"
 #include "graph/operation.h"
 #include "plan/plan_search.h"
 #include "plan/proposals.h"
+#include "plan/run_all.h"
 
 namespace spillway {
 
@@ -38,9 +41,18 @@ SeriesPlanner::Outlook SeriesPlanner::outlook(const Budget& budget) {
   return best;
 }
 
-Plan SeriesPlanner::plan(const Budget& budget, SearchEffort effort) {
+std::vector<Found> SeriesPlanner::coarse_plans(std::span<const Budget> budgets) {
+  std::vector<Found> plans(budgets.size());
+  run_all(std::ssize(budgets), available_cpus(), [&](int64_t i) {
+    PlanCandidates candidates(builder_, accumulation_, known_);
+    nth(plans, i) = search_plan(candidates, nth(budgets, i), policy_, SearchEffort::kCoarse, found_);
+  });
+  return plans;
+}
+
+Plan SeriesPlanner::plan(const Budget& budget) {
   PlanCandidates candidates(builder_, accumulation_, known_);
-  const Found found = search_plan(candidates, budget, policy_, effort, found_);
+  const Found found = search_plan(candidates, budget, policy_, SearchEffort::kQuick, found_);
   if (found.fits) found_.push_back(found.choices);
   Plan plan = builder_.build(found.choices, found.effort);
   compare_with(plan, budget);

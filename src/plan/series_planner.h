@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "plan/candidates.h"
@@ -33,7 +34,10 @@ class SeriesPlanner {
   // blocks.
   void start_from(const Choices& choices) { found_.push_back(choices); }
   // Returns a plan; if none fits, one that comes near. It depends on the budgets before, but not on outlooks.
-  [[nodiscard]] Plan plan(const Budget& budget, SearchEffort effort = SearchEffort::kQuick);
+  [[nodiscard]] Plan plan(const Budget& budget);
+  // Returns the figures of the plans of coarse searches (SearchEffort) for several budgets, each as if no other of them
+  // had been asked for. Searches on all CPUs; the result does not depend on their number.
+  [[nodiscard]] std::vector<Found> coarse_plans(std::span<const Budget> budgets);
 
  private:
   Policy policy_;

@@ -28,14 +28,26 @@ bool Evaluator::evaluate(StepFeed& feed, MetricSums& sums) {
 }
 
 bool Evaluator::add_rows(EvaluationFeed& rows, MetricSums& sums) {
-  for (auto streams = rows.next(); !streams.empty(); streams = rows.next()) {
+  while (take_group(rows)) {
     if (ranks_.interrupted()) return false;
     ranks_.agree([&] {
-      const double loss = session_.evaluate(BatchStreams(streams).list());
-      rows.observe(observe(job_, session_, streams, loss, sums), sums);
+      const std::span<const double> losses = session_.evaluate_group(group_.views());
+      for (size_t i = 0; i < group_.size(); ++i)
+        rows.observe(observe(job_, session_, group_[i], losses[i], sums, i), sums);
     });
   }
   return true;
+}
+
+// Takes the next micro-batches, as many as the plan computes together. Returns false if none is left.
+bool Evaluator::take_group(EvaluationFeed& rows) {
+  group_.begin(session_.planned().together(JobProgram::Kind::kEvaluation));
+  while (!group_.is_full()) {
+    const std::span<const data::MicroBatch> streams = rows.next();
+    if (streams.empty()) break;
+    group_.add(streams);
+  }
+  return group_.size() > 0;
 }
 
 void Evaluator::with_evaluated_weights(const std::function<void()>& body) {

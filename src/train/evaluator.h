@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "train/held_group.h"
 #include "train/ranks.h"
 #include "train/run_data.h"
 #include "train/session.h"
@@ -32,11 +33,13 @@ class Evaluator {
 
  private:
   bool add_rows(EvaluationFeed& rows, MetricSums& sums);
+  [[nodiscard]] bool take_group(EvaluationFeed& rows);
 
   const Job& job_;
   TrainingSession& session_;
   const RunData& data_;
   Ranks& ranks_;
+  HeldGroup group_;                  // that is evaluated
   bool has_trained_weights_ = true;  // false while others are evaluated
 };
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "base/sizes.h"
 #include "io/checksum.h"
 #include "io/file.h"
@@ -18,6 +19,7 @@
 #include "model/weights.h"
 #include "saved/base_identity.h"
 #include "saved/run_settings.h"
+#include "train/held_group.h"
 #include "train/rank_text.h"
 #include "train/step_feed.h"
 
@@ -98,7 +100,8 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   return text;
 }
 
-// Scores micro-batches, each rank one at a time. Returns how many tokens the reference has read.
+// Scores micro-batches, each rank as many at a time as its plan computes together. Returns how many tokens the
+// reference has read.
 int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& session, Ranks& ranks, const ScoredRows& rows,
               const std::function<void(int64_t rows)>& progress) {
   rows.scores.columns.clear();
@@ -106,26 +109,36 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
     rows.scores.columns.push_back({name, make_vector<float>(rows.rows.all_rows())});
   StreamFiller filler(job.graph.objective, planned.find(JobProgram::Kind::kScoring)->graph.tokens());
   const data::EpochPlan plan = data::plan_epoch(rows.rows, rows.batches, 0);
+  const int64_t together = planned.together(JobProgram::Kind::kScoring), all = plan.micro_batches();
+  const auto end_of = [&](int64_t group) { return std::min((group + 1) * together, all); };
+  HeldGroup held;
   int64_t tokens = 0;
-  const auto scored = [&](int64_t i) {
-    const std::span<const data::MicroBatch> streams = filler.fill(rows.rows, plan.micro_batch(i), {});
+  const auto scored = [&](int64_t group) {
+    held.begin(together);
     int64_t read = 0;
-    for (const data::MicroBatch& stream : streams) read += stream.tokens();
+    for (int64_t i = group * together; i < end_of(group); ++i) {
+      held.add(filler.fill(rows.rows, plan.micro_batch(i), {}));
+      for (const data::MicroBatch& stream : held[held.size() - 1]) read += stream.tokens();
+    }
+    session.score(held.views());
     TextWriter text;
     text.add(read);
-    for (const std::vector<double>& scores : session.score(BatchStreams(streams).list())) text.add_list(scores);
+    for (size_t i = 0; i < held.size(); ++i)
+      for (const std::vector<double>& scores : session.scores(i)) text.add_list(scores);
     return text.take();
   };
-  ranks.deal(plan.micro_batches(), scored, [&](int64_t i, std::string_view text) {
-    const std::span<const data::Piece> pieces = plan.micro_batch(i);
+  ranks.deal(div_ceil(all, together), scored, [&](int64_t group, std::string_view text) {
     TextReader reader(text);
     tokens += reader.take<int64_t>();
-    for (ReferenceScores::Column& column : rows.scores.columns) {
-      const std::vector<double> scores = reader.take_list<double>();
-      for (size_t row = 0; row < pieces.size(); ++row)
-        nth(column.values, rows.rows.number_of(pieces[row])) = static_cast<float>(scores[row]);
+    for (int64_t i = group * together; i < end_of(group); ++i) {
+      const std::span<const data::Piece> pieces = plan.micro_batch(i);
+      for (ReferenceScores::Column& column : rows.scores.columns) {
+        const std::vector<double> scores = reader.take_list<double>();
+        for (size_t row = 0; row < pieces.size(); ++row)
+          nth(column.values, rows.rows.number_of(pieces[row])) = static_cast<float>(scores[row]);
+      }
+      progress(std::ssize(pieces));
     }
-    progress(std::ssize(pieces));
   });
   return tokens;
 }

@@ -53,8 +53,34 @@ void fill_empty(Executor& executor, const Graph& graph, const MicroBatchValues& 
   if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
 }
 
+// Fills the micro-batches of a group, of which the first `count` have rows: streams_of(i) returns the streams of one.
+template <typename StreamsOf>
+void fill_group(Executor& executor, const Graph& graph, std::span<const MicroBatchValues> group, size_t count,
+                const StreamsOf& streams_of, float scale) {
+  SPILLWAY_CHECK(count <= group.size(), "{} micro-batches in a graph of {}", count, group.size());
+  for (size_t i = 0; i < group.size(); ++i)
+    i < count ? fill(executor, graph, group[i], streams_of(i), scale) : fill_empty(executor, graph, group[i], scale);
+}
+
 int64_t tokens_of(Streams streams, int stream) { return streams.empty() ? 0 : nth(streams, stream).tokens; }
 int64_t rows_of(Streams streams) { return streams.empty() ? 0 : streams[0].rows; }
+
+// Each sets the rows of the axes of a group; streams_of(i) is empty for a micro-batch without rows.
+template <typename StreamsOf>
+void set_tokens(Executor& executor, std::span<const MicroBatchValues> group, const StreamsOf& streams_of, int stream) {
+  for (size_t i = 0; i < group.size(); ++i) executor.set_rows(group[i].tokens, tokens_of(streams_of(i), stream));
+}
+template <typename StreamsOf>
+void set_rows(Executor& executor, const Objective& objective, std::span<const MicroBatchValues> group,
+              const StreamsOf& streams_of) {
+  if (objective.sequences_per_row() == 0) return;
+  for (size_t i = 0; i < group.size(); ++i) executor.set_rows(group[i].rows, rows_of(streams_of(i)));
+}
+
+// Returns what gives the streams of each micro-batch that a plan computes, none behind those of `group`.
+auto streams_in(std::span<const BatchStreams> group) {
+  return [group](size_t i) { return i < group.size() ? group[i].list() : Streams(); };
+}
 
 double number(const TensorView& view) {
   return view.dtype == DType::kI32 ? static_cast<double>(*view.as<int32_t>()) : *view.as<float>();
@@ -145,16 +171,12 @@ template <typename StreamsOf>
 void TrainingSession::run_forward(Executor& executor, const AppendedObjective& objective,
                                   std::span<const MicroBatchValues> group, const StreamsOf& streams_of,
                                   SectionId section) {
-  const auto set_tokens = [&](int stream) {
-    for (size_t i = 0; i < group.size(); ++i) executor.set_rows(group[i].tokens, tokens_of(streams_of(i), stream));
-  };
-  if (objective.objective->sequences_per_row() > 0)
-    for (size_t i = 0; i < group.size(); ++i) executor.set_rows(group[i].rows, rows_of(streams_of(i)));
+  set_rows(executor, *objective.objective, group, streams_of);
   for (const PassSection& pass : objective.passes) {
-    set_tokens(pass.stream);
+    set_tokens(executor, group, streams_of, pass.stream);
     executor.run(pass.section);
   }
-  set_tokens(0);
+  set_tokens(executor, group, streams_of, 0);
   executor.run(section);
   losses_.clear();
   model_metrics_ = objective.model_metrics;
@@ -194,12 +216,10 @@ double TrainingSession::forward_step(Streams streams, float scale, int64_t micro
 template <typename StreamsOf>
 void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, float scale, int64_t first) {
   const TrainingGraph& t = training();
-  SPILLWAY_CHECK(count <= std::ssize(t.group), "{} micro-batches in a graph of {}", count, t.group.size());
   set_step_values();
+  fill_group(executor_, t.graph, t.group, static_cast<size_t>(count), streams_of, scale);
   for (int64_t i = 0; i < std::ssize(t.group); ++i) {
     const MicroBatchValues& values = nth(t.group, i);
-    i < count ? fill(executor_, t.graph, values, streams_of(static_cast<size_t>(i)), scale)
-              : fill_empty(executor_, t.graph, values, scale);
     if (values.router_loss_weight != kNone) set_scalar(home(values.router_loss_weight), router_loss_weight_);
     if (values.fake_quantises != kNone) {
       const bool quantises = step_ >= job_.graph.model.fake_quantisation->after_steps;
@@ -225,14 +245,17 @@ double TrainingSession::update() {
 }
 
 double TrainingSession::evaluate(std::span<const infer::Batch> streams) {
+  const BatchStreams one(streams);
+  return evaluate_group({&one, 1}).front();
+}
+
+std::span<const double> TrainingSession::evaluate_group(std::span<const BatchStreams> group) {
   const JobProgram& program = *planned_.find(JobProgram::Kind::kEvaluation);
   Executor& executor = started(program);
-  fill(executor, program.graph, program.objective, streams, 1.0f);
-  const MicroBatchValues& values = program.objective;
-  run_forward(
-      executor, program.objective, std::span(&values, 1), [&](size_t) { return streams; },
-      static_cast<SectionId>(program.graph.sections.size() - 1));
-  return losses_.front();
+  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f);
+  run_forward(executor, program.objective, program.group, streams_in(group),
+              static_cast<SectionId>(program.graph.sections.size() - 1));
+  return std::span(losses_).first(group.size());
 }
 
 Executor& TrainingSession::started(const JobProgram& program) {
@@ -241,21 +264,29 @@ Executor& TrainingSession::started(const JobProgram& program) {
   return *executor;
 }
 
-std::span<const std::vector<double>> TrainingSession::score(std::span<const infer::Batch> streams) {
+void TrainingSession::score(std::span<const BatchStreams> group) {
   const JobProgram& program = *planned_.find(JobProgram::Kind::kScoring);
   Executor& executor = started(program);
   const Traced traced(&executor);
-  fill(executor, program.graph, program.objective, streams, 1.0f);
-  if (program.objective.objective->sequences_per_row() > 0) executor.set_rows(kRowAxis, rows_of(streams));
-  reference_scores_.resize(program.graph.results.size());
+  const auto streams_of = streams_in(group);
+  fill_group(executor, program.graph, program.group, group.size(), streams_of, 1.0f);
+  set_rows(executor, *program.objective.objective, program.group, streams_of);
+  scores_.resize(program.graph.results.size());
   size_t next = 0;
   for (const PassSection& pass : program.objective.passes) {
-    executor.set_rows(kTokenAxis, tokens_of(streams, pass.stream));
+    set_tokens(executor, program.group, streams_of, pass.stream);
     executor.run(pass.section);
-    copy_results(executor, next, std::span(reference_scores_).subspan(next, pass.scores));
+    for (const MicroBatchValues& values : program.group) {
+      const size_t first = values.loss_result + next;
+      copy_results(executor, first, std::span(scores_).subspan(first, pass.scores));
+    }
     next += pass.scores;
   }
-  return reference_scores_;
+}
+
+std::span<const std::vector<double>> TrainingSession::scores(size_t in_group) const {
+  const auto count = scores_.size() / planned_.find(JobProgram::Kind::kScoring)->group.size();
+  return std::span(scores_).subspan(in_group * count, count);
 }
 
 bool TrainingSession::generation_gathers() const {
@@ -281,15 +312,21 @@ std::vector<infer::Generated> TrainingSession::generate(std::span<const infer::P
                          prompts, options);
 }
 
-std::span<const float> TrainingSession::score_texts(size_t model, const data::MicroBatch& texts) {
+std::vector<std::vector<float>> TrainingSession::score_texts(size_t model, std::span<const data::MicroBatch> batches) {
   const JobProgram& program = *planned_.find(JobProgram::Kind::kReward, model);
   Executor& executor = started(program);
   const Traced traced(&executor);
-  const infer::Batch batch = infer::batch_of(texts);
-  fill(executor, program.graph, program.objective, {&batch, 1}, 1.0f);
-  executor.set_rows(kTokenAxis, batch.tokens);
+  std::vector<BatchStreams> group;
+  for (const data::MicroBatch& batch : batches) group.emplace_back(std::span(&batch, 1));
+  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f);
+  set_tokens(executor, program.group, streams_in(group), 0);
   executor.run(0);
-  return span_of(executor.result(0).as<float>(), batch.tokens);
+  std::vector<std::vector<float>> scores;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto* const of_tokens = executor.result(program.group[i].loss_result).as<float>();
+    scores.emplace_back(of_tokens, of_tokens + batches[i].tokens());
+  }
+  return scores;
 }
 
 std::vector<const LaneProfile*> TrainingSession::profiles() const {

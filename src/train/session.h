@@ -65,16 +65,23 @@ class TrainingSession {
   // program.
   double evaluate(std::span<const infer::Batch> streams);
   double evaluate(const infer::Batch& batch) { return evaluate(std::span(&batch, 1)); }
-  // Returns the scores of the passes that run before training, pass after pass: f32 [rows] or [tokens], valid until
-  // the next call. REQUIRES: the job has such passes; for precomputed scores of the reference, no step has been made.
-  [[nodiscard]] std::span<const std::vector<double>> score(std::span<const infer::Batch> streams);
-  // Returns the score of each token by the job's reward model number `model`, valid until the next call. REQUIRES: its
-  // program has capacity for the texts.
-  [[nodiscard]] std::span<const float> score_texts(size_t model, const data::MicroBatch& texts);
+  // Returns the same for each micro-batch of a group, in any number up to PlannedJob::together(), valid until the next
+  // call. Has the bits of one evaluate() after another.
+  std::span<const double> evaluate_group(std::span<const BatchStreams> group);
+  // Runs the passes that come before training on the micro-batches of a group, in any number up to
+  // PlannedJob::together(). REQUIRES: the job has such passes; for precomputed scores of the reference, no step has
+  // been made.
+  void score(std::span<const BatchStreams> group);
+  // Returns the scores of a micro-batch by the last score(), pass after pass: f32 [rows] or [tokens], valid until the
+  // next one.
+  [[nodiscard]] std::span<const std::vector<double>> scores(size_t in_group = 0) const;
+  // Returns the scores of each batch's tokens by the job's reward model number `model`. REQUIRES: its program has
+  // capacity for the texts of each batch, and PlannedJob::together() for so many batches.
+  [[nodiscard]] std::vector<std::vector<float>> score_texts(size_t model, std::span<const data::MicroBatch> batches);
   // Returns the persistent values of the scoring program, which include those of training. REQUIRES: as score().
   [[nodiscard]] ValueStore& scoring_store() { return started(*planned_.find(JobProgram::Kind::kScoring)).values(); }
   // Returns Loss::observed of the last micro_step() or evaluate(), valid until the next one begins; of micro_steps()
-  // that of each micro-batch by its number in the group.
+  // and evaluate_group() that of each micro-batch by its number in the group.
   [[nodiscard]] std::span<const std::vector<double>> observed(size_t in_group = 0) const;
   // Returns the keys of the model's own metrics, whose numbers are the last of observed(); none after evaluate().
   [[nodiscard]] std::span<const std::string_view> model_metrics() const { return model_metrics_; }
@@ -138,7 +145,7 @@ class TrainingSession {
   std::vector<double> losses_;                     // of a group's micro-batches, those with no rows included
   std::vector<std::vector<double>> observed_;      // by micro-batch
   std::span<const std::string_view> model_metrics_;
-  std::vector<std::vector<double>> reference_scores_;
+  std::vector<std::vector<double>> scores_;  // of a group's micro-batches, those with no rows included
 };
 
 }  // namespace spillway::train

@@ -39,8 +39,8 @@ class StepFeed {
 
   // Adds metrics of the micro-batches since the last call that a feed computed when it generated them.
   virtual void add_metrics(MetricSums& sums) { (void)sums; }
-  // Receives the results of the micro-batch that was fetched last and trained on. Returns what add_observed() needs of
-  // it.
+  // Receives the results of each micro-batch that was fetched and trained on, in the order of the fetches, of which
+  // several may come first. Returns what add_observed() needs of it.
   [[nodiscard]] virtual std::vector<double> observe(const Observation& seen) {
     (void)seen;
     return {};
@@ -61,7 +61,8 @@ class EvaluationFeed {
   virtual ~EvaluationFeed() = default;
   // Returns the streams of the next micro-batch; empty at the end. Valid until the next call.
   [[nodiscard]] virtual std::span<const data::MicroBatch> next() = 0;
-  // Adds metrics of the last micro-batch that the objective does not add itself.
+  // Adds metrics of a micro-batch that the objective does not add itself. Called for each in turn, which may be after
+  // some of those behind it were taken.
   virtual void observe(const Observation& seen, MetricSums& sums) {
     (void)seen;
     (void)sums;

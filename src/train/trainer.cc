@@ -163,26 +163,16 @@ void Trainer::try_to_save() {
 // Takes micro-batch `first` of an update, and those behind it that the plan computes together with it.
 void Trainer::take_group(const StepTotals& totals, int64_t update, int64_t first) {
   const int64_t most = std::ssize(session_.training().group), count = std::min(most, totals.micro_batches - first);
-  resize(group_room_, most > 1 ? most : 0);
-  group_.clear();
+  group_.begin(most);
   feed_->prepare(update * totals.micro_batches + first, update * totals.micro_batches + first + count);
-  for (int64_t i = 0; i < count; ++i) {
-    std::span<const data::MicroBatch> streams = feed_->micro_batch(update * totals.micro_batches + first + i);
-    if (most > 1) {
-      nth(group_room_, i).assign(streams.begin(), streams.end());
-      streams = nth(group_room_, i);
-    }
-    group_.push_back(streams);
-  }
+  for (int64_t i = 0; i < count; ++i) group_.add(feed_->micro_batch(update * totals.micro_batches + first + i));
 }
 
 // Trains on the group that was taken, whose first micro-batch has the number `first` in its update, and adds what it
 // contributes to the step.
 void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution& step) {
   const float scale = job_.graph.objective->scale(totals);
-  group_views_.clear();
-  for (const std::span<const data::MicroBatch> streams : group_) group_views_.emplace_back(streams);
-  const std::span<const double> losses = session_.micro_steps(group_views_, scale, first);
+  const std::span<const double> losses = session_.micro_steps(group_.views(), scale, first);
   for (size_t i = 0; i < group_.size(); ++i) {
     feed_->add_observed(feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i)));
     step.loss += losses[i] / static_cast<double>(totals.updates);

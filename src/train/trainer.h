@@ -18,6 +18,7 @@
 #include "saved/run_start.h"
 #include "train/contribution.h"
 #include "train/evaluator.h"
+#include "train/held_group.h"
 #include "train/learning_rate.h"
 #include "train/ranks.h"
 #include "train/run_data.h"
@@ -152,11 +153,7 @@ class Trainer {
   TrainingPosition position_;
   std::optional<CheckpointRecord> from_;
   std::unique_ptr<StepFeed> feed_;  // while it runs
-  // The streams of the micro-batches that a run of the plan trains on, views of them, and room where these are several:
-  // a feed keeps one.
-  std::vector<std::span<const data::MicroBatch>> group_;
-  std::vector<BatchStreams> group_views_;
-  std::vector<std::vector<data::MicroBatch>> group_room_;
+  HeldGroup group_;                 // that a run of the plan trains on
   MetricSums sums_;
   std::vector<Metric> metrics_;
   std::set<std::string, std::less<>> metric_keys_;  // of what other ranks have added to sums_

@@ -70,6 +70,7 @@ class SizedJob {
         planner_(training_.graph, machine_, train::training_policy(job_, training_),
                  div_ceil(accumulation(), job_.graph.micro_batches)) {
     job_.other_groups.clear();  // the series is of one order
+    job_.config.batches.forward_group = 1;
   }
 
   [[nodiscard]] const Budget& budget() const { return job_.budget; }

@@ -99,24 +99,24 @@ StepTotals ClipFeed::totals() const {
 
 std::span<const data::MicroBatch> ClipFeed::micro_batch(int64_t index) {
   batch_.clear();
-  samples_.clear();
   const int64_t left = order_.samples_of(step_) - index * order_.rows_per_batch;
   for (int64_t i = 0; i < std::min(left, order_.rows_per_batch); ++i) {
     const std::optional<data::ClipSample> sample = stream_.next();
     SPILLWAY_CHECK(sample.has_value(), "no sample for step {}", step_);
     data::add_to_micro_batch(batch_, *sample, job_.demands);
-    samples_.push_back({step_ + 1, index, sample->row, sample->timestep, sample->sigma, sample->text_dropped});
+    if (on_sample_)
+      samples_.push_back({step_ + 1, index, sample->row, sample->timestep, sample->sigma, sample->text_dropped});
   }
   return std::span(&batch_, 1);
 }
 
 std::vector<double> ClipFeed::observe(const Observation& seen) {
-  if (!on_sample_) return {};
-  for (size_t i = 0; i < samples_.size(); ++i) {
-    SampleSeen& sample = samples_[i];
+  for (int64_t i = 0; i < seen.rows && on_sample_; ++i) {
+    SampleSeen& sample = samples_.front();
     const double sigma = job_.preconditions ? static_cast<double>(sample.sigma) : 1;
-    sample.loss = seen.values[0][i] * sigma * sigma;
+    sample.loss = nth(seen.values[0], i) * sigma * sigma;
     on_sample_(sample);
+    samples_.pop_front();
   }
   return {};
 }
@@ -132,7 +132,6 @@ ClipEvaluation::ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t r
 }
 
 std::span<const data::MicroBatch> ClipEvaluation::next() {
-  taken_ += batch_.rows;
   batch_.clear();
   for (int64_t i = 0; i < rows_per_batch_; ++i) {
     const std::optional<data::ClipSample> sample = stream_.next();
@@ -143,9 +142,9 @@ std::span<const data::MicroBatch> ClipEvaluation::next() {
 }
 
 void ClipEvaluation::observe(const Observation& seen, MetricSums& sums) {
-  for (int64_t i = 0; i < batch_.rows; ++i) {
-    const std::string_view key = nth(keys_, taken_ + i);
-    const double sigma = job_.preconditions ? static_cast<double>(nth(batch_.column(data::kSigma), i)) : 1;
+  for (int64_t i = 0; i < seen.rows; ++i) {
+    const std::string_view key = nth(keys_, observed_++);
+    const double sigma = job_.preconditions ? seen.column(data::kSigma, i) : 1;
     if (!key.empty()) sums.add(key, nth(seen.values[0], i) * sigma * sigma);
   }
 }

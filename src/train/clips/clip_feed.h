@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -65,7 +66,7 @@ class ClipFeed final : public StepFeed {
   data::ClipStream stream_;
   std::function<void(const SampleSeen&)> on_sample_;
   data::MicroBatch batch_;
-  std::vector<SampleSeen> samples_;  // of the micro-batch
+  std::deque<SampleSeen> samples_;  // of the micro-batches that were fetched and not observed yet, for on_sample_
   int64_t step_ = 0;
 };
 
@@ -88,7 +89,7 @@ class ClipEvaluation final : public EvaluationFeed {
   std::vector<std::string_view> keys_;  // of all samples in order
   data::ClipStream stream_;
   data::MicroBatch batch_;
-  int64_t taken_ = 0;  // before the micro-batch
+  int64_t observed_ = 0;  // samples
 };
 
 }  // namespace spillway::train

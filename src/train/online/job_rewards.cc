@@ -24,19 +24,20 @@ std::string text_of_batches(size_t model, std::span<const data::MicroBatch> batc
   return text.take();
 }
 
-// Reads them back, and returns the batch of this number, or the last one.
-std::pair<size_t, data::MicroBatch> batch_of_text(std::string_view text, int number) {
-  TextReader reader(text);
-  const auto model = reader.take<size_t>();
-  std::vector<int32_t> offsets, ids;
-  for (int i = 0; i <= number && !reader.is_at_end(); ++i) {
-    offsets = reader.take_list<int32_t>();
-    ids = reader.take_list<int32_t>();
+// Reads the batches back, and returns those that the rank with this number runs, `together` at most: the last rank's
+// where there are none for it.
+std::vector<data::MicroBatch> batches_of_rank(TextReader& text, int rank, int64_t together) {
+  std::vector<data::MicroBatch> batches;
+  for (int before = 0; before <= rank && !text.is_at_end(); ++before) {
+    batches.clear();
+    while (std::ssize(batches) < together && !text.is_at_end()) {
+      const std::vector<int32_t> offsets = text.take_list<int32_t>(), ids = text.take_list<int32_t>();
+      data::MicroBatch& batch = batches.emplace_back();
+      for (size_t i = 0; i + 1 < offsets.size(); ++i)
+        data::add_sequence(batch, {}, subspan_of(std::span(ids), offsets[i], offsets[i + 1] - offsets[i]));
+    }
   }
-  data::MicroBatch batch;
-  for (size_t i = 0; i + 1 < offsets.size(); ++i)
-    data::add_sequence(batch, {}, subspan_of(std::span(std::as_const(ids)), offsets[i], offsets[i + 1] - offsets[i]));
-  return {model, std::move(batch)};
+  return batches;
 }
 
 }  // namespace
@@ -49,15 +50,18 @@ class JobRewards::Runs {
     ranks_ = &ranks;
   }
 
-  // Returns the scores of the tokens of each batch. Each rank runs one of them at a time.
+  // Returns the scores of the tokens of each batch. Each rank runs as many of them at a time as its plan computes
+  // together.
   TokenScores run(size_t model, std::span<const data::MicroBatch> batches) {
     SPILLWAY_CHECK(session_ != nullptr, "a reward model before there is a session");
     TokenScores scores;
     for (size_t first = 0; first < batches.size(); first = scores.size()) {
-      const size_t count = std::min(static_cast<size_t>(ranks_->size()), batches.size() - first);
+      const size_t count = std::min(static_cast<size_t>(ranks_->size() * together(model)), batches.size() - first);
       (void)run_together(text_of_batches(model, batches.subspan(first, count)));
-      for (const std::string& text : std::span(texts_).first(count))
-        scores.push_back(TextReader(text).take_list<float>());
+      for (const std::string& text : texts_) {
+        TextReader reader(text);
+        while (scores.size() < first + count && !reader.is_at_end()) scores.push_back(reader.take_list<float>());
+      }
     }
     return scores;
   }
@@ -69,6 +73,10 @@ class JobRewards::Runs {
   }
 
  private:
+  [[nodiscard]] int64_t together(size_t model) const {
+    return session_->planned().together(JobProgram::Kind::kReward, model);
+  }
+
   std::string led(const std::function<std::string()>& body) {
     others_wait_ = true;
     try {
@@ -99,9 +107,11 @@ class JobRewards::Runs {
     const std::string order = ranks_->of_first([&] { return std::string(asked); });
     if (order.empty()) return false;
     const std::span<const std::string> texts = ranks_->exchange([&] {
-      const auto [model, batch] = batch_of_text(order, ranks_->rank());
+      TextReader asked_of_all(order);
+      const auto model = asked_of_all.take<size_t>();
+      const std::vector<data::MicroBatch> batches = batches_of_rank(asked_of_all, ranks_->rank(), together(model));
       TextWriter text;
-      text.add_list(session_->score_texts(model, batch));
+      for (const std::vector<float>& scores : session_->score_texts(model, batches)) text.add_list(scores);
       return text.take();
     });
     texts_.assign(texts.begin(), texts.end());

@@ -7,9 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
-#include "base/math.h"
 #include "base/sizes.h"
-#include "train/rank_text.h"
 
 namespace spillway::train {
 namespace {
@@ -56,19 +54,6 @@ double mean_distance(const std::vector<Completion>& completions) {
     tokens += static_cast<double>(one.ref_logps.size());
   }
   return sum / std::max(1.0, tokens);
-}
-
-std::vector<float>& scores_of(Completion& completion, ScoredBy by) {
-  if (by == ScoredBy::kValue) return completion.values;
-  return by == ScoredBy::kReference ? completion.ref_logps : completion.old_logps;
-}
-
-// Returns the numbers of a completion's tokens in a micro-batch: those at the positions after `begin` that predict the
-// tokens.
-std::vector<float> at_predicting_positions(const std::vector<double>& numbers, size_t begin, size_t prompt,
-                                           size_t tokens) {
-  const auto first = numbers.begin() + static_cast<std::ptrdiff_t>(begin + prompt - 1);
-  return {first, first + static_cast<std::ptrdiff_t>(tokens)};
 }
 
 }  // namespace
@@ -210,46 +195,6 @@ size_t RolloutFeed::most_of_prompt(const std::vector<Completion>& completions) c
   size_t longest = 0;
   for (const Completion& one : completions) longest = std::max(longest, one.ids.size());
   return static_cast<size_t>(*most) - longest;
-}
-
-// Fills the scores of each token by the passes that run before training. Each rank scores a micro-batch at a time.
-void RolloutFeed::score(std::vector<Completion>& completions) {
-  const std::vector<ScorePass> passes = job_.online->objective->passes();
-  if (passes.empty()) return;
-  const size_t most = most_of_prompt(completions);
-  const int64_t all = std::ssize(completions), size = completions_per_micro_batch();
-  const auto batch = [&](int64_t i) { return subspan_of(completions, i * size, std::min(size, all - i * size)); };
-  const auto scored = [&](int64_t i) {
-    const std::span<Completion> own = batch(i);
-    score_batch(own, most);
-    TextWriter text;
-    for (Completion& one : own)
-      for (const ScorePass& pass : passes) text.add_list(scores_of(one, pass.by));
-    return text.take();
-  };
-  ranks_.deal(div_ceil(all, size), scored, [&](int64_t i, std::string_view text) {
-    TextReader reader(text);
-    for (Completion& one : batch(i))
-      for (const ScorePass& pass : passes) scores_of(one, pass.by) = reader.take_list<float>();
-  });
-}
-
-void RolloutFeed::score_batch(std::span<Completion> completions, size_t most_of_prompt) {
-  std::vector<const Completion*> rows;
-  for (const Completion& one : completions) rows.push_back(&one);
-  fill(rows, most_of_prompt, nullptr);
-  const std::span<const std::vector<double>> scores = session_.score(BatchStreams(streams_).list());
-  const std::vector<ScorePass> passes = job_.online->objective->passes();
-  size_t begin = 0;
-  for (Completion& one : completions) {
-    const TrainedCompletion row = trained(one, most_of_prompt);
-    const size_t prompt = row.prompt.size(), tokens = static_cast<size_t>(row.tokens());
-    for (size_t pass = 0; pass < passes.size(); ++pass) {
-      const ScoredBy by = passes[pass].by;
-      scores_of(one, by) = at_predicting_positions(scores[pass], begin, prompt, tokens + (by == ScoredBy::kValue));
-    }
-    begin += prompt + one.ids.size();
-  }
 }
 
 // For PPO: computes advantages and returns of tokens from scores, and TRL's metrics of these.

@@ -54,7 +54,9 @@ class RolloutFeed final : public StepFeed {
   // Fills the streams, as OnlineObjective::fill().
   void fill(std::span<const Completion* const> completions, size_t most_of_prompt, const RoundTotals* round);
   void score(std::vector<Completion>& completions);
-  void score_batch(std::span<Completion> completions, size_t most_of_prompt);
+  void score_group(std::span<Completion> completions, size_t most_of_prompt);
+  void take_scores(std::span<const std::vector<double>> scores, size_t most_of_prompt,
+                   std::span<Completion> completions) const;
   void value_tokens(std::vector<Completion>& completions);
   [[nodiscard]] rewards::Advantages advantages_of(const std::vector<Completion>& completions) const;
   // Reports the round to the listener. `seconds` are the times of the programs.

@@ -1,0 +1,24 @@
+#include "train/held_group.h"
+
+#include "base/sizes.h"
+
+namespace spillway::train {
+
+void HeldGroup::begin(int64_t most) {
+  most_ = most;
+  streams_.clear();
+  views_.clear();
+  resize(room_, most > 1 ? most : 0);
+}
+
+void HeldGroup::add(std::span<const data::MicroBatch> streams) {
+  if (most_ > 1) {
+    std::vector<data::MicroBatch>& room = room_[streams_.size()];
+    room.assign(streams.begin(), streams.end());
+    streams = room;
+  }
+  streams_.push_back(streams);
+  views_.emplace_back(streams);
+}
+
+}  // namespace spillway::train
