@@ -23,6 +23,7 @@
 #include "tests/support/preference_run.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
+#include "tests/support/video_run.h"
 
 using namespace spillway;
 using namespace spillway::testing;
@@ -35,15 +36,8 @@ using Arguments = std::vector<std::string>;
 constexpr int kSharedSteps = 6;  // two epochs of 11 micro-batches, 4 a step: the third has 3, and the sixth
 constexpr int kMicroBatches = 4;
 
-// Trains as so many ranks, each with its part of the micro-batches, and returns by rank what it failed of.
-std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const std::string& name, Arguments more) {
-  more = more + Arguments{"--gradient_accumulation_steps",
-                          std::to_string(kMicroBatches / ranks),
-                          "--max_steps",
-                          std::to_string(kSharedSteps),
-                          "--val_set_size",
-                          "2"};
-  const Arguments all = job.train(name, more);
+// Runs a command of training as so many ranks, and returns by rank what it failed of.
+std::vector<std::string> run_over_ranks(int ranks, const Arguments& all) {
   const auto arguments = training_arguments(std::span(all).subspan(1));
   std::vector<std::string> errors;
   const auto train = [&](Peers* peers) {
@@ -58,6 +52,17 @@ std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const s
     return 0;
   });
   return errors;
+}
+
+// Trains as so many ranks, each with its part of the micro-batches.
+std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const std::string& name, Arguments more) {
+  more = more + Arguments{"--gradient_accumulation_steps",
+                          std::to_string(kMicroBatches / ranks),
+                          "--max_steps",
+                          std::to_string(kSharedSteps),
+                          "--val_set_size",
+                          "2"};
+  return run_over_ranks(ranks, job.train(name, more));
 }
 
 // Returns what metrics.jsonl says of training, without times and memory.
@@ -81,7 +86,7 @@ std::map<std::string, std::string> results_of(const fs::path& output) {
   std::map<std::string, std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(output)) {
     const std::string name = fs::relative(entry.path(), output).string();
-    if (name.ends_with(".safetensors") || name.ends_with("completions.jsonl"))
+    if (name.ends_with(".safetensors") || name.ends_with("completions.jsonl") || name.ends_with("samples.jsonl"))
       files[name] = read_file(entry.path(), 1 << 26);
     if (entry.path().filename() != "spillway_state.json") continue;
     nlohmann::json state = nlohmann::json::parse(read_file(entry.path(), 1 << 20));
@@ -324,6 +329,46 @@ TEST_CASE("rounds of one micro-batch, of which ranks train on several at once, h
   const WideModel model;
   const TinyJob job;
   check_on_ranks(job, model.arguments() + of_prompts(job, "online_dpo", {1, 0, 0.5, 0}), {2});
+}
+
+TEST_CASE(
+    "training on clips has the bits of one rank, with an average of the weights and what was drawn for each clip") {
+  const Arguments kinds[] = {{"--use_ema", "true", "--ema_decay", "0.9"},
+                             {"--use_ema", "true", "--ema_decay", "0.9", "--zero_stage", "3"},
+                             {"--adapter", "lora", "--lora_rank", "4", "--zero_stage", "3"}};
+  for (const Arguments& kind : kinds) {
+    CAPTURE(kind.back());
+    const TemporaryFolder folder;
+    const fs::path rows = clips_to_draw_for("t2v", folder.path());
+    for (const int ranks : {1, 2}) {
+      const fs::path output = folder.path() / std::to_string(ranks), config = output.string() + ".yml";
+      write_file(config, video_lines("t2v", false, output));
+      const Arguments all = Arguments{"train", config.string()} + kind +
+                            Arguments{"--log_samples",
+                                      "true",
+                                      "--val_set_size",
+                                      "1",
+                                      "--datasets.0.path",
+                                      rows.string(),
+                                      "--curriculum_sampling",
+                                      "false",
+                                      "--training_cfg_rate",
+                                      "0.3",
+                                      "--micro_batch_size",
+                                      "1",
+                                      "--gradient_accumulation_steps",
+                                      std::to_string(4 / ranks),
+                                      "--max_steps",
+                                      "5",
+                                      "--save_strategy",
+                                      "steps",
+                                      "--save_steps",
+                                      "2"};
+      for (const std::string& error : run_over_ranks(ranks, all)) CHECK(error == "");
+    }
+    check_same_results(folder.path() / "1", folder.path() / "2");
+    CHECK(results_of(folder.path() / "2").contains("samples.jsonl"));
+  }
 }
 
 TEST_CASE("a rank with other rows, and one whose config is wrong, end all ranks with one message") {

@@ -140,7 +140,7 @@ int cmd_plan(std::span<const std::string> args) {
   const std::shared_ptr<Device> device = open_device(elsewhere ? "cpu" : loaded.config.device);
   BusyNotes busy;
   const int ranks = narrow<int>(loaded.config.ranks.count);
-  Machine machine = elsewhere ? machine_elsewhere(*arguments) : train::machine_of(loaded.config, *device, ranks);
+  Machine machine = elsewhere ? machine_elsewhere(*arguments, ranks) : train::machine_of(loaded.config, *device, ranks);
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
   (void)train::open_weight_files(job, train::MissingWeights::kAllowed);
@@ -153,7 +153,7 @@ int cmd_plan(std::span<const std::string> args) {
     if (!elsewhere) measure_new_disks(machine, loaded.config.memory.disk_paths, *device);
     progress.hint("looking for what would fit");
     train::add_changes_that_fit(loaded, job, machine, planned);
-  } else if (!elsewhere) {
+  } else {
     release_free_memory();
     planned.context.process_bytes = train::predicted_rss_bytes(job, planned, machine);
   }

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/math.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -112,10 +113,11 @@ std::string config_of(const NamedModel& model, const FitQuestion& question, cons
 
 // Returns this machine, as a run of the config would see it, unless another is named.
 Machine machine_for(const ConfigArguments& arguments, const NamedModel& model, const FitFamily& family) {
-  if (is_elsewhere(arguments)) return machine_elsewhere(arguments);
   const config::LoadedConfig loaded = config::load_config(fit_config(model.folder, family, family.methods.front(), 1),
                                                           "--model", arguments.overrides, config::ConfigUse::kTrain);
-  return train::machine_of(loaded.config, *open_device(loaded.config.device));
+  const int64_t ranks = loaded.config.ranks.count;
+  if (is_elsewhere(arguments)) return machine_elsewhere(arguments, ranks);
+  return train::machine_of(loaded.config, *open_device(loaded.config.device), narrow<int>(ranks));
 }
 
 }  // namespace

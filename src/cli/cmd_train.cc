@@ -108,11 +108,7 @@ constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kPrintMetricsFlag, kIsaFlag};
 constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
 // Throws InputError for what several ranks cannot do yet.
-void check_can_share(const train::Job& job, const Device& device) {
-  if (job.clips)
-    throw input_error("base_model",
-                      "expected a model of text beside several ranks, got one of clips; several ranks that train on "
-                      "clips are not yet supported: start one");
+void check_can_share(const Device& device) {
   if (!device.shares_host_memory())
     throw input_error(
         "device",
@@ -190,7 +186,7 @@ class RankOfTraining {
     now_ = time_from_text(started_);
     ranks_.agree([&] {
       job_.emplace(train::make_job(loaded_.config, machine_, {.now = now_}));
-      if (ranks_.are_several()) check_can_share(*job_, *device_);
+      if (ranks_.are_several()) check_can_share(*device_);
       for (const std::string& note : job_->notes) log_line(note);
       // Checks that everything can be opened, before anything that takes long.
       (void)train::open_weight_files(*job_);

@@ -23,11 +23,14 @@ Machine read_machine(const std::string& path) {
 
 bool is_elsewhere(const ConfigArguments& arguments) { return arguments.has("--machine") || arguments.has("--gpu"); }
 
-Machine machine_elsewhere(const ConfigArguments& arguments) {
-  if (!arguments.has("--gpu")) return read_machine(arguments.value("--machine"));
-  if (arguments.has("--machine"))
+Machine machine_elsewhere(const ConfigArguments& arguments, int64_t ranks) {
+  if (arguments.has("--gpu") && arguments.has("--machine"))
     throw input_error("--gpu", "expected one machine, got --machine too; remove one of them");
-  return machine_by_name(arguments.value("--gpu"), "--gpu");
+  const bool is_known = arguments.has("--gpu");
+  const std::string name = arguments.value(is_known ? "--gpu" : "--machine");
+  const Machine host = is_known ? machine_by_name(name, "--gpu") : read_machine(name);
+  if (ranks > 1) check_peer_rates(host, ranks, is_known ? fmt::format("--gpu {}", name) : name);
+  return share_of_rank(host, ranks);
 }
 
 }  // namespace spillway

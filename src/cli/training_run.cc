@@ -224,7 +224,11 @@ class TrainingRun {
 
   train::TrainingListeners listeners() {
     const auto push = [this](const fs::path& folder, int64_t step) { pushes_.push_checkpoint(folder, step); };
-    if (!ranks_.is_first()) return {.checkpoint = push};
+    if (!ranks_.is_first()) {
+      train::TrainingListeners others{.checkpoint = push};
+      if (pixels_) others.clips = [](const train::ClipsRecord&) {};  // all ranks sample, as that may gather weights
+      return others;
+    }
     return {.before_step =
                 [this] {
                   if (cpu_share_) cpu_share_->sample_at_intervals(kMaxShareOfProbes);

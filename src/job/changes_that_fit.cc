@@ -94,15 +94,26 @@ class SuggestionSearch {
 
   [[nodiscard]] bool wants_more() const { return found_.size() < kMaxChanges && searches_ < kMaxSearches; }
 
+  // Returns nothing where a key beside a change does not go with it, or two suggestions change the same one.
   [[nodiscard]] std::optional<Job> changed_job(const Overrides& overrides) const {
+    for (size_t i = 0; i < overrides.size(); ++i) {
+      const auto is_same = [&](const config::ConfigOverride& other) { return other.key == overrides[i].key; };
+      if (std::any_of(overrides.begin() + static_cast<ptrdiff_t>(i) + 1, overrides.end(), is_same)) return {};
+    }
     try {
       config::Config config = config::load_changed(loaded_.source, overrides).config;
       use_model_folders(config, hub::FolderUse::kConfig);
       if (config.ranks.shards_by_host) config.ranks = job_.config.ranks;
-      return make_job(config, machine_, {.now = job_.now, .rows = &job_});
+      return make_job(config, machine_for(config), {.now = job_.now, .rows = &job_});
     } catch (const InputError&) {
-      return {};  // a key beside it does not go with it
+      return {};
     }
+  }
+
+  // Returns the machine as a rank of the changed job sees it.
+  [[nodiscard]] Machine machine_for(const config::Config& config) const {
+    const int64_t ranks = config.ranks.count;
+    return ranks == job_.config.ranks.count ? machine_ : share_of_rank(machine_, ranks);
   }
 
   [[nodiscard]] static Trial trial_of(const Plan& plan, const PlanContext& context, const std::string& text) {
@@ -130,7 +141,7 @@ class SuggestionSearch {
     possible_[text] = changed.has_value();
     if (!changed) return nullptr;
     ++searches_;
-    const PlannedJob planned = plan_job(*changed, machine_);
+    const PlannedJob planned = plan_job(*changed, machine_for(changed->config));
     Trial& trial = trials_[text] = trial_of(planned.plan, planned.context, text);
     trial.fits = train::fits(planned);
     const auto rank = [this](const Trial& of) { return std::pair(needed_bytes(of), of.change.text.size()); };

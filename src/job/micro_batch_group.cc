@@ -33,6 +33,7 @@ RepeatedMicroBatches repeat_micro_batches(Graph& graph, const MicroBatchValues& 
     values.scale = repeated(first.scale);
     values.router_loss_weight = repeated(first.router_loss_weight);
     values.dropout_seed = repeated(first.dropout_seed);
+    values.fake_quantises = repeated(first.fake_quantises);
     values.loss_result += static_cast<size_t>(number) * results;
     values.tokens = axis(first.tokens);
     values.rows = axis(first.rows);

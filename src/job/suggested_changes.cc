@@ -11,6 +11,7 @@ namespace spillway::train {
 namespace {
 
 constexpr int64_t kShortestSequence = 64;
+constexpr int64_t kMostTimes = 16;  // as many ranks
 
 // Returns true if device and host are the same RAM.
 bool has_one_ram(const Machine& machine) { return nth(machine.capacity_bytes, Tier::kHost) == 0; }
@@ -31,6 +32,7 @@ class Levers {
     add_groups();
     add_tier(Tier::kDisk, usable_bytes(free_bytes(machine_, Tier::kDisk)));
     add_homes();
+    add_ranks();
     add_rows();
     // If both are the same RAM, a host budget gains no more than a device budget, which is always offered.
     if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
@@ -120,6 +122,28 @@ class Levers {
                                                             : Tier::kDevice;
       add_home("activation_offloading", tier, "true", choice("activation_offloading", "null"));
     }
+  }
+
+  // Offers two, four, ... times as many ranks, with fewer micro-batches on each, so that a step stays what it is.
+  void add_ranks() {
+    const config::BatchSettings& batches = config_.batches;
+    const int64_t ranks = config_.ranks.count;
+    const bool has_no_more = machine_.device == DeviceKind::kCuda && machine_.ranks_per_host == 0;  // GPUs, here
+    if (ranks == 1 || has_no_more || config_.ranks.shards_by_host || loaded_.given.contains("batch_size") ||
+        config_.online)
+      return;
+    const std::string key = spelled(loaded_.given.contains("num_gpus") ? "num_gpus" : "num_processes");
+    SuggestedChange suggestion;
+    for (int64_t more = 2 * ranks; batches.gradient_accumulation_steps % more == 0; more *= 2)
+      suggestion.grades.push_back(
+          {{key, fmt::format("{}", more)},
+           {spelled("gradient_accumulation_steps"), fmt::format("{}", batches.gradient_accumulation_steps / more)}});
+    if (suggestion.grades.empty()) {  // each has one micro-batch already
+      suggestion.trains = "on more rows in a step";
+      for (int64_t more = 2 * ranks; more <= kMostTimes * ranks; more *= 2)
+        suggestion.grades.push_back({{key, fmt::format("{}", more)}});
+    }
+    suggestions_.push_back(std::move(suggestion));
   }
 
   // Increases accumulation, and the micro-batches per round, by the same factor, so that a step has the same

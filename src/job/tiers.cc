@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/math.h"
 #include "io/disk_space.h"
 #include "job/offload_policy.h"
@@ -31,8 +32,13 @@ Machine machine_of(const config::Config& config, Device& device, int ranks) {
   check_disks(config.memory);
   const std::vector<std::string>& folders = config.memory.disk_paths;
   Machine machine = this_machine(folders, device);
-  for (int64_t& bytes : machine.capacity_bytes) bytes /= ranks;
-  for (int64_t& bytes : machine.total_bytes) bytes /= ranks;
+  for (const Tier tier : kEachBudgetedTier) {
+    if (tier == Tier::kDevice && !device.shares_host_memory()) continue;  // each rank has a GPU
+    nth(machine.capacity_bytes, tier) /= ranks;
+    nth(machine.total_bytes, tier) /= ranks;
+  }
+  machine.ranks_per_host = ranks > 1 ? 0 : 1;
+  machine.ranks_on_host = ranks;
   const Budget budget = make_budget(config.memory, make_policy(config.offload), machine);
   if (budget.disk.value_or(0) > 0) measure_new_disks(machine, folders, device);
   return machine;

@@ -5,6 +5,7 @@
 
 #include "base/index.h"
 #include "graph/operation.h"
+#include "plan/peer_seconds.h"
 #include "plan/signature.h"
 
 namespace spillway {
@@ -27,12 +28,6 @@ double seconds_by_rates(const Graph& graph, OpId id, const Machine& machine) {
   return machine.operation_seconds + std::max(memory, cost.flops / flops_of(graph, id, machine, cost.in_f32));
 }
 
-// Without a known rate between ranks they are taken to reach each other as fast as their memory.
-double collective_seconds(double sent_bytes, const Machine& machine) {
-  const double rate = nth(machine.link_bytes_per_second, Lane::kPeer);
-  return machine.operation_seconds + sent_bytes / (rate > 0 ? rate : machine.memory_bytes_per_second);
-}
-
 Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine& machine) {
   Machine::OperationSeconds seconds;
   if (!machine.operations.empty()) {
@@ -53,8 +48,8 @@ Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine&
 CostModel::CostModel(const Graph& graph, const Machine& machine) : machine_(machine) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     if (graph.op(id).def->collective != nullptr) {
-      const double sent = cost_of(graph, id).sent_bytes, seconds = collective_seconds(sent, machine);
-      sent_bytes_[id] = static_cast<int64_t>(sent);
+      const double seconds = peer_seconds(graph, id, machine);
+      sent_bytes_[id] = static_cast<int64_t>(cost_of(graph, id).sent_bytes);
       compute_seconds_.push_back(seconds);
       host_seconds_.push_back(seconds);
       continue;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -27,6 +28,11 @@ void read_number(const nlohmann::json& json, std::string_view key, std::string_v
   target = static_cast<T>(number);
 }
 
+template <typename T>
+void read_if_there(const nlohmann::json& json, std::string_view key, std::string_view where, T& target) {
+  if (json.contains(key)) read_number(json, key, where, target);
+}
+
 const nlohmann::json& read_object(const nlohmann::json& json, std::string_view key, std::string_view where) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_object()) {
@@ -45,7 +51,7 @@ void read_operations(const nlohmann::json& json, std::string_view where, Machine
     Machine::OperationSeconds& seconds = operations[signature];
     read_number(entry, "compute_seconds", where, seconds.compute);
     read_number(entry, "host_seconds", where, seconds.host);
-    if (entry.contains("cpu_share")) read_number(entry, "cpu_share", where, seconds.cpu_share);
+    read_if_there(entry, "cpu_share", where, seconds.cpu_share);
   }
 }
 
@@ -116,7 +122,50 @@ nlohmann::ordered_json operations_json(const Machine::OperationTable& operations
   return json;
 }
 
+int64_t ranks_on_host(const Machine& machine, int64_t ranks) {
+  return machine.ranks_per_host > 0 ? std::min(machine.ranks_per_host, ranks) : ranks;
+}
+
 }  // namespace
+
+Machine share_of_rank(const Machine& machine, int64_t ranks) {
+  Machine result = machine;
+  result.ranks_on_host = ranks_on_host(machine, ranks);
+  const double share = static_cast<double>(machine.ranks_on_host) / static_cast<double>(result.ranks_on_host);
+  const auto scale = [share](auto& figure) {
+    figure = static_cast<std::decay_t<decltype(figure)>>(static_cast<double>(figure) * share);
+  };
+  for (const Tier tier : kEachBudgetedTier) {
+    if (tier == Tier::kDevice && machine.device != DeviceKind::kCpu) continue;
+    scale(nth(result.capacity_bytes, tier));
+    scale(nth(result.total_bytes, tier));
+  }
+  scale(result.threads);
+  result.threads = std::max(1, result.threads);
+  scale(result.host_bytes_per_second);
+  for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) scale(nth(result.link_bytes_per_second, lane));
+  if (machine.device != DeviceKind::kCpu) return result;
+  for (double* const rate : {&result.matrix_flops_f32, &result.matrix_flops_bf16, &result.memory_bytes_per_second,
+                             &nth(result.link_bytes_per_second, Lane::kHostToDevice),
+                             &nth(result.link_bytes_per_second, Lane::kDeviceToHost)})
+    scale(*rate);
+  for (auto& [name, rate] : result.operation_flops) scale(rate);
+  return result;
+}
+
+void check_peer_rates(const Machine& machine, int64_t ranks, std::string_view where) {
+  const int64_t on_host = ranks_on_host(machine, ranks);
+  if (on_host > 1 && nth(machine.link_bytes_per_second, Lane::kPeer) <= 0)
+    throw input_error(where,
+                      "expected 'link_bytes_per_second.peer' above zero for {} ranks on a host, got 0; write the bytes "
+                      "per second that a rank sends to others on its host",
+                      on_host);
+  if (ranks > on_host && machine.peer_between_hosts_bytes_per_second <= 0)
+    throw input_error(where,
+                      "expected 'peer_between_hosts_bytes_per_second' above zero for {} ranks on hosts of {}, got "
+                      "none; write the bytes per second that a rank sends to other hosts, or the 'ranks_per_host'",
+                      ranks, on_host);
+}
 
 nlohmann::ordered_json to_json(const Machine& machine) {
   nlohmann::ordered_json json = {{"name", machine.name},
@@ -133,6 +182,11 @@ nlohmann::ordered_json to_json(const Machine& machine) {
   json["link_bytes_per_second"] = lanes_json(machine.link_bytes_per_second);
   if (!machine.disks.empty()) json["disks"] = machine.disks;
   json["link_latency_seconds"] = lanes_json(machine.link_latency_seconds);
+  if (machine.ranks_per_host != 1) json["ranks_per_host"] = machine.ranks_per_host;
+  if (machine.ranks_on_host != 1) json["ranks_on_host"] = machine.ranks_on_host;
+  if (machine.peer_between_hosts_bytes_per_second > 0)
+    json["peer_between_hosts_bytes_per_second"] = machine.peer_between_hosts_bytes_per_second;
+  if (machine.peer_latency_seconds > 0) json["peer_latency_seconds"] = machine.peer_latency_seconds;
   json["compute_share"] = lanes_json(machine.compute_share);
   json["opposite_share"] = lanes_json(machine.opposite_share);
   if (!machine.operations.empty()) json["operations"] = operations_json(machine.operations);
@@ -156,8 +210,7 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_number(json, "matrix_flops_bf16", where, machine.matrix_flops_bf16);
   if (json.contains("operation_flops")) read_operation_flops(json, where, machine);
   read_number(json, "memory_bytes_per_second", where, machine.memory_bytes_per_second);
-  if (json.contains("host_bytes_per_second"))
-    read_number(json, "host_bytes_per_second", where, machine.host_bytes_per_second);
+  read_if_there(json, "host_bytes_per_second", where, machine.host_bytes_per_second);
   read_number(json, "operation_seconds", where, machine.operation_seconds);
   read_tiers(read_object(json, "capacity_bytes", where), where, machine.capacity_bytes);
   if (json.contains("total_bytes")) read_tiers(read_object(json, "total_bytes", where), where, machine.total_bytes);
@@ -170,6 +223,11 @@ Machine machine_from_json(const nlohmann::json& json, std::string_view where) {
   read_shares(json, "opposite_share", where, machine.opposite_share);
   if (json.contains("link_latency_seconds"))
     read_lanes(read_object(json, "link_latency_seconds", where), where, machine.link_latency_seconds);
+  read_if_there(json, "ranks_per_host", where, machine.ranks_per_host);
+  read_if_there(json, "ranks_on_host", where, machine.ranks_on_host);
+  machine.ranks_on_host = std::max<int64_t>(1, machine.ranks_on_host);
+  read_if_there(json, "peer_between_hosts_bytes_per_second", where, machine.peer_between_hosts_bytes_per_second);
+  read_if_there(json, "peer_latency_seconds", where, machine.peer_latency_seconds);
   if (json.contains("operations")) read_operations(json, where, machine.operations);
   if (json.contains("measured")) read_measured(read_object(json, "measured", where), where, machine.measured);
   if (json.contains("cpu_shares")) {

@@ -43,6 +43,11 @@ struct Machine {
   // The delay from when a lane is done with a transfer's bytes to when instructions that wait for them go on: the
   // device's answer, and a thread that has to get a core. The lane itself does not wait for that.
   std::array<double, kLanes> link_latency_seconds{};
+  // The hosts of several ranks. Each rank has a device, and a host's ranks share its memory, disks and CPUs.
+  int64_t ranks_per_host = 1;                      // for which a host has room; 0: any number
+  int64_t ranks_on_host = 1;                       // that share the figures above, of which one rank's share is given
+  double peer_between_hosts_bytes_per_second = 0;  // that a rank sends to ranks of other hosts; 0: not known
+  double peer_latency_seconds = 0;                 // from the start of an exchange to its first byte
   // flop/s on bf16 data of operations, by name, that run at neither matrix rate: attention by a library.
   std::map<std::string, double, std::less<>> operation_flops;
 
@@ -81,10 +86,17 @@ struct Machine {
   }
 };
 
+// Returns the machine as one of `ranks` sees it: the ranks of a host share its host memory, disks and CPUs evenly, and
+// where the device is the CPU that too. What was measured of operations stays. REQUIRES: ranks >= 1.
+[[nodiscard]] Machine share_of_rank(const Machine& machine, int64_t ranks);
+// Throws InputError naming `where` if the machine lacks a rate at which so many ranks exchange.
+void check_peer_rates(const Machine& machine, int64_t ranks, std::string_view where);
+
 [[nodiscard]] nlohmann::ordered_json to_json(const Machine& machine);
 // Throws InputError naming `where` and the key for anything that is missing, of the wrong type, negative or not finite.
 // `device`, `total_bytes`, `operation_flops`, `host_bytes_per_second`, `disks`, `compute_share`, `opposite_share`,
-// `link_latency_seconds`, `operations`, `measured`, `cpu_shares` and `algorithms` may be missing.
+// `link_latency_seconds`, `ranks_per_host`, `ranks_on_host`, `peer_between_hosts_bytes_per_second`,
+// `peer_latency_seconds`, `operations`, `measured`, `cpu_shares` and `algorithms` may be missing.
 [[nodiscard]] Machine machine_from_json(const nlohmann::json& json, std::string_view where);
 
 }  // namespace spillway

@@ -140,9 +140,9 @@ class ClipData final : public RunData {
     position.steps_per_epoch = steps_per_epoch;
   }
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession&, const TrainingLength& length,
-                                                    const TrainingPosition& position, Ranks&) const override {
+                                                    const TrainingPosition& position, Ranks& ranks) const override {
     return std::make_unique<ClipFeed>(*job_.clips, sets_.training, order_, position.step, length.total_steps,
-                                      listeners_.sample);
+                                      RankPart{ranks.rank(), ranks.size()}, listeners_.sample);
   }
   void sample(TrainingSession& session, int64_t step) const override {
     if (!listeners_.clips) return;

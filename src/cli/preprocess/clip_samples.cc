@@ -18,7 +18,7 @@ ordered_json write_clip_samples(const std::filesystem::path& folder, const confi
   const train::ClipOrder order = train::clip_order(config, sets->training);
   const int64_t steps = train::total_steps(config.schedule, order.epoch().steps());
   const int64_t samples = order.first_sample(steps);
-  data::ClipStream stream(sets->training.rows, job.flow, train::training_turns(order, sets->training, 0, samples),
+  data::ClipStream stream(sets->training.rows, job.flow, train::training_turns(order, sets->training, 0, steps),
                           train::samples_in_flight(1));
   std::string lines;
   int64_t step = 0, dropped = 0, patches = 0;

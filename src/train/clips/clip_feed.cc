@@ -44,6 +44,42 @@ data::FlowOptions with_all_texts(data::FlowOptions flow) {
   return flow;
 }
 
+// The numbers of the samples that a rank trains on, in order.
+class SampleNumbers {
+ public:
+  SampleNumbers(const ClipOrder& order, int64_t first_step, int64_t last_step, RankPart part)
+      : order_(order), step_(first_step), last_step_(last_step), part_(part) {}
+
+  [[nodiscard]] std::optional<int64_t> next() {
+    while (at_ == end_) {
+      if (step_ == last_step_) return {};
+      next_batch();
+    }
+    return at_++;
+  }
+
+ private:
+  // Goes to the rank's next micro-batch; at the end of a step, to the next step instead.
+  void next_batch() {
+    const int64_t samples = order_.samples_of(step_), batches = div_ceil(samples, order_.rows_per_batch);
+    if (first_batch_ >= batches) {
+      ++step_;
+      first_batch_ = 0;
+      return;
+    }
+    const int64_t own = std::min(first_batch_ + part_.rank, batches - 1) * order_.rows_per_batch;
+    at_ = order_.first_sample(step_) + own;
+    end_ = at_ + std::min(order_.rows_per_batch, samples - own);
+    first_batch_ += part_.size;
+  }
+
+  ClipOrder order_;
+  int64_t step_, last_step_;
+  RankPart part_;
+  int64_t first_batch_ = 0;   // of those that the ranks have next
+  int64_t at_ = 0, end_ = 0;  // of the present micro-batch
+};
+
 data::ClipTurns in_order(std::vector<data::ClipTurn> turns) {
   return [turns = std::move(turns), at = size_t{0}]() mutable {
     return at < turns.size() ? std::optional(turns[at++]) : std::nullopt;
@@ -68,25 +104,25 @@ ClipOrder clip_order(const config::Config& config, const ClipSet& set) {
           .seed = options.seed};
 }
 
-data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last) {
-  return [order, &set, at = first, last, epoch = int64_t{-1},
+data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last, RankPart part) {
+  return [turns = SampleNumbers(order, first, last, part), order, &set, epoch = int64_t{-1},
           rows = std::vector<int64_t>()]() mutable -> std::optional<data::ClipTurn> {
-    if (at >= last) return {};
-    if (const int64_t now = at / order.rows; now != epoch) {
+    const std::optional<int64_t> sample = turns.next();
+    if (!sample) return {};
+    if (const int64_t now = *sample / order.rows; now != epoch) {
       epoch = now;
       rows = data::order_of_epoch(order.rows, order.order, order.seed, epoch);
     }
-    const int64_t index = nth(rows, at % order.rows);
-    return data::ClipTurn{.row = nth(set.chosen, index), .sample = at++};
+    const int64_t index = nth(rows, *sample % order.rows);
+    return data::ClipTurn{.row = nth(set.chosen, index), .sample = *sample};
   };
 }
 
 ClipFeed::ClipFeed(const ClipJob& job, const ClipSet& set, const ClipOrder& order, int64_t first_step,
-                   int64_t total_steps, std::function<void(const SampleSeen&)> on_sample)
+                   int64_t total_steps, RankPart part, std::function<void(const SampleSeen&)> on_sample)
     : job_(job),
       order_(order),
-      stream_(set.rows, job.flow,
-              training_turns(order, set, order.first_sample(first_step), order.first_sample(total_steps)),
+      stream_(set.rows, job.flow, training_turns(order, set, first_step, total_steps, part),
               samples_in_flight(order.rows_per_batch)),
       on_sample_(std::move(on_sample)) {}
 
@@ -104,21 +140,36 @@ std::span<const data::MicroBatch> ClipFeed::micro_batch(int64_t index) {
     const std::optional<data::ClipSample> sample = stream_.next();
     SPILLWAY_CHECK(sample.has_value(), "no sample for step {}", step_);
     data::add_to_micro_batch(batch_, *sample, job_.demands);
-    if (on_sample_)
-      samples_.push_back({step_ + 1, index, sample->row, sample->timestep, sample->sigma, sample->text_dropped});
+    samples_.push_back({step_ + 1, index, sample->row, sample->timestep, sample->sigma, sample->text_dropped});
   }
   return std::span(&batch_, 1);
 }
 
 std::vector<double> ClipFeed::observe(const Observation& seen) {
-  for (int64_t i = 0; i < seen.rows && on_sample_; ++i) {
-    SampleSeen& sample = samples_.front();
-    const double sigma = job_.preconditions ? static_cast<double>(sample.sigma) : 1;
-    sample.loss = nth(seen.values[0], i) * sigma * sigma;
-    on_sample_(sample);
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < seen.rows; ++i) {
+    const SampleSeen& one = samples_.front();
+    const double sigma = job_.preconditions ? static_cast<double>(one.sigma) : 1;
+    const double loss = nth(seen.values[0], i) * sigma * sigma;
+    numbers.insert(numbers.end(), {static_cast<double>(one.micro_step), static_cast<double>(one.row),
+                                   static_cast<double>(one.timestep), static_cast<double>(one.sigma),
+                                   one.text_dropped ? 1.0 : 0.0, loss});
     samples_.pop_front();
   }
-  return {};
+  return numbers;
+}
+
+void ClipFeed::add_observed(std::span<const double> numbers) {
+  constexpr size_t kNumbers = 6;  // of a sample
+  if (!on_sample_) return;
+  for (; numbers.size() >= kNumbers; numbers = numbers.subspan(kNumbers))
+    on_sample_({.step = step_ + 1,
+                .micro_step = static_cast<int64_t>(numbers[0]),
+                .row = static_cast<int64_t>(numbers[1]),
+                .timestep = static_cast<float>(numbers[2]),
+                .sigma = static_cast<float>(numbers[3]),
+                .text_dropped = numbers[4] != 0,
+                .loss = numbers[5]});
 }
 
 ClipEvaluation::ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch)

@@ -45,20 +45,29 @@ struct ClipOrder {
 };
 [[nodiscard]] ClipOrder clip_order(const config::Config& config, const ClipSet& set);
 
-// Returns the turns of the samples `first` to `last` - 1.
-[[nodiscard]] data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last);
+// The part of a job over several ranks that a feed is for.
+struct RankPart {
+  int rank = 0, size = 1;
+};
+
+// Returns the turns of the steps `first` to `last` - 1, counted from 0, that a rank trains on: those of micro-batches
+// rank, rank + size, ... of each step. Where the last of them are fewer than the ranks, those without one have the last
+// of them too, as Ranks::deal() runs it.
+[[nodiscard]] data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last,
+                                             RankPart part = {});
 
 class ClipFeed final : public StepFeed {
  public:
-  // Feeds the steps `first_step` to `total_steps` - 1, counted from 0. Borrows everything but the set's rows. Calls
-  // `on_sample`, if there is one, for each sample that was trained on.
+  // Feeds the micro-batches of a rank in the steps `first_step` to `total_steps` - 1, counted from 0. Borrows
+  // everything but the set's rows. Calls `on_sample`, if there is one, for each sample that any rank has trained on.
   ClipFeed(const ClipJob& job, const ClipSet& set, const ClipOrder& order, int64_t first_step, int64_t total_steps,
-           std::function<void(const SampleSeen&)> on_sample);
+           RankPart part, std::function<void(const SampleSeen&)> on_sample);
 
   void begin(int64_t step) override;
   [[nodiscard]] StepTotals totals() const override;
   [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override;
   [[nodiscard]] std::vector<double> observe(const Observation& seen) override;
+  void add_observed(std::span<const double> numbers) override;
 
  private:
   const ClipJob& job_;
@@ -66,7 +75,7 @@ class ClipFeed final : public StepFeed {
   data::ClipStream stream_;
   std::function<void(const SampleSeen&)> on_sample_;
   data::MicroBatch batch_;
-  std::deque<SampleSeen> samples_;  // of the micro-batches that were fetched and not observed yet, for on_sample_
+  std::deque<SampleSeen> samples_;  // of the micro-batches that were fetched and not observed yet
   int64_t step_ = 0;
 };
 
