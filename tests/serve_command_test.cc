@@ -69,9 +69,13 @@ class Socket {
 // A server of a tiny model in model/.
 class Server : public WorkingFolder {
  public:
-  explicit Server(const std::vector<std::string>& more = {}, int64_t positions = 512) : port_(Socket::free_port()) {
+  // `of_tools` goes before the model's chat template.
+  explicit Server(const std::vector<std::string>& more = {}, int64_t positions = 512, const std::string& of_tools = "")
+      : port_(Socket::free_port()) {
     fs::create_directory("model");
     write_chat_model("model", positions);
+    const fs::path chat_template = "model/chat_template.jinja";
+    write_file(chat_template, of_tools + read_file(chat_template, 1 << 16));
     std::vector<std::string> args = {"serve", "model/", "--port", std::to_string(port_)};
     args.insert(args.end(), more.begin(), more.end());
     process_ = std::make_unique<Process>(args);
@@ -359,6 +363,42 @@ TEST_CASE("answers are JSON where that is asked for, valid under the schema, fro
       "here, got 'multipleOf'; leave it out: answers could break it");
   CHECK(error(R"({"enum": []})").find("enum] expected a list of at least one element") != std::string::npos);
   CHECK(error("false").find("expected a schema that some document fulfils") != std::string::npos);
+}
+
+TEST_CASE("a forced answer is calls of the functions that are asked for, with arguments of their schemas") {
+  const Server server({}, 512, "{% if tools %}<tool_call>{% endif %}");
+  const json tools = json::parse(R"([
+      {"type": "function", "function": {"name": "set", "parameters": {"type": "object", "required": ["on"],
+          "properties": {"on": {"type": "boolean"}}, "additionalProperties": false}}},
+      {"type": "function", "function": {"name": "pick", "strict": true, "parameters": {"type": "object",
+          "properties": {"kind": {"$ref": "#/$defs/kind"}}, "required": ["kind"], "additionalProperties": false,
+          "$defs": {"kind": {"enum": ["cat", "dog"]}}}}}])");
+  json request = {{"messages", messages("hello")}, {"max_tokens", 300},           {"seed", 5}, {"tools", tools},
+                  {"tool_choice", "required"},     {"parallel_tool_calls", false}};
+  const auto check_call = [](const json& call) {
+    const json arguments = json::parse(call["function"]["arguments"].get<std::string>());
+    CHECK(arguments.size() == 1);
+    if (call["function"]["name"] == "set") {
+      CHECK(arguments["on"].is_boolean());
+    } else {
+      CHECK((arguments["kind"] == "cat" || arguments["kind"] == "dog"));
+    }
+  };
+  for (const char* name : {"", "set", "pick"}) {
+    if (*name != '\0') request["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
+    const json choice = server.answer("/v1/chat/completions", request)["choices"][0];
+    CAPTURE(choice.dump());
+    CHECK(choice["finish_reason"] == "tool_calls");
+    REQUIRE(choice["message"]["tool_calls"].size() == 1);
+    const json call = choice["message"]["tool_calls"][0];
+    check_call(call);
+    if (*name != '\0') CHECK(call["function"]["name"] == name);
+  }
+  request["tool_choice"] = {{"type", "function"}, {"function", {{"name", "other"}}}};
+  const auto response = server.post("/v1/chat/completions", request.dump());
+  CHECK(response.first == 400);
+  CHECK(json::parse(response.second)["error"]["message"] ==
+        "[request: tool_choice] expected a function of tools, got 'other'; add it to them");
 }
 
 TEST_CASE("what is wrong with a request is told as OpenAI tells it") {

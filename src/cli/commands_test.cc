@@ -199,13 +199,10 @@ TEST_CASE("--check-config looks at keys and values and writes nothing") {
   const Captured fine = run({"plan", config.path, "--check-config", "--micro-batch-size", "2", "--json"});
   CHECK(fine.status == 0);
   CHECK(nlohmann::json::parse(fine.out)["ignored"] == nlohmann::json{"wandb_project"});
-  CHECK(
-      fine.err ==
-      "ignored: wandb_project (no experiment tracker is built in: metrics.jsonl has every step, report.html shows the "
-      "run, use_tensorboard writes event files)\n");
+  CHECK(fine.err == "ignored: wandb_project (report_to: wandb writes a run that `wandb sync` sends)\n");
   const Captured wrong = run({"plan", config.path, "--check-config", "--micro_batch_size=0"});
   CHECK(wrong.status == 2);
-  CHECK(wrong.out.find("  wandb_project     ignored: no experiment tracker") != std::string::npos);
+  CHECK(wrong.out.find("  wandb_project     supported") != std::string::npos);
   CHECK(wrong.out.find("  micro_batch_size  wrong: expected an integer") != std::string::npos);
   CHECK(wrong.err ==
         "[--micro_batch_size] expected an integer of at least 1 and at most 1048576, got '0'; change the value\n");

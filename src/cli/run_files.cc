@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/index.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/trackers.h"
 #include "job/tiers.h"
 #include "runtime/process_memory.h"
 
@@ -29,7 +31,7 @@ void RunFiles::write_or_close(std::unique_ptr<File>& file, const Write& write) {
 }
 
 void RunFiles::open(const std::filesystem::path& output, const train::RunIdentity& identity,
-                    const train::Trainer& trainer) {
+                    const train::Trainer& trainer, const config::ConfigSource& source) {
   const int64_t step = trainer.step();
   if (job_.config.online && job_.config.online->log_completions)
     completions_ = std::make_unique<StepLines>(output / "completions.jsonl", step);
@@ -37,8 +39,10 @@ void RunFiles::open(const std::filesystem::path& output, const train::RunIdentit
     samples_ = std::make_unique<StepLines>(output / "samples.jsonl", step);
   if (job_.config.output.metrics)
     metrics_ = std::make_unique<MetricsWriter>(output / "metrics.jsonl", step, trainer.is_evaluated());
-  if (job_.config.output.tensorboard)
-    events_ = std::make_unique<EventFile>(event_folder(output, identity.started), step);
+  const config::LoadedConfig loaded = config::load_changed(source, {});
+  trackers_ = open_trackers(job_.config.output, config::trackers_of(loaded), identity, {step, trainer.is_evaluated()},
+                            tracked_settings(loaded, job_, trainer.length()),
+                            [](const char* name) -> const char* { return std::getenv(name); });
   if (prints_metrics_)
     print(json_text(nlohmann::ordered_json{
               {"output_dir", output.string()}, {"step", step}, {"total_steps", trainer.length().total_steps}}) +
@@ -71,17 +75,18 @@ void RunFiles::write(const train::StepRecord& r) {
     for (const train::Metric& metric : r.metrics) line.push_back({std::string(metric.key), metric.value});
     write_metrics(std::move(line));
   }
-  // Under the tags that transformers writes.
-  constexpr std::string_view kTraining = "train";
-  write_or_close(events_, [&](EventFile& events) {
-    events.begin_step(r.step);
-    for (const auto& [key, value] : numbers) events.add(kTraining, key, value);
-    events.add(kTraining, "num_tokens", static_cast<double>(r.num_tokens));
-    events.add(kTraining, "tokens_per_second", r.tokens_per_second);
-    events.add(kTraining, "step_seconds", r.step_seconds);
-    for (const train::Metric& metric : r.metrics) events.add(kTraining, metric.key, metric.value);
-    events.end_step();
-  });
+  for (std::unique_ptr<Tracker>& one : trackers_) {
+    write_or_close(one, [&](Tracker& tracker) {
+      tracker.begin_step(r.step);
+      const auto add = [&](std::string_view key, double value) { tracker.add(kTrainingPrefix, key, value); };
+      for (const auto& [key, value] : numbers) add(key, value);
+      add("num_tokens", static_cast<double>(r.num_tokens));
+      add("tokens_per_second", r.tokens_per_second);
+      add("step_seconds", r.step_seconds);
+      for (const train::Metric& metric : r.metrics) add(metric.key, metric.value);
+      tracker.end_step();
+    });
+  }
 }
 
 void RunFiles::write(const train::EvaluationRecord& r) {
@@ -93,11 +98,13 @@ void RunFiles::write(const train::EvaluationRecord& r) {
     write_metrics(std::move(line));
   }
   if (!is_of_step) return;  // a curve has one point a step
-  write_or_close(events_, [&](EventFile& events) {
-    events.begin_step(r.step);
-    for (const train::Metric& metric : r.metrics) events.add("eval", metric.key, metric.value);
-    events.end_step();
-  });
+  for (std::unique_ptr<Tracker>& one : trackers_) {
+    write_or_close(one, [&](Tracker& tracker) {
+      tracker.begin_step(r.step);
+      for (const train::Metric& metric : r.metrics) tracker.add(kEvaluationPrefix, metric.key, metric.value);
+      tracker.end_step();
+    });
+  }
 }
 
 // Adds the memory use since the previous line, in GiB, under FastVideo's names.
@@ -125,7 +132,18 @@ void RunFiles::sync() {
   write_or_close(metrics_, sync);
   write_or_close(completions_, sync);
   write_or_close(samples_, sync);
-  write_or_close(events_, sync);
+  for (std::unique_ptr<Tracker>& tracker : trackers_) write_or_close(tracker, sync);
+}
+
+void RunFiles::finish(RunEnd end) {
+  sync();
+  for (std::unique_ptr<Tracker>& one : trackers_) {
+    write_or_close(one, [&](Tracker& tracker) {
+      tracker.finish(end);
+      if (const std::string note = tracker.note(); !note.empty()) log_info("{}", note);
+    });
+  }
+  trackers_.clear();
 }
 
 }  // namespace spillway

@@ -1,4 +1,5 @@
-// The files that a run appends to while it trains: metrics.jsonl, completions.jsonl, samples.jsonl and event files.
+// The files that a run appends to while it trains: metrics.jsonl, completions.jsonl, samples.jsonl and those
+// of trackers.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "config/load.h"
 #include "io/step_lines.h"
 #include "job/planned_job.h"
-#include "report/event_file.h"
 #include "report/metrics.h"
+#include "report/trackers/tracker.h"
 #include "saved/run_identity.h"
 #include "train/clips/sample_lines.h"
 #include "train/trainer.h"
@@ -27,9 +29,10 @@ class RunFiles {
            bool prints_metrics)
       : job_(job), planned_(planned), session_(session), prints_metrics_(prints_metrics) {}
 
-  // Opens the files that the config asks for in the run's folder. They continue at the trainer's step. Throws as
-  // StepLines.
-  void open(const std::filesystem::path& output, const train::RunIdentity& identity, const train::Trainer& trainer);
+  // Opens the files that the config, whose source this is, asks for in the run's folder. They continue at the trainer's
+  // step. Throws as StepLines.
+  void open(const std::filesystem::path& output, const train::RunIdentity& identity, const train::Trainer& trainer,
+            const config::ConfigSource& source);
 
   // Write a record. If a file cannot be written, a warning says so once, and the run continues without that file, since
   // training is worth more than its records. failure() returns the warning at the end of the run.
@@ -40,6 +43,8 @@ class RunFiles {
   void write(const train::SampleSeen& sample);
   // Flushes all lines to the disk.
   void sync();
+  // Does the same, and tells the trackers how the run ended.
+  void finish(RunEnd end);
   // Returns the warning about the first file that is incomplete; empty if all are complete.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -59,7 +64,7 @@ class RunFiles {
   bool prints_metrics_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<StepLines> completions_, samples_;
-  std::unique_ptr<EventFile> events_;
+  std::vector<std::unique_ptr<Tracker>> trackers_;
   std::string failure_;
 };
 

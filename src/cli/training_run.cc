@@ -136,7 +136,7 @@ class TrainingRun {
     record_.set_measured_peaks(session_.measured_peak_bytes());
     if (ranks_.are_several()) take_reports_of_ranks(outcome);
     const std::string failure = ranks_.of_first([&] {
-      files_.sync();
+      files_.finish(outcome.interrupted ? RunEnd::kInterrupted : RunEnd::kDone);
       if (!keeps_report) write_report(outcome);
       return files_.failure();
     });
@@ -156,7 +156,7 @@ class TrainingRun {
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
-    files_.open(output_, identity_, trainer_);
+    files_.open(output_, identity_, trainer_, source_);
   }
 
   // Returns true if nothing is left to train, and the existing report is that of this run, up to its last step.
@@ -176,7 +176,10 @@ class TrainingRun {
     try {
       return trainer_.run();
     } catch (const std::runtime_error& error) {
-      if (ranks_.is_first()) page_.show_failure(record_.so_far(), error.what());
+      if (ranks_.is_first()) {
+        files_.finish(RunEnd::kFailed);
+        page_.show_failure(record_.so_far(), error.what());
+      }
       throw;
     }
   }

@@ -281,10 +281,8 @@ TEST_CASE("ignored keys are listed in one line, with what is done instead") {
   const LoadedConfig loaded =
       load("wandb_project: x\nflash_attention: true\ntf32: auto\nwandb_name: y\nliger_rope: true\n");
   CHECK(ignored_line(loaded) ==
-        "ignored: wandb_project, wandb_name (no experiment tracker is built in: metrics.jsonl has every step, "
-        "report.html shows the run, use_tensorboard writes event files); flash_attention, tf32, liger_rope (it "
-        "concerns kernels of other trainers; here the "
-        "result is the same)");
+        "ignored: wandb_project, wandb_name (report_to: wandb writes a run that `wandb sync` sends); flash_attention, "
+        "tf32, liger_rope (it concerns kernels of other trainers; here the result is the same)");
   CHECK(ignored_line(load()).empty());
 }
 

@@ -31,6 +31,8 @@ const std::vector<Question>& questions() {
       {{"rl_beta", "orpo_alpha"}},
       {{"generation_batch_size", "steps_per_generation"}},
       {{"report_to", "use_tensorboard"}, true},
+      {{"report_to", "use_wandb"}, true},
+      {{"report_to", "use_mlflow"}, true},
       {{"memory.device", "gpu_memory_limit", "max_memory"}},
       {{"memory.host", "max_memory"}},
       {{"memory.disk", "max_memory"}},
@@ -74,6 +76,20 @@ void drop_budget(std::vector<Setting>& settings, std::string_view tier) {
   }
 }
 
+// Takes the tracker that the command line's `use_NAME` speaks of out of the file's report_to.
+void drop_tracker(std::vector<Setting>& settings, std::string_view use) {
+  constexpr std::string_view kUse = "use_";
+  const auto is_answered = [&](const YamlNode& name) {
+    return name.text == use.substr(kUse.size()) || name.text == "none";
+  };
+  for (Setting& setting : settings) {
+    if (setting.key->name == "report_to" && is_of_file(setting)) std::erase_if(setting.value.items, is_answered);
+  }
+  drop(settings, "report_to", [&](const Setting& one) {
+    return one.value.kind == YamlNode::Kind::kScalar ? is_answered(one.value) : one.value.items.empty();
+  });
+}
+
 void drop_others(std::vector<Setting>& settings, const Setting& said) {
   for (const Question& question : questions()) {
     const auto& keys = question.keys;
@@ -83,6 +99,8 @@ void drop_others(std::vector<Setting>& settings, const Setting& said) {
       if (key == said.key->name) continue;
       if (key == "max_memory") {
         drop_budget(settings, said.key->name);
+      } else if (key == "report_to") {
+        drop_tracker(settings, said.key->name);
       } else {
         drop(settings, key);
       }

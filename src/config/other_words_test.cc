@@ -82,6 +82,7 @@ TEST_CASE("two keys of one question that say different things are refused in a f
       {"group_by_length: false\ntrain_sampling_strategy: group_by_length", "train_sampling_strategy",
        "group_by_length"},
       {"report_to: none\nuse_tensorboard: true", "report_to", "use_tensorboard"},
+      {"report_to: [wandb]\nuse_wandb: false", "report_to", "use_wandb"},
       {"auto_resume_from_checkpoints: false\nresume_from_checkpoint: true", "resume_from_checkpoint",
        "auto_resume_from_checkpoints"},
       {"train_on_inputs: true\ncompletion_only_loss: true", "completion_only_loss", "train_on_inputs"},

@@ -82,6 +82,9 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
 [[nodiscard]] ScheduleSettings resolve_schedule(const Resolution& r);
 [[nodiscard]] OptimizerSettings resolve_optimizer(const Resolution& r);
 [[nodiscard]] OutputSettings resolve_output(const Resolution& r, const data::DataSettings& data);
+// Checks the keys of trackers, and ignores those of trackers that are not asked for. Returns true if event files for
+// TensorBoard are.
+[[nodiscard]] bool resolve_trackers(const Resolution& r);
 [[nodiscard]] SampleSettings resolve_samples(const Resolution& r);
 [[nodiscard]] VideoSettings resolve_video(const Resolution& r);
 [[nodiscard]] MemorySettings resolve_memory(const Resolution& r);

@@ -150,44 +150,6 @@ std::optional<LossWatchdog> resolve_watchdog(const Resolution& r) {
   return {};
 }
 
-// transformers' names.
-constexpr std::array<std::string_view, 15> kTrackers = {"tensorboard", "none",     "all",     "azure_ml", "clearml",
-                                                        "codecarbon",  "comet_ml", "dagshub", "dvclive",  "flyte",
-                                                        "mlflow",      "neptune",  "swanlab", "trackio",  "wandb"};
-
-// Throws InputError where report_to and use_tensorboard say different things about event files. A list of other
-// trackers says nothing about them.
-void check_trackers(const Resolution& r) {
-  const std::vector<std::string>& names = r.keys.report_to;
-  if (names.size() != 1 || !r.given("use_tensorboard") || !r.given("report_to")) return;
-  const bool writes = names.front() == "tensorboard" || names.front() == "all";
-  if (writes == r.keys.use_tensorboard || (!writes && names.front() != "none")) return;
-  throw input_error(r.where("report_to"), "expected the same as use_tensorboard: {}, got {}; remove one",
-                    r.keys.use_tensorboard, quote(names.front()));
-}
-
-bool writes_event_files(const Resolution& r) {
-  check_trackers(r);
-  bool tensorboard = r.keys.use_tensorboard;
-  std::vector<std::string_view> others;
-  for (const std::string& name : r.keys.report_to) {
-    if (std::find(kTrackers.begin(), kTrackers.end(), name) == kTrackers.end()) {
-      const std::string_view near = nearest_name(name, kTrackers);
-      throw input_error(r.where("report_to"),
-                        "expected tensorboard, none or another of transformers' trackers, got {}; {}", quote(name),
-                        near.empty() ? "write tensorboard" : fmt::format("did you mean {}?", near));
-    }
-    tensorboard = tensorboard || name == "tensorboard" || name == "all";
-    if (name != "tensorboard" && name != "all" && name != "none") others.emplace_back(name);
-  }
-  if (!others.empty())
-    r.note(
-        fmt::format("report_to: nothing is written for {}; metrics.jsonl has every step, report.html shows the run, "
-                    "tensorboard writes event files",
-                    fmt::join(others, ", ")));
-  return tensorboard;
-}
-
 // A name on the hub says that results are to go there only beside push_to_hub, as in transformers.
 std::optional<HubSettings> resolve_hub(const Resolution& r) {
   const Spelled& keys = r.keys;
@@ -238,7 +200,7 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
   if (keys.output_dir.empty()) throw input_error(r.where("output_dir"), "expected a folder, got nothing; name one");
 
   OutputSettings output{keys, StepCount::from_key(keys.logging_steps), interval_of(save), interval_of(eval)};
-  output.tensorboard = writes_event_files(r);
+  output.tensorboard = resolve_trackers(r);
   output.best = resolve_best(r, output, has_rows);
   output.loss_watchdog = resolve_watchdog(r);
   output.hub = resolve_hub(r);

@@ -202,22 +202,6 @@ TEST_CASE("push_to_hub sends the result to hub_model_id, or to the name of outpu
   CHECK(loaded.source.text.find("hf_abcdefgh") == std::string::npos);
 }
 
-TEST_CASE("trackers: tensorboard writes files, of others a line says that nothing is written") {
-  const auto writes = [](std::string_view keys) { return load(keys).config.output.tensorboard; };
-  CHECK(writes("use_tensorboard: true\n"));
-  CHECK(writes("report_to: tensorboard\n"));
-  CHECK(writes("report_to: [wandb, tensorboard]\n"));
-  CHECK(writes("report_to: all\n"));
-  CHECK_FALSE(writes("report_to: none\n"));
-  CHECK_FALSE(writes("report_to:\n"));
-  const LoadedConfig others = load("report_to: [wandb]\n");
-  REQUIRE(others.notes.size() == 1);
-  CHECK(others.notes[0].starts_with("report_to: nothing is written for wandb; "));
-  CHECK(error_of("report_to: tensorbord\n") ==
-        "[c.yml:6: report_to] expected tensorboard, none or another of transformers' trackers, got 'tensorbord'; did "
-        "you mean tensorboard?");
-}
-
 TEST_CASE("TRL evaluates a split of its dataset where eval_strategy asks for it") {
   const std::string text = "model_name_or_path: ./m\nlearning_rate: 1e-5\nmax_length: 64\n";
   const auto load_text = [&](const std::string& keys) {

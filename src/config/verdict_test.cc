@@ -72,9 +72,9 @@ TEST_CASE("keys that only begin like ignored ones are unknown") {
 
 TEST_CASE("every key has its verdict") {
   const LoadedConfig loaded = check(
-      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_project: x\nrelora: true\nload_in_8bit: "
+      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_watch: x\nrelora: true\nload_in_8bit: "
       "false\n"
-      "rope_scaling: x\nmlflow_experiment_name: e\nlora_rr: 3\nseed: many\nadapter: mora\nlora_r: 8\ntrl: {beta: 0.1, "
+      "rope_scaling: x\ncomet_project_name: e\nlora_rr: 3\nseed: many\nadapter: mora\nlora_r: 8\ntrl: {beta: 0.1, "
       "betta: "
       "1}\n"
       "test_datasets:\n  - path: b\n    feild: y\n    shards: 3\n  - 7\n");
@@ -82,10 +82,10 @@ TEST_CASE("every key has its verdict") {
   CHECK(verdict_of(loaded, "datasets.0.type") == "supported");
   CHECK(verdict_of(loaded, "per_device_train_batch_size") == "supported: is micro_batch_size");
   CHECK(verdict_of(loaded, "micro_batch_size") == "supported: another per_device_train_batch_size");
-  CHECK(verdict_of(loaded, "wandb_project").starts_with("ignored: no experiment tracker"));
+  CHECK(verdict_of(loaded, "wandb_watch").starts_with("ignored: a tracker is given"));
   CHECK(verdict_of(loaded, "relora").starts_with("not yet: expected no value or false, got 'true'"));
   CHECK(verdict_of(loaded, "load_in_8bit") == "supported");
-  CHECK(verdict_of(loaded, "mlflow_experiment_name").starts_with("ignored: "));
+  CHECK(verdict_of(loaded, "comet_project_name").starts_with("ignored: "));
   CHECK(verdict_of(loaded, "rope_scaling").starts_with("refused"));
   CHECK(verdict_of(loaded, "lora_rr").find("did you mean lora_r?") != std::string::npos);
   CHECK(verdict_of(loaded, "seed").starts_with("wrong: expected an integer"));
@@ -95,7 +95,7 @@ TEST_CASE("every key has its verdict") {
   CHECK(verdict_of(loaded, "test_datasets.0.path") == "supported");
   CHECK(verdict_of(loaded, "test_datasets.0.feild").find("did you mean field?") != std::string::npos);
   CHECK(verdict_of(loaded, "test_datasets.1").starts_with("wrong: expected a mapping with a path"));
-  CHECK(loaded.ignored == std::vector<std::string>{"wandb_project", "mlflow_experiment_name"});
+  CHECK(loaded.ignored == std::vector<std::string>{"wandb_watch", "comet_project_name"});
 }
 
 TEST_CASE("what is wrong comes before what is refused, that before what is to come, conflicts last") {

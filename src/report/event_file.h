@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "io/file.h"
+#include "report/trackers/append_file.h"
+#include "report/trackers/tracker.h"
 
 namespace spillway {
 
@@ -19,31 +20,28 @@ namespace spillway {
 // at which the run began (base/local_time.h), so that a resumed run writes to the same folder.
 [[nodiscard]] std::filesystem::path event_folder(const std::filesystem::path& output, std::string_view started);
 
-class EventFile {
+class EventFile : public Tracker {
  public:
   // Creates a new file in the folder, which need not exist. If the run resumes after `resumed_step` (0: a new run),
   // tells TensorBoard to discard later steps in earlier files of the folder. Throws MachineError if it cannot be
   // written.
   EventFile(const std::filesystem::path& folder, int64_t resumed_step);
 
-  // Write the numbers of a step under TensorBoard's tags: begin_step(), then add() for each, then end_step(), which
-  // writes. They allocate nothing after the first step. They throw MachineError if the disk is full.
-  void begin_step(int64_t step);
-  // Adds "PREFIX/KEY" in f32: "train/loss".
-  void add(std::string_view prefix, std::string_view key, double value);
-  void end_step();
-  // Flushes to the disk.
-  void sync();
+  // Write in f32, and allocate nothing after the first step.
+  void begin_step(int64_t step) override;
+  void add(std::string_view prefix, std::string_view key, double value) override;
+  void end_step() override;
+  void sync() override { file_.sync(); }
+  void finish(RunEnd) override { sync(); }
 
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
 
  private:
   void write_event(int64_t step, int field, std::string_view content);
 
-  std::filesystem::path path_;
-  FileDescriptor file_;
+  AppendFile file_;
   int64_t step_ = 0;
-  std::string summary_, value_, record_;
+  std::string summary_, value_, record_, tag_;
 };
 
 }  // namespace spillway

@@ -1,5 +1,7 @@
 #include "serve/answer_grammars.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -18,9 +20,22 @@ std::shared_ptr<text::TokenGrammar> AnswerGrammars::of(const GenerationRequest& 
     text::ByteGrammar grammar =
         has_schema ? text::json_schema_grammar(request.schema, "request: response_format.json_schema.schema")
                    : text::json_object_grammar();
-    return keep(name, std::move(grammar));
+    return keep(name, std::move(grammar), {});
   } catch (const InputError& error) {
     throw RequestError(400, error.what(), "response_format");
+  }
+}
+
+std::shared_ptr<text::TokenGrammar> AnswerGrammars::of(const text::FramedDocuments& calls,
+                                                       const std::vector<int32_t>& marks) {
+  std::string name = fmt::format("{}\n{}\n{}\n{}", calls.open, calls.separator, calls.close, calls.is_one);
+  for (const text::FramedDocuments::Alternative& one : calls.alternatives)
+    name += fmt::format("\n{}{}{}", one.before, json_text(one.schema), one.after);
+  if (std::shared_ptr<text::TokenGrammar> kept = find(name)) return kept;
+  try {
+    return keep(name, text::framed_json_grammar(calls), marks);
+  } catch (const InputError& error) {
+    throw RequestError(400, error.what(), "tools");
   }
 }
 
@@ -32,11 +47,13 @@ std::shared_ptr<text::TokenGrammar> AnswerGrammars::find(const std::string& name
   return found->second;
 }
 
-std::shared_ptr<text::TokenGrammar> AnswerGrammars::keep(const std::string& name, text::ByteGrammar grammar) {
+std::shared_ptr<text::TokenGrammar> AnswerGrammars::keep(const std::string& name, text::ByteGrammar grammar,
+                                                         const std::vector<int32_t>& marks) {
   constexpr size_t kMaxKept = 8;
   const std::lock_guard lock(mutex_);
-  if (!trie_) trie_ = std::make_shared<text::TokenTrie>(tokenizer_, "request: response_format");
-  kept_.emplace_front(name, std::make_shared<text::TokenGrammar>(trie_, std::move(grammar)));
+  std::shared_ptr<const text::TokenTrie>& trie = tries_[marks];
+  if (!trie) trie = std::make_shared<text::TokenTrie>(tokenizer_, "request: response_format", marks);
+  kept_.emplace_front(name, std::make_shared<text::TokenGrammar>(trie, std::move(grammar)));
   if (kept_.size() > kMaxKept) kept_.pop_back();
   return kept_.front().second;
 }

@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "base/json.h"
 #include "base/sizes.h"
+#include "base/text.h"
 #include "text/conversation.h"
 
 namespace spillway::serve {
@@ -159,12 +160,35 @@ OfferedTools Api::offered_tools(const GenerationRequest& request, uint64_t count
                        .one_call = !request.parallel_tool_calls,
                        .ids = fmt::format("{:05x}", (static_cast<uint64_t>(started_) + count) & 0xfffff)};
   for (const Json& tool : tools) {
-    if (!tool.is_object()) continue;
-    const Json& function = tool.contains("function") ? tool["function"] : tool;
-    if (function.is_object() && function.contains("name") && function["name"].is_string())
-      offered.names.insert(function["name"].get<std::string>());
+    if (std::string name = function_name(tool); !name.empty()) offered.names.insert(std::move(name));
   }
   return offered;
+}
+
+// Returns the grammar of the answers; null if any text is one.
+std::shared_ptr<text::TokenGrammar> Api::grammar_of(const GenerationRequest& request) {
+  if (!request.must_call_tools || !model_.chats) return grammars_.of(request);
+  const Json& tools = request.conversation["tools"];
+  const std::string& chat_template = model_.chats->for_tools(tools).source();
+  const ToolFormat format = tool_format_of(chat_template);
+  if (format == ToolFormat::kNone)
+    throw RequestError(400,
+                       "[request: tool_choice] expected none or auto, as the model's chat template has no calls that "
+                       "are known here, got a forced call; change it",
+                       "tool_choice");
+  std::vector<Json> called;
+  for (const Json& tool : tools) {
+    const std::string name = function_name(tool);
+    if (!name.empty() && (request.called_tool.empty() || name == request.called_tool)) called.push_back(tool);
+  }
+  if (called.empty())
+    throw RequestError(400,
+                       fmt::format("[request: tool_choice] expected a function of tools, got {}; add it to them",
+                                   request.called_tool.empty() ? "none with a name" : quote(request.called_tool)),
+                       "tool_choice");
+  const bool is_one = !request.parallel_tool_calls || !request.called_tool.empty();
+  return grammars_.of(forced_calls(format, chat_template, called, is_one, "request: tools"),
+                      special_marks(tokenizer_, format));
 }
 
 Conversation Api::begin(std::string_view body, bool is_chat) {
@@ -176,7 +200,7 @@ Conversation Api::begin(std::string_view body, bool is_chat) {
   GenerationRequest& request = result.request;
   if (!request.has_seed) request.choice.sampling.seed = random_seed();
   check(request.choice.penalties);
-  const std::shared_ptr<text::TokenGrammar> grammar = grammars_.of(request);
+  const std::shared_ptr<text::TokenGrammar> grammar = grammar_of(request);
   const OfferedTools tools = offered_tools(request, count);
   const std::vector<ReadPrompt> prompts = prompts_of(request, is_chat);
   check_count(std::ssize(prompts), request.choices);

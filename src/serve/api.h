@@ -71,6 +71,7 @@ class Api {
   void check(const std::vector<int32_t>& ids, const char* param) const;
   void check(const infer::Penalties& penalties) const;
   [[nodiscard]] OfferedTools offered_tools(const GenerationRequest& request, uint64_t count) const;
+  [[nodiscard]] std::shared_ptr<text::TokenGrammar> grammar_of(const GenerationRequest& request);
   void check_count(int64_t prompts, int64_t choices) const;
 
   ServedModel model_;

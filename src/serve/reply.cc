@@ -27,19 +27,6 @@ void Reply::push(Piece piece, int64_t tokens) {
   changed_.notify_all();
 }
 
-namespace {
-
-std::vector<int32_t> special_marks(const text::Tokenizer& tokenizer, ToolFormat format) {
-  std::vector<int32_t> ids;
-  for (const std::string& mark : marks_of(format)) {
-    const std::optional<int32_t> id = tokenizer.token_to_id(mark);
-    if (id && tokenizer.is_special(*id)) ids.push_back(*id);
-  }
-  return ids;
-}
-
-}  // namespace
-
 ChoiceSink::ChoiceSink(std::shared_ptr<Reply> reply, int64_t choice, const text::Tokenizer& tokenizer,
                        ChoiceOptions options)
     : reply_(std::move(reply)),

@@ -35,10 +35,26 @@ void refuse_unsupported(const JsonField& root) {
     const JsonField field = root[name];
     if (field.is_in_use()) throw field.bad("it to be left out", "remove it: this server has no such thing");
   }
-  const JsonField choice = root["tool_choice"];
-  const bool forces =
-      !choice.is_null() && (!choice.is_string() || (choice.string() != "none" && choice.string() != "auto"));
-  if (forces) throw choice.bad("'auto' or 'none'", "remove it: this server forces no tool calls");
+}
+
+// Returns the function that a forced choice names, as OpenAI writes it for chats, or for responses.
+std::string called_function(const JsonField& choice) {
+  const char* const kAdvice = "write none, auto, required, or a function";
+  if (choice["type"].string() != "function") throw choice["type"].bad("function", kAdvice);
+  const JsonField function = choice.has("function") ? choice["function"] : choice;
+  return function["name"].string();
+}
+
+void read_tool_choice(const JsonField& root, GenerationRequest& request) {
+  const JsonField tools = root["tools"], choice = root["tool_choice"];
+  const std::string word = choice.is_null() ? "auto" : choice.is_string() ? choice.string() : "";
+  request.may_call_tools = tools.is_in_use() && word != "none";
+  request.must_call_tools = word.empty() || word == "required";
+  request.parallel_tool_calls = root["parallel_tool_calls"].boolean_or(true);
+  if (word == "none" || word == "auto") return;
+  if (!request.must_call_tools) throw choice.bad("none, auto, required or a function", "write one of them");
+  if (!tools.is_in_use()) throw tools.bad("at least one function beside tool_choice", "add it");
+  if (word.empty()) request.called_tool = called_function(choice);
 }
 
 void read_format(const JsonField& format, std::string_view body, GenerationRequest& request) {
@@ -221,9 +237,7 @@ GenerationRequest parse_chat_request(std::string_view body, const Choice& defaul
     if (!root["tools"].is_null()) (void)root["tools"].elements();
     if (!root["documents"].is_null()) (void)root["documents"].elements();
     read_calls(messages, conversation["messages"]);
-    const JsonField choice = root["tool_choice"];
-    request.may_call_tools = root["tools"].is_in_use() && !(choice.is_string() && choice.string() == "none");
-    request.parallel_tool_calls = root["parallel_tool_calls"].boolean_or(true);
+    read_tool_choice(root, request);
     if (request.may_call_tools && request.format != AnswerFormat::kText)
       throw root["response_format"]["type"].bad("text beside tools",
                                                 "leave out one of them, or write tool_choice: none");

@@ -61,6 +61,8 @@ struct GenerationRequest {
   int64_t top_logprobs = 0;
   bool may_call_tools = false;      // there are some, and tool_choice is not none
   bool parallel_tool_calls = true;  // an answer may have several
+  bool must_call_tools = false;     // an answer is calls and nothing else
+  std::string called_tool;          // of must_call_tools: the only function that is called, once; empty: any
   bool echo = false;  // the prompt is part of the text, and its tokens are among those with log-probabilities
 };
 

@@ -88,6 +88,23 @@ TEST_CASE("arguments of earlier calls are objects to the template, and calls are
   CHECK(!request.parallel_tool_calls);
   CHECK(!parse_chat_request(messages + R"(, "tools": [{"a": 1}], "tool_choice": "none"})", kDefaults).may_call_tools);
   CHECK(!parse_chat_request(messages + "}", kDefaults).may_call_tools);
+  CHECK(!request.must_call_tools);
+}
+
+TEST_CASE("calls are forced by a word or by the function's name") {
+  const auto choice = [](const std::string& said) {
+    return parse_chat_request(
+        R"({"messages": [{"role": "user", "content": "a"}], "tools": [{"a": 1}], "tool_choice": )" + said + "}",
+        kDefaults);
+  };
+  const GenerationRequest required = choice(R"("required")");
+  CHECK((required.may_call_tools && required.must_call_tools && required.called_tool.empty()));
+  for (const char* said :
+       {R"({"type": "function", "function": {"name": "f"}})", R"({"type": "function", "name": "f"})"}) {
+    const GenerationRequest named = choice(said);
+    CHECK((named.may_call_tools && named.must_call_tools && named.called_tool == "f"));
+  }
+  CHECK_FALSE(choice(R"("auto")").must_call_tools);
 }
 
 TEST_CASE("a completion has one prompt or many, as text or as tokens") {
@@ -152,7 +169,12 @@ TEST_CASE("a request that is wrong is refused with the field's name") {
       {chat(R"("response_format": {"type": "grammar"})"), "response_format.type"},
       {chat(R"("response_format": {})"), "response_format.type"},
       {chat(R"("response_format": {"type": "json_schema"})"), "response_format.json_schema"},
-      {chat(R"("tool_choice": "required")"), "tool_choice"},
+      {chat(R"("tool_choice": "required")"), "tools"},
+      {chat(R"("tool_choice": {"type": "function", "function": {"name": "f"}})"), "tools"},
+      {chat(R"("tools": [{}], "tool_choice": "always")"), "tool_choice"},
+      {chat(R"("tools": [{}], "tool_choice": {"type": "allowed_tools"})"), "tool_choice.type"},
+      {chat(R"("tools": [{}], "tool_choice": {"type": "function", "function": {}})"), "tool_choice.function.name"},
+      {chat(R"("tools": [{}], "tool_choice": {"type": "function"})"), "tool_choice.name"},
       {chat(R"("tools": [{}], "response_format": {"type": "json_object"})"), "response_format.type"},
       {R"({"messages": [{"role": "assistant", "tool_calls": [{"function": {"arguments": "x"}}]}]})",
        "messages[0].tool_calls[0].function.arguments"},

@@ -1,5 +1,7 @@
 #include "serve/tool_calls.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -82,6 +84,79 @@ std::vector<std::string> marks_of(ToolFormat format) {
       return {std::string(kMistralCalls), std::string(kMistralArguments)};
   }
   return {};
+}
+
+std::vector<int32_t> special_marks(const text::Tokenizer& tokenizer, ToolFormat format) {
+  std::vector<int32_t> ids;
+  for (const std::string& mark : marks_of(format)) {
+    const std::optional<int32_t> id = tokenizer.token_to_id(mark);
+    if (id && tokenizer.is_special(*id)) ids.push_back(*id);
+  }
+  return ids;
+}
+
+const Json& function_of(const Json& tool) {
+  return tool.is_object() && tool.contains("function") ? tool["function"] : tool;
+}
+
+std::string function_name(const Json& tool) {
+  const Json& function = function_of(tool);
+  const bool has_name = function.is_object() && function.contains("name") && function["name"].is_string();
+  return has_name ? function["name"].get<std::string>() : std::string();
+}
+
+namespace {
+
+// Returns the schema of a function's arguments: any object where it has none.
+Json arguments_schema(const Json& tool) {
+  const Json& function = function_of(tool);
+  const bool has_schema = function.contains("parameters") && !function["parameters"].empty();
+  return has_schema ? function["parameters"] : Json{{"type", "object"}};
+}
+
+}  // namespace
+
+text::FramedDocuments forced_calls(ToolFormat format, std::string_view chat_template, const std::vector<Json>& tools,
+                                   bool is_one, std::string_view where) {
+  text::FramedDocuments calls{.is_one = is_one};
+  const bool is_named = format == ToolFormat::kMistral && chat_template.find(kMistralArguments) != std::string::npos;
+  switch (format) {
+    case ToolFormat::kNone:
+      break;
+    case ToolFormat::kHermes:
+      calls.separator = "\n";
+      break;
+    case ToolFormat::kLlama3:
+      calls.separator = "; ";
+      break;
+    case ToolFormat::kMistral:
+      if (!is_named) {
+        const std::string spaced = fmt::format("{} [", kMistralCalls);
+        const bool has_space = chat_template.find(spaced) != std::string_view::npos;
+        calls.open = has_space ? spaced : fmt::format("{}[", kMistralCalls);
+        calls.separator = ", ";
+        calls.close = "]";
+      }
+      break;
+  }
+  const std::string_view arguments = format == ToolFormat::kLlama3 ? "parameters" : "arguments";
+  for (const Json& tool : tools) {
+    const std::string name = function_name(tool), quoted = json_text(Json(name));
+    const std::string object = fmt::format("{{\"name\": {}, \"{}\": ", quoted, arguments);
+    text::FramedDocuments::Alternative& one = calls.alternatives.emplace_back();
+    one.schema = arguments_schema(tool);
+    one.where = fmt::format("{}: {}", where, name);
+    if (is_named) {
+      one.before = fmt::format("{}{}{}", kMistralCalls, name, kMistralArguments);
+    } else if (format == ToolFormat::kHermes) {
+      one.before = fmt::format("{}\n{}", kHermesOpen, object);
+      one.after = fmt::format("}}\n{}", kHermesClose);
+    } else {
+      one.before = object;
+      one.after = "}";
+    }
+  }
+  return calls;
 }
 
 ToolCallReader::Read ToolCallReader::push(std::string_view text) {

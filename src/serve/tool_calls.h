@@ -1,10 +1,15 @@
 // Finds the tool calls in an answer, as models write them that were trained with one of the known chat templates.
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "text/grammar/json_schema.h"
+#include "text/tokenizer.h"
 
 namespace spillway::serve {
 
@@ -19,6 +24,21 @@ enum class ToolFormat {
 [[nodiscard]] ToolFormat tool_format_of(std::string_view chat_template);
 // Returns the marks of a format: where they are special tokens of a model, they are read as text all the same.
 [[nodiscard]] std::vector<std::string> marks_of(ToolFormat format);
+
+// Returns the special tokens among the marks of a format.
+[[nodiscard]] std::vector<int32_t> special_marks(const text::Tokenizer& tokenizer, ToolFormat format);
+
+// Returns answers that are one call of one of these functions, or several, as the chat template shows calls. A tool is
+// OpenAI's {"type": "function", "function": {"name", "parameters"}}, or the function alone. `where` names their list in
+// messages. REQUIRES: a known format, and at least one tool, each with a name.
+[[nodiscard]] text::FramedDocuments forced_calls(ToolFormat format, std::string_view chat_template,
+                                                 const std::vector<nlohmann::ordered_json>& tools, bool is_one,
+                                                 std::string_view where);
+
+// Returns the object with the name and the parameters of a tool.
+[[nodiscard]] const nlohmann::ordered_json& function_of(const nlohmann::ordered_json& tool);
+// Returns the name of a tool's function; empty if it has none.
+[[nodiscard]] std::string function_name(const nlohmann::ordered_json& tool);
 
 struct ToolCall {
   std::string name, arguments;  // the latter as the text of a JSON object

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "text/chat_template.h"
+#include "text/grammar/byte_automaton.h"
 
 using namespace spillway::serve;
 using spillway::text::builtin_chat_template;
@@ -96,4 +97,56 @@ TEST_CASE("a template's format is seen in its source") {
   CHECK(format_of("mistral_v3_tekken") == ToolFormat::kMistral);
   CHECK(format_of("chatml") == ToolFormat::kNone);
   CHECK(tool_format_of("<tool_call>\n<function=") == ToolFormat::kNone);
+}
+
+namespace {
+
+bool is_whole(const spillway::text::FramedDocuments& calls, std::string_view text) {
+  using spillway::text::ByteAutomaton;
+  ByteAutomaton automaton(framed_json_grammar(calls));
+  ByteAutomaton::State state = ByteAutomaton::kStart;
+  for (const char c : text) {
+    if (state != ByteAutomaton::kDead) state = automaton.step(state, static_cast<uint8_t>(c));
+  }
+  return state != ByteAutomaton::kDead && automaton.is_whole(state);
+}
+
+}  // namespace
+
+TEST_CASE("forced calls are written as the templates show them, and read back") {
+  using Json = nlohmann::ordered_json;
+  const std::vector<Json> tools = {
+      Json::parse(R"({"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
+                      "properties": {"city": {"type": "string"}}, "required": ["city"]}}})"),
+      Json::parse(R"({"name": "time"})")};
+  struct Case {
+    ToolFormat format;
+    const char* chat_template;
+    const char *one, *two;
+  };
+  const Case kCases[] = {
+      {ToolFormat::kHermes, "<tool_call>",
+       "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>",
+       "\n<tool_call>\n{\"name\": \"time\", \"arguments\": {}}\n</tool_call>"},
+      {ToolFormat::kLlama3, "<|python_tag|>", "{\"name\": \"weather\", \"parameters\": {\"city\": \"Rome\"}}",
+       "; {\"name\": \"time\", \"parameters\": {}}"},
+      {ToolFormat::kMistral, "[TOOL_CALLS][ARGS]", "[TOOL_CALLS]weather[ARGS]{\"city\": \"Rome\"}",
+       "[TOOL_CALLS]time[ARGS]{}"}};
+  for (const Case& one : kCases) {
+    const std::string two = std::string(one.one) + one.two;
+    CAPTURE(two);
+    const auto calls = forced_calls(one.format, one.chat_template, tools, false, "tools");
+    CHECK(is_whole(calls, one.one));
+    CHECK(is_whole(calls, two));
+    CHECK_FALSE(is_whole(calls, "Hello"));
+    CHECK_FALSE(is_whole(forced_calls(one.format, one.chat_template, tools, true, "tools"), two));
+    CHECK_FALSE(is_whole(forced_calls(one.format, one.chat_template, {tools[1]}, true, "tools"), one.one));
+    check(one.format, two, "", {{"weather", R"({"city":"Rome"})"}, {"time", "{}"}});
+  }
+  const std::string list = R"([{"name": "weather", "arguments": {"city": "Rome"}}, {"name": "time", "arguments": {}}])";
+  const auto of_list = [&](std::string_view chat_template) {
+    return forced_calls(ToolFormat::kMistral, chat_template, tools, false, "tools");
+  };
+  CHECK(is_whole(of_list("[TOOL_CALLS][{"), "[TOOL_CALLS]" + list));
+  CHECK(is_whole(of_list(*builtin_chat_template("mistral_v2v3")), "[TOOL_CALLS] " + list));
 }

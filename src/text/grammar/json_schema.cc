@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,19 +26,40 @@ constexpr int64_t kMaxNodes = 200'000;
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const SchemaJson& schema, std::string_view where) : schema_(schema, where) {}
-
-  ByteGrammar compile() {
-    const RuleId document = rule_of(schema_.root()), root = grammar_.add_rule();
-    grammar_.define(root, grammar_.sequence({grammar_.call(rules_.space()), grammar_.call(document)}));
+  // Returns the rule of a schema's documents. Borrows both for the compiler's life.
+  RuleId add(const SchemaJson& schema, std::string_view where) {
+    schema_.emplace(schema, where);
+    const RuleId document = rule_of(schema_->root());
     while (!open_.empty()) {
       const auto [rule, place] = std::move(open_.back());
       open_.pop_back();
       grammar_.define(rule, part_of(place));
       if (grammar_.node_count() > kMaxNodes)
-        throw schema_.bad(place, "a schema of less work", "one that is too large", "lower its limits");
+        throw schema_->bad(place, "a schema of less work", "one that is too large", "lower its limits");
     }
-    grammar_.finish(root, schema_.where());
+    return document;
+  }
+
+  ByteGrammar finish(const SchemaJson& schema, std::string_view where) {
+    const RuleId document = add(schema, where), root = grammar_.add_rule();
+    grammar_.define(root, grammar_.sequence({grammar_.call(rules_.space()), grammar_.call(document)}));
+    grammar_.finish(root, where);
+    return std::move(grammar_);
+  }
+
+  ByteGrammar finish(const FramedDocuments& documents) {
+    std::vector<GrammarPart> alternatives;
+    for (const FramedDocuments::Alternative& one : documents.alternatives)
+      alternatives.push_back(grammar_.sequence(
+          {grammar_.text(one.before), grammar_.call(add(one.schema, one.where)), grammar_.text(one.after)}));
+    const RuleId document = grammar_.add_rule(), next = grammar_.add_rule(), root = grammar_.add_rule();
+    grammar_.define(document, grammar_.any_of(alternatives));
+    grammar_.define(next, grammar_.sequence({grammar_.text(documents.separator), grammar_.call(document)}));
+    grammar_.define(
+        root, grammar_.sequence({grammar_.text(documents.open), grammar_.call(rules_.space()), grammar_.call(document),
+                                 grammar_.repeated(next, 0, documents.is_one ? 0 : ByteGrammar::kUnbounded),
+                                 grammar_.text(documents.close)}));
+    grammar_.finish(root, documents.alternatives.front().where);
     return std::move(grammar_);
   }
 
@@ -55,13 +77,13 @@ class SchemaCompiler {
   GrammarPart part_of(const SchemaPlace& place) {
     const SchemaJson& json = *place.json;
     if (json.is_boolean()) return json.get<bool>() ? grammar_.call(rules_.value()) : grammar_.any_of({});
-    if (!json.is_object()) throw schema_.bad(place, "a schema (an object, true or false)", "correct it");
-    schema_.check_keywords(place);
+    if (!json.is_object()) throw schema_->bad(place, "a schema (an object, true or false)", "correct it");
+    schema_->check_keywords(place);
     for (const char* keyword : kAloneKeywords) {
       if (place.has(keyword)) return part_of_keyword(keyword, place);
     }
     std::vector<GrammarPart> parts;
-    for (const std::string& type : schema_.types_of(place)) parts.push_back(part_of_type(type, place));
+    for (const std::string& type : schema_->types_of(place)) parts.push_back(part_of_type(type, place));
     return parts.empty() ? grammar_.call(rules_.value()) : grammar_.any_of(parts);
   }
 
@@ -77,14 +99,14 @@ class SchemaCompiler {
 
   GrammarPart part_of_keyword(const std::string& keyword, const SchemaPlace& place) {
     const SchemaPlace value = place[keyword];
-    if (keyword == "$ref") return call(schema_.referred(value));
+    if (keyword == "$ref") return call(schema_->referred(value));
     if (keyword == "const") return value_of({*value.json}, place);
     if (!value.json->is_array() || value.json->empty())
-      throw schema_.bad(value, "a list of at least one element", "correct it");
+      throw schema_->bad(value, "a list of at least one element", "correct it");
     if (keyword == "enum") return value_of({value.json->begin(), value.json->end()}, place);
     if (keyword == "allOf" && value.json->size() > 1)
-      throw schema_.bad(place, "allOf of one schema", fmt::format("{}", value.json->size()), "write them as one");
-    if (keyword == "oneOf") schema_.check_exclusive(value);
+      throw schema_->bad(place, "allOf of one schema", fmt::format("{}", value.json->size()), "write them as one");
+    if (keyword == "oneOf") schema_->check_exclusive(value);
     std::vector<GrammarPart> parts;
     for (size_t i = 0; i < value.json->size(); ++i) parts.push_back(call(value.element(i)));
     return grammar_.any_of(parts);
@@ -92,7 +114,7 @@ class SchemaCompiler {
 
   GrammarPart value_of(const std::vector<SchemaJson>& values, const SchemaPlace& place) {
     std::vector<GrammarPart> parts;
-    for (const SchemaJson& value : schema_.allowed_values(place, values)) parts.push_back(literal(value));
+    for (const SchemaJson& value : schema_->allowed_values(place, values)) parts.push_back(literal(value));
     return grammar_.any_of(parts);
   }
 
@@ -122,8 +144,8 @@ class SchemaCompiler {
     static const SchemaJson kNone = SchemaJson::object();
     const bool lists = place.has("properties");
     const SchemaPlace properties = lists ? place["properties"] : SchemaPlace{&kNone, ""};
-    if (!properties.json->is_object()) throw schema_.bad(properties, "an object of schemas", "correct it");
-    SchemaNames required = schema_.required_of(place), names;
+    if (!properties.json->is_object()) throw schema_->bad(properties, "an object of schemas", "correct it");
+    SchemaNames required = schema_->required_of(place), names;
     std::vector<std::pair<RuleId, bool>> members;  // and whether they may be left out
     for (const auto& [name, schema] : properties.json->items()) {
       members.emplace_back(member(name, call(properties[name])), required.erase(name) == 0);
@@ -215,14 +237,14 @@ class SchemaCompiler {
     std::vector<RuleId> first;
     if (place.has("prefixItems")) {
       const SchemaPlace list = place["prefixItems"];
-      if (!list.json->is_array()) throw schema_.bad(list, "a list of schemas", "correct it");
+      if (!list.json->is_array()) throw schema_->bad(list, "a list of schemas", "correct it");
       for (size_t i = 0; i < list.json->size(); ++i) first.push_back(rule_of(list.element(i)));
     }
     if (place.has("items") && place["items"].json->is_array())
-      throw schema_.bad(place["items"], "a schema", "write a list of schemas as prefixItems");
+      throw schema_->bad(place["items"], "a schema", "write a list of schemas as prefixItems");
     const RuleId rest = place.has("items") ? rule_of(place["items"]) : rules_.value();
-    const int64_t min = schema_.count(place, "minItems", 0),
-                  max = schema_.count(place, "maxItems", ByteGrammar::kUnbounded);
+    const int64_t min = schema_->count(place, "minItems", 0),
+                  max = schema_->count(place, "maxItems", ByteGrammar::kUnbounded);
     const auto element = [&](int64_t i) { return i < std::ssize(first) ? first[static_cast<size_t>(i)] : rest; };
     const GrammarPart open = grammar_.sequence({grammar_.text("["), grammar_.call(rules_.space())});
     const GrammarPart close = grammar_.text("]");
@@ -250,16 +272,16 @@ class SchemaCompiler {
   std::optional<GrammarPart> expression(const SchemaPlace& place) {
     if (place.has("pattern")) {
       const SchemaPlace pattern = place["pattern"];
-      if (!pattern.json->is_string()) throw schema_.bad(pattern, "a regular expression", "correct it");
+      if (!pattern.json->is_string()) throw schema_->bad(pattern, "a regular expression", "correct it");
       return pattern_part(grammar_, rules_, pattern.json->get<std::string>(), [&](const std::string& what) {
-        throw schema_.bad(pattern, "a regular expression that a grammar can say", what, "write it another way");
+        throw schema_->bad(pattern, "a regular expression that a grammar can say", what, "write it another way");
       });
     }
     if (!place.has("format")) return std::nullopt;
     const SchemaPlace format = place["format"];
     std::optional<GrammarPart> part =
         format_part(grammar_, rules_, format.json->is_string() ? format.json->get<std::string>() : "");
-    if (!part) throw schema_.bad(format, kFormatNames, "leave it out: answers could break it");
+    if (!part) throw schema_->bad(format, kFormatNames, "leave it out: answers could break it");
     return part;
   }
 
@@ -267,12 +289,12 @@ class SchemaCompiler {
     const bool has_lengths = place.has("minLength") || place.has("maxLength");
     if (const std::optional<GrammarPart> part = expression(place)) {
       if (has_lengths || (place.has("pattern") && place.has("format")))
-        throw schema_.bad(place, "one of pattern, format, and lengths", "several", "write them as one pattern");
+        throw schema_->bad(place, "one of pattern, format, and lengths", "several", "write them as one pattern");
       return grammar_.sequence({grammar_.text("\""), *part, grammar_.text("\"")});
     }
     if (!has_lengths) return grammar_.call(rules_.string());
-    const int64_t min = schema_.count(place, "minLength", 0),
-                  max = schema_.count(place, "maxLength", ByteGrammar::kUnbounded);
+    const int64_t min = schema_->count(place, "minLength", 0),
+                  max = schema_->count(place, "maxLength", ByteGrammar::kUnbounded);
     if (max != ByteGrammar::kUnbounded && max < min) return grammar_.any_of({});
     return grammar_.sequence(
         {grammar_.text("\""), grammar_.repeated(rules_.character(), min, max), grammar_.text("\"")});
@@ -281,17 +303,17 @@ class SchemaCompiler {
   GrammarPart number(const SchemaPlace& place) {
     const auto has = [&](const char* keyword) { return place.has(keyword); };
     if (std::none_of(kNumberKeywords.begin(), kNumberKeywords.end(), has)) return grammar_.call(rules_.number());
-    return numbers_between(grammar_, rules_, schema_.decimal(place, "minimum", "exclusiveMinimum", 1),
-                           schema_.decimal(place, "maximum", "exclusiveMaximum", -1));
+    return numbers_between(grammar_, rules_, schema_->decimal(place, "minimum", "exclusiveMinimum", 1),
+                           schema_->decimal(place, "maximum", "exclusiveMaximum", -1));
   }
 
   GrammarPart integer(const SchemaPlace& place) {
-    const std::optional<int64_t> low = schema_.bound(place, "minimum", "exclusiveMinimum", 1);
-    const std::optional<int64_t> high = schema_.bound(place, "maximum", "exclusiveMaximum", -1);
+    const std::optional<int64_t> low = schema_->bound(place, "minimum", "exclusiveMinimum", 1);
+    const std::optional<int64_t> high = schema_->bound(place, "maximum", "exclusiveMaximum", -1);
     return rules_.integers(low, high);
   }
 
-  SchemaReader schema_;
+  std::optional<SchemaReader> schema_;  // of the schema whose rules are being defined
   ByteGrammar grammar_;
   JsonRules rules_{grammar_};
   std::map<const SchemaJson*, RuleId> rule_of_;
@@ -310,7 +332,9 @@ ByteGrammar json_object_grammar() {
 }
 
 ByteGrammar json_schema_grammar(const SchemaJson& schema, std::string_view where) {
-  return SchemaCompiler(schema, where).compile();
+  return SchemaCompiler().finish(schema, where);
 }
+
+ByteGrammar framed_json_grammar(const FramedDocuments& documents) { return SchemaCompiler().finish(documents); }
 
 }  // namespace spillway::text

@@ -62,6 +62,25 @@ TEST_CASE("JSON mode takes objects alone, in well-formed UTF-8, with little whit
     CHECK(!accepts(automaton, text));
 }
 
+TEST_CASE("documents stand in their texts, each by its own schema and the references in that") {
+  const Json first = Json::parse(R"({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}})");
+  const Json second = Json::parse(R"({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}})");
+  FramedDocuments documents{.open = "<", .separator = ";", .close = ">"};
+  documents.alternatives = {{"one:", first, ".", "first"}, {"two:", second, "!", "second"}};
+  ByteAutomaton several(framed_json_grammar(documents));
+  for (const char* text : {"<one:true.>", "< two:null!>", "<two:null!;one:false.;two:null!>"})
+    CHECK(accepts(several, text));
+  for (const char* text : {"<>", "<one:null.>", "<two:true!>", "<one:true.", "<one:true.;>", "<one:true!>"})
+    CHECK_FALSE(accepts(several, text));
+  documents.is_one = true;
+  ByteAutomaton one(framed_json_grammar(documents));
+  CHECK(accepts(one, "<one:true.>"));
+  CHECK_FALSE(accepts(one, "<one:true.;one:true.>"));
+  documents.alternatives[1].schema = Json::parse(R"({"type": "null", "not": {}})");
+  CHECK_THROWS_WITH_AS((void)framed_json_grammar(documents), doctest::Contains("[second] expected keywords"),
+                       InputError);
+}
+
 TEST_CASE("bounds of integers are those of the numbers") {
   for (const auto& [low, high] : {std::pair(-12, 34), {0, 0}, {5, 105}, {-1000, -99}, {99, 1001}}) {
     const Json schema = {{"type", "integer"}, {"minimum", low}, {"maximum", high}};

@@ -29,14 +29,15 @@ void check_that_bytes_are_joined(const Tokenizer& tokenizer, std::string_view wh
 
 }  // namespace
 
-TokenTrie::TokenTrie(const Tokenizer& tokenizer, std::string_view where) {
+TokenTrie::TokenTrie(const Tokenizer& tokenizer, std::string_view where, std::span<const int32_t> shown) {
   check_that_bytes_are_joined(tokenizer, where);
   if (tokenizer.stop_ids().empty())
     throw input_error(where,
                       "expected a model with a token that ends an answer (eos_token), got none; name it in "
                       "tokenizer_config.json");
   for (int32_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
-    bytes_.push_back(tokenizer.is_special(id) ? std::string() : tokenizer.token_bytes(id));
+    const bool is_left_out = tokenizer.is_special(id) && std::find(shown.begin(), shown.end(), id) == shown.end();
+    bytes_.push_back(is_left_out ? std::string() : tokenizer.token_bytes(id));
     longest_ = std::max(longest_, std::ssize(bytes_.back()));
     if (!bytes_.back().empty()) ids_.push_back(id);
   }

@@ -11,7 +11,7 @@
 
 namespace spillway::text {
 
-// Immutable. Special tokens, and those without bytes, are not in it.
+// Immutable. Special tokens but for those that are asked for, and tokens without bytes, are not in it.
 class TokenTrie {
  public:
   // The nodes are in depth-first order: behind a node come those below it, up to `behind`.
@@ -22,8 +22,8 @@ class TokenTrie {
   };
 
   // Throws InputError at `where` for a tokenizer whose texts are not its tokens' bytes put together (WordPiece, ...),
-  // and for one without a token that ends an answer.
-  TokenTrie(const Tokenizer& tokenizer, std::string_view where);
+  // and for one without a token that ends an answer. `shown` are special tokens that stand for their text.
+  TokenTrie(const Tokenizer& tokenizer, std::string_view where, std::span<const int32_t> shown = {});
 
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
   [[nodiscard]] std::span<const int32_t> ids_of(const Node& node) const {

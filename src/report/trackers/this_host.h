@@ -1,0 +1,13 @@
+// The time and the name of this machine, as trackers record them.
+#pragma once
+
+#include <string>
+
+namespace spillway {
+
+// Returns the seconds since 1970.
+[[nodiscard]] double wall_seconds();
+// Returns "localhost" where the system does not say.
+[[nodiscard]] std::string host_name();
+
+}  // namespace spillway
