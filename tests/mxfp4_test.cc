@@ -31,7 +31,7 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kName = "gpt_oss_mxfp4";
-const fs::path kModel = kGoldenModels / kName;
+const fs::path kCodedModel = kGoldenModels / kName;
 const std::string kGateUp = "model.layers.1.mlp.experts.gate_up_proj";
 
 TinySetup experts_setup(DType dtype) {
@@ -51,8 +51,8 @@ template <typename Change>
 fs::path changed_copy(const TemporaryFolder& folder, const Change& change) {
   const fs::path copy = folder.path() / "changed";
   fs::remove_all(copy);
-  fs::copy(kModel, copy, fs::copy_options::recursive);
-  const SafetensorsFolder files(kModel);
+  fs::copy(kCodedModel, copy, fs::copy_options::recursive);
+  const SafetensorsFolder files(kCodedModel);
   std::vector<TensorSpec> specs;
   std::map<std::string, std::vector<std::byte>> contents;
   for (const auto& [name, entry] : files.tensors()) {
@@ -117,18 +117,18 @@ TEST_CASE("experts in mxfp4 train as transformers and peft train what they stand
 
 TEST_CASE("experts in mxfp4 have the bits of the bf16 weights that they stand for, wherever the codes live") {
   const TemporaryFolder folder;
-  const std::string decoded = write_decoded(folder, kModel).string();
+  const std::string decoded = write_decoded(folder, kCodedModel).string();
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     CAPTURE(name_of(dtype));
     const auto expected = ModeJobs(experts_setup(dtype), decoded).outcome(kPlainJob);
-    const ModeJobs coded(experts_setup(dtype), kModel.string());
+    const ModeJobs coded(experts_setup(dtype), kCodedModel.string());
     for (const char* lines : {kPlainJob, "expert_offload: disk\n", "expert_offload: host\n"}) {
       CAPTURE(lines);
       CHECK(coded.outcome(lines) == expected);
     }
     TinySetup dequantised = experts_setup(dtype);
     dequantised.linear_storage.emplace();
-    CHECK(ModeJobs(dequantised, kModel.string()).outcome("expert_offload: disk\n") == expected);
+    CHECK(ModeJobs(dequantised, kCodedModel.string()).outcome("expert_offload: disk\n") == expected);
   }
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("fused experts that are quantised as they are loaded train as what the
 }
 
 TEST_CASE("codes of mxfp4 are read from the model's own files, and no mode changes a bit") {
-  const ModeJobs jobs(experts_setup(DType::kBF16), kModel.string());
+  const ModeJobs jobs(experts_setup(DType::kBF16), kCodedModel.string());
   check_modes(jobs);
   std::optional<train::JobTiers> tiers;
   const TinyTraining training = jobs.training("expert_offload: disk\n", tiers);
@@ -166,9 +166,9 @@ TEST_CASE("codes of mxfp4 are read from the model's own files, and no mode chang
 
 TEST_CASE("factors of experts in mxfp4 are merged as peft merges them, and written in bf16") {
   const TemporaryFolder folder;
-  merge_adapter(kModel, kModel / "adapter_experts", folder.path() / "merged");
+  merge_adapter(kCodedModel, kCodedModel / "adapter_experts", folder.path() / "merged");
   const SafetensorsFolder merged(folder.path() / "merged");
-  const json golden = read_json(kModel / "golden_experts.json")["merged"];
+  const json golden = read_json(kCodedModel / "golden_experts.json")["merged"];
   int64_t experts = 0;
   for (const auto& [name, digest] : golden.items()) {
     CAPTURE(name);
@@ -192,7 +192,7 @@ TEST_CASE("factors of experts in mxfp4 are merged as peft merges them, and writt
 
 TEST_CASE("files in mxfp4 that do not fit their config are refused by the tensor's name") {
   const TemporaryFolder folder;
-  CHECK(error_of(kModel).empty());
+  CHECK(error_of(kCodedModel).empty());
   const auto drop = [](auto& specs, const std::string& name) {
     std::erase_if(specs, [&](const TensorSpec& spec) { return spec.name == name; });
   };
@@ -227,7 +227,7 @@ TEST_CASE("a model in mxfp4 is planned, trained, evaluated and asked by its fold
   const TinyJob job;
   const std::string adapter = job.output("lora").string();
   const fs::path base = job.output("base");
-  fs::copy(kModel, base);
+  fs::copy(kCodedModel, base);
   fs::copy(job.output("tokenizer.json"), base);
   const auto run = [&](const std::string& name, std::vector<std::string> more) {
     more.insert(more.end(), {"--base_model", base.string(), "--max_steps", "4"});
@@ -289,7 +289,7 @@ TEST_CASE("keys that say of mxfp4 what is not so of the model are refused or nam
   CHECK(dense.status == 2);
   CHECK(dense.err.find("[model_quantization_config] expected a model whose files hold experts in mxfp4, got dense "
                        "weights; remove the key") != std::string::npos);
-  const Finished both = run({"--base_model", kModel.string(), "--load_in_8bit", "true"});
+  const Finished both = run({"--base_model", kCodedModel.string(), "--load_in_8bit", "true"});
   CHECK(both.status == 2);
   CHECK(both.err.find("[load_in_8bit] expected the format that the model's files have, mxfp4, got another") !=
         std::string::npos);

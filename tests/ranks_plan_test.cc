@@ -49,7 +49,7 @@ nlohmann::json plan_of(const PlannedModel& model, const Arguments& more, int sta
   return nlohmann::json::parse(finished.out);
 }
 
-int64_t device_peak(const nlohmann::json& plan) { return plan["tiers"]["device"]["peak_bytes"]; }
+int64_t planned_device_peak(const nlohmann::json& plan) { return plan["tiers"]["device"]["peak_bytes"]; }
 
 }  // namespace
 
@@ -65,7 +65,7 @@ TEST_CASE("a cluster that is not here is planned rank by rank") {
   CHECK(rank["ranks"] == nlohmann::json({0, 999}));
   CHECK(rank["process_bytes"] > 1 << 20);
   CHECK(rank["sent_bytes_per_step"] > 0);
-  // What crosses between hosts takes longer than what stays on one.
+  // Links between hosts are slower than those within one.
   CHECK(of_two["step_seconds"] > of_host["step_seconds"]);
   // A rank holds its part alone.
   const auto held = [](const nlohmann::json& plan) -> int64_t {
@@ -98,9 +98,9 @@ TEST_CASE("a machine that does not say how fast ranks exchange is an error that 
 TEST_CASE("a job that does not fit is offered more ranks, with the same rows in a step") {
   const PlannedModel model;
   const Arguments cluster = {"--gpu", "8xh100-80gb", "--memory.disk", "0", "--memory.host", "0"};
-  const int64_t of_eight =
-      device_peak(plan_of(model, cluster + Arguments{"--ranks", "8", "--zero_stage", "3", "--gradient_checkpointing",
-                                                     "true", "--gradient_accumulation_steps", "2"}));
+  const int64_t of_eight = planned_device_peak(
+      plan_of(model, cluster + Arguments{"--ranks", "8", "--zero_stage", "3", "--gradient_checkpointing", "true",
+                                         "--gradient_accumulation_steps", "2"}));
   const Arguments small = cluster + Arguments{"--memory.device", std::to_string(of_eight)};
   const nlohmann::json plan = plan_of(model, small + Arguments{"--ranks", "2"}, 2);
   CHECK(plan["fits"] == false);

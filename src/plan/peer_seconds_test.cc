@@ -16,7 +16,7 @@ constexpr int64_t kPart = 64 * 4096;  // elements; parts of 1 MiB
 constexpr double kPartBytes = 4 * kPart, kInside = 1e11, kBetween = 1e10;
 
 // Returns the seconds of a sum (operation 0) or of a gather (1) over groups of so many ranks.
-double seconds_of(OpId id, int ranks, const Machine& machine, int copies = 1) {
+double collective_seconds(OpId id, int ranks, const Machine& machine, int copies = 1) {
   Graph graph;
   Builder b(graph);
   const ValueType type{DType::kF32, {kPart * ranks}};
@@ -39,33 +39,34 @@ Machine gpus(int64_t on_host) {
 }  // namespace
 
 TEST_CASE("on one host a rank sends all parts but its own") {
-  for (const OpId id : {0, 1}) CHECK(seconds_of(id, 16, gpus(16)) == doctest::Approx(15 * kPartBytes / kInside));
+  for (const OpId id : {0, 1})
+    CHECK(collective_seconds(id, 16, gpus(16)) == doctest::Approx(15 * kPartBytes / kInside));
 }
 
 TEST_CASE("a sum crosses to other hosts from each rank, and what GPUs gather once a host") {
   // Hosts of 8: each of 16 ranks has 7 others beside it, and 8 elsewhere.
-  CHECK(seconds_of(0, 16, gpus(8)) == doctest::Approx(8 * kPartBytes / kBetween));
-  CHECK(seconds_of(1, 16, gpus(8)) == doctest::Approx(15 * kPartBytes / kInside));
-  // Of 32 ranks 24 parts come from elsewhere, through eight links.
+  CHECK(collective_seconds(0, 16, gpus(8)) == doctest::Approx(8 * kPartBytes / kBetween));
+  CHECK(collective_seconds(1, 16, gpus(8)) == doctest::Approx(15 * kPartBytes / kInside));
+  // 24 of the 32 parts come from other hosts, through eight links.
   Machine slow = gpus(8);
   slow.peer_between_hosts_bytes_per_second = kBetween / 10;
-  CHECK(seconds_of(1, 32, slow) == doctest::Approx(24 * kPartBytes / 8 / (kBetween / 10)));
+  CHECK(collective_seconds(1, 32, slow) == doctest::Approx(24 * kPartBytes / 8 / (kBetween / 10)));
   // Processes on CPUs send straight to each other.
   slow.device = DeviceKind::kCpu;
-  CHECK(seconds_of(1, 32, slow) == doctest::Approx(24 * kPartBytes / (kBetween / 10)));
+  CHECK(collective_seconds(1, 32, slow) == doctest::Approx(24 * kPartBytes / (kBetween / 10)));
 }
 
 TEST_CASE("groups within hosts gather there, and hand sums on between hosts") {
-  CHECK(seconds_of(1, 8, gpus(8)) == doctest::Approx(7 * kPartBytes / kInside));
+  CHECK(collective_seconds(1, 8, gpus(8)) == doctest::Approx(7 * kPartBytes / kInside));
   // A rank's contributions stay in the group; its part of the sum goes to three other groups.
-  CHECK(seconds_of(0, 8, gpus(8), 4) == doctest::Approx(3 * kPartBytes / kBetween));
+  CHECK(collective_seconds(0, 8, gpus(8), 4) == doctest::Approx(3 * kPartBytes / kBetween));
   Machine late = gpus(8);
   late.peer_latency_seconds = 1;
-  CHECK(seconds_of(1, 8, late) == doctest::Approx(1).epsilon(1e-3));
-  CHECK(seconds_of(0, 8, late, 4) == doctest::Approx(7).epsilon(1e-3));
+  CHECK(collective_seconds(1, 8, late) == doctest::Approx(1).epsilon(1e-3));
+  CHECK(collective_seconds(0, 8, late, 4) == doctest::Approx(7).epsilon(1e-3));
 }
 
 TEST_CASE("groups that do not fill hosts cross to others wherever they begin") {
   // Ranks 6 to 11 of hosts of 8: as few as two are together.
-  CHECK(seconds_of(1, 6, gpus(8)) == doctest::Approx(4 * kPartBytes / 2 / kBetween));
+  CHECK(collective_seconds(1, 6, gpus(8)) == doctest::Approx(4 * kPartBytes / 2 / kBetween));
 }

@@ -17,7 +17,7 @@ enum class FakeFormat : uint8_t {
   kNvfp4,         // 16: e2m1 in steps of an e4m3, which is in steps of the whole tensor's
 };
 
-// Of a model in training. Linear layers, the head among them, compute with what is rounded.
+// The rounding of a model in training. Linear layers, the head among them, compute with rounded weights and inputs.
 struct FakeQuantisation {
   std::vector<FakeFormat> weights, inputs;  // one after another
   int64_t group = 32;                       // of formats with groups: a multiple of 16

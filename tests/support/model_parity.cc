@@ -90,7 +90,7 @@ struct Tolerance {
   double loss, norm;  // relative
 };
 
-// What a step came to.
+// The loss of a step, and the norm of its gradients.
 struct StepNumbers {
   double loss, norm;
 };

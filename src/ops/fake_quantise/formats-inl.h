@@ -32,7 +32,7 @@ SPILLWAY_NUMBER_FUNCTION Number clamp(Number x, float least, float most) {
 struct FakeRange {
   Number low, high;
 };
-// What the least and the largest elements of a group get of its gradient.
+// The shares of a group's extremes in its gradient: of each least and of each largest element.
 struct FakePulls {
   Number low, high;
 };
@@ -87,7 +87,7 @@ struct Int4Format {
   }
 };
 
-// What formats have in common whose step is a share of the largest magnitude.
+// The common part of formats whose step is a share of the largest magnitude.
 template <int kShare>
 struct SymmetricPulls {
   SPILLWAY_NUMBER_FUNCTION static FakeRange bounds(FakeRange range) { return symmetric(range); }
@@ -160,7 +160,7 @@ struct Float8Format : SymmetricPulls<448> {
   }
 };
 
-// What e2m1 in steps of a block has in common.
+// The common part of formats of e2m1 in steps of a block.
 struct Float4Format {
   static constexpr bool kPasses = true, kPulls = false;
   struct Scale {
