@@ -52,7 +52,7 @@ struct Rounding {
   }
 };
 
-std::map<ValueId, Numbers> inputs_of(const Rounding& rounding) {
+std::map<ValueId, Numbers> rounding_inputs(const Rounding& rounding) {
   return {{rounding.x, goldens()["x"].get<Numbers>()}, {rounding.dy, goldens()["dy"].get<Numbers>()}};
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("numbers are rounded to each format as torchao rounds them, and their 
     const nlohmann::json& expected = goldens()["formats"][name];
     for_each_instruction_set([&] {
       for (const int threads : {1, 3}) {
-        const Run run(rounding.graph, inputs_of(rounding), {.threads = threads});
+        const Run run(rounding.graph, rounding_inputs(rounding), {.threads = threads});
         check_close(run.numbers(rounding.out), expected["out"].get<Numbers>(), DType::kF32, 1e-6);
         check_close(run.numbers(rounding.dx), expected["dx"].get<Numbers>(), DType::kF32, 1e-5);
       }
@@ -79,7 +79,7 @@ TEST_CASE("where fake quantisation is off, numbers and gradients are as they wer
   for (const auto& [name, format] : kFormats) {
     CAPTURE(name);
     const Rounding rounding(format, golden_shape(), goldens()["group"].get<int64_t>(), DType::kF32, true);
-    std::map<ValueId, Numbers> inputs = inputs_of(rounding);
+    std::map<ValueId, Numbers> inputs = rounding_inputs(rounding);
     inputs[rounding.enabled] = {0};
     const Run off(rounding.graph, inputs);
     CHECK(off.numbers(rounding.out) == rounded(inputs[rounding.x], DType::kF32));
