@@ -7,10 +7,13 @@
 // its primitives are made before the clock starts. With one thread the clock is that thread's CPU time, so that what
 // else runs on the machine counts only by what it does to caches and memory.
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +39,7 @@ using bench::now;
 struct Case {
   std::string name;
   MatmulShape shape;
+  bool adds = false;  // whether the product is added to what C holds
 };
 
 // `tokens` rows through the layers of a model with these sizes, and back.
@@ -65,6 +69,8 @@ std::vector<Case> all_cases() {
     const std::string lora = fmt::format("lora r={} ", rank);
     cases.push_back({lora + "x A^T", {2048, rank, 576, false, true}});
     cases.push_back({lora + "z B^T", {2048, 576, rank, false, true}});
+    cases.push_back({lora + "+ z B^T", {2048, 576, rank, false, true}, true});
+    cases.push_back({lora + "+ dz A", {2048, 1536, rank, false, false}, true});
     cases.push_back({lora + "dB", {576, rank, 2048, true, false}});
     cases.push_back({lora + "dA", {rank, 576, 2048, true, false}});
   }
@@ -75,9 +81,14 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
+// Memory in huge pages, if the system has them, as the engine's is.
 class Buffer {
  public:
-  Buffer(int64_t elems, DType dtype, uint64_t stream) : memory_(static_cast<size_t>(elems * size_of(dtype) + 64)) {
+  Buffer(int64_t elems, DType dtype, uint64_t stream) {
+    constexpr size_t kHugePage = size_t{2} << 20;
+    const size_t bytes = (static_cast<size_t>(elems * size_of(dtype)) + kHugePage) / kHugePage * kHugePage;
+    memory_.reset(std::aligned_alloc(kHugePage, bytes));
+    madvise(data(), bytes, MADV_HUGEPAGE);
     RandomStream random(1, stream);
     for (int64_t i = 0; i < elems; ++i) {
       const float value = random.uniform() - 0.5f;
@@ -88,10 +99,13 @@ class Buffer {
       }
     }
   }
-  [[nodiscard]] void* data() { return memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64) % 64; }
+  [[nodiscard]] void* data() { return memory_.get(); }
 
  private:
-  std::vector<std::byte> memory_;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
 };
 
 #if defined(SPILLWAY_BENCH_ONEDNN)
@@ -167,6 +181,11 @@ void run_case(const Case& c, DType dtype, Bf16Path path, ThreadPool& pool, int r
   args.c = ours.data();
   args.c_dtype = dtype;
   args.c_stride = n;
+  if (c.adds) {
+    args.addend = args.c;
+    args.addend_dtype = dtype;
+    args.addend_stride = n;
+  }
   Buffer workspace(matmul_workspace_bytes(c.shape, dtype, dtype, pool.threads()) / 4, DType::kF32, 5);
   const std::function<void()> run = [&] {
     matmul_with(best_matmul_kernels(), path, args, static_cast<std::byte*>(workspace.data()), pool);

@@ -12,7 +12,9 @@ import time
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--rounds", type=int, default=20)
 parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+parser.add_argument("--cpu-time", action="store_true", help="clock the process' CPU time: of one thread beside other programs")
 args = parser.parse_args()
+clock = time.process_time if args.cpu_time else time.perf_counter
 
 os.environ["OMP_NUM_THREADS"] = str(args.threads)
 
@@ -24,9 +26,9 @@ SHAPES = ((2048, 576, 1536), (2048, 1536, 576), (2048, 576, 576))  # rows, in, o
 def best_seconds(x, w):
     best = float("inf")
     for _ in range(args.rounds):
-        start = time.perf_counter()
+        start = clock()
         torch.nn.functional.linear(x, w)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, clock() - start)
     return best
 
 

@@ -172,8 +172,12 @@ constexpr auto kTiles = tiles_of<kColumnTiles>(std::make_integer_sequence<int, 2
 extern const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles, kAmxBf16NarrowTiles;
 const std::array<MatmulKernels::Tile, 32> kAmxBf16Tiles = kTiles<2>, kAmxBf16NarrowTiles = kTiles<1>;
 
+// Ends a thread's run of tiles; what it wrote past the caches is then in memory.
 void release_amx_tiles();
-void release_amx_tiles() { release(); }
+void release_amx_tiles() {
+  release();
+  _mm_sfence();
+}
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

@@ -66,9 +66,10 @@ extern constinit const MatmulKernels kAmxBf16Kernels = {
      .depth = 320,  // whose right panel leaves the first cache of 48 KiB some room
      .left_words = 1 << 18,
      .few_rows = 128,
-     .leave = release_amx_tiles},
+     .leave = release_amx_tiles,
+     .waits_for_memory = true},
     pack_panel<Avx512>,
-    finish_tile<Avx512>};
+    finish_tile<Avx512WithPastCaches>};
 
 }  // namespace spillway::cpu
 SPILLWAY_TARGET_END

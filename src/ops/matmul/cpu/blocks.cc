@@ -10,7 +10,9 @@ namespace spillway::cpu {
 namespace {
 
 constexpr int64_t kTasksPerThread = 6, kFewTasksPerThread = 2;
-constexpr int64_t kCacheWay = 4096;  // bytes after which a first-level cache uses the same set again
+constexpr int64_t kStripUnits = 32;      // of k, at most, for strips
+constexpr int64_t kMinCachedPanels = 4;  // of rows: with fewer, right panels would be read from memory too often
+constexpr int64_t kCacheWay = 4096;      // bytes after which a first-level cache uses the same set again
 
 int64_t tile_depth(const MatmulKernels::Tiles& tiles, int64_t units) {
   const int64_t depths = std::max<int64_t>(1, div_ceil(units, tiles.depth));
@@ -23,32 +25,62 @@ void choose_blocks(MatmulJob& job) {
   job.column_panels = div_ceil(job.n, job.columns);
   job.depth = tile_depth(job.tiles, job.units);
   job.block_units = job.direct ? job.units : std::min(job.units, kMaxUnits / job.depth * job.depth);
+  if (job.tiles.waits_for_memory && !job.direct && job.k > kMaxUnits) {
+    const int64_t cached = job.tiles.left_words / (job.height * job.row_panels) / job.depth * job.depth;
+    job.block_units = std::clamp(cached, job.depth, job.block_units);
+  }
   const int64_t max_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
   const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, max_panels);
   job.block_row_panels = div_ceil(job.row_panels, blocks);
   job.block_column_panels = job.column_panels;
-  if (job.units > job.block_units) {
+  if (job.blocks_wait()) {
     const int64_t panels = kWaitingSums / (job.block_row_panels * job.tile_words());
     job.block_column_panels = std::min(job.column_panels, panels);
   }
 }
 
+// Returns the row panels whose words stay in the second cache, and, where sums wait, whose sums have room beside
+// `columns` column panels.
+int64_t cached_row_panels(const MatmulJob& job, int64_t columns) {
+  const int64_t by_words = job.tiles.left_words / (job.height * std::max<int64_t>(1, job.block_units));
+  if (!job.sums_wait()) return by_words;
+  const int64_t by_sums = kTaskSums / (columns * job.tile_words());
+  return job.tiles.waits_for_memory && by_words >= kMinCachedPanels ? std::min(by_words, by_sums) : by_sums;
+}
+
+// Shares right panels if they fit and tasks would pack them more than once, or would read parts of memory rows that run
+// across k; and strips need all of them.
+void choose_sharing(MatmulJob& job, const MatmulShape& shape) {
+  if (!job.tiles.waits_for_memory || job.streams() || job.reads_right) return;
+  const bool short_k = job.direct && !job.swapped && job.units <= kStripUnits && job.column_panels > 1;
+  const bool packed_again = job.block_row_panels > cached_row_panels(job, kMaxGroup);
+  if (!short_k && !packed_again && !(job.blocks_wait() && !job.right.source.k_contiguous)) return;
+  const int64_t room = shared_panel_words(shape) - job.left_block_words();
+  const int64_t panels = room / (job.columns * std::max<int64_t>(1, job.block_units));
+  if (panels < std::min(kMaxGroup, job.block_column_panels)) return;
+  job.shares_right = true;
+  job.block_column_panels = div_ceil(job.block_column_panels, div_ceil(job.block_column_panels, panels));
+  job.in_strips = short_k;
+}
+
 void choose_tasks(MatmulJob& job, int threads) {
   // A product of few rows only reads its right operand: one panel then stays in the first-level cache.
-  const bool one_panel = job.row_panels < kMaxGroup && !job.reads_right && !job.streams();
-  int64_t columns = one_panel ? 1 : std::min(job.block_column_panels, kMaxGroup);
+  const bool few_rows = job.row_panels < kMaxGroup && !job.reads_right && !job.streams();
+  // Lines of memory rows that run across k are read together, though.
+  const bool reads_parts = few_rows && job.tiles.waits_for_memory && !job.right.source.k_contiguous;
+  int64_t columns = few_rows && !reads_parts ? 1 : std::min(job.block_column_panels, kMaxGroup);
+  if (job.in_strips) columns = std::min(job.block_column_panels, kTaskSums / job.tile_words());
   // Uses fewer columns, if the sums of all rows then have room: each task packs its own.
-  if (job.sums_wait() && job.block_row_panels * job.tile_words() <= kTaskSums)
+  if (job.sums_wait() && !job.tiles.waits_for_memory && job.block_row_panels * job.tile_words() <= kTaskSums)
     columns = std::min(columns, kTaskSums / (job.block_row_panels * job.tile_words()));
-  const int64_t cached_rows = job.sums_wait() ? kTaskSums / (columns * job.tile_words())
-                                              : job.tiles.left_words / (job.height * std::max<int64_t>(1, job.units));
-  int64_t rows = std::clamp<int64_t>(cached_rows, 1, job.block_row_panels);
+  int64_t rows = std::clamp<int64_t>(cached_row_panels(job, columns), 1, job.block_row_panels);
   rows = div_ceil(job.block_row_panels, div_ceil(job.block_row_panels, rows));
   const auto tasks = [&] { return div_ceil(job.block_row_panels, rows) * div_ceil(job.block_column_panels, columns); };
   // Every task packs its columns, which is expensive beside few rows; and data from memory should be read once.
-  const int64_t wanted = (job.reads_right ? kFewTasksPerThread : kTasksPerThread) * threads;
+  const int64_t wanted = (job.reads_right || reads_parts ? kFewTasksPerThread : kTasksPerThread) * threads;
+  const bool splits_rows_first = job.reads_right || job.in_strips;
   while (threads > 1 && tasks() < wanted && rows * columns > 1) {
-    if (columns > 1 && !(job.reads_right && rows > 1)) {
+    if (columns > 1 && !(splits_rows_first && rows > 1)) {
       columns = div_ceil(columns, 2);
     } else {
       rows = div_ceil(rows, 2);
@@ -113,7 +145,22 @@ bool better_swapped(const MatmulOperand& left, const MatmulShape& shape) {
   return !can_read_directly(left, shape.k) && shape.n <= kMaxSwapped && 4 * shape.n <= shape.m;
 }
 
+// Returns true if the lines of C are better written past the caches: those that no next reader would find there, and
+// that no addend has brought there.
+bool goes_past_caches(const MatmulKernels::Tiles& tiles, const MatmulArgs& args, bool swapped) {
+  constexpr int64_t kLine = 64;
+  const int64_t elem_bytes = size_of(args.c_dtype), row_bytes = args.c_stride * elem_bytes;
+  return tiles.waits_for_memory && !swapped && args.addend != args.c && args.shape.m * row_bytes > kCachedBytes &&
+         row_bytes % kLine == 0 && reinterpret_cast<uintptr_t>(args.c) % kLine == 0;
+}
+
 }  // namespace
+
+int64_t shared_panel_words(const MatmulShape& shape) {
+  constexpr int64_t kMaxBlockElems = 32;  // of a left panel's row: what lies together has zeros behind k
+  const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxPanelWords;
+  return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxUnits)), 16);
+}
 
 MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads) {
   const MatmulShape& shape = args.shape;
@@ -138,7 +185,8 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                           .addend_dtype = args.addend_dtype,
                           .addend_stride = args.addend_stride,
                           .bias = args.bias,
-                          .bias_dtype = args.bias_dtype};
+                          .bias_dtype = args.bias_dtype,
+                          .past_caches = goes_past_caches(tiles, args, swapped)};
   const int64_t unit_elems = pairs ? 2 : 1;
   const Streaming streaming = choose_streaming(tiles, right, m, n, shape.k);
   const int columns = streaming.columns > 0    ? streaming.columns
@@ -162,6 +210,7 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                 .coded = streaming.coded,
                 .columns = columns};
   choose_blocks(job);
+  choose_sharing(job, shape);
   choose_tasks(job, threads);
   return job;
 }

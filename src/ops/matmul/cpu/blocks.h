@@ -15,6 +15,7 @@ constexpr int64_t kWaitingSums = 1 << 19;  // sums of a block whose k is longer 
 constexpr int64_t kTaskSums = 1 << 16;     // sums of one task that wait, in the second cache with its rows
 constexpr int64_t kMaxGroup = 4;           // column panels of a task
 constexpr int64_t kMaxRowScales = 1024;    // of a row of codes that is decoded while it is multiplied
+constexpr int64_t kCachedBytes = 1 << 20;  // of a C that the second cache holds for its next reader
 constexpr int64_t kMaxSwapped = 64;  // columns of a C that is computed transposed while its left operand is packed
 
 struct MatmulOperand {
@@ -47,12 +48,24 @@ struct MatmulJob {
   // The size of one task.
   int64_t task_row_panels = 0, task_column_panels = 0;
 
+  // Whether right panels are packed once for all tasks, in the room that left panels leave.
+  bool shares_right = false;
+  // Whether a task multiplies a row panel by all its columns before the next one, and finishes whole rows of C: k is so
+  // short that a product is mostly reading and writing C.
+  bool in_strips = false;
+
   [[nodiscard]] bool streams() const { return streamed != nullptr || coded != nullptr; }
   [[nodiscard]] int64_t panel_words() const { return height * tiles.left_units(block_units); }
+  [[nodiscard]] int64_t left_block_words() const { return direct ? 0 : block_row_panels * panel_words(); }
   [[nodiscard]] int64_t tile_words() const { return height * columns; }
   // Returns true if sums wait in memory between one depth and the next.
   [[nodiscard]] bool sums_wait() const { return units > depth; }
+  // Returns true if they wait outside of tasks, between one block of units and the next.
+  [[nodiscard]] bool blocks_wait() const { return units > block_units; }
 };
+
+// Returns the words of the workspace for panels that all tasks share.
+[[nodiscard]] int64_t shared_panel_words(const MatmulShape& shape);
 
 // REQUIRES: bf16 tiles if both matrices are bf16 and the path is kNativeDot.
 [[nodiscard]] MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads);

@@ -42,6 +42,7 @@ struct TileTarget {
   int64_t addend_stride = 0;
   const void* bias = nullptr;
   DType bias_dtype = DType::kF32;
+  bool past_caches = false;  // whether whole lines of C are written without reading them first, past the caches
 };
 struct TileRange {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
@@ -119,6 +120,9 @@ struct MatmulKernels {
     int64_t left_words = 1 << 17;  // of the left operand's rows that stay in the second cache
     int64_t few_rows = 0;          // of so many or fewer, packing the right operand would take longer than the product
     void (*leave)() = nullptr;     // called by a thread after its last tile of a run (TileRun), if set
+    // Whether products are so fast that they wait for memory: the left operand's rows then stay in the second cache,
+    // all threads share right panels, and a C that the cache cannot hold is written past it.
+    bool waits_for_memory = false;
     const Streamed* streamed = nullptr;  // null: the right operand is always packed
 
     // Returns the words along k of a left panel.

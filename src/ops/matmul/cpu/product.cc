@@ -1,9 +1,12 @@
 // The loops around the tiles, after Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008),
 // with one change: the right operand is packed by the thread that uses it, a few columns at a time and just before, so
-// that it never leaves that core's cache and a product of few rows runs at the speed of reading its weights.
+// that it never leaves that core's cache and a product of few rows runs at the speed of reading its weights. Where
+// there are so many rows that it would be packed several times, and the left operand is read in place, all threads pack
+// it once.
 //
 //   for each block of rows                the left operand: read where it lies, or packed once by all threads
-//     for each block of columns           (one block unless k is so long that sums must wait outside a task)
+//     for each block of columns           (one block unless k is so long that sums must wait outside a task, or the
+//                                          right operand, if it is packed once, is larger than its room)
 //       for each long piece of k          pack the left operand, then tasks of (row panels x column panels):
 //         for each depth                  pack the task's columns; for each pair of panels one tile
 //
@@ -39,7 +42,7 @@ int64_t decoded_bytes(int64_t k) {
 }
 
 struct Workspace {
-  float* packed;       // [block_units / depth][block_row_panels][depth][height]
+  float* packed;       // [block_units / depth][block_row_panels][depth][height], or shared right panels
   float* columns;      // a thread: [kMaxGroup][column_words()]
   float* sums;         // a thread: [kTaskSums], or one of [kWaitingSums]
   std::byte* decoded;  // a thread: [decoded_bytes()], where a matrix is decoded
@@ -53,12 +56,6 @@ struct Workspace {
 struct Block {
   int64_t row_begin, row_end, column_begin, column_end, unit_begin, unit_end;
 };
-
-int64_t floats_for_packed(const MatmulShape& shape) {
-  constexpr int64_t kMaxBlockElems = 32;  // of a left panel's row: what lies together has zeros behind k
-  const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxPanelWords;
-  return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxUnits)), 16);
-}
 
 // Returns panel `panel` of the block that starts at panel_begin and unit_begin, at a unit where a tile's depth starts.
 float* packed_panel(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
@@ -112,21 +109,35 @@ void pack_panels(const Job& job, const Operand& operand, MatmulKernels::Pack pac
   }
 }
 
-// Packs the left operand. An item is a short piece of k of all panels, so that rows of memory are read from end to end
-// if k runs down them.
-void pack_left(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
-  const bool along_k = job.left.source.k_contiguous;
-  const int64_t piece = along_k ? job.depth : kPackUnits;
-  const int64_t pieces = div_ceil(block.unit_end - block.unit_begin, piece);
-  const int64_t panels = along_k ? 1 : block.row_end - block.row_begin;
-  for_each(pool, pieces * (block.row_end - block.row_begin) / panels, [&](int64_t item, int thread) {
-    const int64_t begin = block.unit_begin + item % pieces * piece, end = std::min(block.unit_end, begin + piece);
-    const int64_t first = block.row_begin + item / pieces * panels, into = (begin - block.unit_begin) % job.depth;
-    pack_panels(job, job.left, job.tiles.pack_left, {first, first + panels, job.height, job.m, begin, end},
-                workspace.decoded_of(thread), [&](int64_t panel) {
-                  return packed_panel(job, block, workspace.packed, panel, begin - into) + into * job.height;
-                });
+// Packs panels for all tasks. An item is one depth of a panel, or, if k runs down memory rows, a short piece of k of
+// all panels, so that these rows are read from end to end. `place(panel, unit, into)` returns the target of a panel
+// `into` units behind `unit`, where a tile's depth starts.
+template <typename Place>
+void pack_for_all(const Job& job, const Operand& operand, MatmulKernels::Pack pack, const Panels& all,
+                  const Workspace& workspace, ThreadPool& pool, const Place& place) {
+  const bool along_k = operand.source.k_contiguous;
+  const int64_t piece = along_k ? job.depth : kPackUnits, pieces = div_ceil(all.unit_end - all.unit_begin, piece);
+  const int64_t count = all.end - all.begin;
+  // A thread has room to decode the panels of a task.
+  const int64_t together = along_k ? 1 : operand.decoder != nullptr ? std::min(count, kMaxGroup) : count;
+  for_each(pool, pieces * div_ceil(count, together), [&](int64_t item, int thread) {
+    const int64_t begin = all.unit_begin + item % pieces * piece, into = (begin - all.unit_begin) % job.depth;
+    Panels part = all;
+    part.begin = all.begin + item / pieces * together;
+    part.end = std::min(all.end, part.begin + together);
+    part.unit_begin = begin;
+    part.unit_end = std::min(all.unit_end, begin + piece);
+    pack_panels(job, operand, pack, part, workspace.decoded_of(thread),
+                [&](int64_t panel) { return place(panel, begin - into, into); });
   });
+}
+
+void pack_left(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
+  const Panels all{block.row_begin, block.row_end, job.height, job.m, block.unit_begin, block.unit_end};
+  pack_for_all(job, job.left, job.tiles.pack_left, all, workspace, pool,
+               [&](int64_t panel, int64_t unit, int64_t into) {
+                 return packed_panel(job, block, workspace.packed, panel, unit) + into * job.height;
+               });
 }
 
 TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
@@ -137,7 +148,8 @@ TileLeft tile_left(const Job& job, const Block& block, float* packed, int64_t pa
   return job.tiles.in_place(static_cast<const char*>(left.data) + elem * elem_bytes, left.stride * elem_bytes);
 }
 
-// Packs panels for one depth, column_words() apart; as in pack_left(), rows of memory are read from end to end.
+// Packs a task's panels for one depth, column_words() apart; as in pack_for_all(), rows of memory are read from end to
+// end.
 void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float* out) {
   const bool along_k = job.right.source.k_contiguous;
   const int64_t piece = along_k ? job.depth : kPackUnits, together = along_k ? 1 : panels.end - panels.begin;
@@ -153,6 +165,21 @@ void pack_right(const Job& job, const Panels& panels, std::byte* decoded, float*
       });
     }
   }
+}
+
+// Returns a shared right panel: [units / depth][panel][depth][columns] behind the left panels, for a unit where a
+// tile's depth starts.
+float* shared_panel(const Job& job, const Block& block, float* packed, int64_t panel, int64_t unit) {
+  const int64_t depth = std::min(job.depth, block.unit_end - unit), panels = block.column_end - block.column_begin;
+  return packed + job.left_block_words() +
+         ((unit - block.unit_begin) * panels + (panel - block.column_begin) * depth) * job.columns;
+}
+
+void pack_shared(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
+  const Panels all{block.column_begin, block.column_end, job.columns, job.n, block.unit_begin, block.unit_end};
+  pack_for_all(job, job.right, job.kernels.pack, all, workspace, pool, [&](int64_t panel, int64_t unit, int64_t into) {
+    return shared_panel(job, block, workspace.packed, panel, unit) + into * job.columns;
+  });
 }
 
 // Adds the share of one of a row panel's `tiles` in prefetching the rows of the next panel.
@@ -254,7 +281,7 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
   do {
     const int64_t depth = std::min(job.depth, task.unit_end - unit);
     const bool last = unit + depth == job.units;
-    if (!streamed.ready()) {
+    if (!streamed.ready() && !job.shares_right) {
       pack_right(job, {task.column_begin, task.column_end, job.columns, job.n, unit, unit + depth},
                  workspace.decoded_of(thread), panels);
     }
@@ -269,8 +296,9 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
       if (streamed.ready()) {
         streamed.multiply(left, height, unit, depth, tile);
       } else {
-        job.products[height - 1](left, panels + (j - task.column_begin) * column_words(job.k), depth, tile, job.columns,
-                                 unit > 0);
+        const float* right = job.shares_right ? shared_panel(job, block, workspace.packed, j, unit)
+                                              : panels + (j - task.column_begin) * column_words(job.k);
+        job.products[height - 1](left, right, depth, tile, job.columns, unit > 0);
       }
       if (!last) continue;
       finish_pending();
@@ -279,6 +307,22 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
     unit += depth;
   } while (unit < task.unit_end);
   finish_pending();
+}
+
+// Multiplies each row panel by all columns of a task, whose right panels are shared, and finishes whole rows.
+void run_strips(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread) {
+  const TileRun run(job.tiles);
+  float* const strip = workspace.sums + thread * kTaskSums;
+  const int64_t width = (task.column_end - task.column_begin) * job.columns, column = task.column_begin * job.columns;
+  for (int64_t i = task.row_begin; i < task.row_end; ++i) {
+    const TileLeft left = tile_left(job, block, workspace.packed, i, task.unit_begin);
+    const int64_t row = i * job.height, rows = std::min(job.height, job.m - row);
+    for (int64_t j = task.column_begin; j < task.column_end; ++j) {
+      job.products[rows - 1](left, shared_panel(job, block, workspace.packed, j, task.unit_begin), job.units,
+                             strip + (j - task.column_begin) * job.columns, width, false);
+    }
+    job.kernels.finish(strip, width, job.target, {row, rows, column, std::min(width, job.n - column)});
+  }
 }
 
 void run_block(const Job& job, const Block& block, const Workspace& workspace, ThreadPool& pool) {
@@ -291,12 +335,15 @@ void run_block(const Job& job, const Block& block, const Workspace& workspace, T
     task.column_begin += index % column_tasks * job.task_column_panels;
     task.column_end = std::min(block.column_end, task.column_begin + job.task_column_panels);
 
+    if (job.in_strips) {
+      run_strips(job, block, task, workspace, thread);
+      return;
+    }
     SumsLayout layout{workspace.sums + thread * kTaskSums, task.row_begin, task.column_begin, 0, 0};
-    if (job.units > job.block_units) layout = {workspace.sums, block.row_begin, block.column_begin, 0, 0};
+    if (job.blocks_wait()) layout = {workspace.sums, block.row_begin, block.column_begin, 0, 0};
     if (job.sums_wait()) {
       layout.row_stride = job.tile_words();
-      layout.column_stride =
-          job.tile_words() * (job.units > job.block_units ? job.block_row_panels : job.task_row_panels);
+      layout.column_stride = job.tile_words() * (job.blocks_wait() ? job.block_row_panels : job.task_row_panels);
     }
     // Panels that are read from memory are read from end to end, one after the other.
     const int64_t together = job.streams() ? 1 : task.column_end - task.column_begin, end = task.column_end;
@@ -316,7 +363,7 @@ Workspace divide(std::byte* workspace, const MatmulShape& shape, int threads) {
   Workspace result{};
   result.k = shape.k;
   result.packed = reinterpret_cast<float*>(workspace);
-  result.columns = result.packed + floats_for_packed(shape);
+  result.columns = result.packed + shared_panel_words(shape);
   result.sums = result.columns + threads * kMaxGroup * column_words(shape.k);
   result.decoded = reinterpret_cast<std::byte*>(result.sums + sums_floats(shape, threads));
   return result;
@@ -339,7 +386,7 @@ void check(const MatmulArgs& args, const std::byte* workspace) {
 }  // namespace
 
 int64_t matmul_workspace_bytes(const MatmulShape& largest, DType, DType, int threads) {
-  return (floats_for_packed(largest) + threads * kMaxGroup * column_words(largest.k) + sums_floats(largest, threads)) *
+  return (shared_panel_words(largest) + threads * kMaxGroup * column_words(largest.k) + sums_floats(largest, threads)) *
          static_cast<int64_t>(sizeof(float));
 }
 
@@ -363,6 +410,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
         const int64_t unit_end = std::min(job.units, unit + job.block_units);
         const Block block{row, row_end, column, column_end, unit, unit_end};
         if (!job.direct) pack_left(job, block, parts, pool);
+        if (job.shares_right) pack_shared(job, block, parts, pool);
         run_block(job, block, parts, pool);
         unit = unit_end;
       } while (unit < job.units);

@@ -223,7 +223,8 @@ std::vector<std::byte> product_with(const MatmulShape& shape, DType dtype, const
 
 TEST_CASE("a matrix that is decoded gives the bits of one that lies in memory, with every kernel") {
   // The sizes have few rows, many, tall results that are computed transposed, and more of k than is packed at once.
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 70, 600}, {37, 133, 515}, {300, 20, 90}, {5, 40, 9000}}) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{1, 70, 600}, {37, 133, 515}, {300, 20, 90}, {5, 40, 9000}, {400, 40, 1536}}) {
     for (const bool transpose_b : {false, true}) {
       for (const DType dtype : {DType::kF32, DType::kBF16}) {
         for (const Variant& variant : variants(dtype, dtype)) {
@@ -294,10 +295,79 @@ TEST_CASE("products of many blocks agree with float64") {
                 131);
 }
 
+TEST_CASE("products of bf16 whose operands do not fit a cache agree with float64") {
+  for (const Variant& variant : variants(DType::kBF16, DType::kBF16)) {
+    if (variant.kernels != &best_matmul_kernels()) continue;
+    const auto check = [&](const MatmulShape& shape, DType c, bool adds) {
+      check_product({.shape = shape, .a = DType::kBF16, .b = DType::kBF16, .c = c, .addend = adds, .in_place = adds},
+                    variant, 2, 37);
+    };
+    check({400, 70, 1536, false, true}, DType::kBF16, false);  // more rows than stay in the second cache
+    check({400, 140, 1536, false, false}, DType::kF32, true);  // the same, with a right operand across k
+    check({70, 130, 9000, true, false}, DType::kF32, false);   // sums that wait between blocks of k
+    check({16, 200, 2100, true, false}, DType::kF32, false);   // few rows
+    check({300, 2100, 40, false, true}, DType::kBF16, true);   // so short a k that whole rows are finished
+    check({300, 101, 64, false, false}, DType::kBF16, false);  // the same, of less than a tile's columns at the end
+  }
+}
+
+// Memory of whole lines.
+template <typename T>
+class Lines {
+ public:
+  explicit Lines(int64_t elems) : memory_(static_cast<size_t>(elems) + 64 / sizeof(T)) {}
+  [[nodiscard]] T* data() {
+    return memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64) % 64 / sizeof(T);
+  }
+
+ private:
+  std::vector<T> memory_;
+};
+
+// Returns the bits of a bias plus the product of two fixed matrices, of bf16, in rows that begin at lines or not.
+template <typename T>
+std::vector<T> product_in_rows(const MatmulShape& shape, const Variant& variant, bool at_lines) {
+  const Values a(shape.m, shape.k, DType::kBF16, 1), b(shape.n, shape.k, DType::kBF16, 2);
+  const Values bias(1, shape.n, DType::kBF16, 3);
+  const int64_t stride = shape.n + (at_lines ? 0 : 1);
+  Lines<T> c(shape.m * stride);
+  const MatmulArgs args{.shape = shape,
+                        .a = a.matrix(),
+                        .b = b.matrix(),
+                        .c = c.data(),
+                        .c_dtype = sizeof(T) == sizeof(float) ? DType::kF32 : DType::kBF16,
+                        .c_stride = stride,
+                        .bias = bias.matrix().data,
+                        .bias_dtype = DType::kBF16};
+  ThreadPool pool(2);
+  GuardedWorkspace workspace(matmul_workspace_bytes(shape, DType::kBF16, DType::kBF16, 2));
+  matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
+  std::vector<T> rows;
+  for (int64_t i = 0; i < shape.m; ++i) rows.insert(rows.end(), c.data() + i * stride, c.data() + i * stride + shape.n);
+  return rows;
+}
+
+TEST_CASE("a large result has the same bits whether its rows are whole lines of memory or not") {
+  for (const Variant& variant : variants(DType::kBF16, DType::kBF16)) {
+    if (variant.kernels != &best_matmul_kernels()) continue;
+    for (const int64_t k : {40, 330}) {
+      const MatmulShape shape{331, 2048, k, false, true};
+      CHECK(product_in_rows<float>(shape, variant, true) == product_in_rows<float>(shape, variant, false));
+      const auto bits = [&](bool at_lines) {
+        std::vector<uint16_t> all;
+        for (const bf16 element : product_in_rows<bf16>(shape, variant, at_lines)) all.push_back(element.bits);
+        return all;
+      };
+      CHECK(bits(true) == bits(false));
+    }
+  }
+}
+
 TEST_CASE("the number of threads does not change a bit of a product") {
   for (const DType dtype : kTypes) {
     for (const MatmulShape& shape : {MatmulShape{150, 200, 600, false, true}, MatmulShape{64, 90, 5000, false, false},
-                                     MatmulShape{300, 16, 333, true, false}}) {
+                                     MatmulShape{300, 16, 333, true, false}, MatmulShape{400, 100, 1536, false, false},
+                                     MatmulShape{300, 200, 40, false, true}, MatmulShape{64, 90, 9000, true, false}}) {
       for (const Variant& variant : variants(dtype, dtype)) {
         if (variant.kernels != &best_matmul_kernels()) continue;
         const auto alone = product_bytes(shape, shape.m, dtype, variant, 1);

@@ -6,7 +6,8 @@
 // load / store of bf16 (rounding to nearest even), load_halves (bits), broadcast, add, multiply_add, transpose, pair_up
 // (two rows of bf16 to pairs), keep (the first lanes, zeros behind them). It may give faster ones than these:
 // store_two, store_pairs, load_quad (four words of kLanes rows, transposed), load_quad_of (the same of any rows; with
-// it come lower and upper, a bf16 of each word as f32).
+// it come lower and upper, a bf16 of each word as f32), PastCaches (the same set, whose store_two to whole lines does
+// not read them first; a thread fences its stores when it leaves its tiles).
 #pragma once
 
 #include <array>
@@ -440,7 +441,12 @@ void finish_rows(const float* tile, int64_t tile_stride, const TileTarget& targe
 
 template <typename Isa>
 void finish_tile(const float* tile, int64_t tile_stride, const TileTarget& target, const TileRange& range) {
-  const auto finish = target.c_dtype == DType::kF32 ? finish_rows<Isa, float> : finish_rows<Isa, bf16>;
+  auto finish = target.c_dtype == DType::kF32 ? finish_rows<Isa, float> : finish_rows<Isa, bf16>;
+  if constexpr (requires { typename Isa::PastCaches; }) {
+    using PastCaches = typename Isa::PastCaches;
+    if (target.past_caches)
+      finish = target.c_dtype == DType::kF32 ? finish_rows<PastCaches, float> : finish_rows<PastCaches, bf16>;
+  }
   finish(tile, tile_stride, target, range);
 }
 

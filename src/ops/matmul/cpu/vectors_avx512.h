@@ -180,5 +180,21 @@ struct Avx512 {
   }
 };
 
+// Writes whole lines past the caches. Their addresses must be multiples of 64.
+struct Avx512PastCaches : Avx512 {
+  static void store_two(float* to, Vector first, Vector second) {
+    _mm512_stream_ps(to, first);
+    _mm512_stream_ps(to + kLanes, second);
+  }
+  static void store_two(bf16* to, Vector first, Vector second) {
+    const __m512i upper_halves = _mm512_load_si512(kUpperHalves.data());
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to),
+                        _mm512_permutex2var_epi16(rounded(first), upper_halves, rounded(second)));
+  }
+};
+struct Avx512WithPastCaches : Avx512 {
+  using PastCaches = Avx512PastCaches;
+};
+
 }  // namespace
 }  // namespace spillway::cpu
