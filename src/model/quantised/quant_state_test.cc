@@ -134,7 +134,7 @@ TEST_CASE("what a quantization_config leaves out has transformers' defaults") {
 }
 
 TEST_CASE("other methods are refused by name, and so is what contradicts itself") {
-  for (const char* method : {"gptq", "awq", "mxfp4", "hqq", "compressed-tensors", "fp8"})
+  for (const char* method : {"gptq", "awq", "hqq", "compressed-tensors", "fp8"})
     CHECK(quantisation_error(changed(kConfig, "quant_method", method)).find(method) != std::string::npos);
   CHECK(quantisation_error(R"({"bits": 4})") != "");
   CHECK(quantisation_error(changed(kConfig, "load_in_8bit", true)) != "");
