@@ -117,3 +117,16 @@ TEST_CASE("groups without a backward pass keep to the order, to budgets, and to 
   CHECK(fits(fitted));
   CHECK(fitted.find(Kind::kEvaluation)->plan.peaks[0].bytes <= least);
 }
+
+TEST_CASE("scores of a reference before training are taken in groups, too, with the bits of one after another") {
+  const TemporaryFolder folder;
+  const auto outcome = [&](const char* name, const std::vector<config::ConfigOverride>& changes, bool in_groups) {
+    const config::Config config = preference_config("dpo_sigmoid_full", folder.path() / name, changes);
+    const train::Job job = train::make_job(config, tiered_machine());
+    CHECK((train::plan_job(job, tiered_machine()).together(Kind::kScoring) > 1) == in_groups);
+    return run_preference(config).steps;
+  };
+  const config::ConfigOverride precomputed = {"precompute_ref_log_probs", "true"};
+  CHECK(outcome("groups", {precomputed, {"parameter_offload", "disk"}}, true) ==
+        outcome("plain", {precomputed, {"memory.plan", "fixed"}}, false));
+}
