@@ -16,10 +16,14 @@
 #include "backend/device.h"
 #include "backend/kernel.h"
 #include "base/bytes.h"
+#include "base/index.h"
 #include "base/random.h"
+#include "base/sizes.h"
 #include "base/temporary_folder.h"
+#include "dist/testing/local_peers.h"
 #include "graph/operation.h"
 #include "job/tiers.h"
+#include "ops/collectives/device_peers.h"
 #include "ops/matmul/matmul.h"
 #include "plan/testing/random_plan.h"
 #include "tests/support/require_gpu.h"
@@ -258,5 +262,37 @@ TEST_CASE("on a GPU: a tiny model trains as on the CPU, and plans do not change 
       CHECK(moved.losses == plain.losses);
       CHECK(moved.state == plain.state);
     }
+  }
+}
+
+TEST_CASE("GPU: the communicator of one rank folds, gathers and copies on the GPU" * doctest::skip(!kHasCuda)) {
+  const std::shared_ptr<Device> gpu = find_gpu();
+  if (!gpu) return;
+  const GpuSurvey survey = survey_gpus();
+  const auto is_nccl = [](const GpuSurvey::Library& one) { return one.name == "NCCL"; };
+  if (std::none_of(survey.libraries.begin(), survey.libraries.end(), is_nccl)) {
+    MESSAGE("skipped, no NCCL");
+    return;
+  }
+  const std::vector<std::unique_ptr<Peers>> host = local_peers(1);
+  const std::unique_ptr<Peers> peers = ops::join_gpus(*host[0], 0, 60);
+  for (const int64_t elems : {5000, 8192}) {  // less than a part, and all of it
+    CAPTURE(elems);
+    const ValueType type{DType::kF32, {elems}};
+    const Cut cut = cut_of(elems, 1);
+    const Tensor whole(*gpu, type), part(*gpu, {DType::kF32, {cut.part_elems}}), gathered(*gpu, type);
+    std::vector<float> numbers(static_cast<size_t>(elems)), got(numbers.size());
+    for (int64_t i = 0; i < elems; ++i) nth(numbers, i) = static_cast<float>(i % 977) / 7;
+    copy_now(*gpu, whole.view.data, numbers.data(), type.bytes());
+    peers->clear(part.view.as<std::byte>(), part.view.bytes());
+    for (int times = 0; times < 3; ++times)
+      peers->fold(span_of(whole.view.as<const float>(), elems), span_of(part.view.as<float>(), cut.part_elems), cut, 1);
+    peers->gather(span_of(part.view.as<const std::byte>(), part.view.bytes()),
+                  span_of(gathered.view.as<std::byte>(), type.bytes()), cut, sizeof(float));
+    peers->copy(whole.view.as<std::byte>(), gathered.view.as<std::byte>(), type.bytes());
+    peers->finish();
+    copy_now(*gpu, got.data(), whole.view.data, type.bytes());
+    for (float& number : numbers) number = (number + number) + number;
+    CHECK(got == numbers);
   }
 }

@@ -65,7 +65,7 @@ TEST_CASE("a cluster that is not here is planned rank by rank") {
   CHECK(rank["ranks"] == nlohmann::json({0, 999}));
   CHECK(rank["process_bytes"] > 1 << 20);
   CHECK(rank["sent_bytes_per_step"] > 0);
-  // Links between hosts are slower than those within one.
+  // Bytes that cross between hosts take longer than those that stay on one.
   CHECK(of_two["step_seconds"] > of_host["step_seconds"]);
   // A rank holds its part alone.
   const auto held = [](const nlohmann::json& plan) -> int64_t {

@@ -9,8 +9,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -34,6 +37,7 @@
 #include "job/measure_job.h"
 #include "job/tiers.h"
 #include "job/training_data.h"
+#include "ops/collectives/device_peers.h"
 #include "plan/print.h"
 #include "report/progress.h"
 #include "runtime/cpu_share.h"
@@ -107,13 +111,15 @@ constexpr CommandFlag kPrintMetricsFlag = {
 constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kPrintMetricsFlag, kIsaFlag};
 constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
-// Throws InputError for what several ranks cannot do yet.
-void check_can_share(const Device& device) {
-  if (!device.shares_host_memory())
-    throw input_error(
-        "device",
-        "expected cpu beside several ranks, got a GPU; GPUs of several ranks are not yet supported: write "
-        "device: cpu, or start one");
+// Returns peers whose collectives take the memory of the ranks' GPUs; null where ranks share their device's memory with
+// the host.
+std::unique_ptr<Peers> join_devices(train::Ranks& ranks, const Device& device, std::string_view name, double timeout) {
+  if (!ranks.are_several() || device.shares_host_memory()) return nullptr;
+  const int gpu = gpu_of(name).value_or(0);
+  const std::span<const std::string> texts = ranks.exchange([&] { return ops::gpu_identity(gpu); });
+  const std::vector<std::string> identities(texts.begin(), texts.end());
+  ranks.agree([&] { ops::check_gpus_differ(identities, *ranks.peers()); });
+  return ops::join_gpus(*ranks.peers(), gpu, timeout);
 }
 
 // Returns rank 0's machine, so that all ranks plan alike. `of_rank_0` is only called there.
@@ -155,6 +161,7 @@ class RankOfTraining {
                                      .device = *device_,
                                      .progress = progress_,
                                      .ranks = ranks_,
+                                     .device_peers = device_peers_.get(),
                                      .prints_metrics = arguments_.has(kPrintMetricsFlag.name)},
                                     std::move(start));
     if (output) output->finish();
@@ -179,14 +186,20 @@ class RankOfTraining {
   }
 
   void prepare() {
-    ranks_.agree([&] { device_ = open_device(loaded_.config.device); });
+    std::string device;
+    ranks_.agree([&] {
+      const ops::HostPlace place = {ranks_.number_on_host(), ranks_.on_this_host()};
+      device = place.ranks == 1 ? loaded_.config.device
+                                : ops::device_of_rank(loaded_.config.device, place, ops::visible_gpus());
+      device_ = open_device(device);
+    });
+    device_peers_ = join_devices(ranks_, *device_, device, loaded_.config.ranks.timeout_seconds);
     machine_ =
         shared_machine(ranks_, [&] { return train::machine_of(loaded_.config, *device_, ranks_.on_this_host()); });
     started_ = ranks_.of_first([&] { return train::first_start(loaded_.config.output); });
     now_ = time_from_text(started_);
     ranks_.agree([&] {
       job_.emplace(train::make_job(loaded_.config, machine_, {.now = now_}));
-      if (ranks_.are_several()) check_can_share(*device_);
       for (const std::string& note : job_->notes) log_line(note);
       // Checks that everything can be opened, before anything that takes long.
       (void)train::open_weight_files(*job_);
@@ -234,6 +247,7 @@ class RankOfTraining {
   config::LoadedConfig loaded_;
   std::optional<SharedOutput> shared_;  // rank 0's
   std::shared_ptr<Device> device_;
+  std::unique_ptr<Peers> device_peers_;  // of GPUs
   Machine machine_;
   std::string started_;
   std::optional<std::tm> now_;

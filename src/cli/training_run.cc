@@ -71,9 +71,10 @@ constexpr double kMaxShareOfProbes = 0.002;
 constexpr int64_t kMaxReportBytes = 256 * kMiB;
 
 // With room for the trace of one update.
-ExecutorOptions run_options(ExecutorOptions options, const train::PlannedJob& planned, Peers* peers) {
-  options.traced_micro_steps = planned.context.runs();
-  options.peers = peers;
+ExecutorOptions run_options(ExecutorOptions options, const RunInputs& in) {
+  options.traced_micro_steps = in.planned.context.runs();
+  options.peers = in.ranks.peers();
+  options.device_peers = in.device_peers;
   return options;
 }
 
@@ -96,7 +97,7 @@ class TrainingRun {
         initial_(job_),
         pool_(machine_.threads),
         tiers_(job_, planned_, in.device),
-        session_(job_, planned_, pool_, run_options(tiers_.options(), planned_, ranks_.peers())),
+        session_(job_, planned_, pool_, run_options(tiers_.options(), in)),
         files_(job_, planned_, session_, in.prints_metrics && ranks_.is_first()),
         trainer_(
             job_, session_, data_, std::move(start), train::identify_base(initial_.base()), listeners(),

@@ -22,6 +22,7 @@ struct RunInputs {
   Device& device;
   Progress& progress;
   train::Ranks& ranks;
+  Peers* device_peers;  // of ranks whose devices have memory of their own; else null
   bool prints_metrics;  // on standard output, beside metrics.jsonl
 };
 

@@ -10,7 +10,8 @@ namespace spillway {
 
 class Attributes;  // graph/attributes.h
 
-// The operands are in the host's memory. An output may share memory with an input as its OpDef's in_place allows.
+// The operands are in memory that the peers take. An output may share memory with an input as its OpDef's in_place
+// allows.
 struct CollectiveArgs {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;

@@ -31,6 +31,9 @@ class Peers {
   // The host's name of a rank.
   [[nodiscard]] virtual std::string_view host(int rank) const = 0;
 
+  // The operands of the following are in the memory of the ranks' devices, which is the host's unless a device has its
+  // own (ops/collectives/device_peers.h).
+  //
   // Adds the contributions of ranks 0 to contributors - 1 to this rank's part, in order of rank (a reduce-scatter whose
   // bits do not depend on an algorithm): with the cut's begin(rank()),
   //   part[i] = ((part[i] + whole_0[begin + i]) + whole_1[begin + i]) + ...
@@ -45,6 +48,13 @@ class Peers {
   // `whole` has the cut's elements, the cut's ranks divide size(), and cut and element are alike on all ranks.
   virtual void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
                       int64_t elem_bytes) = 0;
+
+  // Copy and clear bytes of the memory that fold() and gather() take, in order with them.
+  virtual void copy(std::byte* to, const std::byte* from, int64_t bytes);
+  virtual void clear(std::byte* to, int64_t bytes);
+  // Returns when the calls before it have done their work, which others may only have begun: operands must stay as they
+  // are until then.
+  virtual void finish() {}
 
   // Returns the messages of all ranks, by rank, valid until the next call. For what is small: agreement, metrics. The
   // messages may be of different lengths.

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "backend/testing/delayed_device.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
@@ -95,9 +96,10 @@ struct Outcome {
 // One rank's memory and executor.
 class RankRun {
  public:
-  RankRun(const train::TrainingGraph& training, const Plan& plan, Peers* peers)
+  // Null: the device is the CPU.
+  RankRun(const train::TrainingGraph& training, const Plan& plan, Peers* peers, Device* device = nullptr)
       : training_(training), peers_(peers), ranks_(peers ? peers->size() : 1), rank_(peers ? peers->rank() : 0) {
-    TierOptions tiers;
+    TierOptions tiers{.device = device};
     if (const int64_t bytes = nth(plan.program.arena_bytes, Tier::kDisk); bytes > 0) {
       scratch_.emplace(ScratchOptions{.folders = {folder_.path()}, .bytes = align_up(bytes, kDiskAlignment)});
       tiers.scratch = &*scratch_;
@@ -209,7 +211,8 @@ Plan plan_of(const train::TrainingGraph& training, const Homes& homes) {
   return plan;
 }
 
-void check_ranks(const Setup& setup, const Homes& homes, std::initializer_list<int> numbers_of_ranks) {
+void check_ranks(const Setup& setup, const Homes& homes, std::initializer_list<int> numbers_of_ranks,
+                 bool have_devices = false) {
   const train::TrainingGraph alone = graph_for(setup, 1);
   const Outcome expected = RankRun(alone, plan_of(alone, {"device", Tier::kDevice, Tier::kDevice}), nullptr).train();
   for (const int ranks : numbers_of_ranks) {
@@ -220,7 +223,8 @@ void check_ranks(const Setup& setup, const Homes& homes, std::initializer_list<i
     std::vector<Outcome> outcomes(static_cast<size_t>(ranks));
     std::vector<int64_t> sent(static_cast<size_t>(ranks));
     const std::vector<std::string> errors = run_ranks(ranks, [&](Peers& peers) {
-      RankRun run(training, plan, &peers);
+      spillway::testing::DelayedDevice device(static_cast<uint64_t>(peers.rank()), 10);
+      RankRun run(training, plan, &peers, have_devices ? &device : nullptr);
       nth(outcomes, peers.rank()) = run.train();
       nth(sent, peers.rank()) = run.lanes().totals(Lane::kPeer).bytes;
     });
@@ -281,6 +285,14 @@ TEST_CASE("ranks that gather weights as they need them have the bits of one") {
   check_ranks(split({.dtype = DType::kBF16, .optimizer = &ops::kMuon}), at_home, {2});
   for (const Homes& homes : {Homes{"disk", Tier::kDisk, Tier::kDisk}, Homes{"host", Tier::kHost, Tier::kHost}})
     check_ranks(split({.dtype = DType::kBF16}), homes, {2});
+}
+
+TEST_CASE("ranks whose devices have memory of their own, and work on their own time, have the bits of one") {
+  for (const bool splits_weights : {false, true}) {
+    const Setup setup{.dtype = DType::kBF16, .splits_states = true, .splits_weights = splits_weights};
+    for (const Homes& homes : {Homes{"device", Tier::kDevice, Tier::kDevice}, Homes{"host", Tier::kHost, Tier::kHost}})
+      check_ranks(setup, homes, {2}, true);
+  }
 }
 
 TEST_CASE("groups of ranks that each have all parts have the bits of one rank") {

@@ -47,7 +47,7 @@ TEST_CASE("a sum crosses to other hosts from each rank, and what GPUs gather onc
   // Hosts of 8: each of 16 ranks has 7 others beside it, and 8 elsewhere.
   CHECK(collective_seconds(0, 16, gpus(8)) == doctest::Approx(8 * kPartBytes / kBetween));
   CHECK(collective_seconds(1, 16, gpus(8)) == doctest::Approx(15 * kPartBytes / kInside));
-  // 24 of the 32 parts come from other hosts, through eight links.
+  // With 32 ranks, 24 parts come from elsewhere, through eight links.
   Machine slow = gpus(8);
   slow.peer_between_hosts_bytes_per_second = kBetween / 10;
   CHECK(collective_seconds(1, 32, slow) == doctest::Approx(24 * kPartBytes / 8 / (kBetween / 10)));

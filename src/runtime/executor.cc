@@ -9,7 +9,8 @@
 namespace spillway {
 
 Executor::Executor(const Graph& graph, const Program& program, Memory& memory, const ExecutorOptions& options)
-    : loaded_(graph, program, memory, options.peers),
+    : loaded_(graph, program, memory,
+              {.host = options.peers, .device = options.device_peers ? options.device_peers : options.peers}),
       profile_(loaded_, options.traced_micro_steps),
       mirror_(loaded_.device().shares_host_memory() ? nullptr : std::make_unique<Mirror>(loaded_)),
       values_(std::make_unique<TierStore>(loaded_)),

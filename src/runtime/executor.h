@@ -22,7 +22,8 @@ struct ExecutorOptions {
   TierOptions tiers;               // of an executor with memory of its own
   int64_t traced_micro_steps = 0;  // for start_trace: how many a step has; 0: nothing will be traced
   MakeLaneRunner lanes = make_lane_threads;
-  Peers* peers = nullptr;  // the ranks of the job, borrowed; null for a job of one
+  Peers* peers = nullptr;         // the ranks of the job, borrowed; null for a job of one
+  Peers* device_peers = nullptr;  // the same for a device with memory of its own; null: `peers` take it, too
 };
 
 class Executor {

@@ -19,12 +19,12 @@ void raise(std::array<int64_t, kTiers>& tops, const Place& place, int64_t unit) 
 
 }  // namespace
 
-LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory& memory, Peers* peers)
+LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory& memory, const ProgramPeers& peers)
     : graph_(graph),
       program_(program),
       memory_(memory),
       peers_(peers),
-      contributors_(peers ? peers->size() : 0),
+      contributors_(peers.host ? peers.host->size() : 0),
       homes_(graph.values.size(), kNone) {
   for (const Axis& axis : graph.axes) rows_.push_back(axis.capacity);
   for (size_t i = 0; i < program.homes.size(); ++i) {
@@ -76,19 +76,18 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
 
 void LoadedProgram::resolve_collective(const Instruction& instruction, Step& step) const {
   const Operation& op = graph_.op(instruction.op);
-  if (!device().shares_host_memory())
-    throw input_error("device", "expected cpu for a job of several ranks, got {}; train on one rank, or write cpu",
-                      name_of(device().kind()));
-  SPILLWAY_CHECK(peers_ && peers_->size() % op.attributes.integer("ranks") == 0, "{} of {} ranks in a job of {}",
-                 op.def->name, op.attributes.integer("ranks"), peers_ ? peers_->size() : 1);
+  step.peers = instruction.outputs[0].place.tier == Tier::kHost ? peers_.host : peers_.device;
+  SPILLWAY_CHECK(step.peers && step.peers->size() % op.attributes.integer("ranks") == 0,
+                 "{} of {} ranks in a job of {}", op.def->name, op.attributes.integer("ranks"),
+                 step.peers ? step.peers->size() : 1);
   step.collective = op.def->collective;
   step.attributes = &op.attributes;
   step.bytes = static_cast<int64_t>(cost_of(graph_, instruction.op).sent_bytes);
 }
 
 void LoadedProgram::set_contributors(int contributors) {
-  SPILLWAY_CHECK(peers_ && contributors >= 0 && contributors <= peers_->size(), "{} of {} ranks", contributors,
-                 peers_ ? peers_->size() : 1);
+  SPILLWAY_CHECK(peers_.host && contributors >= 0 && contributors <= peers_.host->size(), "{} of {} ranks",
+                 contributors, peers_.host ? peers_.host->size() : 1);
   contributors_ = contributors;
 }
 
@@ -147,8 +146,9 @@ void LoadedProgram::execute(int32_t instruction) {
     step.collective({.inputs = step.inputs,
                      .outputs = step.outputs,
                      .attributes = *step.attributes,
-                     .peers = *peers_,
+                     .peers = *step.peers,
                      .contributors = contributors_});
+    step.peers->finish();
   } else if (!Memory::is_disk_lane(step.lane)) {
     memory_.device_queue(step.lane).copy(step.to, step.from, step.bytes);
   } else if (runs_ahead(step.lane) || (step.from_place.tier != Tier::kDevice && step.to_place.tier != Tier::kDevice)) {

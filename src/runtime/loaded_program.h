@@ -16,13 +16,17 @@
 
 namespace spillway {
 
+// The ranks of a program's collectives, borrowed; all null for a program without.
+struct ProgramPeers {
+  Peers* host = nullptr;    // for operands in host memory
+  Peers* device = nullptr;  // for operands in the device's; the same where the two are one
+};
+
 class LoadedProgram {
  public:
-  // Borrows all arguments, which must outlive this; `memory` was made for the program, among others. `peers` are the
-  // ranks of its collectives, null for a program without. Throws InputError for an operation that the device has no
-  // kernel for.
-  // REQUIRES: verify(graph, program) is empty.
-  LoadedProgram(const Graph& graph, const Program& program, Memory& memory, Peers* peers);
+  // Borrows all arguments, which must outlive this; `memory` was made for the program, among others. Throws InputError
+  // for an operation that the device has no kernel for. REQUIRES: verify(graph, program) is empty.
+  LoadedProgram(const Graph& graph, const Program& program, Memory& memory, const ProgramPeers& peers);
   LoadedProgram(LoadedProgram&&) = delete;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
@@ -87,6 +91,7 @@ class LoadedProgram {
     // Operations.
     KernelFunction kernel = nullptr;
     CollectiveFunction collective = nullptr;  // without either it is a copy
+    Peers* peers = nullptr;                   // of a collective
     std::vector<TensorView> inputs, outputs;
     std::vector<Follower> followers;
     std::byte* workspace = nullptr;
@@ -114,7 +119,7 @@ class LoadedProgram {
   const Graph& graph_;
   const Program& program_;
   Memory& memory_;
-  Peers* peers_;
+  ProgramPeers peers_;
   int contributors_;
   std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;

@@ -48,6 +48,12 @@ int Ranks::on_this_host() const {
   return count;
 }
 
+int Ranks::number_on_host() const {
+  int count = 0;
+  for (int other = 0; other < rank(); ++other) count += peers_->host(other) == peers_->host(rank());
+  return count;
+}
+
 int Ranks::neighbours_on_a_host() const {
   int together = size();
   for (int other = 1; other < size(); ++other)

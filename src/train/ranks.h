@@ -30,6 +30,8 @@ class Ranks {
   [[nodiscard]] bool is_first() const { return rank() == 0; }
   // Returns how many ranks are on this rank's host.
   [[nodiscard]] int on_this_host() const;
+  // Returns this rank's number among those.
+  [[nodiscard]] int number_on_host() const;
   // Returns the largest size of groups of neighbouring ranks that are each on one host.
   [[nodiscard]] int neighbours_on_a_host() const;
   [[nodiscard]] Peers* peers() const { return peers_; }

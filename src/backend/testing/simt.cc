@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -253,7 +254,11 @@ int compute_capability() {
   return capability;
 }
 void set_order(uint64_t seed) { multiprocessor.seed = seed; }
-void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread) { multiprocessor.run(config, thread); }
+void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  multiprocessor.run(config, thread);
+}
 std::byte* dynamic_shared() { return multiprocessor.dynamic_shared(); }
 void block_barrier(int line) { multiprocessor.block_barrier(line); }
 const uint64_t* exchange(uint64_t given, unsigned mask, int line) { return multiprocessor.exchange(given, mask, line); }

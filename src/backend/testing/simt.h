@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string_view>
@@ -34,7 +35,8 @@ struct alignas(16) uint4 {
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 using cudaStream_t = struct CUstream_st*;
-enum cudaError_t { cudaSuccess };
+enum cudaError_t { cudaSuccess, cudaErrorNotReady };
+enum cudaStreamFlags { cudaStreamNonBlocking };
 enum cudaMemcpyKind { cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 struct cudaLaunchConfig_t {
@@ -49,7 +51,8 @@ namespace spillway::simt {
 void set_order(uint64_t seed);
 // Returns 80, or the value of SPILLWAY_EMULATED_GPU: 90 has wgmma, and more shared memory.
 [[nodiscard]] int compute_capability();
-// Runs `thread` for every thread of every block, with threadIdx and the others set.
+// Runs `thread` for every thread of every block, with threadIdx and the others set; one launch at a time, whichever
+// thread of the test it comes from.
 void run(const cudaLaunchConfig_t& config, const std::function<void()>& thread);
 
 // The following are called by a running thread.
@@ -117,6 +120,20 @@ inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream
   std::memset(to, value, bytes);
   return cudaSuccess;
 }
+// Device memory is the host's, and work in a stream is done at once.
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+inline cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  *memory = std::malloc(bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, cudaStreamFlags) { return cudaSuccess; }
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
 template <typename... Params, typename... Args>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...), Args&&... args) {

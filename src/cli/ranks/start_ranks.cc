@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/ranks/job_parent.h"
 #include "dist/open_peers.h"
+#include "ops/collectives/device_peers.h"
 
 namespace spillway {
 namespace {
@@ -52,7 +53,11 @@ std::string mpirun_path(int ranks) {
 int ranks_asked_for(const ConfigArguments& arguments, const Launch& launch) {
   if (!arguments.has(kRanksFlag.name)) return 0;
   const std::string text = arguments.value(kRanksFlag.name);
-  if (text == kAuto) return launch.is_one_of_several() ? 0 : numa_nodes();
+  if (text == kAuto) {
+    if (launch.is_one_of_several()) return 0;
+    const int gpus = ops::visible_gpus();
+    return gpus > 0 ? gpus : numa_nodes();
+  }
   int ranks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   if (error != std::errc() || end != text.data() + text.size() || ranks < 1)

@@ -32,7 +32,7 @@ struct LocalOptions {
 
 // Returns the peers of ranks 0, 1, ..., each for a thread of its own. Destroyed, a rank has ended for the others.
 // Collectives that differ between ranks in kind or size are an error on all of them (MachineError). abort() makes all
-// ranks throw MachineError in their present or next call. REQUIRES: ranks >= 2.
+// ranks throw MachineError in their present or next call. REQUIRES: ranks >= 1.
 [[nodiscard]] std::vector<std::unique_ptr<Peers>> local_peers(int ranks, LocalOptions options = {});
 
 // Runs `body` as each of the ranks, on a thread each, and returns by rank the message of what it threw: empty where it

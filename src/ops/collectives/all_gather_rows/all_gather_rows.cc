@@ -28,7 +28,7 @@ Cost cost(TypeList inputs, TypeList, const Attributes& attributes) {
 
 void run(const CollectiveArgs& args) {
   const TensorView &part = args.inputs[kPart], &whole = args.inputs[kWhole], &next = args.outputs[0];
-  if (next.data != whole.data) copy_memory(next.as<std::byte>(), whole.as<std::byte>(), whole.bytes());
+  if (next.data != whole.data) args.peers.copy(next.as<std::byte>(), whole.as<std::byte>(), whole.bytes());
   const auto [rows, cut] = cut_rows(args.attributes, whole.shape);
   const int64_t size = size_of(whole.dtype);
   args.peers.gather(span_of(part.as<const std::byte>(), part.bytes()),

@@ -1,6 +1,5 @@
 #include "ops/collectives/own_part/own_part.h"
 
-#include "base/sizes.h"
 #include "dist/collective.h"
 #include "ops/collectives/part.h"
 
@@ -21,8 +20,8 @@ void run(const CollectiveArgs& args) {
   const auto [rows, cut] = cut_rows(args.attributes, whole.shape);
   const int rank = args.peers.rank();
   const int64_t size = size_of(whole.dtype), bytes = cut.count(rank) * size;
-  copy_memory(part.as<std::byte>(), whole.as<std::byte>() + (rows.begin + cut.begin(rank)) * size, bytes);
-  fill_memory(part.as<std::byte>() + bytes, 0, part.bytes() - bytes);
+  args.peers.copy(part.as<std::byte>(), whole.as<std::byte>() + (rows.begin + cut.begin(rank)) * size, bytes);
+  args.peers.clear(part.as<std::byte>() + bytes, part.bytes() - bytes);
 }
 
 const OpDef kOwnPart{.name = "own_part", .infer = infer, .cost = cost, .collective = run, .held = Held::kPart};

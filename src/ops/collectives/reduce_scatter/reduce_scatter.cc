@@ -31,7 +31,7 @@ Cost cost(TypeList inputs, TypeList, const Attributes& attributes) {
 
 void run(const CollectiveArgs& args) {
   const TensorView &whole = args.inputs[kWhole], &part = args.inputs[kPart], &sum = args.outputs[0];
-  if (sum.data != part.data) copy_memory(sum.as<std::byte>(), part.as<std::byte>(), part.bytes());
+  if (sum.data != part.data) args.peers.copy(sum.as<std::byte>(), part.as<std::byte>(), part.bytes());
   const auto [rows, cut] = cut_rows(args.attributes, whole.shape);
   args.peers.fold(span_of(whole.as<const float>() + rows.begin, cut.elems), span_of(sum.as<float>(), sum.elems()), cut,
                   args.contributors);
