@@ -6,11 +6,10 @@
 
 blocks.gguf has a tensor of f32 values and the same in each encoding, by ggml_quantize_chunk without an importance
 matrix. mixtures.json has, for models of several sizes, the types that llama.cpp's llama_model_quantize gives their
-tensors in a file of type Q4_K_M: of each kind of tensor a list by layer.
+tensors in a file of type Q4_K_M.
 """
 
 import argparse
-import collections
 import ctypes
 import json
 import pathlib
@@ -36,6 +35,17 @@ MODELS = [
     ("llama", 80, 64, 64, 4, 2, 16, False),
 ]
 VOCABULARY = 64
+# architecture, model_type, layers, hidden, intermediate, experts, of which a token uses, width of a shared expert; four
+# heads of 64, which share two of keys but in OLMoE
+MIXTURES = [
+    ("llama", "mixtral", 9, 256, 512, 8, 2, 0),
+    ("llama", "mixtral", 5, 256, 288, 4, 2, 0),
+    ("qwen2moe", "qwen2_moe", 10, 256, 256, 6, 2, 512),
+    ("qwen3moe", "qwen3_moe", 17, 256, 256, 8, 2, 0),
+    ("olmoe", "olmoe", 8, 256, 256, 16, 4, 0),
+]
+# One of Phi-3's layers has one matrix of queries, keys and values, and one of gate and up.
+FUSED = ("phi3", 16, 256, 512, 4, 2, 64, False)
 
 
 def ggml():
@@ -73,18 +83,25 @@ def write_blocks(path):
     writer.close()
 
 
-def write_model(path, architecture, layers, hidden, intermediate, heads, kv_heads, head_dim, tied):
+def write_model(path, architecture, config, layers, tensors):
+    """`tensors`: the shapes of a layer's weights, by its number."""
+    hidden = config["hidden_size"]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(layers)
     writer.add_context_length(64)
     writer.add_embedding_length(hidden)
-    writer.add_feed_forward_length(intermediate)
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(kv_heads)
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_vocab_size(VOCABULARY)
+    writer.add_rope_dimension_count(config["head_dim"])
+    if experts := config.get("num_experts", config.get("num_local_experts")):
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
     writer.add_file_type(0)
     writer.add_tokenizer_model("no_vocab")
     random = np.random.default_rng(0)
@@ -94,11 +111,10 @@ def write_model(path, architecture, layers, hidden, intermediate, heads, kv_head
 
     add("token_embd.weight", VOCABULARY, hidden)
     for layer in range(layers):
-        q, kv = heads * head_dim, kv_heads * head_dim
-        for name, shape in {"attn_norm": [hidden], "attn_q": [q, hidden], "attn_k": [kv, hidden], "attn_v": [kv, hidden], "attn_output": [hidden, q], "ffn_norm": [hidden], "ffn_gate": [intermediate, hidden], "ffn_up": [intermediate, hidden], "ffn_down": [hidden, intermediate]}.items():
+        for name, shape in tensors(layer).items():
             add(f"blk.{layer}.{name}.weight", *shape)
     add("output_norm.weight", hidden)
-    if not tied:
+    if not config["tie_word_embeddings"]:
         add("output.weight", VOCABULARY, hidden)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -106,20 +122,66 @@ def write_model(path, architecture, layers, hidden, intermediate, heads, kv_head
     writer.close()
 
 
-def mixture(folder, *model):
+def config_of(model_type, layers, hidden, intermediate, heads, kv_heads, head_dim, tied):
+    sizes = dict(num_hidden_layers=layers, hidden_size=hidden, intermediate_size=intermediate, num_attention_heads=heads)
+    sizes.update(num_key_value_heads=kv_heads, head_dim=head_dim, tie_word_embeddings=tied, vocab_size=VOCABULARY)
+    return dict(model_type=model_type, **sizes)
+
+
+def attention(config):
+    hidden, size = config["hidden_size"], config["head_dim"]
+    q, kv = config["num_attention_heads"] * size, config["num_key_value_heads"] * size
+    return {"attn_norm": [hidden], "attn_q": [q, hidden], "attn_k": [kv, hidden], "attn_v": [kv, hidden], "attn_output": [hidden, q]}
+
+
+def feed_forward(config):
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    return {"ffn_norm": [hidden], "ffn_gate": [inner, hidden], "ffn_up": [inner, hidden], "ffn_down": [hidden, inner]}
+
+
+def plain_models():
+    for architecture, *sizes in MODELS:
+        config = config_of(architecture, *sizes)
+        yield architecture, config, lambda _, config=config: {**attention(config), **feed_forward(config)}
+    architecture, *sizes = FUSED
+    config = config_of(architecture, *sizes)
+    hidden, inner, size = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    width = (config["num_attention_heads"] + 2 * config["num_key_value_heads"]) * size
+    layer = {"attn_norm": [hidden], "attn_qkv": [width, hidden], "attn_output": [hidden, hidden], "ffn_norm": [hidden]}
+    layer.update({"ffn_up": [2 * inner, hidden], "ffn_down": [hidden, inner]})
+    yield architecture, dict(config, pad_token_id=0), lambda _: layer
+
+
+def mixture_models():
+    for architecture, model_type, layers, hidden, inner, experts, used, shared in MIXTURES:
+        kv_heads = 4 if model_type == "olmoe" else 2
+        config = config_of(model_type, layers, hidden, inner, 4, kv_heads, 64, False)
+        key = "num_local_experts" if model_type == "mixtral" else "num_experts"
+        config.update({key: experts, "num_experts_per_tok": used, "moe_intermediate_size": inner})
+        config["norm_topk_prob"] = model_type == "qwen3_moe"
+        if model_type == "qwen2_moe":
+            config["shared_expert_intermediate_size"] = shared
+
+        def tensors(_, config=config, inner=inner, hidden=hidden, experts=experts, shared=shared):
+            result = {**attention(config), "ffn_norm": [hidden], "ffn_gate_inp": [experts, hidden]}
+            result.update({"ffn_gate_exps": [experts, inner, hidden], "ffn_up_exps": [experts, inner, hidden]})
+            result["ffn_down_exps"] = [experts, hidden, inner]
+            if shared:
+                result.update({"ffn_gate_shexp": [shared, hidden], "ffn_up_shexp": [shared, hidden], "ffn_down_shexp": [hidden, shared]})
+            return result
+
+        yield architecture, config, tensors
+
+
+def mixture(folder, architecture, config, tensors):
     plain, quantised = folder / "plain.gguf", folder / "quantised.gguf"
-    write_model(plain, *model)
+    write_model(plain, architecture, config, config["num_hidden_layers"], tensors)
     parameters = llama_cpp.LlamaModelQuantizeParams()
     parameters.ftype = Q4_K_M
     llama_cpp.model_quantize(str(plain), str(quantised), parameters)
     reader = gguf.GGUFReader(quantised)
     assert reader.fields["general.file_type"].contents() == Q4_K_M
-    types = collections.defaultdict(list)
-    for tensor in sorted(reader.tensors, key=lambda tensor: int(tensor.name.split(".")[1]) if tensor.name.startswith("blk.") else -1):
-        kind = ".".join(tensor.name.split(".")[2:]) if tensor.name.startswith("blk.") else tensor.name
-        types[kind].append(tensor.tensor_type.name)
-    names = ["architecture", "layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "tied"]
-    return {**dict(zip(names, model)), "vocabulary": VOCABULARY, "types": types}
+    return {"config": config, "types": {tensor.name: tensor.tensor_type.name for tensor in reader.tensors}}
 
 
 def main():
@@ -129,7 +191,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     write_blocks(out / "blocks.gguf")
     with tempfile.TemporaryDirectory() as folder:
-        mixtures = [mixture(pathlib.Path(folder), *model) for model in MODELS]
+        mixtures = [mixture(pathlib.Path(folder), *model) for model in (*plain_models(), *mixture_models())]
     lines = ",\n".join(" " + json.dumps(one) for one in mixtures)
     (out / "mixtures.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -28,6 +28,14 @@ int64_t window_length(const DecoderConfig& config) {
   return window;
 }
 
+// Returns the number of experts of a layer that has some; 0: no layer has.
+int64_t most_experts(const DecoderConfig& config) {
+  int64_t experts = 0;
+  for (const DecoderLayer& layer : config.layers)
+    experts = std::max(experts, layer.mixture ? layer.mixture->experts : 0);
+  return experts;
+}
+
 // YaRN's factor of cos and sin for a multiplier; llama.cpp's get_mscale.
 double yarn_scale(double factor, double multiplier) {
   return factor <= 1 ? 1 : 0.1 * multiplier * std::log(factor) + 1;
@@ -350,7 +358,8 @@ GgufDescription describe_gguf(const DecoderConfig& config) {
                                    .heads = attention.heads,
                                    .kv_heads = attention.kv_heads,
                                    .vocabulary = config.vocab_size,
-                                   .tied = config.tie_word_embeddings}};
+                                   .tied = config.tie_word_embeddings,
+                                   .experts = most_experts(config)}};
   Describer describer(config, result);
   describer.add_sizes();
   describer.add_windows();

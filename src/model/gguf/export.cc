@@ -62,14 +62,6 @@ GgufMetadata general_metadata(const GgufDescription& description, const fs::path
           {"general.name", name_of(folder)}};
 }
 
-// Throws InputError for a type whose choice of encodings is not known for experts.
-void check_type(const GgufDescription& description, const GgufFileType& type) {
-  const auto is_of_experts = [](const GgufWeight& weight) { return !weight.experts.empty(); };
-  if (!type.is_mixture || std::none_of(description.weights.begin(), description.weights.end(), is_of_experts)) return;
-  throw input_error("--type", "expected f32, f16, bf16 or q8_0 for a mixture of experts, got {}; {}", type.name,
-                    "write f16, and give that file to llama-quantize");
-}
-
 class Tally {
  public:
   Tally(const std::vector<GgufTensorSpec>& tensors, const ExportOptions& options) : options_(options) {
@@ -94,7 +86,6 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   (void)description_of(*read, model);  // what cannot be expressed is refused before the adapter is looked at
   const MergedWeights merged(std::move(read), model, adapter, MergeBase::kFiles);
   const GgufDescription description = description_of(merged.model(), model);
-  check_type(description, *options.type);
   const bool brings_tokenizer = adapter && fs::exists(*adapter / "tokenizer.json");
   GgufMetadata metadata = general_metadata(description, model, "model");
   metadata.insert(metadata.end(), description.metadata.begin(), description.metadata.end());

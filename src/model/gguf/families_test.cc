@@ -187,13 +187,26 @@ TEST_CASE("each family's file becomes a folder with the same weights, whose file
   }
 }
 
-TEST_CASE("a mixture of experts is not written in a mixture of encodings") {
+TEST_CASE("a mixture of experts in a mixture of encodings has each expert's values, rounded") {
   const TemporaryFolder folder;
   const fs::path model = write_family(folder, family_goldens().at("mixtral"));
-  CHECK_THROWS_WITH((void)export_gguf(model, {}, folder.path() / "x.gguf", in_type("q4_k_m")),
-                    "[--type] expected f32, f16, bf16 or q8_0 for a mixture of experts, got q4_k_m; write f16, and "
-                    "give that file to llama-quantize");
-  CHECK_FALSE(fs::exists(folder.path() / "x.gguf"));
+  export_gguf(model, {}, folder.path() / "exact.gguf", in_type("f32"));
+  export_gguf(model, {}, folder.path() / "rounded.gguf", in_type("q4_k_m"));
+  const GgufFile exact(folder.path() / "exact.gguf"), rounded(folder.path() / "rounded.gguf");
+  constexpr float kStep = 2.0f / 31;  // of five bits over [-1, 1)
+  for (const auto& [name, tensor] : exact.tensors()) {
+    INFO(name);
+    const GgufTensor* found = rounded.find_tensor(name);
+    REQUIRE(found != nullptr);
+    std::vector<float> expected(static_cast<size_t>(tensor.elems())), values(expected.size());
+    exact.read_rows(tensor, 0, tensor.elems() / tensor.row_elems(), expected.data());
+    rounded.read_rows(*found, 0, found->elems() / found->row_elems(), values.data());
+    float worst = 0;
+    for (size_t i = 0; i < values.size(); ++i) worst = std::max(worst, std::abs(values[i] - expected[i]));
+    CHECK(worst <= kStep);
+  }
+  CHECK(rounded.find_tensor("blk.0.ffn_gate_exps.weight")->type == GgufType::kQ5_0);
+  CHECK(rounded.find_tensor("blk.0.ffn_gate_inp.weight")->type == GgufType::kF32);
 }
 
 TEST_CASE("a family's adapter is what llama.cpp's converter makes of it") {

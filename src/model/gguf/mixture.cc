@@ -66,21 +66,28 @@ GgufType plain_tensor_type(const std::vector<int64_t>& shape, GgufType wanted) {
   return shape.back() % layout_of(wanted).block_elems == 0 ? wanted : GgufType::kF16;
 }
 
+namespace {
+
+GgufType type_in_mixture(std::string_view name, const GgufModel& model, GgufType usual) {
+  // Attention of such a model is small beside its experts.
+  constexpr int64_t kExpertsOfMixtral = 8;
+  const bool is_like_mixtral = model.experts == kExpertsOfMixtral;
+  if (name == (model.tied ? "token_embd.weight" : "output.weight")) return GgufType::kQ6_K;
+  if (!name.starts_with("blk.")) return usual;
+  if (is_like_mixtral && (name.ends_with(".attn_v.weight") || name.ends_with(".attn_k.weight"))) return GgufType::kQ8_0;
+  if (is_like_mixtral && name.ends_with(".attn_output.weight")) return GgufType::kQ5_K;
+  const bool is_down = name.find(".ffn_down") != std::string_view::npos;  // of experts, too
+  if (!is_down && !holds_values(name)) return usual;
+  if (has_more_bits(layer_number(name), model.layers)) return GgufType::kQ6_K;
+  return is_70b(model) && !is_down ? GgufType::kQ5_K : usual;
+}
+
+}  // namespace
+
 GgufType tensor_type(const GgufWeight& weight, const GgufModel& model, const GgufFileType& file) {
   if (weight.is_f32) return GgufType::kF32;
   if (!file.is_mixture || weight.shape.size() < 2) return plain_tensor_type(weight.shape, file.type);
-  const std::string_view name = weight.gguf;
-  GgufType type = file.type;
-  if (name == (model.tied ? "token_embd.weight" : "output.weight")) {
-    type = GgufType::kQ6_K;
-  } else if (holds_values(name) || name.ends_with(".ffn_down.weight")) {
-    if (has_more_bits(layer_number(name), model.layers)) {
-      type = GgufType::kQ6_K;
-    } else if (is_70b(model) && holds_values(name)) {
-      type = GgufType::kQ5_K;
-    }
-  }
-  return for_rows(type, weight.shape.back());
+  return for_rows(type_in_mixture(weight.gguf, model, file.type), weight.shape.back());
 }
 
 }  // namespace spillway

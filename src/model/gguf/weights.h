@@ -16,7 +16,8 @@ namespace spillway {
 struct GgufModel {
   std::string architecture;  // as GGUF names it: "llama"
   int64_t layers = 0, heads = 0, kv_heads = 0, vocabulary = 0;
-  bool tied = false;  // no output.weight: the head is the embedding
+  bool tied = false;    // no output.weight: the head is the embedding
+  int64_t experts = 0;  // of a mixture
 };
 
 // A tensor under both names, and what becomes of its values.
