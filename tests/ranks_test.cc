@@ -397,6 +397,39 @@ TEST_CASE("a rank with other rows, and one whose config is wrong, end all ranks 
   CHECK(key[0].find("[rank 1 on ") == 0);
   CHECK(key[1] == "status 2");
   CHECK_FALSE(fs::exists(job.output("run")));
+  const WideModel wide;
+  for (const auto& [what, changed] : {std::pair{"seed", Arguments{"--seed", "8"}}, {"base_model", wide.arguments()}}) {
+    CAPTURE(std::string(what));
+    const std::vector<std::string> differs = errors_of(mine, mine + changed);
+    CAPTURE(differs[0]);
+    CHECK(differs[0].find("[rank 1 on ") == 0);
+    CHECK(differs[0].find(what) != std::string::npos);
+    CHECK(differs[1] == "status 2");
+  }
+}
+
+TEST_CASE("zero_stage auto splits weights, too, where a rank's memory is too small for them") {
+  const WideModel model;
+  const TinyJob job;
+  const Arguments shared = model.arguments() + kFullWeights;
+  // The least that a rank's plan takes where it splits so much.
+  const auto least = [&](const char* stage) {
+    Arguments plan =
+        job.train("least", shared + Arguments{"--gradient_accumulation_steps", "2", "--ranks", "2", "--zero_stage",
+                                              stage, "--memory.device", "1", "--memory.disk", "0", "--json"});
+    plan[0] = "plan";
+    return nlohmann::json::parse(run_spillway(plan).out)["tiers"]["device"]["peak_bytes"].get<int64_t>();
+  };
+  const int64_t of_states = least("2"), of_all = least("3");
+  REQUIRE(of_all < of_states);
+  const std::string budget = std::to_string((of_all + of_states) / 2);
+  for (const auto& [name, more] :
+       {std::pair{"roomy", Arguments()}, {"small", {"--memory.device", budget, "--memory.disk", "0"}}}) {
+    for (const std::string& error : train_over_ranks(2, job, name, shared + more)) CHECK(error == "");
+    const nlohmann::json report = nlohmann::json::parse(read_file(job.output(name) / "report.json", 1 << 24));
+    CHECK(report["zero_stage"] == (more.empty() ? 2 : 3));
+  }
+  check_same_results(job.output("roomy"), job.output("small"));
 }
 
 TEST_CASE("the program trains on two ranks under mpirun, and a signal to one rank stops both") {
