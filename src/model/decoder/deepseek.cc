@@ -14,7 +14,7 @@
 namespace spillway::architectures {
 namespace {
 
-constexpr int64_t kMaxRank = int64_t{1} << 20, kMaxUnreadLayers = 64;
+constexpr int64_t kMaxLatentRank = int64_t{1} << 20, kMaxUnreadLatentLayers = 64;
 
 // Transformers' defaults of the keys of latent attention.
 struct LatentDefaults {
@@ -24,13 +24,13 @@ struct LatentDefaults {
 // An explicit null means queries without a latent row.
 int64_t read_query_rank(const JsonField& json, int64_t missing) {
   if (json.has("q_lora_rank") && json["q_lora_rank"].is_null()) return 0;
-  return json["q_lora_rank"].integer_or(missing, 1, kMaxRank);
+  return json["q_lora_rank"].integer_or(missing, 1, kMaxLatentRank);
 }
 
 // Sets the attention of all layers. The inner norms of the two latent rows are the same in all models.
 void read_latent_attention(const JsonField& json, const LatentDefaults& missing, DecoderConfig& config) {
   LatentHeads latent{.query_rank = read_query_rank(json, missing.q_lora_rank),
-                     .key_rank = json["kv_lora_rank"].integer_or(missing.kv_lora_rank, 1, kMaxRank),
+                     .key_rank = json["kv_lora_rank"].integer_or(missing.kv_lora_rank, 1, kMaxLatentRank),
                      .rotated = json["qk_rope_head_dim"].integer_or(missing.qk_rope_head_dim, 2, ops::kMaxHeadSize),
                      .value_dim = json["v_head_dim"].integer_or(missing.v_head_dim, 1, ops::kMaxHeadSize)};
   const int64_t plain = json["qk_nope_head_dim"].integer_or(missing.qk_nope_head_dim, 1, ops::kMaxHeadSize);
@@ -55,7 +55,7 @@ void read_latent_attention(const JsonField& json, const LatentDefaults& missing,
     layer.attention.head_dim = head;
     layer.attention.scale = 1 / std::sqrt(static_cast<double>(head));
   }
-  config.has_unread_layers = json["num_nextn_predict_layers"].integer_or(0, 0, kMaxUnreadLayers) > 0;
+  config.has_unread_layers = json["num_nextn_predict_layers"].integer_or(0, 0, kMaxUnreadLatentLayers) > 0;
 }
 
 // Throws InputError for a key that is missing, whose default in transformers is that of one model.
@@ -72,7 +72,7 @@ void check_scores(const JsonField& json, std::string_view scores) {
 }
 
 void check_every_layer(const JsonField& json) {
-  if (json["moe_layer_freq"].integer_or(1, 1, kMaxRank) != 1)
+  if (json["moe_layer_freq"].integer_or(1, 1, kMaxLatentRank) != 1)
     throw json["moe_layer_freq"].bad("1", "use a model that has a mixture in every layer behind the dense ones");
 }
 

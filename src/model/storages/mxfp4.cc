@@ -11,7 +11,7 @@
 namespace spillway {
 namespace {
 
-constexpr std::string_view kBlocks = "_blocks", kScales = "_scales", kWeight = ".weight";
+constexpr std::string_view kBlocks = "_blocks", kScales = "_scales", kWeightEnding = ".weight";
 constexpr int64_t kBlockBytes = 16;
 constexpr int64_t kDecodedRows = 64;  // that are transposed at a time
 
@@ -99,7 +99,7 @@ LinearStorage stored_mxfp4(const SafetensorsFolder& folder) {
     const bool is_code = entry.tensor->dtype() == DType::kU8;
     has_codes |= is_code && name.ends_with(kBlocks);
     const bool is_dense_tensor_of_experts = !is_code && entry.tensor->shape.size() == 3;
-    if (name.ends_with(kWeight) || is_dense_tensor_of_experts)
+    if (name.ends_with(kWeightEnding) || is_dense_tensor_of_experts)
       result.dense_modules.insert(name.substr(0, name.rfind('.')));
   }
   if (has_codes) return result;
