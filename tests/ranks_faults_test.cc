@@ -32,7 +32,7 @@ const Arguments kShared = {"--lr_scheduler", "constant", "--warmup_steps",     "
                            "--val_set_size", "2",        "--save_total_limit", "2"};
 const Arguments kEndless = {"--ranks", "2", "--max_steps", "100000"};
 
-std::vector<int> checkpoints_in(const fs::path& output) {
+std::vector<int> checkpoints_of_run(const fs::path& output) {
   std::vector<int> steps;
   std::error_code error;
   for (fs::directory_iterator at(output, error), end; !error && at != end; at.increment(error)) {
@@ -46,7 +46,7 @@ std::vector<int> checkpoints_in(const fs::path& output) {
 // Starts a job of two ranks, does `fault` to it behind its first checkpoint, and returns how it ended.
 Finished ended_by(const Arguments& arguments, const fs::path& output, const std::function<void(const Ranks&)>& fault) {
   Process process(arguments);
-  while (checkpoints_in(output).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (checkpoints_of_run(output).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const Ranks ranks = {process_of_rank(0), process_of_rank(1)};
   fault(ranks);
   const Finished ended = process.wait();
@@ -69,7 +69,7 @@ int count_of(const std::string& text, const std::string& part) {
 // Goes on from the last checkpoint for a few steps, on one rank, and compares the result with that of a run that
 // nothing has disturbed.
 void check_goes_on(const TinyJob& job, const std::string& name, const Arguments& shared) {
-  const std::vector<int> checkpoints = checkpoints_in(job.output(name));
+  const std::vector<int> checkpoints = checkpoints_of_run(job.output(name));
   REQUIRE_FALSE(checkpoints.empty());
   const Arguments more =
       shared + Arguments{"--gradient_accumulation_steps", "4", "--max_steps", std::to_string(checkpoints.back() + 2)};
@@ -118,6 +118,6 @@ TEST_CASE("a rank without room on its disk ends the job with its name, or with r
     CHECK(ended.status == 3);
     CHECK(count_of(ended.err, "expected ") == 1);
     if (rank == 1) CHECK(count_of(ended.err, "[rank 1 on ") == 1);
-    for (const int step : checkpoints_in(job.output("run"))) CHECK(step % 4 == 0);
+    for (const int step : checkpoints_of_run(job.output("run"))) CHECK(step % 4 == 0);
   }
 }
