@@ -138,7 +138,7 @@ TEST_CASE("the least memory named is never more than what the plan itself takes"
   PlanContext context;
   context.frontier = {{.bytes = {int64_t{8} << 30}, .micro_step_seconds = 1},
                       {.bytes = {int64_t{4} << 30}, .micro_step_seconds = 2}};
-  CHECK(print_plan(graph, plan, context).find("the least it can run in is " + format_bytes(device_bytes(plan))) !=
+  CHECK(print_plan(graph, plan, context).find("the least it can run in is " + format_bytes_up(device_bytes(plan))) !=
         std::string::npos);
 }
 
