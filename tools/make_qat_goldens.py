@@ -125,7 +125,7 @@ class Nvfp4Linear(torch.nn.Linear):
 
 
 def put_in(model, qat):
-    """Does what axolotl's prepare_model_for_qat does."""
+    """Does what axolotl's prepare_model_for_qat does, but int4 without fp8 is that of torchao's Int4WeightOnlyConfig."""
     if qat["weight_dtype"] == "nvfp4":
         for module in model.modules():
             if type(module) is torch.nn.Linear:

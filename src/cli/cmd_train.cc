@@ -111,10 +111,27 @@ constexpr CommandFlag kPrintMetricsFlag = {
 constexpr CommandFlag kTrainFlags[] = {kRanksFlag, kPrintMetricsFlag, kIsaFlag};
 constexpr ConfigCommand kTrainCommand = {"train", "Trains what the config says.", kTrainFlags, kTrainExamples};
 
+// Throws on all ranks where some have a GPU and others do not: they would exchange different things.
+void check_devices_alike(train::Ranks& ranks, const Device& device) {
+  const std::span<const std::string> told = ranks.exchange([&] { return std::string(name_of(device.kind())); });
+  const std::vector<std::string> kinds(told.begin(), told.end());
+  ranks.agree([&] {
+    for (int i = 1; i < ranks.size(); ++i) {
+      if (nth(kinds, i) == kinds.front()) continue;
+      throw input_error("device",
+                        "expected devices of one kind, got {} for rank 0 and {} for {}; see to that host's GPU, or "
+                        "write device: cpu",
+                        kinds.front(), nth(kinds, i), ranks.name_of(i));
+    }
+  });
+}
+
 // Returns peers whose collectives take the memory of the ranks' GPUs; null where ranks share their device's memory with
 // the host.
 std::unique_ptr<Peers> join_devices(train::Ranks& ranks, const Device& device, std::string_view name, double timeout) {
-  if (!ranks.are_several() || device.shares_host_memory()) return nullptr;
+  if (!ranks.are_several()) return nullptr;
+  check_devices_alike(ranks, device);
+  if (device.shares_host_memory()) return nullptr;
   const int gpu = gpu_of(name).value_or(0);
   const std::span<const std::string> texts = ranks.exchange([&] { return ops::gpu_identity(gpu); });
   const std::vector<std::string> identities(texts.begin(), texts.end());

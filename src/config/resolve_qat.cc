@@ -57,7 +57,9 @@ void check_group(const Resolution& r) {
     constexpr int64_t kLanes = 16;
     if (group % kLanes != 0)
       throw input_error(r.where(kGroup), "expected a multiple of {}, got {}; set another", kLanes, group);
-  } else if (r.keys.qat_weight_dtype != FakeDtype::kFloat8 && r.given(kGroup)) {
+  } else if (r.keys.qat_weight_dtype == FakeDtype::kFloat8) {
+    r.ignore(kGroup, "fp8 weights have a scale for each row");
+  } else if (r.given(kGroup)) {
     const int64_t fixed = r.keys.qat_weight_dtype == FakeDtype::kNvfp4 ? 16 : 32;
     if (group != fixed)
       throw input_error(r.where(kGroup), "expected {} for {}, got {}; remove the key", fixed,

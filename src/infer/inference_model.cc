@@ -36,6 +36,10 @@ InferenceModel read(const ModelPtr& model, const std::filesystem::path& folder, 
   } else if (dtype == DType::kF16) {
     log_info("the weights of {} are float16; they are rounded to bfloat16, which has 3 bits less", folder.string());
   }
+  if (config != nullptr && config->model.qat && adapter.empty()) {
+    options.fake_quantisation = fake_quantisation_of(*config->model.qat);
+    options.fake_quantisation->after_steps = 0;
+  }
   if (!adapter.empty()) {
     options.lora = read_adapter_options(adapter);
     options = options.without_dropout();

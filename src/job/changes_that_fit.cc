@@ -104,6 +104,9 @@ class SuggestionSearch {
       config::Config config = config::load_changed(loaded_.source, overrides).config;
       use_model_folders(config, hub::FolderUse::kConfig);
       if (config.ranks.shards_by_host) config.ranks = job_.config.ranks;
+      // Ranks of a described machine that are on more hosts than the job's need its rate between hosts.
+      if (config.ranks.count > job_.config.ranks.count && machine_.ranks_per_host > 0)
+        check_peer_rates(machine_, config.ranks.count, "num_processes");
       return make_job(config, machine_for(config), {.now = job_.now, .rows = &job_});
     } catch (const InputError&) {
       return {};

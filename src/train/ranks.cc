@@ -68,7 +68,9 @@ std::span<const std::string> Ranks::exchange(const std::function<std::string()>&
     texts_.assign(1, body());
     return texts_;
   }
-  const std::span<const std::string> messages = peers_->exchange(run_body(body));
+  const std::string own = run_body(body);
+  const std::span<const std::string> messages = peers_->exchange(own);
+  check_whole(messages, own);
   is_interrupted_ = std::any_of(messages.begin(), messages.end(), [](const std::string& one) { return one[1] == '1'; });
   texts_.clear();
   for (const std::string& message : messages) texts_.push_back(message.substr(kHeader));
@@ -79,6 +81,18 @@ std::span<const std::string> Ranks::exchange(const std::function<std::string()>&
   failure_ = message_of(rank, nth(texts_, rank));
   if (outcome_of(*failed) == Outcome::kInputWrong) throw InputError(failure_);
   throw MachineError(failure_);
+}
+
+// Throws if a rank sent no message of an exchange: its GPU has given up on the others. Then this rank's own failure, if
+// there is one, is what there is to say.
+void Ranks::check_whole(std::span<const std::string> messages, const std::string& own) const {
+  const bool are_whole = std::all_of(messages.begin(), messages.end(),
+                                     [](const std::string& message) { return message.size() >= kHeader; });
+  if (are_whole) return;
+  const std::string text = own.substr(kHeader);
+  if (outcome_of(own) == Outcome::kInputWrong) throw InputError(text);
+  if (outcome_of(own) == Outcome::kMachineFailed) throw MachineError(text);
+  throw machine_error("NCCL", "expected all ranks in an exchange, got one whose GPU has given up; see what it said");
 }
 
 // Puts the rank into the brackets of "[where] expected ...".

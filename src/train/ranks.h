@@ -79,6 +79,7 @@ class Ranks {
   [[nodiscard]] bool is_common(const std::exception& error) const { return error.what() == failure_; }
 
  private:
+  void check_whole(std::span<const std::string> messages, const std::string& own) const;
   [[nodiscard]] std::string message_of(int rank, std::string_view message) const;
 
   Peers* peers_;

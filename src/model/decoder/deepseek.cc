@@ -117,7 +117,10 @@ void read_glm4_moe_lite(const JsonField& json, DecoderConfig& config) {
   require(json, {"n_routed_experts", "n_shared_experts", "n_group", "topk_group", "routed_scaling_factor"});
   const Mixture mixture = read_grouped_mixture(json);
   const JsonField types = json["mlp_layer_types"];
-  if (types.is_null()) return set_mixtures_behind_dense(json, mixture, config);
+  if (types.is_null()) {
+    for (size_t i = 1; i < config.layers.size(); ++i) config.layers[i].mixture = mixture;
+    return;
+  }
   const std::vector<JsonField> listed = types.elements();
   if (std::ssize(listed) != std::ssize(config.layers))
     throw input_error(types.where(), "expected a type for each of {} layers, got {}; correct the list",

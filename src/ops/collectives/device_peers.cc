@@ -21,7 +21,8 @@ std::string device_of_rank(std::string_view device, const HostPlace& place, int 
                       "expected cuda beside {} ranks on a host, each of which takes the GPU of its number there, got "
                       "'{}'; write cuda",
                       place.ranks, device);
-  if (gpus == 1) return "cuda:0";  // of which each rank may see another
+  if (gpus == 0) return std::string(device);  // opening it says why there is none
+  if (gpus == 1) return "cuda:0";             // of which each rank may see another
   if (gpus < place.ranks)
     throw input_error("device", "expected a GPU for each of {} ranks on a host, got {} GPUs; start fewer ranks",
                       place.ranks, gpus);

@@ -29,8 +29,9 @@ void check_x(const ValueType& x, const Attributes& attributes) {
   expect_real(kName, "x", x);
   const int64_t columns = x.shape[x.shape.rank() - 1], group = group_of(attributes, columns);
   if (group < 1 || columns % group != 0)
-    throw input_error(kName, "expected columns in whole groups of {}, got {}; set a group_size that divides them",
-                      group, columns);
+    throw input_error(
+        "qat", "expected inputs of linear layers in whole groups of {}, got {}; {}", group, columns,
+        passes_all(format_of(attributes)) ? "set another weight_dtype" : "set a group_size that divides them");
   constexpr int64_t kLanes = 16;
   if (format_of(attributes) == FakeFormat::kInt4 && group % kLanes != 0)
     throw input_error(kName, "expected groups of a multiple of {}, got {}; set another group_size", kLanes, group);

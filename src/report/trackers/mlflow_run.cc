@@ -55,7 +55,10 @@ std::string value_of(const std::string& yaml, std::string_view key) {
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with(begin)) continue;
     std::string value = line.substr(begin.size());
-    if (value.starts_with('"')) return parse_json<Json>(value, "meta.yaml").get<std::string>();
+    if (value.starts_with('"')) {  // YAML has escapes that JSON lacks; such a name is not ours
+      const Json text = parse_json<Json>(value, "meta.yaml");
+      return text.is_string() ? text.get<std::string>() : value;
+    }
     if (value.size() < 2 || !value.starts_with('\'')) return value;
     value = value.substr(1, value.size() - 2);
     for (size_t at = value.find("''"); at != std::string::npos; at = value.find("''", at + 1)) value.erase(at, 1);
@@ -121,6 +124,14 @@ std::string number_text(double value) {
   return fmt::to_string(text);
 }
 
+// Returns the file of a metric. The store has a folder for each "/" in a name, and no folder in place of a file: where
+// there are both "loss" and "loss/policy_avg", the latter is "loss.policy_avg". REQUIRES: "loss" was added first.
+fs::path metric_file(const fs::path& metrics, std::string name) {
+  for (size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
+    if (fs::is_regular_file(metrics / name.substr(0, at))) name[at] = '.';
+  return metrics / name;
+}
+
 }  // namespace
 
 MlflowRun::MlflowRun(const fs::path& store, const MlflowRunInfo& info, ResumePoint resumed)
@@ -171,7 +182,7 @@ void MlflowRun::add(std::string_view prefix, std::string_view key, double value)
   const std::string name = allowed_name(fmt::format("{}/{}", prefix, key));
   auto file = metrics_.find(name);
   if (file == metrics_.end()) {
-    const fs::path path = folder_ / "metrics" / name;
+    const fs::path path = metric_file(folder_ / "metrics", name);
     create_folders(path.parent_path());
     file = metrics_.emplace(name, AppendFile(path, std::numeric_limits<int64_t>::max())).first;
   }

@@ -75,6 +75,17 @@ TEST_CASE("a run is laid out as in MLflow's file store") {
         std::string::npos);
 }
 
+TEST_CASE("a metric within another one's name has a file beside it") {
+  const TemporaryFolder store;
+  MlflowRun run(store.path(), mlflow_run_info(), {});
+  write_losses(run, 1, 1, 2);
+  run.add("train", "loss/policy_avg", 3);  // of PPO
+  run.add("train", "entropy/mean", 4);
+  CHECK(metric(store.path(), "train/loss") == "2.0 1\n");
+  CHECK(metric(store.path(), "train/loss.policy_avg") == "3.0 1\n");
+  CHECK(metric(store.path(), "train/entropy/mean") == "4.0 1\n");
+}
+
 TEST_CASE("a run goes on behind its checkpoint") {
   const TemporaryFolder store;
   {
@@ -92,6 +103,8 @@ TEST_CASE("a run goes on behind its checkpoint") {
 
 TEST_CASE("an experiment of the name that another program made is used") {
   const TemporaryFolder store;
+  fs::create_directories(store.path() / "1");  // of another name, in which YAML has an escape that JSON lacks
+  std::ofstream(store.path() / "1/meta.yaml") << "experiment_id: '1'\nname: \"a \\U0001F680 b\"\n";
   fs::create_directories(store.path() / "709040953805022566");
   std::ofstream(store.path() / "709040953805022566/meta.yaml")
       << "experiment_id: '709040953805022566'\nname: 'it''s an \"experiment\": x'\n";

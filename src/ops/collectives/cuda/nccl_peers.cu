@@ -162,6 +162,8 @@ class NcclPeers final : public Peers {
     cuda::NcclId id{};
     if (rank() == 0) tried(nccl_.get_unique_id(&id));
     const std::string text = host_.exchange(std::string_view(id.bytes, sizeof(id.bytes))).front();
+    if (text.size() != sizeof(id.bytes))
+      throw machine_error("NCCL", "expected rank 0's identity of the exchange, got none; see what rank 0 said");
     std::memcpy(id.bytes, text.data(), sizeof(id.bytes));
     cuda::NcclConfig config;
     tried(nccl_.init_rank(&comm_, size(), id, rank(), &config));
