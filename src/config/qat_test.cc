@@ -29,8 +29,8 @@ TEST_CASE("axolotl's qat says what weights and inputs of linear layers are round
   CHECK(formats_of("{weight_dtype: nvfp4, group_size: 16}").inputs.empty());
   CHECK(formats_of("{weight_dtype: mxfp4, activation_dtype: mxfp4}").inputs == std::vector{FakeFormat::kMxfp4});
   CHECK(formats_of("{weight_dtype: int4, quantize_embedding: true}").has_embedding);
-  CHECK(load("qat: {weight_dtype: fp8, activation_dtype: fp8, group_size: 64}\n").verdicts.spelled(Verdict::kIgnored) ==
-        std::vector<std::string>{"qat.group_size"});
+  CHECK(load("qat: {weight_dtype: fp8, activation_dtype: fp8, group_size: 64}\n")
+            .verdicts.spelled(config::Verdict::kIgnored) == std::vector<std::string>{"qat.group_size"});
 }
 
 TEST_CASE("formats that do not go together, and qat beside what it is not for, are refused with the remedy") {
