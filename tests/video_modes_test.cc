@@ -124,9 +124,8 @@ TEST_CASE("each clip is told of with its own loss, also where others are fetched
   const train::ClipSet& set = job.clips->sets->training;
   const auto told = [&](int64_t together) {
     std::vector<std::tuple<int64_t, int64_t, double>> samples;
-    train::ClipFeed feed(*job.clips, set, train::clip_order(job.config, set), 0, 1, [&](const train::SampleSeen& one) {
-      samples.emplace_back(one.micro_step, one.row, one.loss);
-    });
+    const auto tell = [&](const train::SampleSeen& one) { samples.emplace_back(one.micro_step, one.row, one.loss); };
+    train::ClipFeed feed(*job.clips, set, train::clip_order(job.config, set), 0, 1, {}, tell);
     feed.begin(0);
     const int64_t count = feed.totals().micro_batches;
     for (int64_t first = 0; first < count; first += together) {
@@ -138,7 +137,7 @@ TEST_CASE("each clip is told of with its own loss, also where others are fetched
         for (int64_t row = 0; row < clips.rows; ++row)
           losses.push_back(static_cast<double>(samples.size()) + 10 * static_cast<double>(row));
         const std::vector<std::vector<double>> observed = {losses};
-        (void)feed.observe({.values = observed, .streams = {&clips, 1}, .rows = clips.rows});
+        feed.add_observed(feed.observe({.values = observed, .streams = {&clips, 1}, .rows = clips.rows}));
       }
     }
     return samples;

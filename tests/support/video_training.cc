@@ -19,7 +19,7 @@ train::Job video_job(const std::string& name, bool has_lora, const std::filesyst
 
 std::vector<ClipBatch> clip_batches(const train::Job& job, int64_t steps) {
   const train::ClipSet& set = job.clips->sets->training;
-  train::ClipFeed feed(*job.clips, set, train::clip_order(job.config, set), 0, steps, {});
+  train::ClipFeed feed(*job.clips, set, train::clip_order(job.config, set), 0, steps, {}, {});
   std::vector<ClipBatch> batches;
   for (int64_t step = 0; step < steps; ++step) {
     feed.begin(step);
