@@ -59,6 +59,7 @@ TEST_CASE("where weights and activations live changes no bit of quantisation-awa
     const PreferenceRun run = run_preference(config);
     return std::pair(run.steps, read_file(run.output / kWeights, 1 << 24));
   };
+  (void)outcome("bf16", {{"bf16", "true"}});
   const auto here = outcome("here", {});
   CHECK(outcome("host", {{"parameter_offload", "host"}, {"optimizer_offload", "host"}}) == here);
   CHECK(outcome("disk", {{"parameter_offload", "disk"}, {"activation_offloading", "disk"}}) == here);

@@ -48,8 +48,8 @@ TEST_CASE("formats that do not go together, and qat beside what it is not for, a
     CAPTURE(error);
     CHECK(error.find(message) != std::string::npos);
   }
-  for (const char* other :
-       {"adapter: lora\nlora_r: 4\nlora_target_linear: true\n", "rl: dpo\n", "reward_model: true\n"}) {
+  for (const char* other : {"adapter: lora\nlora_r: 4\nlora_target_linear: true\n",
+                            "kd_trainer: true\nteacher_model_name_or_path: other\n"}) {
     CAPTURE(other);
     CHECK(error_of(fmt::format("qat: {{weight_dtype: int4}}\n{}", other)).find("expected full fine-tuning on text") !=
           std::string::npos);

@@ -58,6 +58,12 @@ class TrainingGraphBuilder {
   [[nodiscard]] bool is_trained(ValueId weight) const {
     return weight != kNone && graph().value(weight).kind == ValueKind::kTrainableWeight;
   }
+  // Returns the weight of which a head is made, where fake quantisation rounds it.
+  [[nodiscard]] ValueId weight_of(ValueId head) const {
+    while (head != kNone && graph().value(head).producer != kNone)
+      head = graph().op(graph().value(head).producer).inputs[0];
+    return head;
+  }
   [[nodiscard]] const Graph& graph() const { return result_.graph; }
   [[nodiscard]] SectionId last_section() const { return static_cast<SectionId>(graph().sections.size() - 1); }
 
@@ -265,7 +271,7 @@ class TrainingGraphBuilder {
   // Returns what is differentiated: the objective's loss, and the model's own.
   std::vector<ValueId> add_losses() {
     const ops::LossGradients wanted =
-        is_trained(result_.model.head) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
+        is_trained(weight_of(result_.model.head)) ? ops::LossGradients::kInputAndWeight : ops::LossGradients::kInput;
     result_.objective = objective_.append_loss(b_, result_.model, result_.value, wanted);
     std::vector<ValueId> losses = {result_.objective.loss};
     if (result_.model.router_loss) losses.push_back(result_.model.router_loss->weighted);

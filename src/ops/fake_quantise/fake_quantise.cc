@@ -61,8 +61,11 @@ void vjp(VjpContext& context) {
   if (!context.wants(kX)) return;
   ValueId dx = context.cotangent(0);
   const Attributes attributes = context.attributes();
-  if (!passes_all(format_of(attributes)))
-    dx = context.builder().append_one(kGrad, {context.input(kX), context.input(kEnabled), dx}, attributes);
+  if (!passes_all(format_of(attributes))) {
+    // The fused loss has a head's gradient in f32, whatever the head is.
+    const ValueId dy = cast(context.builder(), dx, context.input_type(kX).dtype);
+    dx = context.builder().append_one(kGrad, {context.input(kX), context.input(kEnabled), dy}, attributes);
+  }
   add_cotangent(context, kX, dx);
 }
 
