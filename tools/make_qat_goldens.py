@@ -42,7 +42,7 @@ from torchao.quantization.qat.fake_quantizer import FakeQuantizerBase
 
 GOLDENS = Path(__file__).resolve().parent.parent / "tests" / "golden"
 STEPS, ACCUMULATION, GROUP, RATE = 5, 2, 16, 1e-3
-# Of two roundings a last bit soon changes a code, and with it a step.
+# A last bit soon changes a code where there are two roundings, and with it a step.
 FEWER_STEPS = {"int4_of_fp8": 3}
 INT8 = IntxFakeQuantizeConfig(dtype=torch.int8, granularity="per_token", is_symmetric=False)
 FLOAT8 = Float8FakeQuantizeConfig(dtype=torch.float8_e4m3fn)

@@ -176,8 +176,8 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
     return fmt::format("the least {} can run in is {} ({} per step)\n", job, format_bytes_up(least),
                        duration_text(min_seconds));
   return fmt::format("without a budget {} would peak at {} and take {};\nthe least it can run in is {} ({})\n", job,
-                     format_bytes(most.device_bytes()), duration_text(context.step_seconds(most)), format_bytes_up(least),
-                     duration_text(min_seconds));
+                     format_bytes(most.device_bytes()), duration_text(context.step_seconds(most)),
+                     format_bytes_up(least), duration_text(min_seconds));
 }
 
 // Returns a line for each plan of the frontier and for this one, with its step as a multiple of the fastest and a bar
