@@ -199,7 +199,7 @@ LoadedConfig load_changed(const ConfigSource& source, std::span<const ConfigOver
 }
 
 void hide_secrets(LoadedConfig& loaded) {
-  constexpr std::string_view kWord = "hidden";
+  constexpr std::string_view kWord = "hf_hidden";  // a token by its form, so that the source can be read again
   const std::string& token = loaded.keys.hub_token;
   if (token.empty()) return;
   const auto hide = [&](std::string& text) {

@@ -200,6 +200,7 @@ TEST_CASE("push_to_hub sends the result to hub_model_id, or to the name of outpu
   LoadedConfig loaded = load("hub_token: hf_abcdefgh\n");
   hide_secrets(loaded);
   CHECK(loaded.source.text.find("hf_abcdefgh") == std::string::npos);
+  CHECK_NOTHROW((void)load_changed(loaded.source, {}));
 }
 
 TEST_CASE("TRL evaluates a split of its dataset where eval_strategy asks for it") {
