@@ -85,7 +85,7 @@ std::string experiment_id(const fs::path& store, const std::string& name) {
   constexpr uint64_t kIds = 900'000'000'000'000'000, kFirstId = 100'000'000'000'000'000;
   Checksum sum;
   sum.add(std::as_bytes(std::span(name)));
-  const std::string id = name == kDefault ? "0" : fmt::to_string(kFirstId + sum.value() % kIds);
+  std::string id = name == kDefault ? "0" : fmt::to_string(kFirstId + sum.value() % kIds);
   create_folders(store / id);
   write_file(store / id / "meta.yaml",
              fmt::format("artifact_location: {}\ncreation_time: {}\nexperiment_id: '{}'\nlast_update_time: {}\n"
