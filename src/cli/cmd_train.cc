@@ -173,7 +173,7 @@ class RankOfTraining {
     const int status = run_training({.job = *job_,
                                      .planned = *planned_,
                                      .data = data,
-                                     .source = loaded_.source,
+                                     .config = loaded_,
                                      .machine = machine_,
                                      .device = *device_,
                                      .progress = progress_,

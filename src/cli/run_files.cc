@@ -31,7 +31,7 @@ void RunFiles::write_or_close(std::unique_ptr<File>& file, const Write& write) {
 }
 
 void RunFiles::open(const std::filesystem::path& output, const train::RunIdentity& identity,
-                    const train::Trainer& trainer, const config::ConfigSource& source) {
+                    const train::Trainer& trainer, const config::LoadedConfig& config) {
   const int64_t step = trainer.step();
   if (job_.config.online && job_.config.online->log_completions)
     completions_ = std::make_unique<StepLines>(output / "completions.jsonl", step);
@@ -39,9 +39,8 @@ void RunFiles::open(const std::filesystem::path& output, const train::RunIdentit
     samples_ = std::make_unique<StepLines>(output / "samples.jsonl", step);
   if (job_.config.output.metrics)
     metrics_ = std::make_unique<MetricsWriter>(output / "metrics.jsonl", step, trainer.is_evaluated());
-  const config::LoadedConfig loaded = config::load_changed(source, {});
-  trackers_ = open_trackers(job_.config.output, config::trackers_of(loaded), identity, {step, trainer.is_evaluated()},
-                            tracked_settings(loaded, job_, trainer.length()),
+  trackers_ = open_trackers(job_.config.output, config::trackers_of(config), identity, {step, trainer.is_evaluated()},
+                            tracked_settings(config, job_, trainer.length()),
                             [](const char* name) -> const char* { return std::getenv(name); });
   if (prints_metrics_)
     print(json_text(nlohmann::ordered_json{

@@ -29,10 +29,10 @@ class RunFiles {
            bool prints_metrics)
       : job_(job), planned_(planned), session_(session), prints_metrics_(prints_metrics) {}
 
-  // Opens the files that the config, whose source this is, asks for in the run's folder. They continue at the trainer's
-  // step. Throws as StepLines.
+  // Opens the files that the config asks for in the run's folder. They continue at the trainer's step. Throws as
+  // StepLines.
   void open(const std::filesystem::path& output, const train::RunIdentity& identity, const train::Trainer& trainer,
-            const config::ConfigSource& source);
+            const config::LoadedConfig& config);
 
   // Write a record. If a file cannot be written, a warning says so once, and the run continues without that file, since
   // training is worth more than its records. failure() returns the warning at the end of the run.

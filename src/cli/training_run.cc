@@ -85,7 +85,7 @@ class TrainingRun {
       : job_(in.job),
         planned_(in.planned),
         data_(in.data),
-        source_(in.source),
+        config_(in.config),
         machine_(in.machine),
         device_(in.device),
         progress_(in.progress),
@@ -157,7 +157,7 @@ class TrainingRun {
     write_run(output_, identity_);
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
-    files_.open(output_, identity_, trainer_, source_);
+    files_.open(output_, identity_, trainer_, config_);
   }
 
   // Returns true if nothing is left to train, and the existing report is that of this run, up to its last step.
@@ -279,9 +279,9 @@ class TrainingRun {
                    .started = identity_.started,
                    .step = trainer_.step(),
                    .total_steps = trainer_.length().total_steps,
-                   .config = source_.text};
+                   .config = config_.source.text};
     if (cpu_share_) facts.cpu_share = cpu_share_->value();
-    for (const config::ConfigOverride& one : source_.overrides) facts.overrides.emplace_back(one.key, one.value);
+    for (const config::ConfigOverride& one : config_.source.overrides) facts.overrides.emplace_back(one.key, one.value);
     return facts;
   }
 
@@ -411,7 +411,7 @@ class TrainingRun {
   const train::Job& job_;
   const train::PlannedJob& planned_;
   train::TrainingData& data_;
-  const config::ConfigSource& source_;
+  const config::LoadedConfig& config_;
   const Machine& machine_;
   const Device& device_;
   Progress& progress_;

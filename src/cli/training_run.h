@@ -17,7 +17,7 @@ struct RunInputs {
   const train::Job& job;
   const train::PlannedJob& planned;
   train::TrainingData& data;
-  const config::ConfigSource& source;
+  const config::LoadedConfig& config;
   const Machine& machine;
   Device& device;
   Progress& progress;
@@ -26,7 +26,7 @@ struct RunInputs {
   bool prints_metrics;  // on standard output, beside metrics.jsonl
 };
 
-// Trains the config of `source`, and leaves the files that docs/report.md lists in the job's output_dir, which the
+// Trains what the config says, and leaves the files that docs/report.md lists in the job's output_dir, which the
 // caller has locked. With several ranks all call it together, and rank 0 writes the files. Updates the machine's cache
 // with the measurements of the run. Returns the exit status: done, or interrupted. Throws the errors of training, and
 // Interrupted before the first step; checkpoints that were saved stay.
