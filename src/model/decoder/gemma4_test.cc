@@ -19,11 +19,8 @@ namespace {
 
 // Keys of a small model without what this program does not compute.
 json small_gemma4(const json& changes = json::object()) {
-  json keys = {{"hidden_act", nullptr},
-               {"head_dim", 16},
-               {"num_hidden_layers", 7},
-               {"num_key_value_heads", 2},
-               {"hidden_size_per_layer_input", 0},
+  json keys = {{"model_type", "gemma4_text"}, {"hidden_act", nullptr},    {"head_dim", 16},
+               {"num_hidden_layers", 7},      {"num_key_value_heads", 2}, {"hidden_size_per_layer_input", 0},
                {"rope_theta", nullptr}};
   keys.update(changes);
   return keys;
@@ -61,7 +58,9 @@ TEST_CASE("Gemma 4's layers without a window have heads of their own, whose keys
 }
 
 TEST_CASE("what a config of Gemma 4 leaves out gets the defaults of transformers") {
-  const DecoderConfig config = gemma4({{"head_dim", nullptr}, {"max_position_embeddings", nullptr}});
+  json minimal = json::parse(config_text(small_gemma4(), "Gemma4ForCausalLM"));
+  for (const char* key : {"head_dim", "max_position_embeddings"}) minimal.erase(key);
+  const DecoderConfig config = parse_decoder_config(minimal.dump(), "config.json");
   CHECK(config.max_position_embeddings == 131072);
   CHECK(config.tie_word_embeddings);
   for (size_t layer = 0; layer < 7; ++layer) {
