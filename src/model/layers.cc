@@ -77,6 +77,13 @@ Parameter Layers::named_parameter(ParameterRole role, const std::string& alone, 
           .source = {in_files, shape}};
 }
 
+ValueId Layers::buffer(const std::string& name, const std::string& module, const Shape& shape) {
+  Parameter buffer = named_parameter(ParameterRole::kBuffer, name, module, shape);
+  buffer.dtype = DType::kF32;
+  buffer.trained = false;
+  return add(std::move(buffer)).value();
+}
+
 ValueId Layers::constant(std::string name, std::vector<float> content) {
   const Shape shape = {std::ssize(content)};
   return add({.name = std::move(name), .role = ParameterRole::kConstant, .shape = shape, .content = std::move(content)})

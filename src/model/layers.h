@@ -53,6 +53,8 @@ class Layers {
   // The same with its own name.
   [[nodiscard]] Parameter named_parameter(ParameterRole role, const std::string& name, const std::string& module,
                                           const Shape& shape) const;
+  // Adds a buffer of the model's files, which no training changes, in f32.
+  ValueId buffer(const std::string& name, const std::string& module, const Shape& shape);
   // Adds a constant that is computed from the config, f32.
   ValueId constant(std::string name, std::vector<float> content);
   // Returns residual + W x + b, plus the adapter's product if there is one; residual may be kNone.
