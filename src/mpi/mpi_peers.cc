@@ -120,6 +120,25 @@ class MpiPeers final : public Peers {
     }
   }
 
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> to, int ranks) override {
+    const int group = rank() - rank() % ranks;
+    const int64_t piece = std::ssize(from) / ranks, step = transport_->max_piece_bytes();
+    const auto place = [&](int i, int64_t at) { return (i - group) * piece + at; };
+    if (piece > 0)
+      std::memcpy(to.data() + place(rank(), 0), from.data() + place(rank(), 0), static_cast<size_t>(piece));
+    for (int64_t at = 0; at < piece; at += step) {
+      const int64_t bytes = std::min(step, piece - at);
+      clear_sizes();
+      for (int i = group; i < group + ranks; ++i) {
+        nth(out_, i) = from.subspan(static_cast<size_t>(place(i, at)), static_cast<size_t>(bytes));
+        nth(in_bytes_, i) = bytes;
+      }
+      const auto in = tried([&] { return transport_->all_to_all(out_, in_bytes_); });
+      for (int i = group; i < group + ranks; ++i)
+        if (i != rank()) std::memcpy(to.data() + place(i, at), nth(in, i), static_cast<size_t>(bytes));
+    }
+  }
+
   std::span<const std::string> exchange(std::string_view mine) override {
     // The first piece has the message's length and its beginning.
     std::array<std::byte, sizeof(uint64_t) + kShortMessage> first{};

@@ -64,11 +64,11 @@ class TokenData final : public RunData {
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
                                                     const TrainingPosition& position, Ranks&) const override {
     return make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length, position.stream,
-                          session.training().graph.tokens(), listeners_.packing);
+                          job_.graph.model.tokens, listeners_.packing);
   }
   [[nodiscard]] bool has_evaluation() const override { return !data_.validation.empty(); }
   [[nodiscard]] std::unique_ptr<EvaluationFeed> make_evaluation(const TrainingSession& session) const override {
-    return std::make_unique<RowEvaluation>(job_, data_, session.training().graph.tokens());
+    return std::make_unique<RowEvaluation>(job_, data_, job_.graph.model.tokens);
   }
 
  private:
