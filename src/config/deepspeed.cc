@@ -80,8 +80,8 @@ void check_gradient_type(std::span<const ForeignSetting> section) {
                   type->place.text(), type->value.shown()));
 }
 
-// DeepSpeed's batch is a step on all ranks, or groups of those that share sequences. It gives the one of micro_batch_size and gradient_accumulation_steps that
-// is missing.
+// DeepSpeed's batch is a step on all ranks, or groups of those that share sequences. It gives the one of
+// micro_batch_size and gradient_accumulation_steps that is missing.
 void merge_batch(std::span<const ForeignSetting> section, int64_t ranks, std::vector<Setting>& settings) {
   const ForeignSetting* batch = find_foreign(section, "train_batch_size");
   if (batch == nullptr) return;

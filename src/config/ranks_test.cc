@@ -160,8 +160,9 @@ TEST_CASE("ranks share sequences in groups, which share out the micro-batches") 
   }
   CHECK(step_of("micro_batch_size: 2\ndeepspeed: {train_batch_size: 24, sequence_parallel_size: 2}\n", 4) ==
         RankStep{2, 12});
-  CHECK(ranks_error("context_parallel_size: 3\n", 4).find("context_parallel_size] expected a divisor of the number of "
-                                                          "ranks, 4, got 3") != std::string::npos);
+  CHECK(ranks_error("context_parallel_size: 3\n", 4)
+            .find("context_parallel_size] expected a divisor of the number of "
+                  "ranks, 4, got 3") != std::string::npos);
   CHECK(ranks_error("sp_size: 4\n", 2).find("sp_size] expected a divisor") != std::string::npos);
 }
 

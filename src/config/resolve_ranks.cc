@@ -23,7 +23,7 @@ int64_t context_of(const Resolution& r, int64_t ranks) {
   if (ranks % context != 0)
     throw input_error(r.where(kKey), "expected a divisor of the number of ranks, {}, got {}; change it, or remove it",
                       ranks, context);
-  const std::string_view beside = is_online(keys)       ? "online reinforcement learning"
+  const std::string_view beside = is_online(keys)         ? "online reinforcement learning"
                                   : has_preferences(keys) ? "losses of whole sequences"
                                                           : "";
   if (!beside.empty())

@@ -46,7 +46,7 @@ class MpiPeers final : public Peers {
   ~MpiPeers() override {
     // Where an error is on its way, the others may be anywhere: end_ranks() then ends them. The transport stays, as
     // freeing it would wait for them.
-    if (has_failed_ || std::uncaught_exceptions() > 0) {
+    if (failure_ || std::uncaught_exceptions() > 0) {
       static_cast<void>(transport_.release());
       return;
     }
@@ -211,12 +211,15 @@ class MpiPeers final : public Peers {
     if (receives && !sum.empty()) std::memcpy(sum.data(), nth(in, from), sum.size_bytes());
   }
 
+  // Makes a call of the transport, unless one has failed: a later one would wait for ranks that are gone, and leave
+  // them a message that they take for the answer to another one, should they come back.
   template <typename Call>
   std::span<const std::byte* const> tried(const Call& call) {
+    if (failure_) throw MachineError(*failure_);
     try {
       return call();
-    } catch (...) {
-      has_failed_ = true;
+    } catch (const std::exception& error) {
+      failure_.emplace(error.what());
       throw;
     }
   }
@@ -224,7 +227,7 @@ class MpiPeers final : public Peers {
   TransportFacts facts_;
   MPI_Comm comm_;
   std::unique_ptr<Transport> transport_;
-  bool has_failed_ = false;
+  std::optional<MachineError> failure_;  // of the first call that failed
   std::vector<Bytes> out_;
   std::vector<int64_t> in_bytes_;
   std::vector<const float*> contributions_;

@@ -102,7 +102,7 @@ class LoadedProgram {
     std::byte* from = nullptr;
     std::byte* to = nullptr;
     Place from_place, to_place;
-    FilePlace file;         // if from_place is in Tier::kFiles
+    FilePlace file;  // if from_place is in Tier::kFiles
     // Copies and collectives.
     AxisId axis = kNoAxis;  // the axis that the value follows; kNoAxis: all of it moves, whatever the rows
     int64_t row_bytes = 0;

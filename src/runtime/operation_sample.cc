@@ -78,9 +78,8 @@ bool OperationSample::cut(int64_t sequence_len) {
 
 bool OperationSample::has_tokens() const {
   bool result = false;
-  visit_operands(operation(), [&](ValueId id, bool, size_t) {
-    result |= rows_with(*graph_, value(id).type.axis, tokens_) >= 0;
-  });
+  visit_operands(operation(),
+                 [&](ValueId id, bool, size_t) { result |= rows_with(*graph_, value(id).type.axis, tokens_) >= 0; });
   return result;
 }
 

@@ -61,8 +61,7 @@ struct AttentionJob {
     head = b.input("head", {DType::kF32, {kWords, width}}, ValueKind::kFrozenWeight);
     labels = b.input("labels", {DType::kI32, {rows}}, ValueKind::kBatch);
     scale = b.input("scale", {DType::kF32, {1}}, ValueKind::kBatch);
-    const ValueId loss =
-        ops::linear_cross_entropy(b, out, head, labels, scale, ops::LossGradients::kInput).loss;
+    const ValueId loss = ops::linear_cross_entropy(b, out, head, labels, scale, ops::LossGradients::kInput).loss;
     std::vector<WeightGradient> wanted = {{.weight = q}, {.weight = k}, {.weight = v}};
     if (shape.has_sinks) wanted.push_back({.weight = sinks});
     append_backward(b, loss, wanted, ops::add);

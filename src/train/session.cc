@@ -234,8 +234,7 @@ template <typename StreamsOf>
 void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, float scale, int64_t first) {
   const TrainingGraph& t = training();
   set_step_values();
-  fill_group(executor_, t.graph, t.group, static_cast<size_t>(count), streams_of, scale,
-             share_);
+  fill_group(executor_, t.graph, t.group, static_cast<size_t>(count), streams_of, scale, share_);
   for (int64_t i = 0; i < std::ssize(t.group); ++i) {
     const MicroBatchValues& values = nth(t.group, i);
     if (values.router_loss_weight != kNone) set_scalar(home(values.router_loss_weight), router_loss_weight_);

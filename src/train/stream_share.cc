@@ -27,8 +27,9 @@ std::vector<std::vector<double>> exchange_numbers(Peers& peers, const std::vecto
   std::vector<std::vector<double>> all;
   for (const std::string& message : peers.exchange(text.take())) {
     if (message.size() != sizeof(size_t) + mine.size() * sizeof(double))
-      throw machine_error("ranks", "expected the numbers of all ranks that share a sequence, got the end of one; see "
-                                   "what it said");
+      throw machine_error("ranks",
+                          "expected the numbers of all ranks that share a sequence, got the end of one; see "
+                          "what it said");
     all.push_back(TextReader(message).take_list<double>());
   }
   return all;
@@ -60,7 +61,8 @@ void StreamShare::fill(const Value& value, const BatchColumn& column, const infe
     return;
   }
   const int64_t rows = nth(rows_, column.stream);
-  SPILLWAY_CHECK(batch.tokens > 0 && rows <= to.shape[0], "{} rows of {} tokens for {}", rows, batch.tokens, value.name);
+  SPILLWAY_CHECK(batch.tokens > 0 && rows <= to.shape[0], "{} rows of {} tokens for {}", rows, batch.tokens,
+                 value.name);
   copy_rows(content, batch.tokens, place() * rows, rows, to.as<std::byte>());
 }
 

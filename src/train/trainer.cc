@@ -151,8 +151,14 @@ void Trainer::begin_step() {
   or_save([&] { ranks_.agree([&] { feed_->begin(position_.step); }); });
 }
 
-// Called when a run ends with an error: errors of saving are only logged, so that the user sees the first one.
+// Called when a run ends with an error: errors of saving are only logged, so that the user sees the first one. Ranks
+// that have lost one of them save nothing, which the first error has said.
 void Trainer::try_to_save() {
+  try {
+    ranks_.agree([] {});
+  } catch (const std::exception&) {
+    return;
+  }
   try {
     save(SaveReason::kEarlyEnd, CheckpointContent::kAll);
   } catch (const std::exception& error) {
@@ -223,8 +229,8 @@ StepRecord Trainer::train_step() {
   double norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
     session_.begin_step(learning_rate, step * totals.updates + update, totals.micro_batches);
-    const int64_t together = ranks_.are_several() ? ranks_.size() / job_.config.ranks.context
-                                                  : std::ssize(session_.training().group);
+    const int64_t together =
+        ranks_.are_several() ? ranks_.size() / job_.config.ranks.context : std::ssize(session_.training().group);
     for (int64_t i = 0; i < totals.micro_batches; i += together) {
       if (ranks_.are_several()) {
         sub_step(totals, update, i, sum);

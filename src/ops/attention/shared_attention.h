@@ -14,9 +14,9 @@ struct SharedStream {
 };
 
 // Returns what attention() does for the rows of this rank: o [T, H * S] of its q [T, H * S], k and v [T, K * S], where
-// seq_offsets are those of the whole stream, of ranks * T rows or fewer. Rows travel to the ranks that attend with their
-// heads, and back: each of the ranks has ceil(H / ranks) query heads, the last ones fewer, over all tokens. Key heads
-// that several of them read are sent to each. REQUIRES: 2 <= ranks <= H.
+// seq_offsets are those of the whole stream, of ranks * T rows or fewer. Rows travel to the ranks that attend with
+// their heads, and back: each of the ranks has ceil(H / ranks) query heads, the last ones fewer, over all tokens. Key
+// heads that several of them read are sent to each. REQUIRES: 2 <= ranks <= H.
 [[nodiscard]] ValueId shared_attention(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId seq_offsets,
                                        const AttentionOptions& options, const SharedStream& stream,
                                        ValueId sinks = kNone);

@@ -15,8 +15,8 @@ __global__ void deal_kernel(const T* x, T* pieces, DealtPlaces places) {
   T* const to = pieces + places.row_of_piece(rank, t);
   for (int64_t i = threadIdx.x; i < places.piece_width; i += blockDim.x) {
     const int64_t block = places.block_of(rank, i / places.block);
-    to[i] = block < places.blocks ? x[t * places.width + block * places.block + i % places.block]
-                                  : cuda::from_float<T>(0);
+    to[i] =
+        block < places.blocks ? x[t * places.width + block * places.block + i % places.block] : cuda::from_float<T>(0);
   }
 }
 

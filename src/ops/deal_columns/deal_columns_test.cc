@@ -50,13 +50,12 @@ TEST_CASE("deal_columns gives each rank its blocks of columns, those that do not
         CAPTURE(deal.ranks);
         CAPTURE(deal.blocks);
         const int64_t width = deal.blocks * size;
-        check_operation({.tokens = kRows,
-                         .inputs = {{{dtype, {kRows, width}}, random_numbers(kRows * width, 1)}},
-                         .build = [&](Builder& b,
-                                      const std::vector<ValueId>& in) { return deal_columns(b, in[0], deal, kNoAxis); },
-                         .reference =
-                             [&](const std::vector<Numbers>& in) { return dealt(in[0], deal, kRows, size); },
-                         .gradient_tolerance = gradient_tolerance(dtype)});
+        check_operation(
+            {.tokens = kRows,
+             .inputs = {{{dtype, {kRows, width}}, random_numbers(kRows * width, 1)}},
+             .build = [&](Builder& b, const std::vector<ValueId>& in) { return deal_columns(b, in[0], deal, kNoAxis); },
+             .reference = [&](const std::vector<Numbers>& in) { return dealt(in[0], deal, kRows, size); },
+             .gradient_tolerance = gradient_tolerance(dtype)});
       }
     }
   }
@@ -70,15 +69,13 @@ TEST_CASE("collect_columns adds up the copies of each block") {
         CAPTURE(deal.ranks);
         CAPTURE(deal.blocks);
         const int64_t rows = deal.ranks * kRows, width = deal.of_piece() * size;
-        check_operation({.tokens = kRows,
-                         .inputs = {{{dtype, {rows, width}}, random_numbers(rows * width, 1)}},
-                         .build =
-                             [&](Builder& b, const std::vector<ValueId>& in) {
-                               return collect_columns(b, in[0], deal, kNoAxis);
-                             },
-                         .reference =
-                             [&](const std::vector<Numbers>& in) { return collected(in[0], deal, kRows, size); },
-                         .gradient_tolerance = gradient_tolerance(dtype)});
+        check_operation(
+            {.tokens = kRows,
+             .inputs = {{{dtype, {rows, width}}, random_numbers(rows * width, 1)}},
+             .build = [&](Builder& b,
+                          const std::vector<ValueId>& in) { return collect_columns(b, in[0], deal, kNoAxis); },
+             .reference = [&](const std::vector<Numbers>& in) { return collected(in[0], deal, kRows, size); },
+             .gradient_tolerance = gradient_tolerance(dtype)});
       }
     }
   }

@@ -31,7 +31,8 @@ void drop(const KernelArgs& args, uint64_t seed, int64_t first, int64_t begin, i
   alignas(64) uint32_t bits[kPiece];
   alignas(64) float factors[kPiece];
   for (int64_t at = begin; at < end; at += kPiece) {
-    for (int64_t i = 0; i < kPiece; i += step) random_bits(seed, stream, static_cast<uint64_t>((first + at + i) / 4), bits + i);
+    for (int64_t i = 0; i < kPiece; i += step)
+      random_bits(seed, stream, static_cast<uint64_t>((first + at + i) / 4), bits + i);
     for (int64_t i = 0; i < kPiece; ++i) factors[i] = (bits[i] >> 8) < limit ? 0.0f : scale;
     const auto product = [](Vector a, Vector b) HWY_ATTR {
       return hn::IfThenZeroElse(hn::Eq(b, zero()), hn::Mul(a, b));  // a dropped infinity is zero, too

@@ -39,8 +39,7 @@ const OpDef kExchangeRows{.name = "exchange_rows",
                           .held = Held::kOwn};
 
 void vjp(VjpContext& context) {
-  add_cotangent(context, 0,
-                context.builder().append_one(kExchangeRows, {context.cotangent(0)}, context.attributes()));
+  add_cotangent(context, 0, context.builder().append_one(kExchangeRows, {context.cotangent(0)}, context.attributes()));
 }
 
 }  // namespace

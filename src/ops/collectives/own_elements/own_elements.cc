@@ -47,11 +47,8 @@ void run_placed(const CollectiveArgs& args) {
   args.peers.clear(out.as<std::byte>() + end, out.bytes() - end);
 }
 
-const OpDef kPlaceElements{.name = "place_elements",
-                           .infer = infer_placed,
-                           .cost = memory_cost,
-                           .collective = run_placed,
-                           .held = Held::kOwn};
+const OpDef kPlaceElements{
+    .name = "place_elements", .infer = infer_placed, .cost = memory_cost, .collective = run_placed, .held = Held::kOwn};
 
 void vjp(VjpContext& context) {
   Attributes attributes = context.attributes();
@@ -60,12 +57,8 @@ void vjp(VjpContext& context) {
                 context.builder().append_one(kPlaceElements, {context.cotangent(0)}, std::move(attributes)));
 }
 
-const OpDef kOwnElements{.name = "own_elements",
-                         .infer = infer,
-                         .vjp = vjp,
-                         .cost = memory_cost,
-                         .collective = run,
-                         .held = Held::kOwn};
+const OpDef kOwnElements{
+    .name = "own_elements", .infer = infer, .vjp = vjp, .cost = memory_cost, .collective = run, .held = Held::kOwn};
 
 }  // namespace
 }  // namespace own_elements_op
