@@ -52,13 +52,13 @@ double activation_bytes(int ranks) {
 }  // namespace
 
 TEST_CASE("ranks that share sequences are at most the query heads") {
-  CHECK(context_error("llama2", 4, "adapter: lora\nlora_target_linear: true\n").empty());
-  CHECK(context_error("llama2", 8, "adapter: lora\nlora_target_linear: true\n") ==
+  CHECK(context_error("llama2", 4, "adapter: lora\nlora_r: 4\nlora_target_linear: true\n").empty());
+  CHECK(context_error("llama2", 8, "adapter: lora\nlora_r: 4\nlora_target_linear: true\n") ==
         "[context_parallel_size] expected at most the query heads of a layer, 4, got 8; lower it");
 }
 
 TEST_CASE("a loss that balances experts is not yet one of ranks that share sequences") {
-  constexpr std::string_view kLora = "adapter: lora\nlora_target_modules: [q_proj]\nrouter_aux_loss_coef: ";
+  constexpr std::string_view kLora = "adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj]\nrouter_aux_loss_coef: ";
   CHECK(context_error("mixtral", 2, fmt::format("{}0.01\n", kLora))
             .find("expected 1 beside the load-balancing loss of a mixture of experts, got 2; this is not yet "
                   "supported") != std::string::npos);
