@@ -164,12 +164,14 @@ TEST_CASE("ranks share sequences in groups, which share out the micro-batches") 
             .find("context_parallel_size] expected a divisor of the number of "
                   "ranks, 4, got 3") != std::string::npos);
   CHECK(ranks_error("sp_size: 4\n", 2).find("sp_size] expected a divisor") != std::string::npos);
+  CHECK(first_problem(check_online("context_parallel_size: 2\n", 2))
+            .find("context_parallel_size] expected 1 beside "
+                  "online reinforcement learning, got 2") != std::string::npos);
+  CHECK(first_problem(check_online("context_parallel_size: 2\n", 1)).empty());
 }
 
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
-  for (const char* line :
-       {"tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {tp_size: 2}",
-        "context_parallel_size: 2\nrl: dpo", "context_parallel_size: 2\nrl: grpo\ntrl: {reward_funcs: [f.g]}"}) {
+  for (const char* line : {"tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {tp_size: 2}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line)).empty());
     CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);
