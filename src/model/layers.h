@@ -91,7 +91,7 @@ class Layers {
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
   ValueId bias_of(const LinearLayer& layer);
   ValueId product(const Parameter& w, ValueId x, const ops::LinearOptions& options = {});
-  ValueId product_of_factors(const Adapter& adapter);
+  ops::ProductTail update_of(const Adapter& adapter);
   ValueId magnitude_over_norm(const Parameter& w, const Adapter& adapter);
   ValueId decomposed_linear(const LinearLayer& layer, const Parameter& w, ValueId x, ValueId residual);
 
