@@ -39,6 +39,18 @@ TEST_CASE("experts that stream give the losses and weights of the plain run, bit
   }
 }
 
+TEST_CASE("stacked experts that stream beside a feed-forward give the plain run's losses and weights, bit for bit") {
+  for (const char* adapter : {"", "adapter_experts"}) {
+    CAPTURE(adapter);
+    const ModeJobs jobs({.adapter = adapter, .dtype = DType::kBF16, .accumulates = false, .threads = 1}, "gemma4_moe");
+    const TinyOutcome plain = jobs.outcome(kPlainJob);
+    for (const char* lines : {"expert_offload: disk\n", "layer_offloading: host\n"}) {
+      CAPTURE(lines);
+      CHECK(jobs.outcome(std::string(lines) + kPlainJob) == plain);
+    }
+  }
+}
+
 TEST_CASE("every pair of modes gives the losses and weights of the plain run, bit for bit") {
   for (const TinySetup& setup : mode_setups()) check_pairs_of_modes(ModeJobs(setup));
 }

@@ -43,8 +43,8 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, LlamaConfig,
-                          Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, LlamaConfig,
+                          MiniMaxM2Config, Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig, SmolLM3Config)
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -64,17 +64,21 @@ PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 LATENT = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
-LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION,
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION, "minimax_m2": ATTENTION,
                 "deepseek_v2": ["q_proj", *LATENT], "deepseek_v3": ["q_a_proj", "q_b_proj", *LATENT],
                 "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT]}
 # Mixtures with adapters on experts and routers.
 EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_oss_mxfp4": {
-    "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]}}
+    "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]},
+           "gemma4_moe": {"targets": ["q_proj", "proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj"]},
+           "granitemoe": {"targets": ["v_proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]}}
+# Models whose files stack the experts' projections.
+STACKED = {"gpt_oss", "gemma4_text", "granitemoe"}
 # Models whose experts are mxfp4 in files; the values of its codes.
 MXFP4 = {"gpt_oss_mxfp4"}
 FP4_VALUES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 # The names of an expert's three projections in files, and the module that has the experts, where not as in Qwen.
-EXPERT_NAMES = {"mixtral": ("block_sparse_moe", "w1", "w3", "w2")}
+EXPERT_NAMES = {kind: ("block_sparse_moe", "w1", "w3", "w2") for kind in ("mixtral", "minimax_m2")}
 # modules_to_save, and rows of the embedding.
 SAVED = {"llama2": (["embed_tokens", "norm"], VOCAB), "qwen2_tied": (["embed_tokens", "lm_head"], VOCAB + 4)}
 SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
@@ -224,6 +228,18 @@ def model_specs():
         # A window, then none; ropes as config.json leaves them out.
         "gemma4_unified": (Gemma4UnifiedTextConfig(**SMALL, num_key_value_heads=2, head_dim=12, global_head_dim=16, sliding_window=6,
                                                    tie_word_embeddings=False), torch.float32, None, "global"),
+        # Experts beside each feed-forward.
+        "gemma4_moe": (Gemma4TextConfig(**SMALL, num_key_value_heads=2, head_dim=12, global_head_dim=16, num_global_key_value_heads=1,
+                                        attention_k_eq_v=True, hidden_size_per_layer_input=0, sliding_window=6, enable_moe_block=True,
+                                        num_experts=8, top_k_experts=3, moe_intermediate_size=12, tie_word_embeddings=False),
+                       torch.float32, None, "global"),
+        # None of the four multipliers is a power of two.
+        "granitemoe": (GraniteMoeConfig(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, embedding_multiplier=3.0,
+                                        attention_multiplier=0.3, residual_multiplier=0.6, logits_scaling=1.7, num_local_experts=8,
+                                        num_experts_per_tok=3, rope_parameters=plain), torch.float32, None, 5),
+        "minimax_m2": (MiniMaxM2Config(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, head_dim=16, num_local_experts=8,
+                                       num_experts_per_tok=3, rope_parameters={**plain, "partial_rotary_factor": 0.5}),
+                       torch.float32, None, 5),
     }
 
 
@@ -423,22 +439,22 @@ def plain_name(name):
 
 def as_in_files(model, tensors):
     """Tensors by names as files have them: transformers holds the projections of all experts of a layer in two. Those of
-    gpt-oss are fused in files, too, and get names of one expert each."""
+    STACKED are so in files, too, and get names of one expert each."""
     mlp, gate, up, down = EXPERT_NAMES.get(model.config.model_type, ("mlp", "gate_proj", "up_proj", "down_proj"))
     result = {}
     for name, tensor in tensors.items():
         if ".lora_" in name:
             result[name] = tensor
-        elif model.config.model_type == "gpt_oss" and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+        elif model.config.model_type in STACKED and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             stem, kind = name.rsplit(".", 1)
             result |= {f"{stem}.{e}.{kind}.weight": own for e, own in enumerate(tensor)}
-        elif ".mlp.experts." in name and model.config.model_type != "gpt_oss":
+        elif ".mlp.experts." in name:
             stem, kind = name.replace(".mlp.", f".{mlp}.").rsplit(".", 1)
             for e, own in enumerate(tensor):
                 parts = dict(zip((gate, up), own.chunk(2))) if kind == "gate_up_proj" else {down: own}
                 result |= {f"{stem}.{e}.{part}.weight": values for part, values in parts.items()}
         else:
-            result[name.replace(".mlp.gate.", f".{mlp}.gate.")] = tensor
+            result[name.replace(".mlp.gate.", f".{mlp}.gate.").replace("moe.router.weight", "moe.router.layer.weight")] = tensor
     return result
 
 
@@ -557,8 +573,13 @@ def experts_goldens(folder, batches, seed):
     write_adapter(folder, adapter, seed, rslora=False, **{"targets": "all-linear", **EXPERTS[folder.name]})
     golden, _ = lora_goldens(folder, adapter, batches)
     merged = peft.PeftModel.from_pretrained(load(folder), adapter).merge_and_unload()
-    weights = as_in_files(merged, dict(merged.named_parameters()))
-    golden["merged"] = {name: digest(torch.zeros(()), tensor.detach()) for name, tensor in weights.items() if ".mlp." in name or "_moe." in name}
+    if folder.name in MXFP4:
+        weights = as_in_files(merged, dict(merged.named_parameters()))
+    else:
+        with tempfile.TemporaryDirectory() as other:
+            merged.save_pretrained(other)
+            weights = load_file(Path(other) / "model.safetensors")
+    golden["merged"] = {name: digest(torch.zeros(()), tensor.detach()) for name, tensor in weights.items() if ".mlp." in name or "_moe." in name or ".experts." in name}
     (folder / "golden_experts.json").write_text(compact(golden))
 
 

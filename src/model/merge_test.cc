@@ -59,7 +59,7 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
 }
 
 TEST_CASE("factors of experts and routers are merged as peft merges them") {
-  for (const char* const name : {"qwen3_moe", "olmoe"}) {
+  for (const char* const name : {"qwen3_moe", "olmoe", "gemma4_moe", "granitemoe"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
     merge_adapter(kGoldenModels / name, kGoldenModels / name / "adapter_experts", folder.path() / "merged");

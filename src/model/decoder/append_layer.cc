@@ -7,6 +7,7 @@
 #include "model/decoder/experts.h"
 #include "model/decoder/feed_forward.h"
 #include "model/decoder/latent_attention.h"
+#include "ops/add/add.h"
 #include "ops/scale/scale.h"
 #include "ops/split_columns/split_columns.h"
 
@@ -26,6 +27,7 @@ class LayerBuilder {
     if (layer_.attention.latent) attended = narrow_to_values(builder(), layer_.attention, attended);
     stream = add_branch(output_projection(), attended, stream, layer_.norms.after_attention);
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
+    if (!layer_.norms.before_mixture.empty()) return scaled(add_both(y, stream));
     return scaled(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
   }
 
@@ -60,8 +62,19 @@ class LayerBuilder {
   [[nodiscard]] ValueId add_mixture(ValueId x, ValueId stream) {
     const std::string_view norm_after = layer_.norms.after_feed_forward;
     if (norm_after.empty() && parts_.config().residual_scale == 1)
-      return append_mixture(parts_, *layer_.mixture, prefix_, x, stream);
-    return parts_.join(stream, norm(append_mixture(parts_, *layer_.mixture, prefix_, x, kNone), norm_after));
+      return append_mixture(parts_, *layer_.mixture, prefix_, {.experts = x, .router = x}, stream);
+    const ValueId mixed = append_mixture(parts_, *layer_.mixture, prefix_, {.experts = x, .router = x}, kNone);
+    return parts_.join(stream, norm(mixed, norm_after));
+  }
+
+  // Returns stream + residual_scale * norm(norm(feed_forward(x)) + norm(mixture(norm(stream)))).
+  [[nodiscard]] ValueId add_both(ValueId x, ValueId stream) {
+    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + "mlp");
+    const ValueId dense = norm(parts_.layers().linear(mlp.down_projection(), mlp.inner(x)), layer_.norms.after_dense);
+    const MixtureInputs inputs{.experts = norm(stream, layer_.norms.before_mixture), .router = stream};
+    const ValueId mixed =
+        norm(append_mixture(parts_, *layer_.mixture, prefix_, inputs, kNone), layer_.norms.after_mixture);
+    return parts_.join(stream, norm(ops::add(builder(), dense, mixed), layer_.norms.after_feed_forward));
   }
 
   [[nodiscard]] LinearLayer attention_projection(std::string_view name, int64_t width) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,10 +21,14 @@
 #include "ops/grouped_linear/grouped_linear.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
+#include "ops/rms_norm/rms_norm.h"
 #include "ops/route/route.h"
+#include "ops/scale/scale.h"
 #include "ops/sort_pairs/sort_pairs.h"
+#include "ops/split_columns/split_columns.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/weigh_rows/weigh_rows.h"
+#include "ops/zero/zero.h"
 
 namespace spillway {
 namespace {
@@ -38,37 +43,36 @@ class MixtureBuilder {
   MixtureBuilder(DecoderParts& parts, const Mixture& mixture, const std::string& prefix)
       : parts_(parts),
         mixture_(mixture),
-        module_(prefix + std::string(mixture.module)),
-        tensors_(parts.layers().names().path(prefix + std::string(mixture.transformers_module))) {}
+        module_(module_prefix(prefix, mixture.module)),
+        tensors_(parts.layers().names().path(module_prefix(prefix, mixture.transformers_module))) {}
 
   // Returns residual + the weighted sum of each token's experts. Weights are put on what the last product takes, as
   // the narrower of its sides.
-  [[nodiscard]] ValueId experts(ValueId x, ValueId residual) {
-    const ValueId logits = router_logits(x);
+  [[nodiscard]] ValueId experts(const MixtureInputs& inputs, ValueId residual) {
+    const ValueId logits = router_logits(inputs.router);
     const ops::Routes routes = ops::route(builder(), logits, routing());
     const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
     note_load(logits, pairs);
     const int64_t width = parts_.config().hidden_size, inner_width = mixture_.inner;
-    const ValueId rows = ops::gather_rows(builder(), x, pairs);
+    const ValueId rows = ops::gather_rows(builder(), inputs.experts, pairs);
     if (mixture_.fused)
       return ops::combine_rows(builder(), fused_experts(rows, routes.weights, pairs), pairs, residual);
-    const Adapter first = adapter(experts_tensor("gate_up_proj", {2 * inner_width, width}), rows, pairs);
-    const ValueId gate = product(mixture_.gate_proj, {inner_width, width}, rows, pairs, first);
-    const ValueId up = product(mixture_.up_proj, {inner_width, width}, rows, pairs, first, inner_width);
-    const ValueId inner = ops::weigh_rows(builder(), ops::swiglu(builder(), gate, up), routes.weights, pairs);
+    const ValueId activated = scaled_by_expert(activated_rows(rows, pairs), routes.weights, pairs);
+    const ValueId inner = ops::weigh_rows(builder(), activated, routes.weights, pairs);
     const Adapter second = adapter(experts_tensor("down_proj", {width, inner_width}), inner, pairs);
-    return ops::combine_rows(builder(), product(mixture_.down_proj, {width, inner_width}, inner, pairs, second), pairs,
-                             residual);
+    const ValueId down =
+        product(mixture_.stacked ? "down_proj" : mixture_.down_proj, {width, inner_width}, inner, pairs, second);
+    return ops::combine_rows(builder(), down, pairs, residual);
   }
 
   // Returns residual + shared_expert(x), with a gate times sigmoid(shared_expert_gate(x)).
   [[nodiscard]] ValueId shared_expert(ValueId x, ValueId residual) {
     const FeedForward description{.inner = mixture_.shared_inner};
-    const FeedForwardPart expert(parts_, description, fmt::format("{}.{}", module_, mixture_.shared_expert));
+    const FeedForwardPart expert(parts_, description, module_ + std::string(mixture_.shared_expert));
     const ValueId inner = expert.inner(x);
     if (!mixture_.shared_has_gate) return parts_.layers().linear(expert.down_projection(), inner, residual);
     const LinearLayer gate{
-        .module = module_ + ".shared_expert_gate", .in_features = parts_.config().hidden_size, .out_features = 1};
+        .module = module_ + "shared_expert_gate", .in_features = parts_.config().hidden_size, .out_features = 1};
     const ValueId logit = ops::cast(builder(), parts_.layers().linear(gate, x), DType::kF32);
     const ValueId weighed = ops::weigh_rows(builder(), inner, ops::pointwise::sigmoid(builder(), logit));
     return parts_.layers().linear(expert.down_projection(), weighed, residual);
@@ -84,8 +88,57 @@ class MixtureBuilder {
 
   [[nodiscard]] Builder& builder() { return parts_.layers().builder(); }
 
+  // Returns what the names of the mixture's modules begin with.
+  static std::string module_prefix(const std::string& prefix, std::string_view module) {
+    return module.empty() ? prefix : fmt::format("{}{}.", prefix, module);
+  }
+
+  // Adds a vector of the router's.
+  [[nodiscard]] ValueId router_vector(std::string_view name, const Shape& shape, int64_t elems) {
+    const std::string path = module_ + std::string(name);
+    Parameter vector =
+        parts_.layers().named_parameter(ParameterRole::kScale, path, path.substr(0, path.rfind('.')), shape);
+    vector.source.shape = {elems};
+    return parts_.layers().add(std::move(vector)).value();
+  }
+
+  // Returns activation(gate) * up of the rows of pairs.
+  [[nodiscard]] ValueId activated_rows(ValueId rows, const ops::SortedPairs& pairs) {
+    const int64_t width = parts_.config().hidden_size, inner = mixture_.inner;
+    const Adapter adapted = adapter(experts_tensor("gate_up_proj", {2 * inner, width}), rows, pairs);
+    const auto gated = mixture_.activation == Activation::kSilu ? ops::swiglu : ops::geglu;
+    if (mixture_.stacked) {
+      const ValueId both = product("gate_up_proj", {2 * inner, width}, rows, pairs, adapted);
+      const std::vector<ValueId> halves = ops::split_columns(builder(), both, {inner, inner}, mixture_.route.top_k);
+      return gated(builder(), halves[0], halves[1]);
+    }
+    const ValueId gate = product(mixture_.gate_proj, {inner, width}, rows, pairs, adapted);
+    return gated(builder(), gate, product(mixture_.up_proj, {inner, width}, rows, pairs, adapted, inner));
+  }
+
+  // Returns the rows of pairs, each times the number of its expert, if experts have such numbers.
+  [[nodiscard]] ValueId scaled_by_expert(ValueId rows, ValueId weights, const ops::SortedPairs& pairs) {
+    if (!mixture_.router_scales) return rows;
+    const ValueId scales = router_vector(mixture_.router_scales->experts, {mixture_.experts, 1}, mixture_.experts);
+    const ValueId zeros = ops::zero(builder(), ops::pointwise::detach(builder(), weights));
+    return ops::weigh_rows(builder(), rows, ops::add_expert_bias(builder(), zeros, scales, pairs.offsets));
+  }
+
+  // Returns the logits of a router that is a linear layer: of the rows, or of the normalised and scaled ones.
+  [[nodiscard]] ValueId linear_router_logits(ValueId x) {
+    const int64_t width = parts_.config().hidden_size;
+    if (mixture_.router_scales) {
+      const ValueId scale = router_vector(mixture_.router_scales->input, {width}, width);
+      x = ops::rms_norm(builder(), x, scale, parts_.config().norm_eps);
+      x = ops::scale(builder(), x, 1 / std::sqrt(static_cast<double>(width)));
+    }
+    const LinearLayer router{
+        .module = module_ + std::string(mixture_.router), .in_features = width, .out_features = mixture_.experts};
+    return ops::cast(builder(), parts_.layers().linear(router, x), DType::kF32);
+  }
+
   [[nodiscard]] MixtureTensor experts_tensor(std::string_view name, const Shape& shape) const {
-    return {.name = fmt::format("{}.experts.{}", tensors_, name),
+    return {.name = fmt::format("{}experts.{}", tensors_, name),
             .shape = shape,
             .experts = mixture_.experts,
             .has_old_name = mixture_.targets_mean_experts,
@@ -94,11 +147,14 @@ class MixtureBuilder {
 
   // Logits and all that follows from them are f32.
   [[nodiscard]] ValueId router_logits(ValueId x) {
+    if (mixture_.router_is_linear) return linear_router_logits(x);
     Layers& layers = parts_.layers();
-    const std::string router = fmt::format("{}.{}", module_, mixture_.router);
+    const std::string router = module_ + std::string(mixture_.router);
     const Shape shape = {mixture_.experts, parts_.config().hidden_size};
     Parameter weight = layers.base_parameter(ParameterRole::kRouter, router, shape);
-    weight.tensor = {.name = fmt::format("{}.{}.weight", tensors_, mixture_.router),
+    const std::string_view tensor_name =
+        mixture_.transformers_router.empty() ? mixture_.router : mixture_.transformers_router;
+    weight.tensor = {.name = fmt::format("{}{}.weight", tensors_, tensor_name),
                      .shape = shape,
                      .has_old_name = mixture_.targets_mean_experts};
     const MixtureTensor tensor = weight.tensor;
@@ -114,8 +170,8 @@ class MixtureBuilder {
   [[nodiscard]] ops::RouteOptions routing() {
     ops::RouteOptions result = mixture_.route;
     if (!mixture_.choice_bias.empty()) {
-      const std::string gate = fmt::format("{}.{}", module_, mixture_.router);
-      result.bias = parts_.layers().buffer(fmt::format("{}.{}", gate, mixture_.choice_bias), gate, {mixture_.experts});
+      const std::string path = module_ + std::string(mixture_.choice_bias);
+      result.bias = parts_.layers().buffer(path, path.substr(0, path.rfind('.')), {mixture_.experts});
     }
     return result;
   }
@@ -137,7 +193,7 @@ class MixtureBuilder {
 
   // Returns the biases of all experts of the layer, [experts, width].
   [[nodiscard]] ValueId expert_biases(std::string_view projection, int64_t width) {
-    const std::string module = module_ + ".experts";
+    const std::string module = module_ + "experts";
     Parameter biases = parts_.layers().named_parameter(
         ParameterRole::kBias, fmt::format("{}.{}_bias", module, projection), module, {mixture_.experts, width});
     return parts_.layers().add(std::move(biases)).value();
@@ -189,7 +245,7 @@ class MixtureBuilder {
 
   [[nodiscard]] const Parameter& add_weight(const MixtureTensor& tensor, std::string_view name, const Shape& shape) {
     Layers& layers = parts_.layers();
-    const std::string module = module_ + ".experts";
+    const std::string module = module_ + "experts";
     Parameter weight =
         layers.base_parameter(ParameterRole::kExpert, fmt::format("{}.{}.{}", module, tensor.expert, name), shape);
     const std::optional<LinearStorage>& storage = layers.options().linear_storage;
@@ -197,8 +253,12 @@ class MixtureBuilder {
     weight.source.storage = layers.in_files().of_experts(layers.names().in_files(module));
     if (!weight.trained)
       weight.storage = storage ? storage->of_experts(layers.names().path(module)) : weight.source.storage;
-    if (!mixture_.fused) return layers.add(std::move(weight));
-    weight.name_in_files = weight.source.name = layers.names().in_files(fmt::format("{}.{}", module, name));
+    if (!mixture_.fused && !mixture_.stacked) return layers.add(std::move(weight));
+    std::string stack = fmt::format("{}.{}", module, name);
+    if (mixture_.stacked)
+      stack = fmt::format("{}{}", module_,
+                          name == "down_proj" ? mixture_.stacked->down_proj : mixture_.stacked->gate_up_proj);
+    weight.name_in_files = weight.source.name = layers.names().in_files(stack);
     weight.source.shape = {mixture_.experts, shape[0], shape[1]};
     weight.slab = tensor.expert;
     return layers.add(std::move(weight));
@@ -206,17 +266,17 @@ class MixtureBuilder {
 
   DecoderParts& parts_;
   const Mixture& mixture_;
-  std::string module_;
-  std::string tensors_;  // the module by its name in transformers
+  std::string module_;   // what the names of its modules begin with
+  std::string tensors_;  // the same in transformers
 };
 
 }  // namespace
 
-ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix, ValueId x,
-                       ValueId residual) {
+ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix,
+                       const MixtureInputs& inputs, ValueId residual) {
   MixtureBuilder builder(parts, mixture, prefix);
-  if (mixture.shared_inner > 0) residual = builder.shared_expert(x, residual);
-  return builder.experts(x, residual);
+  if (mixture.shared_inner > 0) residual = builder.shared_expert(inputs.experts, residual);
+  return builder.experts(inputs, residual);
 }
 
 void append_expert_loads(DecoderParts& parts, ModelGraph& model) {

@@ -11,12 +11,17 @@
 
 namespace spillway {
 
-// Appends the mixture of the layer whose names begin with `prefix`, for x [T, hidden_size], and returns what it gives,
+// The rows that the experts read, [T, hidden_size], and those that the router reads.
+struct MixtureInputs {
+  ValueId experts = kNone, router = kNone;
+};
+
+// Appends the mixture of the layer whose names begin with `prefix`, and returns what it gives, [T, hidden_size],
 // plus the residual, if that is not kNone. Each expert's projections are weights of their own, under the names that
 // they have in files. Their products have the same bits, whether an operation takes all experts or, with
 // ModelOptions::streams_experts, a few.
-[[nodiscard]] ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix, ValueId x,
-                                     ValueId residual);
+[[nodiscard]] ValueId append_mixture(DecoderParts& parts, const Mixture& mixture, const std::string& prefix,
+                                     const MixtureInputs& inputs, ValueId residual);
 
 // Appends, behind the layers, what their mixtures compute together: the load-balancing loss and the metrics that the
 // options ask for.

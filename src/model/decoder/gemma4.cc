@@ -1,5 +1,6 @@
 // Gemma 4: Gemma 3 with norms whose weights are kept as they are, scores that are not scaled, and a norm of values.
-// Layers without a window have heads of a size of their own, and may have fewer keys, which are their values, too.
+// Layers without a window have heads of a size of their own, and may have fewer keys, which are their values, too. Some
+// models have experts beside each feed-forward.
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "model/config_overrides.h"
 #include "model/decoder/architecture.h"
+#include "model/decoder/mixture_config.h"
 #include "model/decoder/sliding_window.h"
 
 namespace spillway::architectures {
@@ -97,10 +99,28 @@ void read_text(const JsonField& json, int64_t missing_window, DecoderConfig& con
   config.logit_soft_cap = cap.is_null() ? 0 : cap.real(1e-3, 1e9);
 }
 
+// Every layer has experts beside its feed-forward, with norms of their own.
+void add_mixtures(const JsonField& json, DecoderConfig& config) {
+  Mixture mixture = read_mixture(json, "moe_intermediate_size", "top_k_experts");
+  mixture.route.normalises = true;
+  mixture.stacked.emplace();
+  mixture.router_scales.emplace();
+  mixture.router_is_linear = true;
+  mixture.activation = Activation::kGeluTanh;
+  mixture.targets_mean_experts = false;
+  mixture.module = mixture.transformers_module = "";
+  mixture.router = "router.proj";
+  set_mixtures(mixture, config);
+  for (DecoderLayer& layer : config.layers) {
+    layer.norms.after_dense = "post_feedforward_layernorm_1";
+    layer.norms.before_mixture = "pre_feedforward_layernorm_2";
+    layer.norms.after_mixture = "post_feedforward_layernorm_2";
+  }
+}
+
 void read_gemma4(const JsonField& json, DecoderConfig& config) {
   read_text(json, 512, config);
-  if (json["enable_moe_block"].boolean_or(false))
-    throw json["enable_moe_block"].bad("false", "use a model without experts");
+  if (json["enable_moe_block"].boolean_or(false)) add_mixtures(json, config);
   if (json["hidden_size_per_layer_input"].integer_or(256, 0, kMaxPositions) != 0)
     throw input_error(json.where(),
                       "expected hidden_size_per_layer_input 0, got another number, or none, which stands for 256; use "

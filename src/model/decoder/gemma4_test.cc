@@ -101,7 +101,7 @@ TEST_CASE("Gemma 4 that computes something else is refused by its key") {
   CHECK(gemma4_error({{"use_bidirectional_attention", "vision"}}).empty());
   names({{"num_kv_shared_layers", 2}}, "num_kv_shared_layers");
   names({{"hidden_size_per_layer_input", nullptr}}, "hidden_size_per_layer_input");
-  names({{"enable_moe_block", true}}, "enable_moe_block");
+  names({{"enable_moe_block", true}, {"num_experts", 8}, {"moe_intermediate_size", 12}}, "top_k_experts");
   names({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}}, "rope_scaling");
   names({{"per_layer_config", {{"7", {{"head_dim", 32}}}}}}, "per_layer_config");
   names({{"per_layer_config", {{"5", {{"intermediate_size", 32}}}}}}, "intermediate_size");

@@ -1,6 +1,7 @@
 // Granite 3: Llama with a multiplier of the embedding, of what each branch adds, of the scores, and a divisor of the
-// logits.
+// logits; some have a mixture of experts in every layer.
 #include "model/decoder/architecture.h"
+#include "model/decoder/mixture_config.h"
 
 namespace spillway::architectures {
 namespace {
@@ -16,6 +17,19 @@ void read_granite(const JsonField& json, DecoderConfig& config) {
   const double attention_scale = multiplier("attention_multiplier");
   for (DecoderLayer& layer : config.layers) layer.attention.scale = attention_scale;
   config.logit_scale = 1 / multiplier("logits_scaling");
+}
+
+void read_granite_moe(const JsonField& json, DecoderConfig& config) {
+  read_granite(json, config);
+  Mixture mixture = read_mixture(json, "intermediate_size");
+  mixture.route.score = ops::RouteScore::kSoftmaxOfChosen;
+  mixture.stacked = {.gate_up_proj = "input_linear.weight", .down_proj = "output_linear.weight"};
+  mixture.targets_mean_experts = false;
+  mixture.module = mixture.transformers_module = "block_sparse_moe";
+  mixture.router = "router.layer";
+  mixture.transformers_router = "router";
+  set_mixtures(mixture, config);
+  read_router_training(json, kRouterAuxLossCoef, config);
 }
 
 constexpr GgufKey kGraniteKeys[] = {
@@ -39,5 +53,10 @@ const Architecture kGranite{.name = "GraniteForCausalLM",
                                      .states_score_scale = true,
                                      .rope = {.turns_neighbours = true, .reads_factors = true, .states_size = true},
                                      .keys = kGraniteKeys}};
+
+const Architecture kGraniteMoe{.name = "GraniteMoeForCausalLM",
+                               .model_type = "granitemoe",
+                               .default_max_position_embeddings = 2048,
+                               .read = read_granite_moe};
 
 }  // namespace spillway::architectures

@@ -21,6 +21,8 @@ class Model;
 struct LayerNorms {
   std::string_view before_attention = "input_layernorm", after_attention{};
   std::string_view before_feed_forward = "post_attention_layernorm", after_feed_forward{};
+  // Of a layer that has a mixture beside its feed-forward; after_feed_forward is then of their sum.
+  std::string_view after_dense{}, before_mixture{}, after_mixture{};
 };
 
 // The norms of queries and keys, which precede their rotation.
@@ -78,6 +80,18 @@ struct FusedExperts {
   double alpha = 0, limit = 0;
 };
 
+// Experts whose projections files stack: gate_up_proj [experts, 2 * inner, hidden_size], gates above ups, and down_proj
+// [experts, hidden_size, inner]. These are the names of the two tensors inside the mixture.
+struct StackedExperts {
+  std::string_view gate_up_proj = "experts.gate_up_proj", down_proj = "experts.down_proj";
+};
+
+// The vectors of a router that reads the stream itself, normalised, times the first / sqrt(hidden_size), and whose
+// weights are multiplied by the second, a number for each expert (Gemma 4). These are their names inside the mixture.
+struct RouterScales {
+  std::string_view input = "router.scale", experts = "router.per_expert_scale";
+};
+
 // A mixture of experts in place of the feed-forward: for each token, the sum of its chosen experts' down_proj(silu(
 // gate_proj(x)) * up_proj(x)), each times its weight, and of the shared expert's.
 struct Mixture {
@@ -87,12 +101,16 @@ struct Mixture {
   int64_t shared_inner = 0;      // of the shared expert; 0: there is none
   bool shared_has_gate = false;  // the shared expert's weight is sigmoid(shared_expert_gate(x)), else 1
   std::optional<FusedExperts> fused;
+  std::optional<StackedExperts> stacked;
+  std::optional<RouterScales> router_scales;
+  bool router_is_linear = false;  // PEFT and quantisation see a linear layer in the router
+  Activation activation = Activation::kSilu;
   bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
-  // The names of its modules inside the layer, and of the router's buffer, if it has one; and what transformers calls
-  // the first.
+  // The names of its modules inside the layer, the path inside it of the buffer that the choice adds to scores, if it
+  // has one, and what transformers calls the first; the router's tensor has a name of its own there, if not the same.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
   std::string_view router = "gate", shared_expert = "shared_expert", choice_bias{};
-  std::string_view transformers_module = "mlp";
+  std::string_view transformers_module = "mlp", transformers_router{};
 };
 
 // The number of rows of a state.
@@ -112,7 +130,7 @@ struct DecoderLayer {
   LayerNorms norms;
   Attention attention;
   FeedForward feed_forward;
-  std::optional<Mixture> mixture;  // in place of the feed-forward
+  std::optional<Mixture> mixture;  // in place of the feed-forward, or, with norms.before_mixture, beside it
   bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
   bool has_scalar = false;         // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
 

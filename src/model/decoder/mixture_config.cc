@@ -43,15 +43,15 @@ void check_groups(const JsonField& json, const Mixture& mixture) {
 
 }  // namespace
 
-Mixture read_mixture(const JsonField& json, std::string_view inner_key) {
+Mixture read_mixture(const JsonField& json, std::string_view inner_key, std::string_view chosen_key) {
   const std::string_view experts_key = experts_key_of(json);
   Mixture mixture;
   mixture.experts = json[experts_key].integer(1, ops::kMaxExperts);
-  mixture.route.top_k = json["num_experts_per_tok"].integer(1, ops::kMaxExperts);
+  mixture.route.top_k = json[chosen_key].integer(1, ops::kMaxExperts);
   mixture.inner = json[inner_key].integer(1, kMaxInner);
   if (mixture.route.top_k <= mixture.experts) return mixture;
-  throw input_error(json.where(), "expected num_experts_per_tok of at most {} = {}, got {}; check both numbers",
-                    experts_key, mixture.experts, mixture.route.top_k);
+  throw input_error(json.where(), "expected {} of at most {} = {}, got {}; check both numbers", chosen_key, experts_key,
+                    mixture.experts, mixture.route.top_k);
 }
 
 void read_route_scale(const JsonField& json, Mixture& mixture) {
@@ -79,7 +79,7 @@ Mixture read_grouped_mixture(const JsonField& json) {
   read_route_scale(json, mixture);
   read_route_groups(json, 2, mixture);
   read_shared_experts(json, mixture);
-  mixture.choice_bias = "e_score_correction_bias";
+  mixture.choice_bias = "gate.e_score_correction_bias";
   return mixture;
 }
 

@@ -10,8 +10,9 @@
 namespace spillway {
 
 // Reads the numbers of a mixture: the experts by num_experts, num_local_experts or n_routed_experts, those of a token
-// by num_experts_per_tok, and their width by `inner_key`. Throws InputError for more experts of a token than there are.
-[[nodiscard]] Mixture read_mixture(const JsonField& json, std::string_view inner_key);
+// by `chosen_key`, and their width by `inner_key`. Throws InputError for more experts of a token than there are.
+[[nodiscard]] Mixture read_mixture(const JsonField& json, std::string_view inner_key,
+                                   std::string_view chosen_key = "num_experts_per_tok");
 
 // Read routed_scaling_factor, the groups of neighbours in which a token's experts are chosen, of which as many of the
 // best as `best_of_group` make a group's score, and the experts that all tokens share as one. The second throws

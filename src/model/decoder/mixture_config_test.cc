@@ -134,6 +134,39 @@ TEST_CASE("gpt-oss has fused experts, sinks, and a window in every second layer"
   CHECK(has(error_of({{"rope_scaling", nullptr}}), "expected rope_scaling, which gpt-oss stretches its rope by"));
 }
 
+TEST_CASE("experts that files stack, and those beside a feed-forward, are read and named as transformers has them") {
+  const DecoderConfig gemma4 = read_decoder_config(kGoldenModels / "gemma4_moe");
+  CHECK(mixtures_of(gemma4) == std::vector<bool>{true, true});
+  CHECK(gemma4.layers[0].feed_forward.inner == 48);
+  CHECK(gemma4.layers[0].mixture->inner == 12);
+  CHECK(gemma4.layers[0].mixture->route.top_k == 3);
+  CHECK(!gemma4.router_aux_loss_coef);
+  const ParameterTable table = parameters_of(*read_model(kGoldenModels / "gemma4_moe"), {});
+  const Parameter& up = *table.find("model.layers.1.experts.7.gate_up_proj.weight");
+  CHECK(up.source.name == "model.layers.1.experts.gate_up_proj");
+  CHECK(up.shape == Shape{24, 32});
+  CHECK(up.slab == 7);
+  CHECK(table.find("model.layers.0.router.proj.weight")->role == ParameterRole::kLinear);
+  CHECK(table.find("model.layers.0.router.per_expert_scale")->written_shape() == Shape{8});
+  const ParameterTable granite = parameters_of(*read_model(kGoldenModels / "granitemoe"), {});
+  CHECK(granite.find("model.layers.0.block_sparse_moe.experts.0.down_proj.weight")->source.name ==
+        "model.layers.0.block_sparse_moe.output_linear.weight");
+  CHECK(granite.find("model.layers.0.block_sparse_moe.router.layer.weight")->tensor.name ==
+        "model.layers.0.block_sparse_moe.router.weight");
+}
+
+TEST_CASE("rotary_dim is MiniMax M2's part of a head that turns, where no factor is given") {
+  const json keys = {
+      {"model_type", "minimax_m2"}, {"head_dim", 16}, {"num_local_experts", 8}, {"num_experts_per_tok", 2}};
+  const auto part = [&](json more) {
+    more.update(keys);
+    return parse(more, "MiniMaxM2ForCausalLM").ropes[0].partial_rotary_factor;
+  };
+  CHECK(part({{"rotary_dim", 8}}) == 0.5);
+  CHECK(part({{"rotary_dim", 8}, {"partial_rotary_factor", 0.25}}) == 0.25);
+  CHECK(part(json::object()) == 1);
+}
+
 TEST_CASE("heads of latent attention are as wide as their keys, and rope turns the last part of them") {
   const DecoderConfig v2 = read_decoder_config(kGoldenModels / "deepseek_v2");
   const Attention& attention = v2.layers[1].attention;

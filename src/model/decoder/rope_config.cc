@@ -137,7 +137,10 @@ void read_part(const RopePlace& place, RopeConfig& rope) {
   constexpr std::string_view kKey = "partial_rotary_factor";
   const Architecture& architecture = place.architecture;
   const JsonField& at = place.inner[kKey].is_null() ? place.json : place.inner;
-  rope.partial_rotary_factor = at[kKey].real_or(architecture.rope.partial_rotary_factor, 0, 1);
+  double missing = architecture.rope.partial_rotary_factor;
+  if (const JsonField turning = place.json["rotary_dim"]; architecture.rope.has_rotary_dim && !turning.is_null())
+    missing = static_cast<double>(turning.integer(2, place.head_dim)) / static_cast<double>(place.head_dim);
+  rope.partial_rotary_factor = at[kKey].real_or(missing, 0, 1);
   if (rope.type == RopeType::kProportional) return;
   if (!architecture.rope.is_partial && rope.partial_rotary_factor != 1) {
     throw input_error(at.where(), "expected {} 1, got {}; use a model that rotates whole heads", kKey,
