@@ -297,7 +297,8 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
   CHECK(config_error(config.dump()) ==
         "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4, "
         "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma, olmo3, cohere, cohere2, mixtral, qwen2_moe, "
-        "qwen3_moe, olmoe, glm4_moe, gpt_oss, deepseek_v2, deepseek_v3 or glm4_moe_lite, got none; add it");
+        "qwen3_moe, olmoe, glm4_moe, gpt_oss, deepseek_v2, deepseek_v3, glm4_moe_lite, lfm2, lfm2_moe, "
+        "qwen3_next, qwen3_5_text or qwen3_5_moe_text, got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
@@ -308,7 +309,8 @@ TEST_CASE("what is not supported is refused by name") {
         "SmolLM3ForCausalLM, Olmo2ForCausalLM, ArceeForCausalLM, SeedOssForCausalLM, GemmaForCausalLM, "
         "Olmo3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, MixtralForCausalLM, Qwen2MoeForCausalLM, "
         "Qwen3MoeForCausalLM, OlmoeForCausalLM, Glm4MoeForCausalLM, GptOssForCausalLM, DeepseekV2ForCausalLM, "
-        "DeepseekV3ForCausalLM or Glm4MoeLiteForCausalLM, got 'FalconForCausalLM'; "
+        "DeepseekV3ForCausalLM, Glm4MoeLiteForCausalLM, Lfm2ForCausalLM, Lfm2MoeForCausalLM, "
+        "Qwen3NextForCausalLM, Qwen3_5ForCausalLM or Qwen3_5MoeForCausalLM, got 'FalconForCausalLM'; "
         "use a model of one of "
         "these");
   CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=

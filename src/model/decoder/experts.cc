@@ -22,6 +22,7 @@
 #include "ops/pointwise/pointwise.h"
 #include "ops/route/route.h"
 #include "ops/sort_pairs/sort_pairs.h"
+#include "ops/split_columns/split_columns.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/weigh_rows/weigh_rows.h"
 
@@ -52,10 +53,7 @@ class MixtureBuilder {
     const ValueId rows = ops::gather_rows(builder(), x, pairs);
     if (mixture_.fused)
       return ops::combine_rows(builder(), fused_experts(rows, routes.weights, pairs), pairs, residual);
-    const Adapter first = adapter(experts_tensor("gate_up_proj", {2 * inner_width, width}), rows, pairs);
-    const ValueId gate = product(mixture_.gate_proj, {inner_width, width}, rows, pairs, first);
-    const ValueId up = product(mixture_.up_proj, {inner_width, width}, rows, pairs, first, inner_width);
-    const ValueId inner = ops::weigh_rows(builder(), ops::swiglu(builder(), gate, up), routes.weights, pairs);
+    const ValueId inner = ops::weigh_rows(builder(), activated(rows, pairs), routes.weights, pairs);
     const Adapter second = adapter(experts_tensor("down_proj", {width, inner_width}), inner, pairs);
     return ops::combine_rows(builder(), product(mixture_.down_proj, {width, inner_width}, inner, pairs, second), pairs,
                              residual);
@@ -114,14 +112,27 @@ class MixtureBuilder {
   [[nodiscard]] ops::RouteOptions routing() {
     ops::RouteOptions result = mixture_.route;
     if (!mixture_.choice_bias.empty()) {
-      const std::string gate = fmt::format("{}.{}", module_, mixture_.router);
-      Parameter bias = parts_.layers().named_parameter(
-          ParameterRole::kBuffer, fmt::format("{}.{}", gate, mixture_.choice_bias), gate, {mixture_.experts});
+      const std::string name = fmt::format("{}.{}", module_, mixture_.choice_bias);
+      Parameter bias = parts_.layers().named_parameter(ParameterRole::kBuffer, name, name.substr(0, name.rfind('.')),
+                                                       {mixture_.experts});
       bias.dtype = DType::kF32;
       bias.trained = false;
       result.bias = parts_.layers().add(std::move(bias)).value();
     }
     return result;
+  }
+
+  // Returns silu(gate) * up of rows of pairs.
+  [[nodiscard]] ValueId activated(ValueId rows, const ops::SortedPairs& pairs) {
+    const int64_t width = parts_.config().hidden_size, inner = mixture_.inner;
+    const Adapter adapted = adapter(experts_tensor("gate_up_proj", {2 * inner, width}), rows, pairs);
+    if (mixture_.is_stacked) {
+      const ValueId both = product("gate_up_proj", {2 * inner, width}, rows, pairs, adapted);
+      const std::vector<ValueId> parts = ops::split_columns(builder(), both, {inner, inner}, mixture_.route.top_k);
+      return ops::swiglu(builder(), parts[0], parts[1]);
+    }
+    const ValueId gate = product(mixture_.gate_proj, {inner, width}, rows, pairs, adapted);
+    return ops::swiglu(builder(), gate, product(mixture_.up_proj, {inner, width}, rows, pairs, adapted, inner));
   }
 
   // Returns the rows of pairs that fused experts make of rows, times their weights: the weights come last, since biases
@@ -201,7 +212,7 @@ class MixtureBuilder {
     weight.source.storage = layers.in_files().of_experts(layers.names().in_files(module));
     if (!weight.trained)
       weight.storage = storage ? storage->of_experts(layers.names().path(module)) : weight.source.storage;
-    if (!mixture_.fused) return layers.add(std::move(weight));
+    if (!mixture_.fused && !mixture_.is_stacked) return layers.add(std::move(weight));
     weight.name_in_files = weight.source.name = layers.names().in_files(fmt::format("{}.{}", module, name));
     weight.source.shape = {mixture_.experts, shape[0], shape[1]};
     weight.slab = tensor.expert;

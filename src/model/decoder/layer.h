@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/gated_delta_rule/gated_delta_rule.h"
 #include "ops/route/route.h"
+#include "tensor/dtype.h"
 
 namespace spillway {
 
@@ -49,7 +51,11 @@ struct Attention {
   bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
   bool qkv_bias = false, output_bias = false;  // of q_proj, k_proj and v_proj; of o_proj
   bool has_sinks = false;                      // a learned logit of each head joins its softmaxes (gpt-oss)
-  std::optional<LatentHeads> latent;           // then kv_heads equals heads
+  // q_proj gives each head's query and then a gate, by whose sigmoid what the head sees is multiplied (Qwen3-Next).
+  bool has_gate = false;
+  std::optional<LatentHeads> latent;  // then kv_heads equals heads
+  // The names of modules inside self_attn.
+  std::string_view output_proj = "o_proj", query_norm = "q_norm", key_norm = "k_norm";
 
   // Return the number of columns of all queries, of all keys, and of what all heads attend to.
   [[nodiscard]] int64_t query_width() const { return heads * head_dim; }
@@ -57,6 +63,26 @@ struct Attention {
   [[nodiscard]] int64_t output_width() const { return heads * (latent ? latent->value_dim : head_dim); }
   // Returns the number of elements of a head that the rope is made for.
   [[nodiscard]] int64_t rope_dim() const { return latent ? latent->rotated : head_dim; }
+};
+
+// A causal convolution of few taps in place of attention (LFM2): out_proj(c * conv(b * x)), where in_proj gives b, c
+// and x, each as wide as the stream.
+struct ShortConvolution {
+  int64_t channels = 0;  // hidden_size
+  int64_t taps = 0;      // conv_L_cache, 2 to ops::kMaxTaps
+  bool bias = false;     // of the convolution and of both projections
+};
+
+// The gated delta rule in place of attention (Qwen3-Next): queries, keys and values are convolved and go through
+// ops::gated_delta_rule, whose result is normalised by value heads and gated.
+struct GatedDelta {
+  ops::DeltaHeads heads;
+  int64_t taps = 0;         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
+  bool is_by_head = false;  // the projections are two, in_proj_qkvz and in_proj_ba, with the parts of each key head
+
+  // Return the number of columns of queries, keys and values, and of values alone.
+  [[nodiscard]] int64_t channels() const { return 2 * heads.key_heads * heads.key_dim + value_width(); }
+  [[nodiscard]] int64_t value_width() const { return heads.value_heads * heads.value_dim; }
 };
 
 enum class Activation : uint8_t { kSilu, kGeluTanh, kReluSquared };
@@ -67,6 +93,8 @@ struct FeedForward {
   bool has_gate = true;   // down_proj(activation(gate_proj(x)) * up_proj(x)), else down_proj(activation(up_proj(x)))
   bool is_fused = false;  // gate_up_proj is gate_proj and up_proj below each other (Phi-3)
   bool bias = false;      // of all its projections
+  // The names of its module inside the layer and of its projections.
+  std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
 };
 
 // Experts whose projections are fused in files (gpt-oss): gate_up_proj [experts, hidden_size, 2 * inner], whose columns
@@ -85,9 +113,12 @@ struct Mixture {
   int64_t shared_inner = 0;      // of the shared expert; 0: there is none
   bool shared_has_gate = false;  // the shared expert's weight is sigmoid(shared_expert_gate(x)), else 1
   std::optional<FusedExperts> fused;
+  // Files have gate_up_proj [experts, 2 * inner, hidden_size], gates before ups, and down_proj [experts, hidden_size,
+  // inner] of all experts (Qwen3.5).
+  bool is_stacked = false;
   bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
-  // The names of its modules inside the layer, and of the router's buffer, if it has one; and what transformers calls
-  // the first.
+  // The names of its modules inside the layer, the path inside it of the buffer that the choice adds to scores, if it
+  // has one, and what transformers calls the first.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
   std::string_view router = "gate", shared_expert = "shared_expert", choice_bias{};
   std::string_view transformers_module = "mlp";
@@ -99,8 +130,9 @@ enum class StateRows : uint8_t { kPerToken, kPerSequence };
 // A state is what a layer keeps of a sequence's tokens for those after them, in generation.
 struct LayerState {
   std::string_view name;  // "key"
-  int64_t width = 0;      // of a row, in the model's dtype
+  int64_t width = 0;      // of a row
   StateRows rows = StateRows::kPerToken;
+  std::optional<DType> dtype = {};  // empty: the model's
 };
 
 // One layer. The defaults are Llama's:
@@ -109,11 +141,14 @@ struct LayerState {
 struct DecoderLayer {
   LayerNorms norms;
   Attention attention;
+  std::optional<ShortConvolution> convolution;  // in place of attention
+  std::optional<GatedDelta> delta;              // likewise
   FeedForward feed_forward;
   std::optional<Mixture> mixture;  // in place of the feed-forward
   bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
 
-  // Returns what the layer keeps: keys and values are two states.
+  // Returns what the layer keeps: keys and values are two states, the last tokens of a convolution one, and the
+  // matrices of the delta rule another one behind it.
   [[nodiscard]] std::vector<LayerState> states() const;
 };
 

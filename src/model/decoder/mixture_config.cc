@@ -79,7 +79,7 @@ Mixture read_grouped_mixture(const JsonField& json) {
   read_route_scale(json, mixture);
   read_route_groups(json, 2, mixture);
   read_shared_experts(json, mixture);
-  mixture.choice_bias = "e_score_correction_bias";
+  mixture.choice_bias = "gate.e_score_correction_bias";
   return mixture;
 }
 
