@@ -43,9 +43,9 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, LlamaConfig,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
                           MiniMaxM2Config, Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
-                          Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig, SmolLM3Config)
+                          Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, SeedOssConfig, SmolLM3Config)
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
@@ -71,14 +71,19 @@ LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTEN
 EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_oss_mxfp4": {
     "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]},
            "gemma4_moe": {"targets": ["q_proj", "proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj"]},
-           "granitemoe": {"targets": ["v_proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]}}
-# Models whose files stack the experts' projections.
-STACKED = {"gpt_oss", "gemma4_text", "granitemoe"}
+           "granitemoe": {"targets": ["v_proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]},
+           "lfm2_moe": {"targets": ["q_proj", "in_proj", "out_proj"],
+                        "parameters": ["feed_forward.experts.gate_up_proj", "feed_forward.experts.down_proj", "feed_forward.gate.weight"]}}
+# The model types of files that stack the experts' projections; the folders for which transformers writes them one by
+# one, though those of the hub stack them.
+STACKED = {"gpt_oss", "gemma4_text", "granitemoe", "qwen3_5_moe_text"}
+STACKED_HERE = {"qwen3_5_moe"}
 # Models whose experts are mxfp4 in files; the values of its codes.
 MXFP4 = {"gpt_oss_mxfp4"}
 FP4_VALUES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 # The names of an expert's three projections in files, and the module that has the experts, where not as in Qwen.
 EXPERT_NAMES = {kind: ("block_sparse_moe", "w1", "w3", "w2") for kind in ("mixtral", "minimax_m2")}
+EXPERT_NAMES["lfm2_moe"] = ("feed_forward", "w1", "w3", "w2")
 # modules_to_save, and rows of the embedding.
 SAVED = {"llama2": (["embed_tokens", "norm"], VOCAB), "qwen2_tied": (["embed_tokens", "lm_head"], VOCAB + 4)}
 SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
@@ -213,6 +218,33 @@ def model_specs():
                                             num_experts_per_tok=3, n_shared_experts=1, n_group=1, topk_group=1,
                                             routed_scaling_factor=1.8, mlp_layer_types=["sparse", "dense", "sparse"],
                                             rope_parameters=plain), torch.float32, None, 5),
+        # Convolutions at both ends; a width of feed-forwards that the config's only leads to.
+        "lfm2": (Lfm2Config(**{**SMALL, "num_hidden_layers": 4, "intermediate_size": 72}, num_key_value_heads=2, block_multiple_of=16,
+                            block_ffn_dim_multiplier=0.9, conv_bias=True, tie_word_embeddings=True,
+                            layer_types=["conv", "full_attention", "conv", "conv"], rope_parameters=plain), torch.float32, None, 5),
+        # Attention first, then a convolution of four taps with a feed-forward, and mixtures behind both kinds.
+        "lfm2_moe": (Lfm2MoeConfig(**{**SMALL, "num_hidden_layers": 4}, num_key_value_heads=2, moe_intermediate_size=12, num_experts=5,
+                                   num_experts_per_tok=2, num_dense_layers=2, routed_scaling_factor=1.7, conv_L_cache=4,
+                                   tie_word_embeddings=False, layer_types=["full_attention", "conv", "conv", "full_attention"],
+                                   rope_parameters=plain), torch.bfloat16, None, 5),
+        # The delta rule before and behind attention; two value heads for a key head, of another size. What it gives is often
+        # near zero, whose direction is rounding: an epsilon keeps that small.
+        "qwen3_next": (Qwen3NextConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=16, linear_num_key_heads=2,
+                                       linear_num_value_heads=4, linear_key_head_dim=16, rms_norm_eps=1e-3, linear_value_head_dim=8, moe_intermediate_size=12,
+                                       shared_expert_intermediate_size=20, num_experts=5, num_experts_per_tok=2, mlp_only_layers=[0],
+                                       layer_types=["linear_attention", "full_attention", "linear_attention"],
+                                       rope_parameters={**plain, "partial_rotary_factor": 0.25}), torch.bfloat16, None, 5),
+        # A convolution of three taps; attention first.
+        "qwen3_5": (Qwen3_5TextConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=16, linear_num_key_heads=2,
+                                      linear_num_value_heads=4, linear_key_head_dim=16, rms_norm_eps=1e-3, linear_value_head_dim=6, linear_conv_kernel_dim=3,
+                                      tie_word_embeddings=True, layer_types=["full_attention", "linear_attention", "linear_attention"],
+                                      rope_parameters={**plain, "partial_rotary_factor": 0.25}), torch.float32, None, 5),
+        # The files have the experts of a layer in two tensors.
+        "qwen3_5_moe": (Qwen3_5MoeTextConfig(**{k: v for k, v in SMALL.items() if k != "intermediate_size"}, num_key_value_heads=2, head_dim=16,
+                                             linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16,
+                                             linear_value_head_dim=8, moe_intermediate_size=12, shared_expert_intermediate_size=20,
+                                             num_experts=5, num_experts_per_tok=2, layer_types=["linear_attention", "full_attention"],
+                                             rope_parameters={**plain, "partial_rotary_factor": 0.25}), torch.float32, None, 5),
         # The layer in the middle sees everything, and rotates nothing.
         "cohere2": (Cohere2Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6, logit_scale=0.6,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"],
@@ -274,16 +306,18 @@ def make_batches():
 def randomise(model, seed):
     """Makes what the initialisation leaves at 0 or 1 (norms, biases) matter. Gemma's norms add their 1 themselves."""
     generator = torch.Generator().manual_seed(seed)
-    around_zero = model.config.model_type.startswith("gemma") and not model.config.model_type.startswith("gemma4")
+    kind = model.config.model_type
+    around_zero = kind.startswith(("gemma", "qwen3_next", "qwen3_5")) and not kind.startswith("gemma4")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1 or name.endswith("_proj_bias"):
                 noise = torch.randn(parameter.shape, generator=generator) * 0.2
-                parameter.copy_(noise if around_zero or name.endswith("bias") else 1 + noise)
-            if model.config.model_type.startswith("gemma4") and name.endswith("q_norm.weight"):
+                is_own_scale = name.endswith(("linear_attn.norm.weight", "A_log"))
+                parameter.copy_(noise if (around_zero and not is_own_scale) or name.endswith("bias") else 1 + noise)
+            if kind.startswith("gemma4") and name.endswith("q_norm.weight"):
                 parameter.mul_(0.25)  # nothing else keeps scores small, and so softmaxes from being a choice of one token
         for name, buffer in model.named_buffers():
-            if name.endswith("e_score_correction_bias"):
+            if name.endswith(("e_score_correction_bias", "expert_bias")):
                 buffer.copy_(torch.randn(buffer.shape, generator=generator) * 0.2)
             if name.endswith("layer_scalar"):
                 buffer.copy_(1 + torch.randn(buffer.shape, generator=generator) * 0.2)
@@ -333,6 +367,8 @@ def write_model(folder, spec, seed):
         write_config_with_global_heads(folder)
     if folder.name in MXFP4:
         quantise_experts(folder)
+    if folder.name in STACKED_HERE:
+        stack_experts(folder)
 
 
 def to_mxfp4(weight):
@@ -355,6 +391,17 @@ def quantise_experts(folder):
     config["quantization_config"] = {"modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router",
                                                                 "model.embed_tokens", "lm_head"], "quant_method": "mxfp4"}
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def stack_experts(folder):
+    tensors, stacks = load_file(folder / "model.safetensors"), {}
+    for name in [n for n in tensors if ".mlp.experts." in n]:
+        stem, expert, kind, _ = name.rsplit(".", 3)
+        stacks.setdefault(stem, {}).setdefault(kind, {})[int(expert)] = tensors.pop(name)
+    for stem, kinds in stacks.items():
+        gate, up, down = (torch.stack([kinds[kind][e] for e in sorted(kinds[kind])]) for kind in ("gate_proj", "up_proj", "down_proj"))
+        tensors |= {f"{stem}.gate_up_proj": torch.cat([gate, up], 1).contiguous(), f"{stem}.down_proj": down}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
 def dequantised(folder, to):
@@ -448,7 +495,7 @@ def as_in_files(model, tensors):
         elif model.config.model_type in STACKED and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             stem, kind = name.rsplit(".", 1)
             result |= {f"{stem}.{e}.{kind}.weight": own for e, own in enumerate(tensor)}
-        elif ".mlp.experts." in name:
+        elif ".mlp.experts." in name or ".feed_forward.experts." in name:
             stem, kind = name.replace(".mlp.", f".{mlp}.").rsplit(".", 1)
             for e, own in enumerate(tensor):
                 parts = dict(zip((gate, up), own.chunk(2))) if kind == "gate_up_proj" else {down: own}
@@ -573,13 +620,13 @@ def experts_goldens(folder, batches, seed):
     write_adapter(folder, adapter, seed, rslora=False, **{"targets": "all-linear", **EXPERTS[folder.name]})
     golden, _ = lora_goldens(folder, adapter, batches)
     merged = peft.PeftModel.from_pretrained(load(folder), adapter).merge_and_unload()
-    if folder.name in MXFP4:
+    if folder.name in MXFP4 | STACKED_HERE | {"lfm2_moe"}:
         weights = as_in_files(merged, dict(merged.named_parameters()))
     else:
         with tempfile.TemporaryDirectory() as other:
             merged.save_pretrained(other)
             weights = load_file(Path(other) / "model.safetensors")
-    golden["merged"] = {name: digest(torch.zeros(()), tensor.detach()) for name, tensor in weights.items() if ".mlp." in name or "_moe." in name or ".experts." in name}
+    golden["merged"] = {name: digest(torch.zeros(()), tensor.detach()) for name, tensor in weights.items() if ".mlp." in name or "_moe." in name or ".experts." in name or ".feed_forward." in name}
     (folder / "golden_experts.json").write_text(compact(golden))
 
 

@@ -120,6 +120,7 @@ class TypicalRound {
       const Token token = token_of(i);
       const int64_t first = token.sequence * infer::CacheRows::rows_for(sizes_.longest);
       const int64_t number = id == model.positions ? token.position
+                             : id == model.slots   ? token.sequence
                              : id == model.first   ? first
                                                    : first + token.position;
       view.as<int32_t>()[i] = narrow<int32_t>(number);

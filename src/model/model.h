@@ -146,10 +146,15 @@ struct CachedModelGraph {
   ValueId positions = kNone;  // i32 [T]
   ValueId first = kNone;      // i32 [T]: the row of the caches of the first token of the token's sequence
   ValueId own = kNone;        // i32 [T]: the token's own row
-  ValueId logits = kNone;     // f32 [T, vocab_size], of kDecode
+  // i32 [T]: the row of the token's sequence in states that have a row for each sequence; kNone: there are none. A
+  // state begins anew at position 0.
+  ValueId slots = kNone;
+  ValueId logits = kNone;  // f32 [T, vocab_size], of kDecode
   // A section of kPrompt that copies, for each token, row `first` of all caches to row `own`. REQUIRES: both are in the
   // caches, and no row is copied that another replaces.
   SectionId copy = 0;
+  // A section of kPrompt, where `slots` is there, that does the same with the states that have a row for each sequence.
+  SectionId copy_sequences = 0;
   ParameterTable parameters;
 };
 
@@ -177,8 +182,9 @@ class TextModel : public Model {
 
   [[nodiscard]] const TextModel* text() const final { return this; }
   [[nodiscard]] virtual const std::vector<DecoderLayer>& layers() const = 0;
-  // Builds a program of generation with `rows` rows in each cache; options.sequence_len bounds sequences here. A graph
-  // for kPrompt adopts one for kDecode, which has all weights.
+  // Builds a program of generation with `rows` rows in each cache with a row for each token, and options.max_sequences
+  // rows in those with a row for each sequence; options.sequence_len bounds sequences here. A graph for kPrompt adopts
+  // one for kDecode, which has all weights.
   [[nodiscard]] virtual CachedModelGraph build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
                                                       CacheUse use) const = 0;
   // Returns the model with more tokens than its files have rows for.

@@ -17,26 +17,28 @@
 namespace spillway {
 
 enum class ParameterRole : uint8_t {
-  kEmbedding,   // [vocabulary, width]
-  kHead,        // [vocabulary, width], where it is not the embedding
-  kScore,       // [labels, width], of a model that scores in place of predicting tokens
-  kScoreBias,   // [labels]
-  kNorm,        // [width]
-  kLinear,      // W [out_features, in_features] of y = W x + b
-  kExpert,      // W [out_features, in_features] of one expert of a mixture
-  kRouter,      // W [experts, width] of a mixture
-  kBias,        // b [out_features]
-  kProjection,  // W [out_features, in_features] of a layer outside of the blocks, which no adapter is for
-  kModulation,  // [parts * width], to which what modulates each sequence is added
-  kLoraA,       // [r, in_features]; of a mixture's tensor [experts * r, in_features], expert by expert
-  kLoraB,       // [out_features, r]; [out_features, r * experts], rank by rank
-  kMagnitude,   // [out_features], DoRA's: what the rows' norms become
-  kRowSquares,  // [out_features]: the squared norms of the rows of the module's weight (model/row_squares.h)
-  kLoraStart,   // f32, what a factor started as where the base is without it: nothing reads it but what saves
-  kConstant,    // computed from the config
-  kSinks,       // [heads], logits that join the softmaxes of attention
-  kScale,       // [numbers], which scale what a router reads or gives, or are an activation's
-  kBuffer,      // of the model's files: forward passes read it, no training changes it
+  kEmbedding,    // [vocabulary, width]
+  kHead,         // [vocabulary, width], where it is not the embedding
+  kScore,        // [labels, width], of a model that scores in place of predicting tokens
+  kScoreBias,    // [labels]
+  kNorm,         // [width]
+  kLinear,       // W [out_features, in_features] of y = W x + b
+  kExpert,       // W [out_features, in_features] of one expert of a mixture
+  kRouter,       // W [experts, width] of a mixture
+  kBias,         // b [out_features]
+  kProjection,   // W [out_features, in_features] of a layer outside of the blocks, which no adapter is for
+  kModulation,   // [parts * width], to which what modulates each sequence is added
+  kLoraA,        // [r, in_features]; of a mixture's tensor [experts * r, in_features], expert by expert
+  kLoraB,        // [out_features, r]; [out_features, r * experts], rank by rank
+  kMagnitude,    // [out_features], DoRA's: what the rows' norms become
+  kRowSquares,   // [out_features]: the squared norms of the rows of the module's weight (model/row_squares.h)
+  kLoraStart,    // f32, what a factor started as where the base is without it: nothing reads it but what saves
+  kConstant,     // computed from the config
+  kSinks,        // [heads], logits that join the softmaxes of attention
+  kScale,        // [numbers], which scale what a router reads or gives, or are an activation's
+  kBuffer,       // of the model's files: forward passes read it, no training changes it
+  kConvolution,  // [channels, taps] of a convolution over tokens, each channel by itself
+  kDecay,        // [heads], logarithms of the rates at which states decay
 };
 
 // The initial value of a weight in a model's files.

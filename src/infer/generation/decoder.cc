@@ -38,12 +38,20 @@ std::optional<SequenceId> Decoder::join(const Prompt& prompt, SequenceRules rule
   sequences_.push_back({.name = next_,
                         .first_row = *first,
                         .reserved_tokens = reserved_tokens,
+                        .slot = free_slot(),
                         .sampling = prompt.sampling,
                         .rules = std::move(rules),
                         .ids = prompt.ids,
                         .prompt_tokens = std::ssize(prompt.ids),
                         .random = RandomStream(prompt.sampling.seed, 0)});
   return next_++;
+}
+
+int64_t Decoder::free_slot() const {
+  int64_t slot = 0;
+  const auto is_taken = [&](const Sequence& sequence) { return sequence.slot == slot; };
+  while (std::any_of(sequences_.begin(), sequences_.end(), is_taken)) ++slot;
+  return slot;
 }
 
 void Decoder::renew(SequenceId name, const Prompt& prompt, SequenceRules rules) {
@@ -53,7 +61,8 @@ void Decoder::renew(SequenceId name, const Prompt& prompt, SequenceRules rules) 
                  prompt.sequence_tokens(), sequence.reserved_tokens);
   const auto differing = std::mismatch(sequence.ids.begin(), sequence.ids.end(), prompt.ids.begin(), prompt.ids.end());
   const int64_t common = differing.first - sequence.ids.begin();
-  sequence.cached = std::min({common, sequence.read(), std::ssize(prompt.ids) - 1});
+  const int64_t kept = std::min({common, sequence.read(), std::ssize(prompt.ids) - 1});
+  sequence.cached = has_sequence_states() && kept < sequence.cached ? 0 : kept;
   sequence.sampling = prompt.sampling;
   sequence.rules = std::move(rules);
   sequence.ids = prompt.ids;
@@ -79,6 +88,7 @@ void Decoder::run(const GenerationPrograms::One& program, std::span<const Piece>
   const auto column = [&program](ValueId id) { return program.executor.home(id).as<int32_t>(); };
   int32_t *ids = column(model.ids), *positions = column(model.positions), *first = column(model.first),
           *own = column(model.own);
+  int32_t* const slots = model.slots == kNone ? nullptr : column(model.slots);
   int64_t count = 0;
   for (const Piece& piece : pieces) {
     Sequence& sequence = *piece.sequence;
@@ -87,17 +97,21 @@ void Decoder::run(const GenerationPrograms::One& program, std::span<const Piece>
       positions[count] = narrow<int32_t>(sequence.cached);
       first[count] = narrow<int32_t>(sequence.first_row);
       own[count] = narrow<int32_t>(sequence.first_row + sequence.cached);
+      if (slots != nullptr) slots[count] = narrow<int32_t>(sequence.slot);
     }
   }
   executor.set_rows(kTokenAxis, count);
   executor.run(0);
 }
 
-// Returns the number of tokens that `sequence` need not read, since it begins with the same as `earlier`.
-int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier) {
+// Returns the number of tokens that `sequence` need not read, since it begins with the same as `earlier`. A state with
+// a row for each sequence must stand where these end, or be about to.
+int64_t Decoder::shared_tokens(const Sequence& sequence, const Sequence& earlier) const {
   const auto end = [](const Sequence& one) { return one.ids.begin() + one.prompt_tokens - 1; };
   const auto differing = std::mismatch(sequence.ids.begin(), end(sequence), earlier.ids.begin(), end(earlier));
-  return differing.first - sequence.ids.begin();
+  const int64_t tokens = differing.first - sequence.ids.begin();
+  const bool is_whole = tokens == earlier.prompt_tokens - 1 && earlier.cached <= tokens;
+  return has_sequence_states() && !is_whole ? 0 : tokens;
 }
 
 // Returns the earlier sequence with which this one shares the longest beginning, among those whose prompts
@@ -116,13 +130,13 @@ Decoder::Shared Decoder::shared_with_earlier(const Sequence& sequence) const {
 }
 
 // Copies the cache rows of the first tokens of one sequence to another that begins with the same tokens: a row depends
-// only on the tokens up to its own.
+// only on the tokens up to its own. A state of the whole sequence is that of these tokens.
 void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
   const auto& [graph, model, executor] = programs_.prompt;
   const int64_t capacity = graph.tokens();
+  auto* const source = executor.home(model.first).as<int32_t>();
+  auto* const target = executor.home(model.own).as<int32_t>();
   while (to.cached < tokens) {
-    auto* const source = executor.home(model.first).as<int32_t>();
-    auto* const target = executor.home(model.own).as<int32_t>();
     const int64_t count = std::min(capacity, tokens - to.cached);
     for (int64_t i = 0; i < count; ++i, ++to.cached) {
       source[i] = narrow<int32_t>(from.first_row + to.cached);
@@ -131,6 +145,11 @@ void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
     executor.set_rows(kTokenAxis, count);
     executor.run(model.copy);
   }
+  if (!has_sequence_states()) return;
+  source[0] = narrow<int32_t>(from.slot);
+  target[0] = narrow<int32_t>(to.slot);
+  executor.set_rows(kTokenAxis, 1);
+  executor.run(model.copy_sequences);
 }
 
 void Decoder::copy_what_is_read() {

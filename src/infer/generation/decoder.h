@@ -54,7 +54,8 @@ class Decoder {
   // renew()). Returns its name, or nothing if there is no room now. Penalties are those of `rules`. REQUIRES: the
   // prompt is not empty, and its ids are in the vocabulary.
   [[nodiscard]] std::optional<SequenceId> join(const Prompt& prompt, SequenceRules rules, int64_t reserved_tokens = 0);
-  // Gives a sequence another prompt. The common beginning of both prompts is not read again if it was read as a prompt.
+  // Gives a sequence another prompt. The common beginning of both prompts is not read again if it was read as a prompt,
+  // and, of a model with states that have a row for each sequence, if nothing else was read since.
   // Tokens that were decoded are read again, so that the results are those of a sequence that has just joined.
   // REQUIRES: as join(); the sequence has rows for all its tokens.
   void renew(SequenceId sequence, const Prompt& prompt, SequenceRules rules);
@@ -63,7 +64,8 @@ class Decoder {
 
   // Reads the prompts in the order of joining, in at most `runs` runs of the program: all tokens but the last of each,
   // which is the first that decode() reads. If several prompts begin alike, the first sequence reads that part and the
-  // others copy it. Prompts whose log-probabilities are wanted are left to decode().
+  // others copy it; of a model with states that have a row for each sequence, if that part is the whole prompt of the
+  // first. Prompts whose log-probabilities are wanted are left to decode().
   void read_prompts(int64_t runs = std::numeric_limits<int64_t>::max());
   // Returns one token for every sequence whose prompt is read, in the order of joining. A sequence that got its last
   // token must leave or be renewed before the next call. A prompt whose log-probabilities are wanted is read here: the
@@ -78,6 +80,7 @@ class Decoder {
   struct Sequence {
     SequenceId name;
     int64_t first_row, reserved_tokens;
+    int64_t slot;  // its row in states that have a row for each sequence
     Sampling sampling;
     SequenceRules rules;
     std::vector<int32_t> ids;  // the prompt and what was chosen
@@ -106,8 +109,12 @@ class Decoder {
     float uniform = 0;
   };
 
+  // Returns true if a state of the model has a row for each sequence: what all its tokens so far have made of it. Such
+  // a row cannot be cut back to fewer tokens.
+  [[nodiscard]] bool has_sequence_states() const { return programs_.prompt.model.slots != kNone; }
+  [[nodiscard]] int64_t free_slot() const;
   [[nodiscard]] Sequence& find(SequenceId sequence);
-  [[nodiscard]] static int64_t shared_tokens(const Sequence& sequence, const Sequence& earlier);
+  [[nodiscard]] int64_t shared_tokens(const Sequence& sequence, const Sequence& earlier) const;
   [[nodiscard]] Shared shared_with_earlier(const Sequence& sequence) const;
   void copy_rows(const Sequence& from, Sequence& to, int64_t tokens);
   void copy_what_is_read();

@@ -19,7 +19,8 @@ using nlohmann::json;
 
 namespace {
 
-const std::filesystem::path kModel = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models/qwen3";
+const std::filesystem::path kModels = std::filesystem::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models";
+const std::filesystem::path kModel = kModels / "qwen3";
 
 std::vector<int32_t> ids_of(int32_t first, int64_t count) {
   std::vector<int32_t> ids;
@@ -29,13 +30,16 @@ std::vector<int32_t> ids_of(int32_t first, int64_t count) {
 
 class Fixture {
  public:
-  Fixture() : generator_({.model = kModel, .sizes = {4, 2048, 512, 64}}, pool_), decoder_(generator_.decoder()) {}
+  explicit Fixture(const std::filesystem::path& model = kModel)
+      : model_(model),
+        generator_({.model = model, .sizes = {4, 2048, 512, 64}}, pool_),
+        decoder_(generator_.decoder()) {}
 
   [[nodiscard]] Decoder& decoder() { return decoder_; }
 
   // Returns the answer of a generator that has only this prompt.
   [[nodiscard]] std::vector<int32_t> alone(const Prompt& prompt) {
-    Generator generator({.model = kModel, .sizes = generation_sizes({prompt.sequence_tokens()})}, pool_);
+    Generator generator({.model = model_, .sizes = generation_sizes({prompt.sequence_tokens()})}, pool_);
     return generator.generate({&prompt, 1})[0].ids;
   }
 
@@ -51,6 +55,7 @@ class Fixture {
   std::map<SequenceId, std::vector<int32_t>> answers;
 
  private:
+  std::filesystem::path model_;
   ThreadPool pool_{2};
   Generator generator_;
   Decoder decoder_;
@@ -151,6 +156,46 @@ TEST_CASE("what sequences begin with in common is read once, and each gets the t
   for (const auto& [name, prompt] : joined) {
     CAPTURE(name);
     CHECK(fixture.answers[name] == fixture.alone(prompt));
+  }
+}
+
+TEST_CASE("a model whose layers have states shares whole prompts, and gives each sequence what it would get alone") {
+  for (const char* model : {"lfm2", "qwen3_5"}) {
+    CAPTURE(model);
+    Fixture fixture(kModels / model);
+    std::map<SequenceId, Prompt> joined;
+    const auto join = [&](int64_t common, int64_t own, uint64_t seed) {
+      std::vector<int32_t> ids = ids_of(2, common);
+      const std::vector<int32_t> more = ids_of(5, own);
+      ids.insert(ids.end(), more.begin(), more.end());
+      const Prompt prompt{ids, {.max_new_tokens = 9, .temperature = 1, .seed = seed}};
+      const std::optional<SequenceId> name = fixture.decoder().join(prompt, {}, 300);
+      REQUIRE(name);
+      joined[*name] = prompt;
+      return *name;
+    };
+    // Three completions of one prompt, and a sequence that begins like it and reads that for itself: 99 and 69 tokens
+    // are three runs of 64.
+    const SequenceId first = join(100, 0, 1);
+    join(100, 0, 2);
+    join(40, 30, 3);
+    join(100, 0, 4);
+    fixture.decoder().read_prompts(3);
+    while (fixture.answers[first].size() < 4) fixture.step(1);
+    for (const auto& [name, prompt] : joined)
+      CHECK(fixture.answers[name] == [&] {
+        std::vector<int32_t> expected = fixture.alone(prompt);
+        expected.resize(4);
+        return expected;
+      }());
+    // Another prompt in the place of one that has decoded, whose state has gone on.
+    Prompt longer = joined[first];
+    longer.ids.insert(longer.ids.end(), fixture.answers[first].begin(), fixture.answers[first].end());
+    fixture.decoder().renew(first, longer, {});
+    fixture.answers[first].clear();
+    joined[first] = longer;
+    while (fixture.decoder().sequences() > 0) fixture.step(1);
+    for (const auto& [name, prompt] : joined) CHECK(fixture.answers[name] == fixture.alone(prompt));
   }
 }
 

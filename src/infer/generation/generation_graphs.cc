@@ -41,6 +41,7 @@ TokenChoice append_choice(Builder& builder, ValueId logits) {
   return choice;
 }
 
+// `options` have the number of sequences.
 CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int64_t rows, CacheUse use,
                   const Graph* adopted) {
   CachedGraph result;
@@ -88,6 +89,7 @@ GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t a
 GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options, const GenerationSizes& sizes,
                                          const Graph* training, ParameterNames gathered) {
   options.sequence_len = sizes.longest;
+  options.max_sequences = sizes.sequences;
   options.copies = std::move(gathered);
   options.copy_prefix = kGatheredPrefix;
   options.copy_part = kGatheredPart;

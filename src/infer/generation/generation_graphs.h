@@ -52,9 +52,9 @@ struct GenerationGraphs {
 // Names of parameters, for build_generation_graphs().
 using ParameterNames = std::set<std::string, std::less<>>;
 
-// Builds the programs. Ignores `options.tokens` and dropout. `training` is the graph of a job with the same options,
-// which `decode` adopts. The weights named in `gathered` are copied then, and the copies stay on the device while the
-// programs run.
+// Builds the programs. Ignores `options.tokens`, `options.max_sequences` and dropout. `training` is the graph of a job
+// with the same options, which `decode` adopts. The weights named in `gathered` are copied then, and the copies stay on
+// the device while the programs run.
 [[nodiscard]] GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options,
                                                        const GenerationSizes& sizes, const Graph* training = nullptr,
                                                        ParameterNames gathered = {});

@@ -6,10 +6,13 @@
 
 #include "model/decoder/experts.h"
 #include "model/decoder/feed_forward.h"
+#include "model/decoder/gated_delta.h"
 #include "model/decoder/latent_attention.h"
+#include "model/decoder/short_convolution.h"
 #include "ops/add/add.h"
 #include "ops/scale/scale.h"
 #include "ops/split_columns/split_columns.h"
+#include "ops/swiglu/swiglu.h"
 
 namespace spillway {
 namespace {
@@ -20,12 +23,10 @@ class LayerBuilder {
   LayerBuilder(DecoderParts& parts, const DecoderLayer& layer, int64_t index)
       : parts_(parts), layer_(layer), index_(index), prefix_(layer_prefix(index)) {}
 
-  [[nodiscard]] ValueId append(ValueId stream, const Attend& attend) {
+  [[nodiscard]] ValueId append(ValueId stream, const TokenMixing& mixing) {
     const ValueId x = norm(stream, layer_.norms.before_attention);
-    ValueId attended = attend(index_, heads_of(x));
-    if (attended == kNone) return kNone;
-    if (layer_.attention.latent) attended = narrow_to_values(builder(), layer_.attention, attended);
-    stream = add_branch(output_projection(), attended, stream, layer_.norms.after_attention);
+    stream = add_mixed(x, stream, mixing);
+    if (stream == kNone) return kNone;
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
     if (!layer_.norms.before_mixture.empty()) return scaled(add_both(y, stream));
     return scaled(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
@@ -39,6 +40,36 @@ class LayerBuilder {
     return name.empty() ? x : parts_.norm(x, prefix_ + std::string(name));
   }
 
+  // Returns the stream plus what its tokens take from each other, or kNone where `mixing` returns it.
+  [[nodiscard]] ValueId add_mixed(ValueId x, ValueId stream, const TokenMixing& mixing) {
+    const auto convolve = [&](ValueId in, ValueId weight, ValueId bias = kNone) {
+      return mixing.convolve(index_, in, weight, bias);
+    };
+    const auto add = [&](const LinearLayer& last, ValueId inner) {
+      return inner == kNone ? kNone : add_branch(last, inner, stream, layer_.norms.after_attention);
+    };
+    if (layer_.convolution) {
+      const ShortConvolutionPart part(parts_, *layer_.convolution, prefix_ + "conv");
+      return add(part.out_projection(), part.inner(x, convolve));
+    }
+    if (layer_.delta) {
+      const GatedDeltaPart part(parts_, *layer_.delta, prefix_ + "linear_attn");
+      const auto apply = [&](ValueId qkv, ValueId decay, ValueId beta) {
+        return mixing.apply_delta_rule(index_, qkv, decay, beta);
+      };
+      return add(part.out_projection(), part.inner(x, convolve, apply));
+    }
+    return add(output_projection(), attended(heads_of(x), mixing));
+  }
+
+  // Returns what the output projection takes, or kNone where `mixing` returns it.
+  [[nodiscard]] ValueId attended(const AttentionHeads& heads, const TokenMixing& mixing) {
+    ValueId result = mixing.attend(index_, heads);
+    if (result == kNone) return kNone;
+    if (layer_.attention.latent) result = narrow_to_values(builder(), layer_.attention, result);
+    return heads.gate == kNone ? result : ops::glu(builder(), heads.gate, result);
+  }
+
   // Returns stream + residual_scale * norm(last(x)).
   [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId stream, std::string_view norm_after) {
     if (norm_after.empty() && parts_.config().residual_scale == 1) return parts_.layers().linear(last, x, stream);
@@ -47,7 +78,7 @@ class LayerBuilder {
 
   // Returns stream + residual_scale * norm(feed_forward(x)).
   [[nodiscard]] ValueId add_feed_forward(ValueId x, ValueId stream) {
-    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + "mlp");
+    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
     return add_branch(mlp.down_projection(), mlp.inner(x), stream, layer_.norms.after_feed_forward);
   }
 
@@ -69,7 +100,7 @@ class LayerBuilder {
 
   // Returns stream + residual_scale * norm(norm(feed_forward(x)) + norm(mixture(norm(stream)))).
   [[nodiscard]] ValueId add_both(ValueId x, ValueId stream) {
-    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + "mlp");
+    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
     const ValueId dense = norm(parts_.layers().linear(mlp.down_projection(), mlp.inner(x)), layer_.norms.after_dense);
     const MixtureInputs inputs{.experts = norm(stream, layer_.norms.before_mixture), .router = stream};
     const ValueId mixed =
@@ -85,7 +116,7 @@ class LayerBuilder {
   }
 
   [[nodiscard]] LinearLayer output_projection() const {
-    return {.module = prefix_ + "self_attn.o_proj",
+    return {.module = fmt::format("{}self_attn.{}", prefix_, layer_.attention.output_proj),
             .in_features = layer_.attention.output_width(),
             .out_features = parts_.config().hidden_size,
             .bias = layer_.attention.output_bias};
@@ -96,6 +127,13 @@ class LayerBuilder {
     const auto project = [&](std::string_view name, int64_t width) {
       return parts_.layers().linear(attention_projection(name, width), x);
     };
+    if (layer_.attention.has_gate) {
+      const int64_t head = layer_.attention.head_dim;
+      const std::vector<ValueId> parts =
+          ops::split_columns(builder(), project("q_proj", 2 * queries), {head, head}, layer_.attention.heads);
+      const ValueId k = project("k_proj", keys);
+      return {.q = parts[0], .k = k, .v = project("v_proj", keys), .gate = parts[1]};
+    }
     if (!layer_.attention.is_fused) {
       const ValueId q = project("q_proj", queries), k = project("k_proj", keys);
       return {.q = q, .k = k, .v = layer_.attention.values_are_keys ? k : project("v_proj", keys)};
@@ -114,8 +152,8 @@ class LayerBuilder {
       const bool each = *attention.head_norm == HeadNorm::kEachHead;
       const int64_t queries = each ? attention.head_dim : attention.query_width();
       const int64_t keys = each ? attention.head_dim : attention.key_width();
-      heads.q = parts_.norm(heads.q, prefix_ + "self_attn.q_norm", queries);
-      heads.k = parts_.norm(heads.k, prefix_ + "self_attn.k_norm", keys);
+      heads.q = parts_.norm(heads.q, fmt::format("{}self_attn.{}", prefix_, attention.query_norm), queries);
+      heads.k = parts_.norm(heads.k, fmt::format("{}self_attn.{}", prefix_, attention.key_norm), keys);
     }
     if (attention.normalises_values) heads.v = parts_.plain_norm(heads.v, attention.head_dim);
     if (attention.rope) parts_.rotate(heads, *attention.rope);
@@ -138,8 +176,8 @@ class LayerBuilder {
 }  // namespace
 
 ValueId append_layer(DecoderParts& parts, const DecoderLayer& layer, int64_t index, ValueId stream,
-                     const Attend& attend) {
-  return LayerBuilder(parts, layer, index).append(stream, attend);
+                     const TokenMixing& mixing) {
+  return LayerBuilder(parts, layer, index).append(stream, mixing);
 }
 
 }  // namespace spillway

@@ -9,12 +9,19 @@
 
 namespace spillway {
 
-// Appends what heads attend to, the sequences of the stream or the layer's states, and returns what they see, [T, heads
-// * head_dim]. Returns kNone where nothing after the keys and values is wanted.
-using Attend = std::function<ValueId(int64_t layer, const AttentionHeads& heads)>;
+// Appends what tokens take from the tokens before them: those of the stream, or the layer's states. Each function takes
+// the layer's index, and returns kNone where nothing after what it adds to the states is wanted.
+struct TokenMixing {
+  // Returns what heads attend to, [T, heads * head_dim].
+  std::function<ValueId(int64_t layer, const AttentionHeads& heads)> attend;
+  // Returns the convolution of x, [T, C]; its operands are ops::causal_conv's.
+  std::function<ValueId(int64_t layer, ValueId x, ValueId weight, ValueId bias)> convolve;
+  // Returns what the gated delta rule makes of its operands, which are ops::gated_delta_rule's.
+  std::function<ValueId(int64_t layer, ValueId qkv, ValueId decay, ValueId beta)> apply_delta_rule;
+};
 
-// Appends layer `index` and returns the residual stream after it, [T, hidden_size], or kNone where `attend` returns it.
+// Appends layer `index` and returns the residual stream after it, [T, hidden_size], or kNone where `mixing` returns it.
 [[nodiscard]] ValueId append_layer(DecoderParts& parts, const DecoderLayer& layer, int64_t index, ValueId stream,
-                                   const Attend& attend);
+                                   const TokenMixing& mixing);
 
 }  // namespace spillway

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 #include "base/json.h"
 #include "base/json_field.h"
 #include "base/text.h"
@@ -68,7 +69,9 @@ int64_t read_head_dim(const JsonField& json, const Architecture& architecture, i
 // Reads the layers, which are alike until the architecture's `read` changes them.
 void read_layers(const JsonField& json, const Architecture& architecture, DecoderConfig& config) {
   DecoderLayer layer = architecture.layer;
-  layer.feed_forward.inner = json["intermediate_size"].integer(1, kMaxWidth);
+  const bool has_own_key = !architecture.inner_key.empty() && json.has(architecture.inner_key);
+  if (architecture.has_feed_forward)
+    layer.feed_forward.inner = json[has_own_key ? architecture.inner_key : "intermediate_size"].integer(1, kMaxWidth);
   const int64_t layers = json["num_hidden_layers"].integer(1, kMaxLayers);
   layer.attention.heads = json["num_attention_heads"].integer(1, kMaxHeads);
   layer.attention.kv_heads = read_kv_heads(json, architecture, layer.attention.heads);
@@ -130,6 +133,23 @@ LinearStorage storage_of(const std::filesystem::path& folder, const Quantisation
                       config.load_in_4bit ? 4 : 8, storage.storage->name());
   }
   return storage;
+}
+
+bool has_stacked_experts(const DecoderConfig& config) {
+  return std::any_of(config.layers.begin(), config.layers.end(),
+                     [](const DecoderLayer& layer) { return layer.mixture && layer.mixture->stacked; });
+}
+
+// Where files may have all experts of a layer in two tensors, as on the hub, transformers writes them one by one.
+void find_stacked_experts(const SafetensorsFolder& files, DecoderConfig& config) {
+  for (int64_t layer = 0; layer < std::ssize(config.layers); ++layer) {
+    std::optional<Mixture>& mixture = nth(config.layers, layer).mixture;
+    if (!mixture || !mixture->stacked) continue;
+    const std::string_view dot = mixture->module.empty() ? "" : ".";
+    const std::string tensor =
+        fmt::format("{}{}{}{}", layer_prefix(layer), mixture->module, dot, mixture->stacked->gate_up_proj);
+    if (files.find(config.names.in_files(tensor)) == nullptr) mixture->stacked.reset();
+  }
 }
 
 // YaRN stretches the scores of latent attention, too, by the factor for all of a head (DeepSeek V3).
@@ -199,6 +219,8 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   read_ropes(json, architecture, config);
   stretch_latent_scores(config);
   config.tie_word_embeddings = json["tie_word_embeddings"].boolean_or(architecture.ties_by_default);
+  if (!architecture.tie_key.empty())
+    config.tie_word_embeddings = json[architecture.tie_key].boolean_or(config.tie_word_embeddings);
   config.dtype = read_dtype(json);
   if (const JsonField quantised = json["quantization_config"]; !quantised.is_null())
     config.quantisation = parse_quantisation_config(quantised);
@@ -220,6 +242,7 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std
     config.names = wrapper_names(files);
     if (config.files_say_tie) config.tie_word_embeddings = files.find(config.names.in_files(kHead)) == nullptr;
   }
+  if (has_stacked_experts(config) && has_weights(folder)) find_stacked_experts(open_weights(folder), config);
   if (config.quantisation) config.linear_storage = storage_of(folder, *config.quantisation);
   const std::filesystem::path generation = folder / "generation_config.json";
   // A link to nothing is there, too, and cannot be read.
@@ -240,6 +263,7 @@ std::string decoder_config_json(const std::filesystem::path& folder, const Decod
   nlohmann::ordered_json& of_text = config.wrapper.empty() ? json : text_config_of(json);
   of_text["vocab_size"] = config.vocab_size;
   json["tie_word_embeddings"] = of_text["tie_word_embeddings"] = config.tie_word_embeddings;
+  of_text.erase(std::string(config.architecture->tie_key));
   if (config.has_new_score) {
     json["architectures"] = {classifier_name(*config.architecture, config.score->is_of_tokens)};
     json["id2label"] = json["label2id"] = nlohmann::ordered_json::object();

@@ -1,5 +1,7 @@
 #include "model/decoder/decoder.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -12,7 +14,10 @@
 #include "ops/attention/cached_attention.h"
 #include "ops/attention/shared_attention.h"
 #include "ops/cache_append/cache_append.h"
+#include "ops/causal_conv/causal_conv.h"
+#include "ops/copy_rows/copy_rows.h"
 #include "ops/embedding/embedding.h"
+#include "ops/gated_delta_rule/gated_delta_rule.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
 
@@ -21,16 +26,17 @@ namespace {
 
 std::string layer_name(int64_t layer) { return fmt::format("layer {}", layer); }
 
-// Appends embedding, layers, final norm and the scale of the logits. Returns kNone where `attend` ends it.
+// Appends embedding, layers, final norm and the scale of the logits. Returns kNone where `mixing` ends it.
 ValueId append_layers(Builder& builder, const DecoderConfig& config, const ModelOptions& options, DecoderParts& parts,
-                      ValueId ids, const Attend& attend) {
+                      ValueId ids, const TokenMixing& mixing) {
   ValueId stream = parts.embed(ids);
   for (int64_t layer = 0; layer < std::ssize(config.layers) && stream != kNone; ++layer) {
     builder.begin_block(options.prefix + layer_name(layer));
-    stream = append_layer(parts, nth(config.layers, layer), layer, stream, attend);
+    stream = append_layer(parts, nth(config.layers, layer), layer, stream, mixing);
     builder.end_block();
   }
-  return stream == kNone ? kNone : parts.scaled_for_head(parts.norm(stream, "model.norm"));
+  return stream == kNone ? kNone
+                         : parts.scaled_for_head(parts.norm(stream, std::string(config.architecture->final_norm)));
 }
 
 ops::AttentionOptions attention_options(const Attention& attention, const ModelOptions& options) {
@@ -50,45 +56,75 @@ ops::SharedStream shared_stream(Builder& builder, const ModelOptions& options) {
   return {ranks, builder.add_axis("tokens of all ranks", ranks * options.own_tokens(), ranks)};
 }
 
-// The states of layers as generation has them: each is a cache of `rows` rows, "cache.layers.0.key".
+// The states of layers as generation has them: each is a cache, "cache.layers.0.key".
 class States {
  public:
-  States(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs, size_t layers)
-      : builder_(builder), options_(options), inputs_(inputs), latest_(layers) {}
+  States(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs)
+      : builder_(builder), options_(options), inputs_(inputs) {}
+
+  // Declares a state of a layer as the runs before left it.
+  [[nodiscard]] ValueId declare(int64_t layer, const LayerState& state) {
+    const int64_t rows = state.rows == StateRows::kPerToken ? inputs_.rows : options_.max_sequences;
+    const std::string name = fmt::format("cache.layers.{}.{}", layer, state.name);
+    const DType dtype = state.dtype.value_or(options_.dtype);
+    return builder_.input(name, {dtype, {rows, state.width}}, ValueKind::kCache);
+  }
+  // Notes what this run makes of a state, for the copies, and returns it.
+  ValueId note(int64_t layer, const LayerState& state, ValueId latest) {
+    latest_.push_back({.layer = layer, .rows = state.rows, .value = latest});
+    return latest;
+  }
 
   // Appends rows of new tokens to the states of a layer, in their order, and returns the states after that.
-  const std::vector<ValueId>& append(const DecoderLayer& layer, int64_t index, const std::vector<ValueId>& rows) {
-    std::vector<ValueId>& states = nth(latest_, index);
+  [[nodiscard]] std::vector<ValueId> append(const DecoderLayer& layer, int64_t index,
+                                            const std::vector<ValueId>& rows) {
+    std::vector<ValueId> states;
     for (const LayerState& state : layer.states()) {
       SPILLWAY_CHECK(state.rows == StateRows::kPerToken, "the state {} has no row for each token", state.name);
-      const std::string name = fmt::format("cache.layers.{}.{}", index, state.name);
-      const ValueType type{options_.dtype, {inputs_.rows, state.width}};
-      const ValueId cache = builder_.input(name, type, ValueKind::kCache);
-      states.push_back(ops::cache_append(builder_, cache, rows[states.size()], inputs_.own));
+      const ValueId cache = declare(index, state);
+      states.push_back(note(index, state, ops::cache_append(builder_, cache, rows[states.size()], inputs_.own)));
     }
     return states;
   }
 
-  // Appends the section in which rows of all states become what other rows are.
-  [[nodiscard]] SectionId append_copies() {
-    const SectionId section = builder_.begin_section({.name = "copy"});
-    for (size_t layer = 0; layer < latest_.size(); ++layer) {
-      for (const ValueId state : latest_[layer]) {
-        builder_.begin_block(layer_name(static_cast<int64_t>(layer)));
-        const ValueId rows = ops::embedding(builder_, inputs_.first, state);
-        (void)ops::cache_append(builder_, state, rows, inputs_.own);
-        builder_.end_block();
+  // Appends the section in which rows of all states that have such rows become what other rows are.
+  [[nodiscard]] SectionId append_copies(StateRows rows) {
+    const bool are_of_tokens = rows == StateRows::kPerToken;
+    const SectionId section = builder_.begin_section({.name = are_of_tokens ? "copy" : "copy_sequences"});
+    for (const Latest& state : latest_) {
+      if (state.rows != rows) continue;
+      builder_.begin_block(layer_name(state.layer));
+      if (are_of_tokens) {
+        (void)ops::cache_append(builder_, state.value, ops::embedding(builder_, inputs_.first, state.value),
+                                inputs_.own);
+      } else {
+        (void)ops::copy_rows(builder_, state.value, inputs_.first, inputs_.own);
       }
+      builder_.end_block();
     }
     return section;
   }
 
  private:
+  struct Latest {
+    int64_t layer;
+    StateRows rows;
+    ValueId value;
+  };
+
   Builder& builder_;
   const ModelOptions& options_;
   const CachedModelGraph& inputs_;
-  std::vector<std::vector<ValueId>> latest_;  // of each layer
+  std::vector<Latest> latest_;
 };
+
+bool has_state_of_sequences(const std::vector<DecoderLayer>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const DecoderLayer& layer) {
+    const std::vector<LayerState> states = layer.states();
+    return std::any_of(states.begin(), states.end(),
+                       [](const LayerState& state) { return state.rows == StateRows::kPerSequence; });
+  });
+}
 
 class Decoder final : public TextModel {
  public:
@@ -143,6 +179,16 @@ class Decoder final : public TextModel {
   // Appends what heads attend to in the states, to which the new tokens' keys and values are appended.
   [[nodiscard]] ValueId attend(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs,
                                States& states, CacheUse use, int64_t index, const AttentionHeads& heads) const;
+  // Appends the convolution of new tokens behind those whose last ones are in the layer's state.
+  [[nodiscard]] ValueId convolve(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
+                                 int64_t index, ValueId x, ValueId weight, ValueId bias) const;
+  // Appends the gated delta rule of new tokens behind those that are in the layer's state.
+  [[nodiscard]] ValueId apply_delta_rule(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
+                                         int64_t index, const std::array<ValueId, 3>& operands) const;
+  // Returns true if a run for prompts ends with what this layer adds to its states.
+  [[nodiscard]] bool ends_with(CacheUse use, int64_t layer) const {
+    return use == CacheUse::kPrompt && layer + 1 == std::ssize(config_.layers);
+  }
 
   DecoderConfig config_;
 };
@@ -167,12 +213,20 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
       layers, config_,
       {.positions = positions, .seq_offsets = is_shared ? own_offsets : offsets, .longest = options.tokens});
   const ops::SharedStream shared = shared_stream(builder, options);
-  result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
+  TokenMixing mixing;
+  mixing.attend = [&](int64_t layer, const AttentionHeads& heads) {
     const ops::AttentionOptions attention = attention_options(nth(config_.layers, layer).attention, options);
     return is_shared
                ? ops::shared_attention(builder, heads.q, heads.k, heads.v, offsets, attention, shared, heads.sinks)
                : ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention, heads.sinks);
-  });
+  };
+  mixing.convolve = [&](int64_t, ValueId x, ValueId weight, ValueId bias) {
+    return ops::causal_conv(builder, x, weight, bias, offsets);
+  };
+  mixing.apply_delta_rule = [&](int64_t layer, ValueId qkv, ValueId decay, ValueId beta) {
+    return ops::gated_delta_rule(builder, qkv, decay, beta, offsets, nth(config_.layers, layer).delta->heads);
+  };
+  result.hidden = append_layers(builder, config_, options, parts, ids, mixing);
   append_expert_loads(parts, result);
   result.hidden = layers.fake_quantised_input(result.hidden);
   result.head = parts.head();
@@ -185,12 +239,34 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
 ValueId Decoder::attend(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs, States& states,
                         CacheUse use, int64_t index, const AttentionHeads& heads) const {
   const DecoderLayer& layer = nth(config_.layers, index);
-  const std::vector<ValueId>& latest = states.append(layer, index, {heads.k, heads.v});
+  const std::vector<ValueId> latest = states.append(layer, index, {heads.k, heads.v});
   const ops::CacheOperands cache{latest[0], latest[1], inputs.first, inputs.own};
   const ops::AttentionOptions attention = attention_options(layer.attention, options);
   if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention, heads.sinks);
-  if (index + 1 == std::ssize(config_.layers)) return kNone;
+  if (ends_with(use, index)) return kNone;
   return ops::cached_attention(builder, heads.q, cache, attention, heads.sinks);
+}
+
+ValueId Decoder::convolve(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use, int64_t index,
+                          ValueId x, ValueId weight, ValueId bias) const {
+  const DecoderLayer& layer = nth(config_.layers, index);
+  const LayerState state = layer.states().front();
+  const ops::CachedConv result = ops::cached_causal_conv(
+      builder, x, weight, bias,
+      {.rows = states.declare(index, state), .slots = inputs.slots, .positions = inputs.positions});
+  (void)states.note(index, state, result.rows);
+  return ends_with(use, index) && !layer.delta ? kNone : result.y;
+}
+
+ValueId Decoder::apply_delta_rule(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
+                                  int64_t index, const std::array<ValueId, 3>& operands) const {
+  const DecoderLayer& layer = nth(config_.layers, index);
+  const LayerState state = layer.states().back();
+  const ops::CachedDelta result = ops::cached_gated_delta_rule(
+      builder, operands[0], operands[1], operands[2],
+      {.rows = states.declare(index, state), .slots = inputs.slots, .positions = inputs.positions}, layer.delta->heads);
+  (void)states.note(index, state, result.rows);
+  return ends_with(use, index) ? kNone : result.y;
 }
 
 CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
@@ -202,20 +278,29 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   result.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
   result.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
   result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
+  if (has_state_of_sequences(config_.layers)) result.slots = builder.input("batch.slots", per_token, ValueKind::kBatch);
   Layers layers(builder, options, config_.linear_storage, config_.names);
   DecoderParts parts(layers, config_, {.positions = result.positions, .longest = options.sequence_len});
-  States states(builder, options, result, config_.layers.size());
-  const ValueId hidden =
-      append_layers(builder, config_, options, parts, result.ids, [&](int64_t layer, const AttentionHeads& heads) {
-        return attend(builder, options, result, states, use, layer, heads);
-      });
+  States states(builder, options, result);
+  TokenMixing mixing;
+  mixing.attend = [&](int64_t layer, const AttentionHeads& heads) {
+    return attend(builder, options, result, states, use, layer, heads);
+  };
+  mixing.convolve = [&](int64_t layer, ValueId x, ValueId weight, ValueId bias) {
+    return convolve(builder, result, states, use, layer, x, weight, bias);
+  };
+  mixing.apply_delta_rule = [&](int64_t layer, ValueId qkv, ValueId decay, ValueId beta) {
+    return apply_delta_rule(builder, result, states, use, layer, {qkv, decay, beta});
+  };
+  const ValueId hidden = append_layers(builder, config_, options, parts, result.ids, mixing);
   if (use == CacheUse::kDecode) {
     result.logits = ops::matmul(builder, layers.fake_quantised_input(hidden), parts.head(),
                                 {.transpose_b = true, .out_dtype = DType::kF32});
     if (config_.logit_soft_cap > 0)
       result.logits = ops::pointwise::soft_cap(builder, result.logits, config_.logit_soft_cap);
   } else {
-    result.copy = states.append_copies();
+    result.copy = states.append_copies(StateRows::kPerToken);
+    if (result.slots != kNone) result.copy_sequences = states.append_copies(StateRows::kPerSequence);
   }
   result.parameters = layers.parameters();
   return result;

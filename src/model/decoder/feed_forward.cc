@@ -15,7 +15,7 @@ LinearLayer FeedForwardPart::projection(std::string_view name, int64_t in, int64
 }
 
 LinearLayer FeedForwardPart::down_projection() const {
-  return projection("down_proj", description_.inner, parts_.config().hidden_size);
+  return projection(description_.down_proj, description_.inner, parts_.config().hidden_size);
 }
 
 ValueId FeedForwardPart::inner(ValueId x) const {
@@ -24,11 +24,11 @@ ValueId FeedForwardPart::inner(ValueId x) const {
   const auto project = [&](std::string_view name, int64_t out) {
     return parts_.layers().linear(projection(name, parts_.config().hidden_size, out), x);
   };
-  if (!description_.has_gate) return ops::relu_squared(builder, project("up_proj", width));
+  if (!description_.has_gate) return ops::relu_squared(builder, project(description_.up_proj, width));
   const auto gated = description_.activation == Activation::kSilu ? ops::swiglu : ops::geglu;
   if (!description_.is_fused) {
-    const ValueId gate = project("gate_proj", width);
-    return gated(builder, gate, project("up_proj", width));
+    const ValueId gate = project(description_.gate_proj, width);
+    return gated(builder, gate, project(description_.up_proj, width));
   }
   const std::vector<ValueId> parts = ops::split_columns(builder, project("gate_up_proj", 2 * width), {width, width});
   return gated(builder, parts[0], parts[1]);

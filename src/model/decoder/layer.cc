@@ -9,6 +9,16 @@
 namespace spillway {
 
 std::vector<LayerState> DecoderLayer::states() const {
+  const auto last_tokens = [](int64_t taps, int64_t channels) {
+    return LayerState{.name = "convolution", .width = (taps - 1) * channels, .rows = StateRows::kPerSequence};
+  };
+  if (convolution) return {last_tokens(convolution->taps, convolution->channels)};
+  if (delta)
+    return {last_tokens(delta->taps, delta->channels()),
+            {.name = "delta",
+             .width = delta->heads.key_dim * delta->value_width(),
+             .rows = StateRows::kPerSequence,
+             .dtype = DType::kF32}};
   return {{.name = "key", .width = attention.key_width()}, {.name = "value", .width = attention.key_width()}};
 }
 

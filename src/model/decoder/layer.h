@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/gated_delta_rule/gated_delta_rule.h"
 #include "ops/route/route.h"
+#include "tensor/dtype.h"
 
 namespace spillway {
 
@@ -53,7 +55,11 @@ struct Attention {
   bool has_sinks = false;                      // a learned logit of each head joins its softmaxes (gpt-oss)
   bool values_are_keys = false;                // values are k_proj's product, too, before norm and rope (Gemma 4)
   bool normalises_values = false;              // each head of values has a norm without a weight (Gemma 4)
-  std::optional<LatentHeads> latent;           // then kv_heads equals heads
+  // q_proj gives each head's query and then a gate, by whose sigmoid what the head sees is multiplied (Qwen3-Next).
+  bool has_gate = false;
+  std::optional<LatentHeads> latent;  // then kv_heads equals heads
+  // The names of modules inside self_attn.
+  std::string_view output_proj = "o_proj", query_norm = "q_norm", key_norm = "k_norm";
 
   // Return the number of columns of all queries, of all keys, and of what all heads attend to.
   [[nodiscard]] int64_t query_width() const { return heads * head_dim; }
@@ -61,6 +67,26 @@ struct Attention {
   [[nodiscard]] int64_t output_width() const { return heads * (latent ? latent->value_dim : head_dim); }
   // Returns the number of elements of a head that the rope is made for.
   [[nodiscard]] int64_t rope_dim() const { return latent ? latent->rotated : head_dim; }
+};
+
+// A causal convolution of few taps in place of attention (LFM2): out_proj(c * conv(b * x)), where in_proj gives b, c
+// and x, each as wide as the stream.
+struct ShortConvolution {
+  int64_t channels = 0;  // hidden_size
+  int64_t taps = 0;      // conv_L_cache, 2 to ops::kMaxTaps
+  bool bias = false;     // of the convolution and of both projections
+};
+
+// The gated delta rule in place of attention (Qwen3-Next): queries, keys and values are convolved and go through
+// ops::gated_delta_rule, whose result is normalised by value heads and gated.
+struct GatedDelta {
+  ops::DeltaHeads heads;
+  int64_t taps = 0;         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
+  bool is_by_head = false;  // the projections are two, in_proj_qkvz and in_proj_ba, with the parts of each key head
+
+  // Return the number of columns of queries, keys and values, and of values alone.
+  [[nodiscard]] int64_t channels() const { return 2 * heads.key_heads * heads.key_dim + value_width(); }
+  [[nodiscard]] int64_t value_width() const { return heads.value_heads * heads.value_dim; }
 };
 
 enum class Activation : uint8_t { kSilu, kGeluTanh, kReluSquared };
@@ -71,6 +97,8 @@ struct FeedForward {
   bool has_gate = true;   // down_proj(activation(gate_proj(x)) * up_proj(x)), else down_proj(activation(up_proj(x)))
   bool is_fused = false;  // gate_up_proj is gate_proj and up_proj below each other (Phi-3)
   bool bias = false;      // of all its projections
+  // The names of its module inside the layer and of its projections.
+  std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
 };
 
 // Experts whose projections are fused in files (gpt-oss): gate_up_proj [experts, hidden_size, 2 * inner], whose columns
@@ -119,8 +147,9 @@ enum class StateRows : uint8_t { kPerToken, kPerSequence };
 // A state is what a layer keeps of a sequence's tokens for those after them, in generation.
 struct LayerState {
   std::string_view name;  // "key"
-  int64_t width = 0;      // of a row, in the model's dtype
+  int64_t width = 0;      // of a row
   StateRows rows = StateRows::kPerToken;
+  std::optional<DType> dtype = {};  // empty: the model's
 };
 
 // One layer. The defaults are Llama's:
@@ -129,12 +158,15 @@ struct LayerState {
 struct DecoderLayer {
   LayerNorms norms;
   Attention attention;
+  std::optional<ShortConvolution> convolution;  // in place of attention
+  std::optional<GatedDelta> delta;              // likewise
   FeedForward feed_forward;
   std::optional<Mixture> mixture;  // in place of the feed-forward, or, with norms.before_mixture, beside it
   bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
   bool has_scalar = false;         // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
 
-  // Returns what the layer keeps: keys and values are two states.
+  // Returns what the layer keeps: keys and values are two states, the last tokens of a convolution one, and the
+  // matrices of the delta rule another one behind it.
   [[nodiscard]] std::vector<LayerState> states() const;
 };
 

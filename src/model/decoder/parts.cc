@@ -19,7 +19,9 @@ namespace {
 // Returns what the names of all tensors in files begin with but those of layers behind the model's own.
 std::vector<std::string> own_beginnings(const DecoderConfig& config, const WeightNames& names) {
   std::vector<std::string> result;
-  for (const std::string_view outside : {"model.embed_tokens.", "model.norm.", "lm_head."})
+  const std::string norm = fmt::format("{}.", config.architecture->final_norm);
+  for (const std::string_view outside :
+       {std::string_view("model.embed_tokens."), std::string_view(norm), std::string_view("lm_head.")})
     result.push_back(names.in_files(outside));
   for (int64_t layer = 0; layer < std::ssize(config.layers); ++layer)
     result.push_back(names.in_files(layer_prefix(layer)));

@@ -21,10 +21,10 @@ namespace spillway {
 inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 inline constexpr std::string_view kHead = "lm_head.weight";
 
-// Queries [T, heads * head_dim], keys and values [T, kv_heads * head_dim], and the logits [heads] that join their
-// softmaxes, or kNone.
+// Queries [T, heads * head_dim], keys and values [T, kv_heads * head_dim]; the logits [heads] that join their
+// softmaxes, or kNone; and the gates of what they see, [T, heads * head_dim], or kNone.
 struct AttentionHeads {
-  ValueId q = kNone, k = kNone, v = kNone, sinks = kNone;
+  ValueId q = kNone, k = kNone, v = kNone, sinks = kNone, gate = kNone;
 };
 
 // The use of the experts of a layer by its router.

@@ -82,6 +82,19 @@ struct ReluSquared {
   SPILLWAY_NUMBER_FUNCTION static Number slope(Number x) { return 2 * positive(x); }
 };
 
+// The two structs below are for gates alone.
+struct Sigmoid {
+  SPILLWAY_NUMBER_FUNCTION static Number value(Number x) { return logistic(x); }
+  SPILLWAY_NUMBER_FUNCTION static Number slope(Number x) {
+    const Number s = logistic(x);
+    return s * (1 - s);
+  }
+};
+struct Identity {
+  SPILLWAY_NUMBER_FUNCTION static Number value(Number x) { return x; }
+  SPILLWAY_NUMBER_FUNCTION static Number slope(Number) { return 1; }
+};
+
 // Calls f with an object of the activation that the operation computes.
 template <typename Function>
 void with_activation(const KernelArgs& args, const Function& f) {

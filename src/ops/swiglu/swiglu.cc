@@ -17,6 +17,14 @@ void geglu_cpu(const KernelArgs& args);
 SPILLWAY_OPTIONAL_KERNEL void geglu_cuda(const KernelArgs& args);
 void geglu_grad_cpu(const KernelArgs& args);
 SPILLWAY_OPTIONAL_KERNEL void geglu_grad_cuda(const KernelArgs& args);
+void glu_cpu(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void glu_cuda(const KernelArgs& args);
+void glu_grad_cpu(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void glu_grad_cuda(const KernelArgs& args);
+void bilinear_cpu(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void bilinear_cuda(const KernelArgs& args);
+void bilinear_grad_cpu(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void bilinear_grad_cuda(const KernelArgs& args);
 
 namespace swiglu_op {
 namespace {
@@ -76,6 +84,40 @@ const OpDef kGeglu{.name = "geglu",
                    .cpu = geglu_cpu,
                    .cuda = geglu_cuda};
 
+const OpDef kGluGrad{.name = "glu_grad",
+                     .infer = infer_grad,
+                     .cost = memory_cost,
+                     .in_place = {{0, kGate}, {1, kUp}, {0, kDy}, {1, kDy}},
+                     .cpu = glu_grad_cpu,
+                     .cuda = glu_grad_cuda};
+
+void glu_vjp(VjpContext& context) { append_gradients(context, kGluGrad); }
+
+const OpDef kGlu{.name = "glu",
+                 .infer = [](TypeList inputs, const Attributes&) { return infer_as("glu", inputs); },
+                 .vjp = glu_vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, kGate}, {0, kUp}},
+                 .cpu = glu_cpu,
+                 .cuda = glu_cuda};
+
+const OpDef kBilinearGrad{.name = "bilinear_grad",
+                          .infer = infer_grad,
+                          .cost = memory_cost,
+                          .in_place = {{0, kGate}, {1, kUp}, {0, kDy}, {1, kDy}},
+                          .cpu = bilinear_grad_cpu,
+                          .cuda = bilinear_grad_cuda};
+
+void bilinear_vjp(VjpContext& context) { append_gradients(context, kBilinearGrad); }
+
+const OpDef kBilinear{.name = "bilinear",
+                      .infer = [](TypeList inputs, const Attributes&) { return infer_as("bilinear", inputs); },
+                      .vjp = bilinear_vjp,
+                      .cost = memory_cost,
+                      .in_place = {{0, kGate}, {0, kUp}},
+                      .cpu = bilinear_cpu,
+                      .cuda = bilinear_cuda};
+
 }  // namespace
 }  // namespace swiglu_op
 
@@ -83,5 +125,9 @@ ValueId swiglu(Builder& builder, ValueId gate, ValueId up) {
   return builder.append_one(swiglu_op::kSwiglu, {gate, up});
 }
 ValueId geglu(Builder& builder, ValueId gate, ValueId up) { return builder.append_one(swiglu_op::kGeglu, {gate, up}); }
+ValueId glu(Builder& builder, ValueId gate, ValueId up) { return builder.append_one(swiglu_op::kGlu, {gate, up}); }
+ValueId bilinear(Builder& builder, ValueId gate, ValueId up) {
+  return builder.append_one(swiglu_op::kBilinear, {gate, up});
+}
 
 }  // namespace spillway::ops

@@ -1,4 +1,4 @@
-// The gated activations of feed-forwards (Shazeer, GLU Variants Improve Transformer, 2020): Llama's and Gemma's.
+// The gated linear units of feed-forwards and of other branches (Shazeer, GLU Variants Improve Transformer, 2020).
 #pragma once
 
 #include "graph/builder.h"
@@ -11,5 +11,9 @@ namespace spillway::ops {
 [[nodiscard]] ValueId swiglu(Builder& builder, ValueId gate, ValueId up);
 // Returns gelu(gate) * up, by gelu's tanh (gelu_tanh of activation.h).
 [[nodiscard]] ValueId geglu(Builder& builder, ValueId gate, ValueId up);
+// Returns sigmoid(gate) * up.
+[[nodiscard]] ValueId glu(Builder& builder, ValueId gate, ValueId up);
+// Returns gate * up.
+[[nodiscard]] ValueId bilinear(Builder& builder, ValueId gate, ValueId up);
 
 }  // namespace spillway::ops

@@ -63,6 +63,10 @@ void swiglu(const KernelArgs& args) { gated<Silu>(args); }
 void swiglu_grad(const KernelArgs& args) { gated_grad<Silu>(args); }
 void geglu(const KernelArgs& args) { gated<GeluTanh>(args); }
 void geglu_grad(const KernelArgs& args) { gated_grad<GeluTanh>(args); }
+void glu(const KernelArgs& args) { gated<Sigmoid>(args); }
+void glu_grad(const KernelArgs& args) { gated_grad<Sigmoid>(args); }
+void bilinear(const KernelArgs& args) { gated<Identity>(args); }
+void bilinear_grad(const KernelArgs& args) { gated_grad<Identity>(args); }
 
 }  // namespace spillway::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -73,9 +77,17 @@ HWY_EXPORT(swiglu);
 HWY_EXPORT(swiglu_grad);
 HWY_EXPORT(geglu);
 HWY_EXPORT(geglu_grad);
+HWY_EXPORT(glu);
+HWY_EXPORT(glu_grad);
+HWY_EXPORT(bilinear);
+HWY_EXPORT(bilinear_grad);
 void swiglu_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(swiglu)(args); }
 void swiglu_grad_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(swiglu_grad)(args); }
 void geglu_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(geglu)(args); }
 void geglu_grad_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(geglu_grad)(args); }
+void glu_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(glu)(args); }
+void glu_grad_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(glu_grad)(args); }
+void bilinear_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(bilinear)(args); }
+void bilinear_grad_cpu(const KernelArgs& args) { HWY_DYNAMIC_DISPATCH(bilinear_grad)(args); }
 }  // namespace spillway::ops
 #endif

@@ -71,5 +71,9 @@ void swiglu_cuda(const KernelArgs& args) { gated<Silu>(args); }
 void swiglu_grad_cuda(const KernelArgs& args) { gated_grad<Silu>(args); }
 void geglu_cuda(const KernelArgs& args) { gated<GeluTanh>(args); }
 void geglu_grad_cuda(const KernelArgs& args) { gated_grad<GeluTanh>(args); }
+void glu_cuda(const KernelArgs& args) { gated<Sigmoid>(args); }
+void glu_grad_cuda(const KernelArgs& args) { gated_grad<Sigmoid>(args); }
+void bilinear_cuda(const KernelArgs& args) { gated<Identity>(args); }
+void bilinear_grad_cuda(const KernelArgs& args) { gated_grad<Identity>(args); }
 
 }  // namespace spillway::ops

@@ -52,6 +52,29 @@ TEST_CASE("geglu and its gradients agree with float64") {
   }
 }
 
+TEST_CASE("a gate by its sigmoid, a gate as it is, and their gradients agree with float64") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const ValueType type{dtype, {6, 53}, kTokenAxis};
+    OperationCase test{.tokens = 6,
+                       .inputs = {{type, random_numbers(318, 1, 6)}, {type, random_numbers(318, 2)}},
+                       .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::glu(b, in[0], in[1]); },
+                       .reference =
+                           [](const std::vector<Numbers>& in) {
+                             Numbers out = in[1];
+                             for (size_t i = 0; i < out.size(); ++i) out[i] /= 1 + std::exp(-in[0][i]);
+                             return out;
+                           }};
+    check_operation(test);
+    test.build = [](Builder& b, const std::vector<ValueId>& in) { return ops::bilinear(b, in[0], in[1]); };
+    test.reference = [](const std::vector<Numbers>& in) {
+      Numbers out = in[1];
+      for (size_t i = 0; i < out.size(); ++i) out[i] *= in[0][i];
+      return out;
+    };
+    check_operation(test);
+  }
+}
+
 TEST_CASE("swiglu neither overflows nor loses a far negative gate") {
   Graph graph;
   Builder b(graph);

@@ -1,0 +1,89 @@
+#include "model/decoder/gated_delta.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "model/decoder/short_convolution.h"
+#include "ops/activation/activation.h"
+#include "ops/add_row/add_row.h"
+#include "ops/cast/cast.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/scale_columns/scale_columns.h"
+#include "ops/split_columns/split_columns.h"
+#include "ops/swiglu/swiglu.h"
+
+namespace spillway {
+
+ValueId GatedDeltaPart::project(std::string_view name, int64_t width, ValueId x) const {
+  return parts_.layers().linear({.module = fmt::format("{}.{}", module_, name),
+                                 .in_features = parts_.config().hidden_size,
+                                 .out_features = width},
+                                x);
+}
+
+GatedDeltaPart::Projections GatedDeltaPart::project(ValueId x) const {
+  const ops::DeltaHeads& heads = description_.heads;
+  if (description_.is_by_head) return project_by_head(x);
+  const ValueId qkv = project("in_proj_qkv", description_.channels(), x);
+  const ValueId z = project("in_proj_z", description_.value_width(), x);
+  const ValueId b = project("in_proj_b", heads.value_heads, x);
+  return {.qkv = qkv, .z = z, .b = b, .a = project("in_proj_a", heads.value_heads, x)};
+}
+
+// Qwen3-Next's projections give for each key head its query, its key, the values and the gates of its value heads; and
+// their numbers for beta and for the decay.
+GatedDeltaPart::Projections GatedDeltaPart::project_by_head(ValueId x) const {
+  const ops::DeltaHeads& heads = description_.heads;
+  const int64_t served = heads.value_heads / heads.key_heads, keys = heads.key_dim, values = served * heads.value_dim;
+  const ValueId all = project("in_proj_qkvz", description_.channels() + description_.value_width(), x);
+  const std::vector<ValueId> sides = ops::split_columns(builder(), all, {2 * keys + values, values}, heads.key_heads);
+  const std::vector<ValueId> parts = ops::split_columns(builder(), sides[0], {keys, keys, values}, heads.key_heads);
+  const ValueId qkv =
+      ops::join_columns(builder(), parts, {heads.key_heads * keys, heads.key_heads * keys, description_.value_width()});
+  const std::vector<ValueId> numbers =
+      ops::split_columns(builder(), project("in_proj_ba", 2 * heads.value_heads, x), {served, served}, heads.key_heads);
+  return {.qkv = qkv, .z = sides[1], .b = numbers[0], .a = numbers[1]};
+}
+
+// Returns a weight with a number for each value head.
+ValueId GatedDeltaPart::number_of_heads(ParameterRole role, std::string_view name) const {
+  Layers& layers = parts_.layers();
+  return layers
+      .add(layers.named_parameter(role, fmt::format("{}.{}", module_, name), module_, {description_.heads.value_heads}))
+      .value();
+}
+
+// Returns -exp(A_log) softplus(a + dt_bias), f32.
+ValueId GatedDeltaPart::decay(ValueId a) const {
+  namespace pointwise = ops::pointwise;
+  const ValueId shifted =
+      ops::add_row(builder(), ops::cast(builder(), a, DType::kF32), number_of_heads(ParameterRole::kBias, "dt_bias"));
+  const ValueId negative = pointwise::log_sigmoid(builder(), pointwise::affine(builder(), shifted, -1));
+  const ValueId rates =
+      pointwise::exp(builder(), ops::cast(builder(), number_of_heads(ParameterRole::kDecay, "A_log"), DType::kF32));
+  return ops::scale_columns(builder(), negative, rates);
+}
+
+ValueId GatedDeltaPart::inner(ValueId x, const Convolve& convolve, const ApplyRule& apply) const {
+  Layers& layers = parts_.layers();
+  const Projections projected = project(x);
+  const ValueId weight = convolution_weight(layers, module_ + ".conv1d", description_.channels(), description_.taps);
+  const ValueId qkv = ops::silu(builder(), convolve(projected.qkv, weight));
+  const ValueId beta = ops::pointwise::sigmoid(builder(), ops::cast(builder(), projected.b, DType::kF32));
+  const ValueId y = apply(qkv, decay(projected.a), beta);
+  if (y == kNone) return kNone;
+  // This norm's weights are what they say, also where others are kept as what they differ from one.
+  const ValueId norm = layers.weight(ParameterRole::kNorm, module_ + ".norm", {description_.heads.value_dim});
+  return ops::swiglu(builder(), projected.z, ops::rms_norm(builder(), y, norm, parts_.config().norm_eps));
+}
+
+LinearLayer GatedDeltaPart::out_projection() const {
+  return {.module = module_ + ".out_proj",
+          .in_features = description_.value_width(),
+          .out_features = parts_.config().hidden_size};
+}
+
+}  // namespace spillway

@@ -1,0 +1,78 @@
+// The operands of the gated delta rule, and the sizes that its kernels go by.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/kernel.h"
+#include "base/math.h"
+#include "ops/optimizers/either_side.h"
+
+namespace spillway::ops {
+
+namespace gated_delta_rule_op {
+// gated_delta_rule has the first four, its gradient all of them.
+enum Input : int { kQkv, kDecay, kBeta, kSeqOffsets, kDy };
+}  // namespace gated_delta_rule_op
+
+namespace cached_gated_delta_rule_op {
+enum Input : int { kQkv, kDecay, kBeta, kState, kSlots, kPositions };
+}
+
+// Tokens that are computed together, from the beginning of each sequence on.
+constexpr int64_t kDeltaChunk = 64;
+// Added to the sum of the squares of a query or a key, so that none divides by zero.
+constexpr float kDeltaEps = 1e-6f;
+
+struct DeltaSizes {
+  int64_t key_heads, value_heads, key_dim, value_dim;
+
+  explicit DeltaSizes(const Attributes& attributes)
+      : key_heads(attributes.integer("key_heads")),
+        value_heads(attributes.integer("value_heads")),
+        key_dim(attributes.integer("key_dim")),
+        value_dim(attributes.integer("value_dim")) {}
+
+  // The value heads of a key head.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t group() const { return value_heads / key_heads; }
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t columns() const {
+    return 2 * key_heads * key_dim + value_heads * value_dim;
+  }
+  // Where the parts of a row of qkv begin.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t query_at(int64_t key_head) const { return key_head * key_dim; }
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t key_at(int64_t key_head) const { return (key_heads + key_head) * key_dim; }
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t value_at(int64_t value_head) const {
+    return 2 * key_heads * key_dim + value_head * value_dim;
+  }
+  // The columns of scratch matrices: whole vectors.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t key_width() const { return (key_dim + 15) / 16 * 16; }
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t value_width() const { return (value_dim + 15) / 16 * 16; }
+  // The elements of a head's state in scratch, [key_dim, value_width].
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t state_floats() const { return key_dim * value_width(); }
+};
+
+// The sequences of a stream. Tokens behind the last one are taken for one more.
+struct DeltaSequences {
+  const int32_t* offsets;
+  int64_t count, tokens;
+
+  // `view`: seq_offsets.
+  DeltaSequences(const TensorView& view, int64_t tokens_of_stream)
+      : offsets(view.as<int32_t>()), count(view.elems()), tokens(tokens_of_stream) {}
+
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t begin(int64_t sequence) const { return offsets[sequence]; }
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t end(int64_t sequence) const {
+    return sequence + 1 < count ? offsets[sequence + 1] : tokens;
+  }
+  // Returns the place of the states at the start of chunk `chunk` > 0 among those of the stream's chunks, of which
+  // there are at most tokens / kDeltaChunk: the state at the start of a sequence needs no place.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t place(int64_t sequence, int64_t chunk) const {
+    return begin(sequence) / kDeltaChunk + chunk - 1;
+  }
+};
+
+// Returns the floats of the states that the gradient keeps.
+[[nodiscard]] inline int64_t kept_state_floats(const DeltaSizes& sizes, int64_t tokens) {
+  return tokens / kDeltaChunk * sizes.value_heads * sizes.state_floats();
+}
+
+}  // namespace spillway::ops
