@@ -22,6 +22,7 @@
 #include "tests/support/captured.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/process.h"
+#include "tests/support/ranks_run.h"
 #include "tests/support/tiny_job.h"
 #include "tests/support/video_run.h"
 
@@ -31,28 +32,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 constexpr int kSharedSteps = 6;  // two epochs of 11 micro-batches, 4 a step: the third has 3, and the sixth
 constexpr int kMicroBatches = 4;
-
-// Runs a command of training as so many ranks, and returns by rank what it failed of.
-std::vector<std::string> run_over_ranks(int ranks, const Arguments& all) {
-  const auto arguments = training_arguments(std::span(all).subspan(1));
-  std::vector<std::string> errors;
-  const auto train = [&](Peers* peers) {
-    if (const int status = train_as_rank(*arguments, peers); status != 0) throw InputError(std::to_string(status));
-  };
-  const Captured run = capture([&] {
-    if (ranks == 1) {
-      train(nullptr);
-    } else {
-      errors = run_ranks(ranks, [&](Peers& peers) { train(&peers); });
-    }
-    return 0;
-  });
-  return errors;
-}
 
 // Trains as so many ranks, each with its part of the micro-batches.
 std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const std::string& name, Arguments more) {

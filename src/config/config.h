@@ -168,9 +168,11 @@ struct SaidQuantisation {
   std::optional<SaidValue<std::vector<std::string>>> skip_modules;
 };
 
-// The ranks: processes that train one job together. Micro-batch i of a step is that of rank i mod count.
+// The ranks: processes that train one job together, in groups of neighbours that share each micro-batch. Micro-batch i
+// of a step is that of group i mod groups().
 struct RankSettings {
   int64_t count = 1;
+  int64_t context = 1;            // ranks of such a group; divides `count`
   double timeout_seconds = 1800;  // without a sign of life of a rank, after which the others end
   // What is split over several ranks: nothing (0), the optimizer's state (1), gradients too (2), weights too (3).
   int zero_stage = 0;
@@ -178,6 +180,7 @@ struct RankSettings {
   int64_t copies = 1;           // groups of neighbouring ranks, of which each has all of what is split
   bool shards_by_host = false;  // one for each host, which the launcher knows
 
+  [[nodiscard]] int64_t groups() const { return count / context; }
   // Splits over groups of so many neighbouring ranks, a divisor of `count`. Nothing is split over groups of one.
   void split_over(int64_t shards);
 };

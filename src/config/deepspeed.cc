@@ -80,8 +80,8 @@ void check_gradient_type(std::span<const ForeignSetting> section) {
                   type->place.text(), type->value.shown()));
 }
 
-// DeepSpeed's batch is a step on all ranks. It gives the one of micro_batch_size and gradient_accumulation_steps that
-// is missing.
+// DeepSpeed's batch is a step on all ranks, or groups of those that share sequences. It gives the one of
+// micro_batch_size and gradient_accumulation_steps that is missing.
 void merge_batch(std::span<const ForeignSetting> section, int64_t ranks, std::vector<Setting>& settings) {
   const ForeignSetting* batch = find_foreign(section, "train_batch_size");
   if (batch == nullptr) return;
@@ -171,7 +171,7 @@ void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdi
     if (const ForeignSetting* shards = find_foreign(section, kShards); shards && number_of(shards->value) > 0)
       merge_setting(settings, {find_key("dp_shard_size"), kShards, shards->place, shards->value});
   }
-  merge_batch(section, ranks, settings);
+  merge_batch(section, groups_of_ranks(settings, loaded), settings);
   merge_optim_args(section, settings);
   const auto is_optimizer = [](const ForeignSetting& one) { return one.key->text == "optimizer_offload"; };
   const auto optimizer = std::find_if(section.begin(), section.end(), is_optimizer);

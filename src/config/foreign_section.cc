@@ -174,6 +174,14 @@ int64_t ranks_of(std::span<const Setting> settings, const LoadedConfig& loaded) 
   return loaded.source.ranks > 0 ? loaded.source.ranks : ranks;
 }
 
+int64_t groups_of_ranks(std::span<const Setting> settings, const LoadedConfig& loaded) {
+  const int64_t ranks = ranks_of(settings, loaded);
+  int64_t context = 1;
+  const Setting* said = find_setting(settings, "context_parallel_size");
+  if (said != nullptr) read_value(said->value, said->place, said->key->range, context);
+  return ranks % context == 0 ? ranks / context : ranks;
+}
+
 void merge_setting(std::vector<Setting>& settings, Setting setting) {
   const auto same_key = [&](const Setting& other) { return other.key == setting.key; };
   const auto other = std::find_if(settings.begin(), settings.end(), same_key);

@@ -66,6 +66,9 @@ void merge_setting(std::vector<Setting>& settings, Setting setting);
 
 // Returns the number of ranks, which the launcher or the settings say.
 [[nodiscard]] int64_t ranks_of(std::span<const Setting> settings, const LoadedConfig& loaded);
+// Returns the number of groups of ranks, which each have micro-batches of their own; that of the ranks where the size
+// of a group does not divide it.
+[[nodiscard]] int64_t groups_of_ranks(std::span<const Setting> settings, const LoadedConfig& loaded);
 // The verdict on keys that say what ranks split, on one rank.
 inline constexpr std::string_view kNothingToShard = "on one rank there is nothing to shard";
 

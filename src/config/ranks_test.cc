@@ -147,10 +147,31 @@ TEST_CASE("states are split over groups of ranks, by everybody's words") {
         std::string::npos);
 }
 
+TEST_CASE("ranks share sequences in groups, which share out the micro-batches") {
+  for (const char* line : {"context_parallel_size: 2", "sequence_parallel_degree: 2", "sp_size: 2",
+                           "context_parallel: {size: 2}", "deepspeed: {sequence_parallel_size: 2}",
+                           "parallelism_config: {cp_size: 2}", "parallelism_config: {sp_size: 2, cp_size: 1}"}) {
+    CAPTURE(std::string(line));
+    CHECK(ranks_error(fmt::format("{}\n", line)).empty());
+    const Config config = load_for_ranks(fmt::format("{}\ngradient_accumulation_steps: 3\n", line), 4).config;
+    CHECK(config.ranks.context == 2);
+    CHECK(config.ranks.groups() == 2);
+    CHECK(config.batches.gradient_accumulation_steps == 6);
+  }
+  CHECK(step_of("micro_batch_size: 2\ndeepspeed: {train_batch_size: 24, sequence_parallel_size: 2}\n", 4) ==
+        RankStep{2, 12});
+  CHECK(ranks_error("context_parallel_size: 3\n", 4)
+            .find("context_parallel_size] expected a divisor of the number of "
+                  "ranks, 4, got 3") != std::string::npos);
+  CHECK(ranks_error("sp_size: 4\n", 2).find("sp_size] expected a divisor") != std::string::npos);
+  CHECK(first_problem(check_online("context_parallel_size: 2\n", 2))
+            .find("context_parallel_size] expected 1 beside "
+                  "online reinforcement learning, got 2") != std::string::npos);
+  CHECK(first_problem(check_online("context_parallel_size: 2\n", 1)).empty());
+}
+
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
-  for (const char* line : {"context_parallel_size: 2", "sp_size: 2", "deepspeed: {sequence_parallel_size: 2}",
-                           "tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {cp_size: 2}",
-                           "parallelism_config: {sp_size: 2, cp_size: 1}", "parallelism_config: {tp_size: 2}"}) {
+  for (const char* line : {"tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {tp_size: 2}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line)).empty());
     CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);

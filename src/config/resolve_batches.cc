@@ -109,12 +109,13 @@ void take_eval_length(const BatchSettings& batches, data::DataSettings& data) {
   options.rows = std::clamp<int64_t>(batches.tokens() / data.eval_sequence_len, 1, options.rows);
 }
 
-// Returns the micro-batches of a step: those of all ranks, or of a rank that is alone those of the ranks that the
-// config has for rows of their own.
-int64_t accumulation_of(const Resolution& r, int64_t count) {
+// Returns the micro-batches of a step: those of all groups of ranks, or of a rank that is alone those of the ranks that
+// the config has for rows of their own.
+int64_t accumulation_of(const Resolution& r, const RankSettings& settings) {
+  const int64_t count = settings.count;
   const int64_t own = own_accumulation_of(r);
   const int64_t shards = std::max<int64_t>(1, r.keys.dp_shard_size.value_or(1));
-  const int64_t ranks = count > 1 ? count : shards * r.keys.dp_replicate_size;
+  const int64_t ranks = count > 1 ? settings.groups() : shards * r.keys.dp_replicate_size;
   if (ranks == 1) return own;
   constexpr int64_t kMost = 1 << 20;
   if (ranks > kMost / own) {
@@ -200,7 +201,7 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
   const Spelled& keys = r.keys;
   const data::RowOptions& rows = data.rows;
   BatchSettings batches{.micro_batch_size = keys.micro_batch_size,
-                        .gradient_accumulation_steps = accumulation_of(r, ranks.count),
+                        .gradient_accumulation_steps = accumulation_of(r, ranks),
                         .sequence_len = rows.sequence_len,
                         .length_key = keys.max_length ? "max_length" : "sequence_len",
                         .eval_sequence_len = data.eval_sequence_len};

@@ -14,11 +14,25 @@ void ignore_what_ranks_split(const Resolution& r) {
     r.ignore(key, kAlone);
 }
 
+// Returns the ranks that share each micro-batch.
+int64_t context_of(const Resolution& r, int64_t ranks) {
+  constexpr const char* kKey = "context_parallel_size";
+  const Spelled& keys = r.keys;
+  const int64_t context = keys.context_parallel_size;
+  if (context == 1) return context;
+  if (ranks % context != 0)
+    throw input_error(r.where(kKey), "expected a divisor of the number of ranks, {}, got {}; change it, or remove it",
+                      ranks, context);
+  const std::string_view beside = is_online(keys)         ? "online reinforcement learning"
+                                  : has_preferences(keys) ? "losses of whole sequences"
+                                                          : "";
+  if (!beside.empty())
+    r.not_yet(kKey, fmt::format("1 beside {}, got {}; sequences that ranks share there are", beside, context));
+  return context;
+}
+
 void check_split(const Resolution& r) {
   const Spelled& keys = r.keys;
-  if (keys.context_parallel_size > 1)
-    r.not_yet("context_parallel_size", fmt::format("1 beside several ranks, got {}; sequences that ranks share are",
-                                                   keys.context_parallel_size));
   for (const auto& [key, size] : {std::pair{"tensor_parallel_size", keys.tensor_parallel_size},
                                   {"expert_parallel_size", keys.expert_parallel_size}}) {
     if (size == 1) continue;
@@ -104,6 +118,7 @@ RankSettings resolve_ranks(const Resolution& r) {
     return ranks;
   }
   check_split(r);
+  ranks.context = context_of(r, ranks.count);
   ranks.zero_stage = zero_stage_of(keys.zero_stage);
   ranks.chooses_stage = keys.zero_stage == ZeroStage::kAuto;
   take_copies(r, ranks);

@@ -49,7 +49,12 @@ class Peers {
   virtual void gather(std::span<const std::byte> part, std::span<std::byte> whole, const Cut& cut,
                       int64_t elem_bytes) = 0;
 
-  // Copy and clear bytes of the memory that fold() and gather() take, in order with them.
+  // Gives piece i of `from`, of `ranks` equal pieces, to rank i of this rank's group of so many neighbours, and sets
+  // piece i of `to` to what that one has given to this rank (an all-to-all). The two do not overlap. REQUIRES: `ranks`
+  // divides size() and the bytes of both, which are alike on all ranks of the job.
+  virtual void all_to_all(std::span<const std::byte> from, std::span<std::byte> to, int ranks) = 0;
+
+  // Copy and clear bytes of the memory that the collectives above take, in order with them.
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes);
   virtual void clear(std::byte* to, int64_t bytes);
   // Returns when the calls before it have done their work, which others may only have begun: operands must stay as they

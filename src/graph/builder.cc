@@ -84,11 +84,11 @@ void Builder::update(ValueId value, ValueId next) {
   graph_.value(next).kind = graph_.value(value).kind;
 }
 
-AxisId Builder::add_axis(std::string name, int64_t capacity) {
+AxisId Builder::add_axis(std::string name, int64_t capacity, int64_t per_token) {
   const auto known =
       std::find_if(graph_.axes.begin(), graph_.axes.end(), [&](const Axis& axis) { return axis.name == name; });
   if (known == graph_.axes.end()) {
-    graph_.axes.push_back({std::move(name), capacity});
+    graph_.axes.push_back({std::move(name), capacity, per_token});
     return static_cast<AxisId>(graph_.axes.size() - 1);
   }
   SPILLWAY_CHECK(known->capacity == capacity, "{} has room for {} elsewhere in the graph, not {}", name,

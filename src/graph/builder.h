@@ -55,7 +55,7 @@ class Builder {
   SectionId begin_section(Section section);
 
   // Adds an axis, or returns the existing one of that name. REQUIRES: an existing axis has that capacity.
-  AxisId add_axis(std::string name, int64_t capacity);
+  AxisId add_axis(std::string name, int64_t capacity, int64_t per_token = 0);
 
   [[nodiscard]] Graph& graph() { return graph_; }
   [[nodiscard]] const ValueType& type(ValueId id) const { return graph_.value(id).type; }

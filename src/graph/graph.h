@@ -73,6 +73,7 @@ struct ValueType {
 struct Axis {
   std::string name;
   int64_t capacity = 0;
+  int64_t per_token = 0;  // above 0: it has so many rows for each of the tokens that this rank has
 };
 
 struct Value {

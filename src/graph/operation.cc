@@ -17,6 +17,10 @@ struct Types {
 
 std::string_view name_of(DeviceKind kind) { return kind == DeviceKind::kCpu ? "cpu" : "cuda"; }
 
+bool may_run_again(const OpDef& def) {
+  return def.collective == nullptr || def.held == Held::kWhole || def.held == Held::kOwn;
+}
+
 bool may_run_on_host(const Graph& graph, OpId id) {
   return graph.section_of(id).repeats == Repeats::kStep || graph.op(id).def->table_input >= 0;
 }

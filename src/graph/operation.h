@@ -50,6 +50,7 @@ enum class Held : uint8_t {
   kAsInputs,  // parts, if it works on parts (Value::split), else the same on all ranks
   kPart,      // parts of whole inputs
   kWhole,     // whole, of parts
+  kOwn,       // neither: each rank has rows of its own, as where ranks share sequences
 };
 
 // The cost class of recomputing an output: plans and `selective_checkpointing` tell these apart.
@@ -102,6 +103,10 @@ struct OpDef {
 
   [[nodiscard]] KernelFunction kernel(DeviceKind kind) const { return kind == DeviceKind::kCpu ? cpu : cuda; }
 };
+
+// Returns true unless it is a collective that must run exactly once: others may run again, in the same place on all
+// ranks.
+[[nodiscard]] bool may_run_again(const OpDef& def);
 
 // Returns true if a plan may run it on the host while the device is another one: updates, and lookups in a table.
 [[nodiscard]] bool may_run_on_host(const Graph& graph, OpId id);

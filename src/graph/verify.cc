@@ -115,7 +115,7 @@ class GraphVerifier {
   // Checks that no operation takes a part for the whole.
   void check_parts(OpId id) {
     const Operation& op = graph_.op(id);
-    if (op.def->collective != nullptr && op.def->held != Held::kWhole && graph_.section_of(op).recomputable)
+    if (!may_run_again(*op.def) && graph_.section_of(op).recomputable)
       report("operation {} ({}) is a collective in a section that may run again, or alone", id, op.def->name);
     bool any_part = false, any_whole = false, any_number = false;
     for (const ValueId input : op.inputs) {
@@ -125,6 +125,7 @@ class GraphVerifier {
     }
     const bool is_alone = op.inputs.size() == 1;  // beside others, parts are made from or put into a whole value
     const bool fits = op.def->held == Held::kAsInputs ? !any_part || !any_whole
+                      : op.def->held == Held::kOwn    ? !any_part
                       : op.def->held == Held::kPart   ? any_part != is_alone && (any_whole || any_number)
                                                       : any_part && (any_whole || any_number) != is_alone;
     if (!fits) report("operation {} ({}) takes parts for whole values, or the other way round", id, op.def->name);

@@ -32,11 +32,13 @@ namespace spillway::train {
 namespace {
 
 ModelOptions model_options(const config::ModelSettings& model, const config::BatchSettings& batches,
-                           int64_t sequences_per_row, int64_t text_tokens, std::optional<LoraOptions> lora) {
+                           int64_t sequences_per_row, int64_t text_tokens, int64_t context_ranks,
+                           std::optional<LoraOptions> lora) {
   ModelOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
   options.max_rows = batches.micro_batch_size;
   options.tokens =
       std::max(batches.micro_batch_size * sequences_per_row * batches.sequence_len, batches.eval_sequence_len);
+  options.context_ranks = context_ranks;
   options.sequence_len = std::max(batches.sequence_len, batches.eval_sequence_len);
   // A sequence has at least two tokens, or it has no target; a clip is one sequence.
   options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
@@ -89,7 +91,7 @@ void take_optimizer(Job& job) {
   job.graph.copies = narrow<int>(config.ranks.copies);
   job.graph.splits_states = config.ranks.zero_stage > 0;
   job.graph.splits_weights = config.ranks.zero_stage == 3;
-  job.graph.accumulates = config.batches.gradient_accumulation_steps > 1;
+  job.graph.accumulates = config.batches.gradient_accumulation_steps > 1 || job.graph.ranks > 1;
   job.other_groups = config.batches.other_groups;
   if (const std::vector<std::string_view> unread = unread_keys(optimizer, config.optimizer); !unread.empty())
     job.notes.push_back(fmt::format("ignored: {} ({} does not read {})", fmt::join(unread, ", "),
@@ -113,6 +115,28 @@ void check_experts(const Job& job) {
   if (said == config::Offload::kNone || has_mixture(*job.model)) return;
   throw input_error("expert_offload", "expected a mixture of experts, got {}, whose layers are dense; remove it",
                     quote(job.config.model.base_model));
+}
+
+// Throws InputError where ranks cannot share the sequences of the job.
+void check_context(Job& job) {
+  constexpr const char* kKey = "context_parallel_size";
+  const int64_t context = job.config.ranks.context;
+  if (context == 1) return;
+  const auto not_yet = [&](std::string_view beside) {
+    return input_error(kKey, "expected 1 beside {}, got {}; this is not yet supported", beside, context);
+  };
+  if (job.model->text() == nullptr) throw not_yet("clips");
+  if (!job.graph.objective->is_sum_of_tokens()) throw not_yet("a loss of whole sequences");
+  if (job.graph.model.router_aux_loss_coef > 0) throw not_yet("the load-balancing loss of a mixture of experts");
+  job.graph.model.reports_expert_load = false;
+  for (const Model* model : {job.model.get(), job.graph.reference.other.get()}) {
+    if (model == nullptr) continue;
+    for (const DecoderLayer& layer : model->text()->layers()) {
+      if (context > layer.attention.heads)
+        throw input_error(kKey, "expected at most the query heads of a layer, {}, got {}; lower it",
+                          layer.attention.heads, context);
+    }
+  }
 }
 
 // Sets the learning rates of weights that differ from the others.
@@ -340,7 +364,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   const int64_t sequences_per_row =
       job.online ? job.online->objective->sequences_per_row() : data::sequences_of(config.data.rows.objective);
   job.graph.model = model_options(config.model, config.batches, sequences_per_row,
-                                  job.clips ? job.clips->flow.text_len : 0, std::move(lora));
+                                  job.clips ? job.clips->flow.text_len : 0, config.ranks.context, std::move(lora));
   take_optimizer(job);
   take_unfrozen(job);
   check_experts(job);
@@ -362,6 +386,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
     job.graph.ema = {.decay = ema->decay, .start_step = ema->start_step};
   if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
   take_router_loss(job);
+  check_context(job);
   check_best_metric(config, *job.graph.objective);
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);
@@ -401,7 +426,7 @@ TrainingGraphOptions graph_options(const Job& job, int64_t group) {
 int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }
 
 int64_t micro_batches_of_rank(const Job& job) {
-  return div_ceil(job.config.batches.gradient_accumulation_steps, job.config.ranks.count);
+  return div_ceil(job.config.batches.gradient_accumulation_steps, job.config.ranks.groups());
 }
 
 }  // namespace spillway::train

@@ -45,7 +45,8 @@ class TypicalValues {
   TypicalValues(const Job& job, const Model& model)
       : sequence_len_(job.graph.model.sequence_len),
         vocab_size_(model.text() ? model.text()->vocab_size : 0),
-        text_tokens_(job.graph.model.text_tokens) {}
+        text_tokens_(job.graph.model.text_tokens),
+        context_ranks_(job.graph.model.context_ranks) {}
 
   void fill_training(const TrainingGraph& training, ValueId id, const TensorView& view, int64_t tokens) const {
     if (id == training.step) {
@@ -64,7 +65,8 @@ class TypicalValues {
             int64_t tokens) const {
     for (const BatchColumn& column : columns) {
       if (column.value != id) continue;
-      return column.column.fill_typical(view, {.tokens = tokens,
+      const bool is_of_stream = column.column.name == kSeqOffsets.name;  // of all rows, also where ranks share them
+      return column.column.fill_typical(view, {.tokens = is_of_stream ? context_ranks_ * tokens : tokens,
                                                .sequence_len = sequence_len_ > 0 ? sequence_len_ : tokens,
                                                .vocab_size = vocab_size_,
                                                .text_tokens = text_tokens_});
@@ -74,7 +76,7 @@ class TypicalValues {
   }
 
  private:
-  int64_t sequence_len_, vocab_size_, text_tokens_;
+  int64_t sequence_len_, vocab_size_, text_tokens_, context_ranks_;
 };
 
 // Fills batch values of the programs that generate a round. Prompts are read one after the other; while decoding, half

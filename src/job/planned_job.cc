@@ -213,6 +213,7 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
                     .budget = job.budget,
                     .ranks = job.config.ranks.count,
                     .zero_stage = job.config.ranks.zero_stage,
+                    .context = job.config.ranks.context,
                     .copies = job.config.ranks.copies,
                     .accumulation = micro_batches_of_rank(job),
                     .group = job.graph.micro_batches,

@@ -134,10 +134,11 @@ class Levers {
       return;
     const std::string key = spelled(loaded_.given.contains("num_gpus") ? "num_gpus" : "num_processes");
     SuggestedChange suggestion;
-    for (int64_t more = 2 * ranks; batches.gradient_accumulation_steps % more == 0; more *= 2)
-      suggestion.grades.push_back(
-          {{key, fmt::format("{}", more)},
-           {spelled("gradient_accumulation_steps"), fmt::format("{}", batches.gradient_accumulation_steps / more)}});
+    const int64_t context = config_.ranks.context;
+    for (int64_t more = 2 * ranks; batches.gradient_accumulation_steps % (more / context) == 0; more *= 2)
+      suggestion.grades.push_back({{key, fmt::format("{}", more)},
+                                   {spelled("gradient_accumulation_steps"),
+                                    fmt::format("{}", batches.gradient_accumulation_steps / (more / context))}});
     if (suggestion.grades.empty()) {  // each has one micro-batch already
       suggestion.trains = "on more rows in a step";
       for (int64_t more = 2 * ranks; more <= kMostTimes * ranks; more *= 2)

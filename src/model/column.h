@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/math.h"
 #include "graph/builder.h"
 #include "tensor/view.h"
 
@@ -40,6 +41,15 @@ ValueId add_column(Builder& builder, const Column& column, const ValueType& type
 extern const Column kIds;         // [T]
 extern const Column kPositions;   // [T], restarting at each sequence
 extern const Column kSeqOffsets;  // [sequences + 1], where each begins, and the stream's length
+// The same of a stream that ranks share, less the first row that this rank has: below 0 for sequences before it.
+extern const Column kOwnOffsets;
+
+// Returns the rows of a stream of so many tokens that each of `ranks` ranks has, the last of them fewer or none: rank r
+// has [r * n, (r + 1) * n). They are a multiple of 4, so that each rank begins with a block of random numbers.
+[[nodiscard]] constexpr int64_t rows_of_rank(int64_t tokens, int64_t ranks) {
+  constexpr int64_t kUnit = 4;
+  return ranks == 1 ? tokens : div_ceil(tokens, ranks * kUnit) * kUnit;
+}
 
 // Fills the value with random token ids.
 void fill_typical_ids(const TensorView& view, const TypicalBatch& batch);

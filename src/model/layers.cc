@@ -18,7 +18,8 @@ Layers::Layers(Builder& builder, const ModelOptions& options, const LinearStorag
   if (names_.is_part) parameters_.set_own_beginnings(names_.beginnings());
 }
 
-ValueId Layers::declare_dropout() {
+ValueId Layers::declare_dropout(ValueId own_offsets) {
+  own_offsets_ = own_offsets;
   if (asks_for_dropout() || options_.neftune_noise_alpha > 0)
     dropout_seed_ = builder_.input("batch.dropout_seed", {DType::kI64, {1}}, ValueKind::kBatch);
   return dropout_seed_;
@@ -121,7 +122,7 @@ Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
   result.scale = lora.scale_of(names_.path(layer.module));
   result.a = lora_weight(layer, ParameterRole::kLoraA);
   result.b = lora_weight(layer, ParameterRole::kLoraB);
-  if (is_dropped()) result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_);
+  if (is_dropped()) result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_, own_offsets_);
   return result;
 }
 

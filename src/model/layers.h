@@ -33,8 +33,9 @@ class Layers {
          const WeightNames& names = {});
 
   // Declares the seed that dropout of adapters and noise on embeddings read, i64 [1], below 0 for none. Returns kNone
-  // if there is neither.
-  ValueId declare_dropout();
+  // if there is neither. `own_offsets`: of sequences, counted from this rank's first row of a stream that ranks share
+  // (kOwnOffsets), whose rows draw what they draw on one rank.
+  ValueId declare_dropout(ValueId own_offsets = kNone);
   // Returns x with noise added, if the options ask for it. seq_offsets is i32 [sequences + 1].
   ValueId with_noise(ValueId x, ValueId seq_offsets);
 
@@ -97,7 +98,7 @@ class Layers {
   const ModelOptions& options_;
   LinearStorage in_files_;
   WeightNames names_;
-  ValueId dropout_seed_ = kNone, fake_quantises_ = kNone;
+  ValueId dropout_seed_ = kNone, own_offsets_ = kNone, fake_quantises_ = kNone;
   std::map<ValueId, ValueId> fake_inputs_;  // by input: several layers read one
   ParameterTable parameters_;
   int64_t trained_ = 0;  // parameters so far

@@ -16,7 +16,7 @@ ModelOptions ModelOptions::without_dropout() const {
 }
 
 ParameterTable parameters_of(const Model& model, ModelOptions options) {
-  options.tokens = options.max_sequences = 1;
+  options.tokens = options.max_sequences = options.context_ranks = 1;
   Graph graph;
   Builder builder(graph);
   ParameterTable result = model.build(builder, options).parameters;

@@ -26,6 +26,8 @@ namespace spillway {
 struct ModelOptions {
   DType dtype = DType::kF32;  // of weights and activations
   int64_t tokens = 0;         // T: the capacity of the stream
+  // Neighbouring ranks that share each stream: each has some of its rows (rows_of_rank), and computes with those.
+  int64_t context_ranks = 1;
   int64_t max_sequences = 1;
   int64_t max_rows = 0;      // of the data, where an objective knows them
   int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
@@ -54,6 +56,9 @@ struct ModelOptions {
   // For a model beside another one in a graph: the prefix of the names of its blocks and of its weights' values. The
   // names of its parameters are those of its files.
   std::string prefix;
+
+  // Returns the rows of the stream for which a rank has room.
+  [[nodiscard]] int64_t own_tokens() const { return rows_of_rank(tokens, context_ranks); }
 
   // Returns the options without dropout, noise, steps without fake quantisation, and what a mixture has in training,
   // for all passes that are not differentiated.

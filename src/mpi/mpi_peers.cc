@@ -46,7 +46,7 @@ class MpiPeers final : public Peers {
   ~MpiPeers() override {
     // Where an error is on its way, the others may be anywhere: end_ranks() then ends them. The transport stays, as
     // freeing it would wait for them.
-    if (has_failed_ || std::uncaught_exceptions() > 0) {
+    if (failure_ || std::uncaught_exceptions() > 0) {
       static_cast<void>(transport_.release());
       return;
     }
@@ -117,6 +117,25 @@ class MpiPeers final : public Peers {
         if (bytes > 0)
           std::memcpy(whole.data() + cut.begin(i) * elem_bytes + at, i == rank() ? piece.data() : nth(in, i), bytes);
       }
+    }
+  }
+
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> to, int ranks) override {
+    const int group = rank() - rank() % ranks;
+    const int64_t piece = std::ssize(from) / ranks, step = transport_->max_piece_bytes();
+    const auto place = [&](int i, int64_t at) { return (i - group) * piece + at; };
+    if (piece > 0)
+      std::memcpy(to.data() + place(rank(), 0), from.data() + place(rank(), 0), static_cast<size_t>(piece));
+    for (int64_t at = 0; at < piece; at += step) {
+      const int64_t bytes = std::min(step, piece - at);
+      clear_sizes();
+      for (int i = group; i < group + ranks; ++i) {
+        nth(out_, i) = from.subspan(static_cast<size_t>(place(i, at)), static_cast<size_t>(bytes));
+        nth(in_bytes_, i) = bytes;
+      }
+      const auto in = tried([&] { return transport_->all_to_all(out_, in_bytes_); });
+      for (int i = group; i < group + ranks; ++i)
+        if (i != rank()) std::memcpy(to.data() + place(i, at), nth(in, i), static_cast<size_t>(bytes));
     }
   }
 
@@ -192,12 +211,15 @@ class MpiPeers final : public Peers {
     if (receives && !sum.empty()) std::memcpy(sum.data(), nth(in, from), sum.size_bytes());
   }
 
+  // Makes a call of the transport, unless one has failed: a later one would wait for ranks that are gone, and leave
+  // them a message that they take for the answer to another one, should they come back.
   template <typename Call>
   std::span<const std::byte* const> tried(const Call& call) {
+    if (failure_) throw MachineError(*failure_);
     try {
       return call();
-    } catch (...) {
-      has_failed_ = true;
+    } catch (const std::exception& error) {
+      failure_.emplace(error.what());
       throw;
     }
   }
@@ -205,7 +227,7 @@ class MpiPeers final : public Peers {
   TransportFacts facts_;
   MPI_Comm comm_;
   std::unique_ptr<Transport> transport_;
-  bool has_failed_ = false;
+  std::optional<MachineError> failure_;  // of the first call that failed
   std::vector<Bytes> out_;
   std::vector<int64_t> in_bytes_;
   std::vector<const float*> contributions_;

@@ -5,7 +5,7 @@
 namespace spillway::train {
 
 ParameterTable declare_copies(Builder& builder, const Model& model, ModelOptions options, size_t among) {
-  options.tokens = options.max_sequences = 1;
+  options.tokens = options.max_sequences = options.context_ranks = 1;
   Graph other;
   Builder scratch(other);
   const auto blocks = static_cast<int64_t>(among);

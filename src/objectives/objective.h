@@ -111,6 +111,9 @@ class Objective {
   // The number of sequences that a row of the data has in each stream, if the loss knows rows; else 0, and there is no
   // axis "rows".
   [[nodiscard]] virtual int64_t sequences_per_row() const { return 0; }
+  // Returns true if loss and observed numbers are sums over tokens, whatever sequences these are of: ranks that share
+  // sequences then add theirs up.
+  [[nodiscard]] virtual bool is_sum_of_tokens() const { return false; }
   // Returns true if the run generates the completions that it is trained on (OnlineObjective).
   [[nodiscard]] virtual bool generates() const { return false; }
   // The number of streams in a micro-batch. The first one is trained on.

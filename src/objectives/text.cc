@@ -20,6 +20,7 @@ class Text : public Objective {
   explicit Text(double label_smoothing = 0) : label_smoothing_(label_smoothing) {}
 
   [[nodiscard]] std::string_view name() const override { return "text"; }
+  [[nodiscard]] bool is_sum_of_tokens() const override { return true; }
 
   void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
             std::span<const data::Piece> pieces) const override {

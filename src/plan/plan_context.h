@@ -15,11 +15,12 @@
 namespace spillway {
 
 struct PlanContext {
-  std::string title;   // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
-  Budget budget;       // as the user set it; the plan may have been given less
-  int64_t ranks = 1;   // that run the plan, each with micro-batches of its own
-  int zero_stage = 0;  // of ZeRO: what these ranks split
-  int64_t copies = 1;  // groups of these ranks, of which each has all of what is split
+  std::string title;    // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
+  Budget budget;        // as the user set it; the plan may have been given less
+  int64_t ranks = 1;    // that run the plan, each with micro-batches, or a part of them, of its own
+  int zero_stage = 0;   // of ZeRO: what these ranks split
+  int64_t context = 1;  // neighbouring ranks that share each micro-batch
+  int64_t copies = 1;   // groups of these ranks, of which each has all of what is split
   int64_t accumulation = 1;  // micro-batches of a rank per update of the weights
   int64_t group = 1;         // of these, those that a run of the sections computes block by block
   int64_t updates = 1;       // per step

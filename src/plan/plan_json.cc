@@ -94,6 +94,7 @@ void add_ranks(const Graph& graph, const Plan& plan, const PlanContext& context,
   json["world_size"] = context.ranks;
   json["zero_stage"] = context.zero_stage;
   if (context.copies > 1) json["dp_shard_size"] = context.ranks / context.copies;
+  if (context.context > 1) json["context_parallel_size"] = context.context;
   const RankShare share = rank_share(graph, plan.program, context);
   ordered_json holds = ordered_json::object();
   for (const Tier tier : kEachTier) {

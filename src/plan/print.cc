@@ -262,10 +262,11 @@ std::string ranks_text(const Graph& graph, const Plan& plan, const PlanContext& 
     return format_bytes(bytes);
   };
   return fmt::format(
-      "ranks    {} with zero_stage {}{}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
+      "ranks    {} with zero_stage {}{}{}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
       "step\n",
       context.ranks, context.zero_stage,
       context.copies > 1 ? fmt::format(" over {} of them", context.ranks / context.copies) : "",
+      context.context > 1 ? fmt::format(", {} of them sharing each sequence", context.context) : "",
       held(ValueKind::kOptimizerState), held(ValueKind::kGradient), format_bytes(share.sent_bytes_per_step));
 }
 

@@ -116,7 +116,7 @@ class ProgramVerifier {
     }
     const Operation& op = graph_.op(instruction.op);
     if (instruction.recompute) {
-      if (op.def->collective != nullptr && op.def->held != Held::kWhole) report("{} is a collective", describe(i));
+      if (!may_run_again(*op.def)) report("{} is a collective", describe(i));
       if (!graph_.section_of(op).recomputable || section <= op.section)
         report("{} recomputes what may not be, or not in a later section", describe(i));
       for (const ValueId v : op.outputs) {

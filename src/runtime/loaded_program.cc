@@ -53,6 +53,14 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
   const Operation& op = graph_.op(instruction.op);
   for (const Operand& operand : instruction.inputs) step.inputs.push_back(view(operand));
   for (const Operand& operand : instruction.outputs) step.outputs.push_back(view(operand));
+  const auto add_follower = [&](ValueId value, TensorView& operand) {
+    const ValueType& type = graph_.value(value).type;
+    if (type.follows_axis()) step.followers.push_back({&operand, type.axis});
+  };
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.inputs[i] != kNone) add_follower(op.inputs[i], step.inputs[i]);
+  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) add_follower(op.outputs[i], step.outputs[i]);
   if (op.def->collective) return resolve_collective(instruction, step);
   SPILLWAY_CHECK(step.lane == Lane::kCompute || step.lane == Lane::kHostCompute, "{} on lane {}", op.def->name,
                  name_of(step.lane));
@@ -63,14 +71,6 @@ void LoadedProgram::resolve_operation(const Instruction& instruction, Step& step
                       op.def->name);
   step.attributes = &op.attributes;
   step.pool = &memory_.pool(step.lane);
-  const auto add_follower = [&](ValueId value, TensorView& operand) {
-    const ValueType& type = graph_.value(value).type;
-    if (type.follows_axis()) step.followers.push_back({&operand, type.axis});
-  };
-  for (size_t i = 0; i < op.inputs.size(); ++i) {
-    if (op.inputs[i] != kNone) add_follower(op.inputs[i], step.inputs[i]);
-  }
-  for (size_t i = 0; i < op.outputs.size(); ++i) add_follower(op.outputs[i], step.outputs[i]);
   if (instruction.workspace.bytes > 0) step.workspace = memory_.address(instruction.workspace);
 }
 
@@ -83,6 +83,10 @@ void LoadedProgram::resolve_collective(const Instruction& instruction, Step& ste
   step.collective = op.def->collective;
   step.attributes = &op.attributes;
   step.bytes = static_cast<int64_t>(cost_of(graph_, instruction.op).sent_bytes);
+  if (const ValueType& type = graph_.value(op.outputs[0]).type; type.follows_axis() && type.shape[0] > 0) {
+    step.axis = type.axis;
+    step.row_bytes = step.bytes / type.shape[0];
+  }
 }
 
 void LoadedProgram::set_contributors(int contributors) {
@@ -132,6 +136,10 @@ void LoadedProgram::set_rows(AxisId id, int64_t rows) {
     }
     if (step.axis == id) step.bytes = step.row_bytes * rows;
   }
+  if (id != kTokenAxis) return;
+  for (size_t other = 1; other < graph_.axes.size(); ++other)
+    if (const int64_t per_token = graph_.axes[other].per_token; per_token > 0)
+      set_rows(static_cast<AxisId>(other), rows * per_token);
 }
 
 void LoadedProgram::execute(int32_t instruction) {

@@ -38,7 +38,8 @@ class LoadedProgram {
   // in the device or the host tier.
   [[nodiscard]] TensorView view(const Operand& operand) const;
 
-  // Sets the number of rows of values that follow the axis from now on; at first it is the axis's capacity.
+  // Sets the number of rows of values that follow the axis from now on; at first it is the axis's capacity. Where it is
+  // that of the tokens, it also sets those of axes with so many for each token.
   void set_rows(AxisId axis, int64_t rows);
   // Returns the numbers of rows, by axis.
   [[nodiscard]] const std::vector<int64_t>& rows() const { return rows_; }
@@ -101,7 +102,8 @@ class LoadedProgram {
     std::byte* from = nullptr;
     std::byte* to = nullptr;
     Place from_place, to_place;
-    FilePlace file;         // if from_place is in Tier::kFiles
+    FilePlace file;  // if from_place is in Tier::kFiles
+    // Copies and collectives.
     AxisId axis = kNoAxis;  // the axis that the value follows; kNoAxis: all of it moves, whatever the rows
     int64_t row_bytes = 0;
     int64_t bytes = 0;

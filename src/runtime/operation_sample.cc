@@ -78,16 +78,15 @@ bool OperationSample::cut(int64_t sequence_len) {
 
 bool OperationSample::has_tokens() const {
   bool result = false;
-  visit_operands(operation(), [&](ValueId id, bool, size_t) {
-    result |= axis_of_first(*graph_, value(id).type.axis) == kTokenAxis;
-  });
+  visit_operands(operation(),
+                 [&](ValueId id, bool, size_t) { result |= rows_with(*graph_, value(id).type.axis, tokens_) >= 0; });
   return result;
 }
 
 Shape OperationSample::shape_of(ValueId id) const {
   const ValueType& type = value(id).type;
   Shape shape = type.shape;
-  if (axis_of_first(*graph_, type.axis) == kTokenAxis) shape.set(0, tokens_);
+  if (const int64_t rows = rows_with(*graph_, type.axis, tokens_); rows >= 0) shape.set(0, rows);
   if (rows_ >= 0 && shape.elems() > 1) shape.set(0, rows_);
   return shape;
 }

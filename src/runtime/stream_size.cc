@@ -14,6 +14,12 @@ Cost cost_with(const Graph& graph, const Operation& op, int64_t tokens) {
 
 }  // namespace
 
+int64_t rows_with(const Graph& graph, AxisId axis, int64_t tokens) {
+  const AxisId first = axis_of_first(graph, axis);
+  if (first == kTokenAxis) return tokens;
+  return first != kNoAxis && graph.axis(first).per_token > 0 ? graph.axis(first).per_token * tokens : -1;
+}
+
 CutTypes::CutTypes(const Graph& graph, std::span<const ValueId> values, int64_t tokens) {
   types_.reserve(values.size());  // which pointers_ needs
   for (const ValueId id : values) {
@@ -22,7 +28,7 @@ CutTypes::CutTypes(const Graph& graph, std::span<const ValueId> values, int64_t 
       continue;
     }
     ValueType& type = types_.emplace_back(graph.value(id).type);
-    if (axis_of_first(graph, type.axis) == kTokenAxis) type.shape.set(0, tokens);
+    if (const int64_t rows = rows_with(graph, type.axis, tokens); rows >= 0) type.shape.set(0, rows);
     pointers_.push_back(&type);
   }
 }

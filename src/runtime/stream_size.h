@@ -12,6 +12,9 @@ namespace spillway {
 // The least number of tokens: fewer would measure the cost of starting an operation.
 constexpr int64_t kMinTokens = 256;
 
+// Returns the rows of an axis on a stream of `tokens` tokens; below 0 for one that does not count tokens.
+[[nodiscard]] int64_t rows_with(const Graph& graph, AxisId axis, int64_t tokens);
+
 // The types of operands on a stream of `tokens` tokens.
 class CutTypes {
  public:

@@ -62,11 +62,12 @@ class Ranks {
   // Returns rank 0's text.
   [[nodiscard]] std::string of_first(const std::function<std::string()>& body);
 
-  // Deals out items [0, count), one to each rank at a time, and hands the text that own(i) has returned to take(i,
-  // text) on every rank, in the order of the items. A rank without an item runs the last one once more, since bodies
-  // may gather weights. REQUIRES: `take` calls nothing collective.
+  // Deals out items [0, count), one to each group of `together` neighbouring ranks at a time, and hands the text that
+  // own(i) has returned on the first rank of the group to take(i, text) on every rank, in the order of the items. A
+  // group without an item runs the last one once more, since bodies may exchange. REQUIRES: `take` calls nothing
+  // collective; `together` divides size().
   void deal(int64_t count, const std::function<std::string(int64_t)>& own,
-            const std::function<void(int64_t, std::string_view)>& take);
+            const std::function<void(int64_t, std::string_view)>& take, int together = 1);
 
   // Calls `is_done` on rank 0 until it returns true, with an exchange after each call, by which the ranks that wait see
   // that rank 0 lives. Rank 0 may so wait for longer than ddp_timeout, if each call returns within it.

@@ -61,14 +61,14 @@ class TokenData final : public RunData {
     position.rows_checksum = data_.training.checksum();
     position.steps_per_epoch = steps_per_epoch;
   }
-  [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
+  [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession&, const TrainingLength& length,
                                                     const TrainingPosition& position, Ranks&) const override {
     return make_step_feed(job_.config.data.batches, job_.graph.objective, data_, length, position.stream,
-                          session.training().graph.tokens(), listeners_.packing);
+                          job_.graph.model.tokens, listeners_.packing);
   }
   [[nodiscard]] bool has_evaluation() const override { return !data_.validation.empty(); }
-  [[nodiscard]] std::unique_ptr<EvaluationFeed> make_evaluation(const TrainingSession& session) const override {
-    return std::make_unique<RowEvaluation>(job_, data_, session.training().graph.tokens());
+  [[nodiscard]] std::unique_ptr<EvaluationFeed> make_evaluation(const TrainingSession&) const override {
+    return std::make_unique<RowEvaluation>(job_, data_, job_.graph.model.tokens);
   }
 
  private:

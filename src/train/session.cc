@@ -36,11 +36,10 @@ void set_scalar(const TensorView& view, T value) {
 
 using Streams = std::span<const infer::Batch>;
 
-void fill(Executor& executor, const Graph& graph, const MicroBatchValues& values, Streams streams, float scale) {
-  for (const auto& [column, stream, value] : values.columns) {
-    const infer::Batch& batch = nth(streams, stream);
-    infer::copy_column(graph.value(value), batch.content(column.name), executor.home(value));
-  }
+void fill(Executor& executor, const Graph& graph, const MicroBatchValues& values, Streams streams, float scale,
+          const StreamShare& share) {
+  for (const BatchColumn& column : values.columns)
+    share.fill(graph.value(column.value), column, nth(streams, column.stream), executor.home(column.value));
   if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
 }
 
@@ -53,22 +52,37 @@ void fill_empty(Executor& executor, const Graph& graph, const MicroBatchValues& 
   if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
 }
 
+int64_t tokens_of(Streams streams, int stream) { return streams.empty() ? 0 : nth(streams, stream).tokens; }
+
+// Returns the most tokens of each stream of `count` micro-batches.
+template <typename StreamsOf>
+std::vector<int64_t> longest_streams(size_t count, const StreamsOf& streams_of) {
+  std::vector<int64_t> longest(count > 0 ? streams_of(0).size() : 0);
+  for (size_t i = 0; i < count; ++i)
+    for (size_t stream = 0; stream < longest.size(); ++stream)
+      longest[stream] = std::max(longest[stream], tokens_of(streams_of(i), static_cast<int>(stream)));
+  return longest;
+}
+
 // Fills the micro-batches of a group, of which the first `count` have rows: streams_of(i) returns the streams of one.
 template <typename StreamsOf>
 void fill_group(Executor& executor, const Graph& graph, std::span<const MicroBatchValues> group, size_t count,
-                const StreamsOf& streams_of, float scale) {
+                const StreamsOf& streams_of, float scale, StreamShare& share) {
+  share.agree(longest_streams(count, streams_of));
   SPILLWAY_CHECK(count <= group.size(), "{} micro-batches in a graph of {}", count, group.size());
   for (size_t i = 0; i < group.size(); ++i)
-    i < count ? fill(executor, graph, group[i], streams_of(i), scale) : fill_empty(executor, graph, group[i], scale);
+    i < count ? fill(executor, graph, group[i], streams_of(i), scale, share)
+              : fill_empty(executor, graph, group[i], scale);
 }
 
-int64_t tokens_of(Streams streams, int stream) { return streams.empty() ? 0 : nth(streams, stream).tokens; }
 int64_t rows_of(Streams streams) { return streams.empty() ? 0 : streams[0].rows; }
 
 // Each sets the rows of the axes of a group; streams_of(i) is empty for a micro-batch without rows.
 template <typename StreamsOf>
-void set_tokens(Executor& executor, std::span<const MicroBatchValues> group, const StreamsOf& streams_of, int stream) {
-  for (size_t i = 0; i < group.size(); ++i) executor.set_rows(group[i].tokens, tokens_of(streams_of(i), stream));
+void set_tokens(Executor& executor, std::span<const MicroBatchValues> group, const StreamsOf& streams_of, int stream,
+                const StreamShare& share) {
+  for (size_t i = 0; i < group.size(); ++i)
+    executor.set_rows(group[i].tokens, share.rows(stream, tokens_of(streams_of(i), stream)));
 }
 template <typename StreamsOf>
 void set_rows(Executor& executor, const Objective& objective, std::span<const MicroBatchValues> group,
@@ -145,6 +159,7 @@ TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, Thre
       options_(options),
       memory_(checked_programs(planned), pool, options.tiers),
       executor_(planned.training.graph, planned.plan.program, memory_, options),
+      share_(options.peers, job.graph.model.context_ranks),
       beside_(planned.beside.size()) {
   if (options.peers != nullptr)
     parts_.emplace(executor_.values(), planned.training.graph, planned.training.parts, *options.peers);
@@ -173,10 +188,10 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
                                   SectionId section) {
   set_rows(executor, *objective.objective, group, streams_of);
   for (const PassSection& pass : objective.passes) {
-    set_tokens(executor, group, streams_of, pass.stream);
+    set_tokens(executor, group, streams_of, pass.stream, share_);
     executor.run(pass.section);
   }
-  set_tokens(executor, group, streams_of, 0);
+  set_tokens(executor, group, streams_of, 0, share_);
   executor.run(section);
   losses_.clear();
   model_metrics_ = objective.model_metrics;
@@ -186,6 +201,8 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
     copy_results(executor, group[i].loss_result + 1,
                  std::span(observed_).subspan(i * objective.observed, objective.observed));
   }
+  share_.add_up(losses_);
+  share_.add_up(observed_);
 }
 
 std::span<const std::vector<double>> TrainingSession::observed(size_t in_group) const {
@@ -217,7 +234,7 @@ template <typename StreamsOf>
 void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, float scale, int64_t first) {
   const TrainingGraph& t = training();
   set_step_values();
-  fill_group(executor_, t.graph, t.group, static_cast<size_t>(count), streams_of, scale);
+  fill_group(executor_, t.graph, t.group, static_cast<size_t>(count), streams_of, scale, share_);
   for (int64_t i = 0; i < std::ssize(t.group); ++i) {
     const MicroBatchValues& values = nth(t.group, i);
     if (values.router_loss_weight != kNone) set_scalar(home(values.router_loss_weight), router_loss_weight_);
@@ -252,7 +269,7 @@ double TrainingSession::evaluate(std::span<const infer::Batch> streams) {
 std::span<const double> TrainingSession::evaluate_group(std::span<const BatchStreams> group) {
   const JobProgram& program = *planned_.find(JobProgram::Kind::kEvaluation);
   Executor& executor = started(program);
-  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f);
+  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f, share_);
   run_forward(executor, program.objective, program.group, streams_in(group),
               static_cast<SectionId>(program.graph.sections.size() - 1));
   return std::span(losses_).first(group.size());
@@ -269,12 +286,12 @@ void TrainingSession::score(std::span<const BatchStreams> group) {
   Executor& executor = started(program);
   const Traced traced(&executor);
   const auto streams_of = streams_in(group);
-  fill_group(executor, program.graph, program.group, group.size(), streams_of, 1.0f);
+  fill_group(executor, program.graph, program.group, group.size(), streams_of, 1.0f, share_);
   set_rows(executor, *program.objective.objective, program.group, streams_of);
   scores_.resize(program.graph.results.size());
   size_t next = 0;
   for (const PassSection& pass : program.objective.passes) {
-    set_tokens(executor, program.group, streams_of, pass.stream);
+    set_tokens(executor, program.group, streams_of, pass.stream, share_);
     executor.run(pass.section);
     for (const MicroBatchValues& values : program.group) {
       const size_t first = values.loss_result + next;
@@ -318,8 +335,8 @@ std::vector<std::vector<float>> TrainingSession::score_texts(size_t model, std::
   const Traced traced(&executor);
   std::vector<BatchStreams> group;
   for (const data::MicroBatch& batch : batches) group.emplace_back(std::span(&batch, 1));
-  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f);
-  set_tokens(executor, program.group, streams_in(group), 0);
+  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f, share_);
+  set_tokens(executor, program.group, streams_in(group), 0, share_);
   executor.run(0);
   std::vector<std::vector<float>> scores;
   for (size_t i = 0; i < batches.size(); ++i) {

@@ -18,6 +18,7 @@
 #include "runtime/part_store.h"
 #include "runtime/value_store.h"
 #include "saved/state.h"
+#include "train/stream_share.h"
 
 namespace spillway::train {
 
@@ -141,6 +142,7 @@ class TrainingSession {
   Memory memory_;
   Executor executor_;               // training's
   std::optional<PartStore> parts_;  // of several ranks: training's values as if this rank had all of them
+  StreamShare share_;               // of micro-batches that ranks share
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
   std::vector<double> losses_;                     // of a group's micro-batches, those with no rows included
   std::vector<std::vector<double>> observed_;      // by micro-batch

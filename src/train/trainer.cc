@@ -151,8 +151,14 @@ void Trainer::begin_step() {
   or_save([&] { ranks_.agree([&] { feed_->begin(position_.step); }); });
 }
 
-// Called when a run ends with an error: errors of saving are only logged, so that the user sees the first one.
+// Called when a run ends with an error: errors of saving are only logged, so that the user sees the first one. Ranks
+// that have lost one of them save nothing, which the first error has said.
 void Trainer::try_to_save() {
+  try {
+    ranks_.agree([] {});
+  } catch (const std::exception&) {
+    return;
+  }
   try {
     save(SaveReason::kEarlyEnd, CheckpointContent::kAll);
   } catch (const std::exception& error) {
@@ -180,10 +186,11 @@ void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution&
   }
 }
 
-// Trains on micro-batch `first` of an update and those behind it, one on each rank, and adds what they contribute in
-// their order. The gradients of a rank that runs the last one once more are not added.
+// Trains on micro-batch `first` of an update and those behind it, one on each group of ranks, and adds what they
+// contribute in their order. The gradients of ranks that run the last one once more are not added.
 void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
-  const int64_t count = std::min<int64_t>(ranks_.size(), totals.micro_batches - first);
+  const int together = narrow<int>(job_.config.ranks.context);
+  const int64_t count = std::min<int64_t>(ranks_.size() / together, totals.micro_batches - first);
   const int64_t begin = update * totals.micro_batches + first;
   const auto add = [&](int64_t, std::string_view text) {
     const Contribution one = contribution_from(text, metric_keys_);
@@ -195,10 +202,10 @@ void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, 
   const auto forward = [&] {
     ranks_.agree([&] { feed_->prepare(begin, begin + count); });
     ranks_.deal(
-        count, [&](int64_t i) { return contribution(totals, update, first + i); }, add);
+        count, [&](int64_t i) { return contribution(totals, update, first + i); }, add, together);
   };
   update == 0 ? or_save(forward) : forward();
-  session_.backward_step(static_cast<int>(count));
+  session_.backward_step(static_cast<int>(count) * together);
 }
 
 // Returns the metrics of the objective and of the model, without the loss, which the record has already.
@@ -222,7 +229,8 @@ StepRecord Trainer::train_step() {
   double norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
     session_.begin_step(learning_rate, step * totals.updates + update, totals.micro_batches);
-    const int64_t together = ranks_.are_several() ? ranks_.size() : std::ssize(session_.training().group);
+    const int64_t together =
+        ranks_.are_several() ? ranks_.size() / job_.config.ranks.context : std::ssize(session_.training().group);
     for (int64_t i = 0; i < totals.micro_batches; i += together) {
       if (ranks_.are_several()) {
         sub_step(totals, update, i, sum);

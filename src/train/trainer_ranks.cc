@@ -34,12 +34,13 @@ std::string collectives_checksum(const PlannedJob& planned) {
 
 }  // namespace
 
-// Runs the forward pass of micro-batch `number` of an update, and returns its contribution as a text. Ranks that gather
-// weights on the way begin it together, or not at all.
+// Runs the forward pass of micro-batch `number` of an update, and returns its contribution as a text. Ranks that
+// exchange on the way begin it together, or not at all.
 std::string Trainer::contribution(const StepTotals& totals, int64_t update, int64_t number) {
   std::span<const data::MicroBatch> streams;
   const auto fetch = [&] { streams = feed_->micro_batch(update * totals.micro_batches + number); };
-  session_.training().split_weights.empty() ? fetch() : ranks_.agree(fetch);
+  const bool is_together = !session_.training().split_weights.empty() || job_.config.ranks.context > 1;
+  is_together ? ranks_.agree(fetch) : fetch();
   const float scale = job_.graph.objective->scale(totals);
   const double loss = session_.forward_step(BatchStreams(streams).list(), scale, number);
   Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
@@ -65,7 +66,8 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
     facts["base_model"] = base_checksum(position_.base);
     const PlanContext& plan = session_.planned().context;
     facts["zero_stage"] = fmt::format("{} over {} ranks", plan.zero_stage, plan.ranks / plan.copies);
-    if (!session_.training().split_weights.empty()) facts["plan"] = collectives_checksum(session_.planned());
+    if (!session_.training().split_weights.empty() || job_.config.ranks.context > 1)
+      facts["plan"] = collectives_checksum(session_.planned());
     facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
     return json_text(facts);
   });

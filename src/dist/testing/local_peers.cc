@@ -81,6 +81,16 @@ class LocalPeers final : public Peers {
     });
   }
 
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> to, int ranks) override {
+    collective({"all_to_all", std::ssize(from), ranks, from.data()}, [&] {
+      const size_t piece = from.size() / static_cast<size_t>(ranks), mine = static_cast<size_t>(rank_ % ranks) * piece;
+      const int group = rank_ - rank_ % ranks;
+      for (int i = 0; i < ranks && piece > 0; ++i)
+        std::memcpy(to.data() + static_cast<size_t>(i) * piece,
+                    static_cast<const std::byte*>(nth(job_->ranks, group + i).call.data) + mine, piece);
+    });
+  }
+
   std::span<const std::string> exchange(std::string_view mine) override {
     collective({"exchange", 0, 0, &mine}, [&] {
       messages_.clear();

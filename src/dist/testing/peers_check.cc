@@ -60,6 +60,25 @@ void check_gather(Peers& peers, const Cut& cut, int64_t elem_bytes) {
   if (whole != expected) throw std::runtime_error(fmt::format("gather of {} x {} bytes differs", elems, elem_bytes));
 }
 
+void check_all_to_all(Peers& peers, int ranks, int64_t piece) {
+  const int group = peers.rank() - peers.rank() % ranks;
+  // Returns what a rank gives to the ranks of its group.
+  const auto given_by = [&](int rank) {
+    std::vector<std::byte> bytes(static_cast<size_t>(piece * ranks));
+    std::mt19937 random(static_cast<uint32_t>(rank + 1));
+    for (std::byte& one : bytes) one = static_cast<std::byte>(random());
+    return bytes;
+  };
+  std::vector<std::byte> expected, got(static_cast<size_t>(piece * ranks));
+  for (int i = group; i < group + ranks; ++i) {
+    const std::vector<std::byte> given = given_by(i);
+    const auto mine = given.begin() + (peers.rank() - group) * piece;
+    expected.insert(expected.end(), mine, mine + piece);
+  }
+  peers.all_to_all(given_by(peers.rank()), got, ranks);
+  if (got != expected) throw std::runtime_error(fmt::format("all-to-all of {} x {} bytes differs", ranks, piece));
+}
+
 void check_exchange(Peers& peers, size_t length) {
   const auto message = [&](int rank) {
     return std::string(static_cast<size_t>(rank) * length, static_cast<char>('a' + rank % 26));
@@ -86,6 +105,7 @@ void check_peers(Peers& peers) {
     }
     check_fold(peers, cut_of(600001, ranks), peers.size());  // several pieces
     check_gather(peers, cut_of(600001, ranks), 4);
+    for (const int64_t piece : {0, 1, 4096, 1200007}) check_all_to_all(peers, ranks, piece);
   }
   for (const size_t length : {0, 1, 500, 1016, 1017, 5000, 600000}) check_exchange(peers, length);
 }

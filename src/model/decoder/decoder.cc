@@ -10,6 +10,7 @@
 #include "model/decoder/parts.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/cached_attention.h"
+#include "ops/attention/shared_attention.h"
 #include "ops/cache_append/cache_append.h"
 #include "ops/embedding/embedding.h"
 #include "ops/matmul/matmul.h"
@@ -40,6 +41,13 @@ ops::AttentionOptions attention_options(const Attention& attention, const ModelO
           .scale = attention.scale,
           .sequence_len = options.sequence_len,
           .soft_cap = attention.soft_cap};
+}
+
+// Adds the axis of all rows of a stream that ranks share.
+ops::SharedStream shared_stream(Builder& builder, const ModelOptions& options) {
+  const int64_t ranks = options.context_ranks;
+  if (ranks == 1) return {};
+  return {ranks, builder.add_axis("tokens of all ranks", ranks * options.own_tokens(), ranks)};
 }
 
 // The states of layers as generation has them: each is a cache of `rows` rows, "cache.layers.0.key".
@@ -140,21 +148,30 @@ class Decoder final : public TextModel {
 };
 
 ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
-  builder.add_axis("tokens", options.tokens);
-  const ValueType per_token{DType::kI32, {options.tokens}, kTokenAxis};
+  const int64_t tokens = options.own_tokens();
+  builder.add_axis("tokens", tokens);
+  const ValueType per_token{DType::kI32, {tokens}, kTokenAxis};
   ModelGraph result;
   const auto column = [&](const Column& c, const ValueType& type) {
     return add_column(builder, c, type, result.columns, options.stream);
   };
   const ValueId ids = column(kIds, per_token), positions = column(kPositions, per_token);
-  const ValueId offsets = column(kSeqOffsets, {DType::kI32, {options.max_sequences + 1}});
+  const ValueType of_sequences{DType::kI32, {options.max_sequences + 1}};
+  const ValueId offsets = column(kSeqOffsets, of_sequences);
+  const bool is_shared = options.context_ranks > 1;
+  const ValueId own_offsets = is_shared ? column(kOwnOffsets, of_sequences) : kNone;
   Layers layers(builder, options, config_.linear_storage, config_.names);
-  result.dropout_seed = layers.declare_dropout();
+  result.dropout_seed = layers.declare_dropout(own_offsets);
   result.fake_quantises = layers.declare_fake_quantisation();
-  DecoderParts parts(layers, config_, {.positions = positions, .seq_offsets = offsets, .longest = options.tokens});
+  DecoderParts parts(
+      layers, config_,
+      {.positions = positions, .seq_offsets = is_shared ? own_offsets : offsets, .longest = options.tokens});
+  const ops::SharedStream shared = shared_stream(builder, options);
   result.hidden = append_layers(builder, config_, options, parts, ids, [&](int64_t layer, const AttentionHeads& heads) {
-    return ops::attention(builder, heads.q, heads.k, heads.v, offsets,
-                          attention_options(nth(config_.layers, layer).attention, options), heads.sinks);
+    const ops::AttentionOptions attention = attention_options(nth(config_.layers, layer).attention, options);
+    return is_shared
+               ? ops::shared_attention(builder, heads.q, heads.k, heads.v, offsets, attention, shared, heads.sinks)
+               : ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention, heads.sinks);
   });
   append_expert_loads(parts, result);
   result.hidden = layers.fake_quantised_input(result.hidden);

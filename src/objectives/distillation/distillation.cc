@@ -14,6 +14,7 @@ class Distillation final : public Objective {
   explicit Distillation(const config::DistillationSettings& settings) : settings_(settings) {}
 
   [[nodiscard]] std::string_view name() const override { return "kd"; }
+  [[nodiscard]] bool is_sum_of_tokens() const override { return true; }
 
   void fill(std::span<data::MicroBatch> streams, const data::RowTable& rows,
             std::span<const data::Piece> pieces) const override {

@@ -4,11 +4,30 @@
 #include <cmath>
 #include <cstdint>
 
+#include "backend/kernel.h"
+#include "ops/optimizers/either_side.h"
+
 namespace spillway::ops {
 
 // Returns the limit for which bits >> 8 < limit is the same as uniform_float(bits) < p, in integers.
 [[nodiscard]] inline uint32_t drop_limit(double p) {
   return static_cast<uint32_t>(std::ceil(double{static_cast<float>(p)} * 0x1p24));
 }
+
+// Where x begins in its stream.
+struct DropPlace {
+  const int32_t* offsets = nullptr;  // null: at the stream's beginning
+  int64_t width = 0;                 // elements of a row
+
+  explicit DropPlace(const KernelArgs& args) {
+    const TensorView& x = args.inputs[0];
+    if (args.inputs.size() > 2) offsets = args.inputs[2].as<int32_t>();
+    if (x.shape[0] > 0) width = x.elems() / x.shape[0];
+  }
+  // Returns the first element of x, counted from the stream's first.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t first() const {
+    return offsets == nullptr ? 0 : -static_cast<int64_t>(offsets[0]) * width;
+  }
+};
 
 }  // namespace spillway::ops

@@ -1,5 +1,7 @@
 #include "ops/dropout/dropout.h"
 
+#include <utility>
+
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
@@ -18,6 +20,7 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   if (!(p >= 0 && p < 1)) throw input_error("dropout", "expected a probability in [0, 1), got {}; set another", p);
   expect_real("dropout", "x", *inputs[0]);
   expect_scalar("dropout", "seed", *inputs[1], DType::kI64);
+  if (inputs.size() > 2) expect_same("dropout", "offsets", *inputs[2], {DType::kI32, {inputs[2]->shape.elems()}});
   return {*inputs[0]};
 }
 
@@ -34,15 +37,18 @@ const OpDef kDropout{.name = "dropout",
 
 void vjp(VjpContext& context) {
   if (!context.wants(0)) return;
-  context.add(0,
-              context.builder().append_one(kDropout, {context.cotangent(0), context.input(1)}, context.attributes()));
+  std::vector<ValueId> inputs = {context.cotangent(0), context.input(1)};
+  if (context.inputs() > 2) inputs.push_back(context.input(2));
+  context.add(0, context.builder().append_one(kDropout, std::move(inputs), context.attributes()));
 }
 
 }  // namespace
 }  // namespace dropout_op
 
-ValueId dropout(Builder& builder, ValueId x, ValueId seed, double p, int64_t stream) {
-  return builder.append_one(dropout_op::kDropout, {x, seed}, {{"p", p}, {"stream", stream}});
+ValueId dropout(Builder& builder, ValueId x, ValueId seed, double p, int64_t stream, ValueId offsets) {
+  std::vector<ValueId> inputs = {x, seed};
+  if (offsets != kNone) inputs.push_back(offsets);
+  return builder.append_one(dropout_op::kDropout, std::move(inputs), {{"p", p}, {"stream", stream}});
 }
 
 }  // namespace spillway::ops

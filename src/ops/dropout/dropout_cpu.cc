@@ -15,11 +15,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
-// The unit of drop(), which takes elements [begin, end), where begin is a multiple of kPiece.
+// The unit of drop(), which takes elements [begin, end), where begin is a multiple of kPiece; in the stream, x begins
+// at element `first`.
 constexpr int64_t kPiece = 256;
 
 template <typename T>
-void drop(const KernelArgs& args, uint64_t seed, int64_t begin, int64_t end) {
+void drop(const KernelArgs& args, uint64_t seed, int64_t first, int64_t begin, int64_t end) {
   const double p = args.attributes.real("p");
   const auto scale = static_cast<float>(1 / (1 - p));
   const uint32_t limit = drop_limit(p);
@@ -30,7 +31,8 @@ void drop(const KernelArgs& args, uint64_t seed, int64_t begin, int64_t end) {
   alignas(64) uint32_t bits[kPiece];
   alignas(64) float factors[kPiece];
   for (int64_t at = begin; at < end; at += kPiece) {
-    for (int64_t i = 0; i < kPiece; i += step) random_bits(seed, stream, static_cast<uint64_t>((at + i) / 4), bits + i);
+    for (int64_t i = 0; i < kPiece; i += step)
+      random_bits(seed, stream, static_cast<uint64_t>((first + at + i) / 4), bits + i);
     for (int64_t i = 0; i < kPiece; ++i) factors[i] = (bits[i] >> 8) < limit ? 0.0f : scale;
     const auto product = [](Vector a, Vector b) HWY_ATTR {
       return hn::IfThenZeroElse(hn::Eq(b, zero()), hn::Mul(a, b));  // a dropped infinity is zero, too
@@ -46,9 +48,10 @@ void dropout(const KernelArgs& args) {
     copy_tensor(x, y, *args.threads);
     return;
   }
+  const int64_t first = DropPlace(args).first();
   with_real(x.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(div_ceil(elems, kPiece), kElementGrain / kPiece, [&](int64_t begin, int64_t end, int) {
-      drop<T>(args, static_cast<uint64_t>(seed), begin * kPiece, std::min(elems, end * kPiece));
+      drop<T>(args, static_cast<uint64_t>(seed), first, begin * kPiece, std::min(elems, end * kPiece));
     });
   });
 }

@@ -16,6 +16,7 @@ struct Dropout {
   const T* x;
   const int64_t* seed;
   T* y;
+  DropPlace place;
   uint64_t stream;
   uint32_t limit;  // bits below it drop
   float scale;
@@ -23,9 +24,10 @@ struct Dropout {
   __device__ void operator()(cuda::Span<kWidth> span) const {
     cuda::Floats<kWidth> v = cuda::load(x, span);
     if (*seed >= 0) {
+      const int64_t first = place.first() + span.begin;
 #pragma unroll
       for (int i = 0; i < kWidth; i += 4) {
-        const auto bits = philox(static_cast<uint64_t>(*seed), stream, static_cast<uint64_t>(span.begin + i) / 4);
+        const auto bits = philox(static_cast<uint64_t>(*seed), stream, static_cast<uint64_t>(first + i) / 4);
 #pragma unroll
         for (int j = 0; j < 4; ++j) v[i + j] = (bits[j] >> 8) < limit ? 0.0f : v[i + j] * scale;
       }
@@ -43,6 +45,7 @@ void dropout_cuda(const KernelArgs& args) {
     const Dropout<T> body{.x = x.as<T>(),
                           .seed = args.inputs[1].as<int64_t>(),
                           .y = y.as<T>(),
+                          .place = DropPlace(args),
                           .stream = static_cast<uint64_t>(args.attributes.integer("stream")),
                           .limit = drop_limit(p),
                           .scale = static_cast<float>(1 / (1 - p))};

@@ -35,6 +35,11 @@ struct NoiseDraws {
     return length == 0 || *seed < 0 ? 0 : whole_range / sqrtf(static_cast<float>(length));
   }
 
+  // Returns the first block of philox of a row.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE uint64_t first_block(int64_t row) const {
+    return static_cast<uint64_t>((row - rows.offsets[0]) * blocks);
+  }
+
   // Returns the noise for 32 random bits.
   [[nodiscard]] static SPILLWAY_EITHER_SIDE float noise_of(uint32_t bits, float range) {
     return (static_cast<float>(bits >> 8) * 0x1p-24f - 0.5f) * range;

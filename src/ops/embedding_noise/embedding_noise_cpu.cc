@@ -17,7 +17,7 @@ template <typename T>
 void add_noise(const NoiseDraws& draws, int64_t row, int64_t width, const T* x, T* y) {
   constexpr int64_t kNoisePiece = 256;
   const float range = draws.range_at(row);
-  const auto seed = static_cast<uint64_t>(*draws.seed), first = static_cast<uint64_t>(row * draws.blocks);
+  const auto seed = static_cast<uint64_t>(*draws.seed), first = draws.first_block(row);
   const auto step = static_cast<int64_t>(4 * hn::Lanes(Wide()));
   alignas(64) uint32_t bits[kNoisePiece];
   alignas(64) float noise[kNoisePiece];

@@ -130,6 +130,22 @@ class NcclPeers final : public Peers {
     });
   }
 
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> to, int ranks) override {
+    use_gpu();
+    const int group = rank() - rank() % ranks;
+    const size_t piece = from.size() / static_cast<size_t>(ranks);
+    const auto place = [&](int i) { return static_cast<size_t>(i - group) * piece; };
+    if (piece == 0) return;
+    copy(to.data() + place(rank()), from.data() + place(rank()), static_cast<int64_t>(piece));
+    together([&] {
+      for (int i = group; i < group + ranks; ++i) {
+        if (i == rank()) continue;
+        send(from.subspan(place(i), piece), i);
+        receive(to.subspan(place(i), piece), i);
+      }
+    });
+  }
+
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override {
     use_gpu();
     cuda::copy_bytes(from, to, bytes, stream_);

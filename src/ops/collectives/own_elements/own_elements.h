@@ -1,0 +1,13 @@
+// The elements of a short vector that belong to a rank: numbers of its heads.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace spillway::ops {
+
+// Returns elements [r * n, (r + 1) * n) of x [N], f32 or bf16, on rank r of each group of `ranks` neighbours, where
+// n = ceil(N / ranks); zeros behind the last one. The gradient is zero for the elements of other ranks. REQUIRES:
+// ranks >= 2.
+[[nodiscard]] ValueId own_elements(Builder& builder, ValueId x, int64_t ranks);
+
+}  // namespace spillway::ops

@@ -1,0 +1,90 @@
+#include "train/stream_share.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/sizes.h"
+#include "train/rank_text.h"
+
+namespace spillway::train {
+namespace {
+
+// Copies rows [first, first + rows) of a column of `tokens` rows. The last one stands for those behind it.
+void copy_rows(std::span<const std::byte> content, int64_t tokens, int64_t first, int64_t rows, std::byte* to) {
+  const int64_t row_bytes = std::ssize(content) / tokens;
+  const int64_t begin = std::min(first, tokens), end = std::min(first + rows, tokens);
+  to = std::copy_n(content.data() + begin * row_bytes, (end - begin) * row_bytes, to);
+  for (int64_t row = end - begin; row < rows; ++row)
+    to = std::copy_n(content.data() + (tokens - 1) * row_bytes, row_bytes, to);
+}
+
+// Returns the lists that every rank has sent. Throws MachineError if one had something else to say: it has failed.
+std::vector<std::vector<double>> exchange_numbers(Peers& peers, const std::vector<double>& mine) {
+  TextWriter text;
+  text.add_list(mine);
+  std::vector<std::vector<double>> all;
+  for (const std::string& message : peers.exchange(text.take())) {
+    if (message.size() != sizeof(size_t) + mine.size() * sizeof(double))
+      throw machine_error("ranks",
+                          "expected the numbers of all ranks that share a sequence, got the end of one; see "
+                          "what it said");
+    all.push_back(TextReader(message).take_list<double>());
+  }
+  return all;
+}
+
+}  // namespace
+
+void StreamShare::agree(std::span<const int64_t> tokens) {
+  if (!is_shared()) return;
+  SPILLWAY_CHECK(tokens.size() <= kMostStreams, "{} streams", tokens.size());
+  std::vector<double> mine(kMostStreams);
+  for (size_t i = 0; i < tokens.size(); ++i) mine[i] = static_cast<double>(rows_of_rank(tokens[i], ranks_));
+  rows_.fill(0);
+  for (const std::vector<double>& rows : exchange_numbers(*peers_, mine))
+    for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = std::max(rows_[i], static_cast<int64_t>(rows[i]));
+}
+
+int64_t StreamShare::rows(int stream, int64_t tokens) const { return is_shared() ? nth(rows_, stream) : tokens; }
+
+void StreamShare::fill(const Value& value, const BatchColumn& column, const infer::Batch& batch,
+                       const TensorView& to) const {
+  const bool is_own = column.column.name == kOwnOffsets.name;
+  const std::span<const std::byte> content = batch.content(is_own ? kSeqOffsets.name : column.column.name);
+  if (!is_shared() || value.type.axis != kTokenAxis) {
+    infer::copy_column(value, content, to);
+    if (!is_own) return;
+    for (int32_t& offset : span_of(to.as<int32_t>(), to.elems()))
+      offset -= narrow<int32_t>(place() * nth(rows_, column.stream));
+    return;
+  }
+  const int64_t rows = nth(rows_, column.stream);
+  SPILLWAY_CHECK(batch.tokens > 0 && rows <= to.shape[0], "{} rows of {} tokens for {}", rows, batch.tokens,
+                 value.name);
+  copy_rows(content, batch.tokens, place() * rows, rows, to.as<std::byte>());
+}
+
+void StreamShare::add_up(std::vector<double>& numbers) {
+  if (!is_shared()) return;
+  const std::vector<std::vector<double>> all = exchange_numbers(*peers_, numbers);
+  const int64_t first = peers_->rank() - place();
+  numbers.assign(numbers.size(), 0);
+  for (int64_t rank = first; rank < first + ranks_; ++rank)
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += nth(all, rank)[i];
+}
+
+void StreamShare::add_up(std::vector<std::vector<double>>& lists) {
+  if (!is_shared()) return;
+  std::vector<double> all;
+  for (const std::vector<double>& list : lists) all.insert(all.end(), list.begin(), list.end());
+  add_up(all);
+  auto next = all.begin();
+  for (std::vector<double>& list : lists) {
+    std::copy_n(next, list.size(), list.begin());
+    next += std::ssize(list);
+  }
+}
+
+}  // namespace spillway::train
